@@ -299,7 +299,7 @@ func TestCloseSessionRemovesInOrder(t *testing.T) {
 	plant(t, tree, proto.ModeEphemeral, "/z", "/b", "/p/x", "/p/a")
 	other := &Txn{Zxid: 100, Session: 8}
 	tree.Apply(other, proto.OpCreate, &proto.CreateRequest{Path: "/other", ACL: proto.OpenACL(), Flags: 1})
-	if got := tree.Ephemerals(7); !slices.Equal(got, []string{"/b", "/p/a", "/p/x", "/z"}) {
+	if got := tree.ListEphemerals(7, "").Paths(); !slices.Equal(got, []string{"/b", "/p/a", "/p/x", "/z"}) {
 		t.Errorf("%q", got)
 	}
 	if got := tree.EphemeralSessions(); len(got) != 2 || len(got[8]) != 1 || tree.EphemeralCount() != 5 {
@@ -314,7 +314,7 @@ func TestCloseSessionRemovesInOrder(t *testing.T) {
 	if !slices.Equal(deleted, []string{"/b", "/p/a", "/p/x", "/z"}) {
 		t.Errorf("%q", deleted)
 	}
-	if len(tree.Ephemerals(7)) != 0 || tree.Get("/other") == nil || tree.Get("/p").pzxid != tree.LastZxid() {
+	if len(tree.ListEphemerals(7, "").Paths()) != 0 || tree.Get("/other") == nil || tree.Get("/p").pzxid != tree.LastZxid() {
 		t.Error("the wrong nodes went")
 	}
 }

@@ -5,16 +5,6 @@ import (
 	"strings"
 )
 
-// Ephemerals returns the paths of a session's ephemeral znodes, sorted.
-func (t *Tree) Ephemerals(session int64) []string {
-	nodes := t.ephemerals[session].sorted()
-	paths := make([]string, len(nodes))
-	for i, n := range nodes {
-		paths[i] = n.path()
-	}
-	return paths
-}
-
 // EphemeralList collects the paths of a session's ephemeral znodes that start with a text.
 // A list of one step is sorted. A longer one has no particular order, as in ZooKeeper:
 // sorting tens of thousands of paths would hold up writes. It works in steps, between which its caller can release the tree's lock. No znode

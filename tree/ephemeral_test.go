@@ -57,7 +57,7 @@ func TestListingEphemeralsDuringChanges(t *testing.T) {
 	if !l.Step() || len(l.found) != censusStep {
 		t.Fatalf("%d znodes in the first step", len(l.found))
 	}
-	all := tree.Ephemerals(7)
+	all := slices.Sorted(slices.Values(tree.ListEphemerals(7, "").Paths()))
 	want := all[200:]
 	for _, path := range all[:200] {
 		do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1})

@@ -61,7 +61,7 @@ func TestRealDirectories(t *testing.T) {
 					t.Errorf("from %s: %d sessions, %d ephemeral znodes", f.name, sessions.Len(), tr.EphemeralCount())
 				}
 				for row := range sessions.All {
-					if row.Timeout < 1000 || row.Password != Password(row.ID) || len(tr.Ephemerals(row.ID)) != 1 {
+					if row.Timeout < 1000 || row.Password != Password(row.ID) || len(tr.ListEphemerals(row.ID, "").Paths()) != 1 {
 						t.Errorf("%+v", row)
 					}
 				}
