@@ -195,6 +195,9 @@ func (m *membership) conflict(next *membership) error {
 			return err
 		}
 		holder, taken := before[l.key]
+		if taken && holder.server == l.server && holder.client == l.client {
+			continue // it listened at one address and will at all of them, or the other way round
+		}
 		if taken && !(holder.all && l.all) && next.lists(holder.server) && m.runsAt(l.server, l.key) {
 			return fmt.Errorf("%s is to be the %s of server.%d, and is the %s of server.%d now: give server.%[5]d another one first, with a reconfig of its own",
 				l.key, l.what(), l.server, holder.what(), holder.server)

@@ -50,6 +50,11 @@ func TestReconfigNeedsFreeAddresses(t *testing.T) {
 		{now: apart, members: strings.NewReplacer("=a", "=b", "=b", "=a").Replace(apart)}, // the servers change places with their machines
 		{now: apart, joining: "1=a:1:2:observer;5"},
 		{now: apart, joining: "1=a:1:2;6"},
+		// A server keeps its port and listens at another set of addresses.
+		{now: three, joining: "1=127.0.0.1:2881:3881;2181"},
+		{now: three, members: strings.ReplaceAll(three, ";127.0.0.1:", ";")},
+		{now: strings.ReplaceAll(three, ";127.0.0.1:", ";"), members: three},
+		{now: three, joining: "1=127.0.0.1:2881:3881;0.0.0.0:2182", why: "client address of server.2"},
 		// Hosts that no server starts with.
 		{now: apart, joining: "4=d\u00fc:1:2;5", why: "is no host"},
 		{now: apart, joining: "4=d:1:2;\"d\":5", why: "is no host"},
