@@ -58,7 +58,7 @@ func adminTLSFromZooCfg(z *zoocfg.Config) (*AdminTLS, error) {
 		return nil, nil
 	}
 	if t.KeyStore.Location == "" {
-		return nil, errors.New("admin.portUnification, admin.forceHttps: ssl.quorum.keyStore.location is not set, which is where the AdminServer's certificate is")
+		return nil, fmt.Errorf("admin.portUnification, admin.forceHttps: %w", zoocfg.NotSet("ssl.quorum.keyStore.location", "the AdminServer's certificate is there"))
 	}
 	auth := "none"
 	if a.NeedClient {

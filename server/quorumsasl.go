@@ -57,8 +57,8 @@ func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
 		return nil
 	}
 	if file == "" {
-		return errors.New("quorum.auth.enableSasl: java.security.auth.login.config is not set: expected the JAAS file with the sections " +
-			q.ServerContext + " and " + q.LearnerContext)
+		return fmt.Errorf("quorum.auth.enableSasl: %w", zoocfg.NotSet("java.security.auth.login.config",
+			"expected the JAAS file with the sections "+q.ServerContext+" and "+q.LearnerContext))
 	}
 	text, err := smallfile.Read(file)
 	if err != nil {

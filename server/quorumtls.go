@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -58,9 +57,9 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 	t := &z.QuorumTLS
 	switch {
 	case t.KeyStore.Location == "":
-		return errors.New("ssl.quorum.keyStore.location is not set: sslQuorum and portUnification need a certificate")
+		return zoocfg.NotSet("ssl.quorum.keyStore.location", "sslQuorum and portUnification need a certificate")
 	case t.TrustStore.Location == "":
-		return errors.New("ssl.quorum.trustStore.location is not set: sslQuorum and portUnification need to know whom to trust")
+		return zoocfg.NotSet("ssl.quorum.trustStore.location", "sslQuorum and portUnification need the certificates to trust")
 	}
 	c.QuorumTLS = &QuorumTLS{
 		Options: keystore.Options{

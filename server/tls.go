@@ -245,7 +245,7 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	case z.Auth.SSLScheme != schemeX509:
 		return fmt.Errorf("ssl.authProvider is %q: a certificate is an identity of the scheme %s and no other here", z.Auth.SSLScheme, schemeX509)
 	case t.KeyStore.Location == "":
-		return errors.New("ssl.keyStore.location is not set: a port with TLS needs a certificate")
+		return zoocfg.NotSet("ssl.keyStore.location", "a port with TLS needs a certificate")
 	}
 	if secure {
 		c.SecureAddr = net.JoinHostPort(z.SecureClientPortAddress, strconv.Itoa(z.SecureClientPort))

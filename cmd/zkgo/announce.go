@@ -12,7 +12,13 @@ import (
 // announce logs the data directories and the addresses that the server listens on, so
 // that the start of the log shows what is open and where the data is.
 func announce(log *slog.Logger, s *server.Server, z *zoocfg.Config) {
-	args := []any{"version", server.Version(), "addresses", strings.Join(s.ClientAddrs(), " "), "data", absolute(z.DataDir)}
+	msg, args := "zkgo listens for clients", []any{"version", server.Version()}
+	if addrs := s.ClientAddrs(); len(addrs) > 0 {
+		args = append(args, "addresses", strings.Join(addrs, " "))
+	} else {
+		msg = "zkgo has started, without a port for clients"
+	}
+	args = append(args, "data", absolute(z.DataDir))
 	if z.DataLogDir != z.DataDir {
 		args = append(args, "log", absolute(z.DataLogDir))
 	}
@@ -22,7 +28,7 @@ func announce(log *slog.Logger, s *server.Server, z *zoocfg.Config) {
 	if addr := s.MetricsAddr(); addr != "" {
 		args = append(args, "metrics", "http://"+addr+"/metrics")
 	}
-	log.Info("zkgo listens for clients", args...)
+	log.Info(msg, args...)
 	if z.Path != "" {
 		return
 	}

@@ -334,7 +334,7 @@ type restoreFlags struct {
 }
 
 func restoreCommand() *cobra.Command {
-	f := restoreFlags{serverFlags: serverFlags{clientPort: unset, logFormat: "text", logLevel: "warn"}}
+	f := restoreFlags{serverFlags: serverFlags{logFormat: "text", logLevel: "warn"}}
 	cmd := &cobra.Command{
 		Use:   "restore BACKUP [zoo.cfg]",
 		Short: "Make a new cluster of a backup",
@@ -365,9 +365,7 @@ rises by 256, or to --epoch, above every zxid that clients may have seen.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` of the data (zoo.cfg: dataDir)")
-	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	f.reading(flags, "of the data (zoo.cfg: dataDir)")
 	flags.Uint32Var(&f.epoch, "epoch", 0, "least `epoch` of the new ensemble, if clients may have seen a higher one")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only verify the backup and say what would be done")
 	return cmd

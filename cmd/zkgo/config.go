@@ -34,11 +34,8 @@ type configFlags struct {
 // command adds the flags that both subcommands share.
 func (f *configFlags) command(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data, as of zkgo server")
-	portVar(flags, &f.clientPort, "client-port", unset, "`port` for clients, as of zkgo server")
-	flags.Lookup("client-port").DefValue = "0" // --help doesn't print a default of 0
-	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	f.reading(flags, "for the data, as of zkgo server")
+	f.port(flags, "for clients, as of zkgo server")
 	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
 	return cmd
 }

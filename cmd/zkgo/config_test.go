@@ -45,7 +45,7 @@ func TestConfig(t *testing.T) {
 	for _, refused := range []struct{ text, want string }{
 		{"dataDir=/data\nclientPort=2181\ntikTime=500\n", "1 warnings"},
 		{"dataDir=/data\nclientPort=x\n", name + ":2: clientPort: expected a port number"},
-		{"dataDir=/data\nsecureClientPort=2281\n", "the server would refuse it: ssl.keyStore.location is not set"},
+		{"dataDir=/data\nsecureClientPort=2281\n", "the server would refuse it: ssl.keyStore.location is not set: a port with TLS needs a certificate; set it in zoo.cfg, with --set, or as -Dzookeeper.ssl.keyStore.location in SERVER_JVMFLAGS"},
 	} {
 		write(refused.text)
 		if _, _, err := zkgo(t, "config", "check", "--strict", name); err == nil || !strings.Contains(err.Error(), refused.want) {

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/offline/container"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -15,18 +19,17 @@ import (
 // containerFlags holds the flags of zkgo container.
 type containerFlags struct {
 	idFromHostname, print bool
-	lookup                container.Lookup
 }
 
 func containerCommand() *cobra.Command {
-	f := containerFlags{lookup: os.LookupEnv}
-	var s serverFlags
+	var f containerFlags
+	s := serverFlags{clientPort: unset}
 	cmd := &cobra.Command{
-		Use:   "container",
+		Use:   "container [zoo.cfg]",
 		Short: "Run a server as the official container image of ZooKeeper does",
 		Long: `Write zoo.cfg and myid from the ZOO_* environment variables of ZooKeeper's official
 container image, as its entrypoint does, and run the server. Files that are there already
-are left alone.
+are left alone. A zoo.cfg that is named is used instead of the one of the variables.
 
 ZOO_MY_ID, ZOO_SERVERS, ZOO_TICK_TIME, ZOO_INIT_LIMIT, ZOO_SYNC_LIMIT, ZOO_MAX_CLIENT_CNXNS,
 ZOO_STANDALONE_ENABLED, ZOO_ADMINSERVER_ENABLED, ZOO_AUTOPURGE_PURGEINTERVAL,
@@ -34,29 +37,36 @@ ZOO_AUTOPURGE_SNAPRETAINCOUNT, ZOO_4LW_COMMANDS_WHITELIST, ZOO_CFG_EXTRA (more l
 zoo.cfg, parted by spaces), ZOO_CONF_DIR (/conf), ZOO_DATA_DIR (/data), ZOO_DATA_LOG_DIR
 (/datalog), ZOO_DATADIR_AUTOCREATE_DISABLE.
 
-ZooKeeper's system properties in SERVER_JVMFLAGS and JVMFLAGS are settings, as with --set.
-A line of zoo.cfg overrides a property zookeeper.KEY, and --set overrides both. Properties
-that are not ZooKeeper's are named in a warning; flags for heap and garbage collection have
-no effect.
+ZooKeeper's system properties in SERVER_JVMFLAGS and JVMFLAGS are settings, as for every
+command that reads a zoo.cfg. A line of zoo.cfg overrides a property zookeeper.KEY, and
+--set overrides both. Properties that are not ZooKeeper's are named in a warning, and so
+are unknown ZOO_* variables; flags for heap and garbage collection have no effect.
 
 The files are written only if the server would start with them.`,
 		Example: `  ZOO_MY_ID=2 ZOO_SERVERS='server.1=a:2888:3888;2181 server.2=b:2888:3888;2181' zkgo container
   zkgo container --print           # what would be written`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return runContainer(cmd, &f, &s)
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plan := container.FromEnvironment(os.Environ())
+			if len(args) > 0 {
+				if err := named(cmd, "the server writes changes of the membership into it", args[0]); err != nil {
+					return err
+				}
+				plan = plan.With(args[0])
+			}
+			return runContainer(cmd, plan, &f, &s)
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.idFromHostname, "id-from-hostname", false, "without ZOO_MY_ID, take the number at the end of the host name, plus one: zk-0 is server 1")
 	flags.BoolVar(&f.print, "print", false, "print what would be written, and neither write nor run")
-	s.common(flags)
+	s.setting(flags)
+	s.logging(flags)
 	return cmd
 }
 
-func runContainer(cmd *cobra.Command, f *containerFlags, s *serverFlags) error {
-	plan := container.FromEnvironment(f.lookup)
-	if id, _ := f.lookup("ZOO_MY_ID"); f.idFromHostname && id == "" {
+func runContainer(cmd *cobra.Command, plan container.Plan, f *containerFlags, s *serverFlags) error {
+	if f.idFromHostname && os.Getenv("ZOO_MY_ID") == "" {
 		host, err := os.Hostname()
 		if err != nil {
 			return err
@@ -66,7 +76,7 @@ func runContainer(cmd *cobra.Command, f *containerFlags, s *serverFlags) error {
 		}
 	}
 	if f.print {
-		return printPlan(cmd.OutOrStdout(), plan)
+		return errors.Join(printPlan(cmd.OutOrStdout(), plan), plan.Check())
 	}
 	log, err := newLogger(cmd.ErrOrStderr(), s.logFormat, s.logLevel)
 	if err != nil {
@@ -82,18 +92,18 @@ func runContainer(cmd *cobra.Command, f *containerFlags, s *serverFlags) error {
 // Existing files are kept. Files with a mistake would remain after the variable has been
 // corrected, so it checks the configuration before it writes the first file.
 func prepareContainer(plan container.Plan, s *serverFlags, log *slog.Logger) error {
-	settings, warnings, err := plan.Settings()
-	if err != nil {
+	if err := plan.Check(); err != nil {
 		return err
 	}
-	for _, w := range warnings {
-		log.Warn(w)
+	if len(plan.Unknown) > 0 {
+		log.Warn("unknown variables: " + strings.Join(suggestions(plan.Unknown), ", "))
 	}
-	var sets []string
-	for _, kv := range settings {
-		sets = append(sets, kv[0]+"="+kv[1])
+	for _, name := range []string{"zookeeper-env.sh", "java.env"} {
+		script := filepath.Join(filepath.Dir(plan.ConfigPath), name)
+		if _, err := os.Stat(script); err == nil {
+			log.Warn(script + " has no effect, because there is no shell: set its variables, e.g. SERVER_JVMFLAGS, for the container")
+		}
 	}
-	s.set = append(sets, s.set...) // the last one wins
 	s.config, s.options = plan.ConfigPath, []zoocfg.Option{zoocfg.WithReadFile(plan.Read)}
 	z, err := s.zooCfg()
 	if err != nil {
@@ -112,7 +122,21 @@ func prepareContainer(plan container.Plan, s *serverFlags, log *slog.Logger) err
 	return nil
 }
 
+// suggestions adds to each unknown variable the most similar known one.
+func suggestions(names []string) (words []string) {
+	for _, name := range names {
+		if near := cli.Similar(name, container.Variables()); near != "" {
+			name += " (did you mean " + near + "?)"
+		}
+		words = append(words, name)
+	}
+	return words
+}
+
 func printPlan(w io.Writer, p container.Plan) error {
-	_, err := fmt.Fprintf(w, "# %s\n%s\n# %s\n%s\n", p.ConfigPath, p.Config, p.MyIDPath, p.MyID)
+	if p.Config != "" {
+		fmt.Fprintf(w, "# %s\n%s\n", p.ConfigPath, p.Config)
+	}
+	_, err := fmt.Fprintf(w, "# %s\n%s\n", p.MyIDPath, p.MyID)
 	return err
 }

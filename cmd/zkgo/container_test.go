@@ -3,9 +3,9 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,17 +14,17 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/container"
 )
 
-// containerPlan returns the plan for directories in root and the variables in more.
-func containerPlan(root string, more map[string]string) container.Plan {
-	values := map[string]string{"ZOO_CONF_DIR": root + "/conf", "ZOO_DATA_DIR": root + "/data", "ZOO_DATA_LOG_DIR": root + "/log", "ZOO_MY_ID": "1"}
-	maps.Copy(values, more)
-	return container.FromEnvironment(func(name string) (string, bool) { v, ok := values[name]; return v, ok })
-}
-
 func prepare(root string, more map[string]string, flags ...string) (s serverFlags, log string, err error) {
 	var out bytes.Buffer
-	s = serverFlags{clientPort: unset, set: flags}
-	err = prepareContainer(containerPlan(root, more), &s, slog.New(slog.NewTextHandler(&out, nil)))
+	variables := []string{"ZOO_CONF_DIR=" + root + "/conf", "ZOO_DATA_DIR=" + root + "/data", "ZOO_DATA_LOG_DIR=" + root + "/log"}
+	if more["ZOO_MY_ID"] == "" {
+		variables = append(variables, "ZOO_MY_ID=1")
+	}
+	for name, value := range more {
+		variables = append(variables, name+"="+value)
+	}
+	s = serverFlags{clientPort: unset, set: flags, getenv: environ(variables...)}
+	err = prepareContainer(container.FromEnvironment(variables), &s, slog.New(slog.NewTextHandler(&out, nil)))
 	return s, out.String(), err
 }
 
@@ -40,6 +40,7 @@ func TestContainerChecksBeforeItWrites(t *testing.T) {
 		"no such JAAS": {"SERVER_JVMFLAGS": "-Djava.security.auth.login.config=/no/such/jaas.conf"},
 		"no boolean":   {"JVMFLAGS": "-Dzookeeper.ssl.clientAuth=perhaps"},
 		"no directory": {"ZOO_DATADIR_AUTOCREATE_DISABLE": "1"},
+		"no member":    {"ZOO_SERVERS": "zk1:2888:3888;2181"},
 	} {
 		root := t.TempDir()
 		if _, _, err := prepare(root, more); err == nil {
@@ -78,13 +79,34 @@ func TestContainerJVMFlags(t *testing.T) {
 	if z.SnapCount != 8 || z.JuteMaxBuffer != 2000000 || !z.ReadOnlyMode || z.Auth.SuperDigest != "super:hash" || z.MaxCnxns != 6 || z.TickTime.Milliseconds() != 2000 {
 		t.Errorf("the settings are %+v", z.Settings())
 	}
+	warnings := fmt.Sprint(z.Warnings)
 	for _, want := range []string{"JVM flags without effect here: other.password", "-Dzookeeper.tickTime has no effect"} {
-		if !strings.Contains(log, want) {
-			t.Errorf("the log lacks %q:\n%s", want, log)
+		if !strings.Contains(warnings, want) {
+			t.Errorf("there is no warning %q:\n%s", want, warnings)
 		}
 	}
-	if strings.Contains(log, "hidden") {
-		t.Errorf("the log has a value:\n%s", log)
+	if strings.Contains(log+warnings, "hidden") {
+		t.Errorf("the log has a value:\n%s\n%s", log, warnings)
+	}
+}
+
+// TestContainerUnknownVariables: one warning names them, with the most similar known ones,
+// and another the script that no shell runs.
+func TestContainerUnknownVariables(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	if err := os.MkdirAll(root+"/conf", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(root+"/conf/java.env", []byte("export SERVER_JVMFLAGS=-Dzookeeper.snapCount=5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, log, err := prepare(root, map[string]string{"ZOO_TICKTIME": "500", "ZOO_QWERTZ": "1"})
+	if !strings.Contains(log, "/conf/java.env has no effect") || strings.Contains(log, "zookeeper-env.sh") {
+		t.Errorf("the log says of java.env:\n%s", log)
+	}
+	if want := "unknown variables: ZOO_QWERTZ, ZOO_TICKTIME (did you mean ZOO_TICK_TIME?)"; err != nil || strings.Count(log, want) != 1 {
+		t.Errorf("%v: the log lacks %q:\n%s", err, want, log)
 	}
 }
 

@@ -17,7 +17,7 @@ type exportFlags struct {
 }
 
 func exportCommand() *cobra.Command {
-	f := exportFlags{serverFlags: serverFlags{clientPort: unset}}
+	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export [zoo.cfg]",
 		Short: "Write the data of a stopped server for Apache ZooKeeper",
@@ -40,9 +40,7 @@ that ZooKeeper does not know, and end when their timeout is over.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to-zookeeper", "", "empty data `directory` for ZooKeeper")
-	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` of zkgo's data (zoo.cfg: dataDir)")
-	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	f.reading(flags, "of zkgo's data (zoo.cfg: dataDir)")
 	flags.StringVar(&f.compression, "compression", "", "`method` as snapshot.compression.method: gz, snappy, or none")
 	return cmd
 }

@@ -18,6 +18,7 @@ import (
 
 // healthFlags holds the flags of zkgo health.
 type healthFlags struct {
+	serverFlags
 	server, word   string
 	secure, live   bool
 	timeout, await time.Duration
@@ -31,9 +32,10 @@ func healthCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health [zoo.cfg]",
 		Short: "Ask a running server whether it serves clients",
-		Long: `Ask a server on its client port, the one that a zoo.cfg names or --server, whether it
-serves clients, and print its mode. The exit code is 0 if it does and 1 if it does not:
-because nobody listens, because it has no quorum, or because it does not answer in time.
+		Long: `Ask a server on its client port, that of a zoo.cfg with the flags and variables of
+zkgo server, or --server, whether it serves clients, and print its mode. The exit code
+is 0 if it does and 1 if it does not: because nobody listens, because it has no quorum,
+or because it does not answer in time.
 
 It sends srvr, which every server answers whatever its 4lw.commands.whitelist. With --wait it
 asks again until the server serves: what a script that restarts servers one after
@@ -51,15 +53,18 @@ input.`,
 			if f.await < 0 {
 				return usagef("--wait %v: want a duration of 0 or more", f.await)
 			}
+			if err := f.name(cmd, args); err != nil {
+				return err
+			}
 			for _, name := range []string{"server", "secure"} {
-				if len(args) > 0 && cmd.Flags().Changed(name) {
-					return usagef("%s names the server, and so does --%s: give one of them", args[0], name)
+				if f.config != "" && cmd.Flags().Changed(name) {
+					return usagef("%s names the server, and so does --%s: give one of them", f.config, name)
 				}
 			}
 			if f.word != "" && len(f.word) != 4 {
 				return usagef("--word %q: want four letters, as mntr", f.word)
 			}
-			target, err := f.target(cmd, args)
+			target, err := f.target()
 			if err != nil {
 				return err
 			}
@@ -79,13 +84,26 @@ input.`,
 	flags.DurationVar(&f.await, "wait", 0, "ask again until the server serves, for at most this `duration`")
 	flags.StringVar(&f.word, "word", "", "print the answer to a four-letter `word` instead")
 	cmd.MarkFlagsMutuallyExclusive("word", "live")
+	f.reading(flags, "for the data, as of zkgo server")
+	f.port(flags, "for clients, as of zkgo server")
+	// A script that starts a server with ZKGO_SERVER_FLAGS asks it with the same flags.
+	f.logging(flags)
+	for _, name := range []string{"log-format", "log-level"} {
+		flags.Lookup(name).Hidden = true
+	}
+	for _, server := range []string{"server", "secure"} {
+		for _, name := range []string{"config", "data-dir", "client-port", "set"} {
+			cmd.MarkFlagsMutuallyExclusive(server, name)
+		}
+	}
 	return cmd
 }
 
-// target returns the port to query.
-func (f *healthFlags) target(cmd *cobra.Command, args []string) (health.Target, error) {
-	if len(args) == 1 {
-		c, err := parseConfig(args[0], stdin(cmd))
+// target returns the port to query: that of the server with the configuration of the
+// flags, or without such flags that of --server.
+func (f *healthFlags) target() (health.Target, error) {
+	if f.config != "" || f.dataDir != "" || f.clientPort != unset || len(f.set) > 0 {
+		c, err := f.zooCfg()
 		if err != nil {
 			return health.Target{}, err
 		}
@@ -102,7 +120,7 @@ func (f *healthFlags) target(cmd *cobra.Command, args []string) (health.Target, 
 func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) error {
 	terms := cli.ClientTerms()
 	terms.UseTLS, terms.NoTLS = "use --secure, or name its zoo.cfg", "leave --secure out"
-	terms.Cert = "the key store (ssl.keyStore.location) of its zoo.cfg"
+	terms.Cert = "the key store (ssl.keyStore.location) of its zoo.cfg, --set or SERVER_JVMFLAGS"
 	terms.Closed = "it may expect TLS (--secure), refuse more connections from here, or not be a port for ZooKeeper clients"
 	if t.TLS != nil {
 		terms.Closed = "the port may not speak TLS, or require a client certificate"

@@ -19,7 +19,7 @@ type importFlags struct {
 }
 
 func importCommand() *cobra.Command {
-	f := importFlags{serverFlags: serverFlags{clientPort: unset}}
+	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import [zoo.cfg]",
 		Short: "Take over the data of an Apache ZooKeeper",
@@ -49,9 +49,7 @@ it first and alone; then start the others with empty directories.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "ZooKeeper's data `directory` (its dataDir)")
 	flags.StringVar(&f.logs, "logs", "", "`directory` of its transaction logs (its dataLogDir), if it is another one")
-	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` of zkgo's data (zoo.cfg: dataDir)")
-	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	f.reading(flags, "of zkgo's data (zoo.cfg: dataDir)")
 	flags.BoolVar(&f.noLogs, "no-logs", false, "take the newest snapshot only: there are no transaction logs")
 	flags.BoolVar(&f.acceptGaps, "accept-gaps", false, "go on where transactions are missing between the files")
 	flags.BoolVar(&f.ignoreDigest, "ignore-digest", false, "take the data although they are not what ZooKeeper's digest says")

@@ -16,7 +16,10 @@ import (
 func main() {
 	_ = slowMonitor()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := run(ctx, commandLine(), os.Stdin, os.Stdout, os.Stderr)
+	args, err := commandLine()
+	if err == nil {
+		err = run(ctx, args, os.Stdin, os.Stdout, os.Stderr)
+	}
 	stop()
 	if err == nil {
 		return

@@ -22,7 +22,7 @@ type recoverFlags struct {
 }
 
 func recoverCommand() *cobra.Command {
-	f := recoverFlags{serverFlags: serverFlags{clientPort: unset, logFormat: "text", logLevel: "warn"}}
+	f := recoverFlags{serverFlags: serverFlags{logFormat: "text", logLevel: "warn"}}
 	cmd := &cobra.Command{
 		Use:   "recover [zoo.cfg]",
 		Short: "Go on with what is left when a majority of the servers is lost for good",
@@ -54,9 +54,7 @@ What the directories held is moved into before-recovery-... beside it.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` of the data (zoo.cfg: dataDir)")
-	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+	f.reading(flags, "of the data (zoo.cfg: dataDir)")
 	flags.StringArrayVar(&f.compare, "compare", nil, "`dataDir[,dataLogDir]` of another survivor: refuse if it is more advanced; may be repeated")
 	flags.StringVar(&f.rejoin, "rejoin", "", "set this server's state aside, to join the recovered ensemble with this `id`")
 	flags.Uint32Var(&f.epoch, "epoch", 0, "least `epoch` of the new ensemble, if clients may have seen a higher one")

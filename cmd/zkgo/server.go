@@ -32,8 +32,9 @@ type serverFlags struct {
 	clientPort          int
 	set                 []string
 	logFormat, logLevel string
-	options             []zoocfg.Option // additional options for reading the file
-	stdin               io.Reader       // what - means as the file
+	options             []zoocfg.Option     // additional options for reading the file
+	stdin               io.Reader           // what - means as the file
+	getenv              func(string) string // nil: os.Getenv
 }
 
 func serverCommand() *cobra.Command {
@@ -45,7 +46,11 @@ func serverCommand() *cobra.Command {
 
 The configuration is a zoo.cfg as ZooKeeper reads it. Without one, the server
 stands alone, listens on port 2181 and keeps its data in ./zkgo-data. Flags win
-over the file.`,
+over the file.
+
+As with zkServer.sh, ZooKeeper's system properties (-D) in SERVER_JVMFLAGS and
+JVMFLAGS are settings. A line of the file overrides a property zookeeper.KEY.
+Every command that reads a zoo.cfg reads these variables and takes --set.`,
 		Example: `  zkgo server
   zkgo server --client-port 2182 --data-dir /var/lib/zkgo
   zkgo server /etc/zookeeper/zoo.cfg --log-format json
@@ -62,12 +67,35 @@ over the file.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
-	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` for the data (zoo.cfg: dataDir; default ./zkgo-data)")
-	portVar(flags, &f.clientPort, "client-port", unset, "`port` for clients (zoo.cfg: clientPort; default 2181)")
-	flags.Lookup("client-port").DefValue = "0" // --help doesn't print a default of 0
-	f.common(flags)
+	f.reading(flags, "for the data (zoo.cfg: dataDir; default ./zkgo-data)")
+	f.port(flags, "for clients (zoo.cfg: clientPort; default 2181)")
+	f.logging(flags)
 	return cmd
+}
+
+// reading adds the flags of every command that reads a configuration.
+func (f *serverFlags) reading(flags *pflag.FlagSet, dataDir string) {
+	f.clientPort = unset
+	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
+	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` "+dataDir)
+	f.setting(flags)
+}
+
+// setting adds --set.
+func (f *serverFlags) setting(flags *pflag.FlagSet) {
+	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
+}
+
+// port adds --client-port.
+func (f *serverFlags) port(flags *pflag.FlagSet, usage string) {
+	portVar(flags, &f.clientPort, "client-port", unset, "`port` "+usage)
+	flags.Lookup("client-port").DefValue = "0" // --help doesn't print a default of 0
+}
+
+// logging adds the flags of the log.
+func (f *serverFlags) logging(flags *pflag.FlagSet) {
+	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "`level` of the log: debug, info, warn or error")
 }
 
 // name sets the configuration file from the argument.
@@ -81,14 +109,6 @@ func (f *serverFlags) name(cmd *cobra.Command, args []string) error {
 	}
 	f.config = args[0]
 	return nil
-}
-
-// common adds the flags of every command that runs a server from a file.
-func (f *serverFlags) common(flags *pflag.FlagSet) {
-	f.clientPort = unset
-	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
-	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
-	flags.StringVar(&f.logLevel, "log-level", "info", "`level` of the log: debug, info, warn or error")
 }
 
 // runServer runs a server until ctx ends or the server fails.
@@ -223,26 +243,38 @@ func tellSystemd(log *slog.Logger, states ...string) {
 	}
 }
 
-// zooCfg reads the file, if there is one. Flags override it.
+// zooCfg returns the configuration: the file, if there is one, the environment and the
+// flags. Every command that reads a configuration calls it, so that all of them see the
+// same settings.
 func (f *serverFlags) zooCfg() (*zoocfg.Config, error) {
 	sets, err := f.settings()
 	if err != nil {
 		return nil, err
 	}
-	if f.config != "" {
-		opts := slices.Clone(f.options)
-		for _, kv := range sets {
-			opts = append(opts, zoocfg.WithSet(kv[0], kv[1]))
-		}
-		return parseConfig(f.config, f.stdin, opts...)
-	}
-	z := zoocfg.Default()
+	opts := append(slices.Clone(f.options), f.environment()...)
 	for _, kv := range sets {
-		if err := z.Set(kv[0], kv[1]); err != nil {
-			return nil, err
-		}
+		opts = append(opts, zoocfg.WithSet(kv[0], kv[1]))
 	}
-	return z, z.Validate()
+	if f.config == "" {
+		return zoocfg.NoFile(opts...)
+	}
+	return parseConfig(f.config, f.stdin, opts...)
+}
+
+// environment returns the settings in the variables of ZooKeeper's scripts, in the order
+// in which zkServer.sh passes them to Java.
+func (f *serverFlags) environment() (opts []zoocfg.Option) {
+	getenv := f.getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	if name := "ZOO_DATADIR_AUTOCREATE_DISABLE"; getenv(name) != "" {
+		opts = append(opts, zoocfg.WithJVMFlags(name, "-Dzookeeper.datadir.autocreate=false"))
+	}
+	for _, name := range []string{"SERVER_JVMFLAGS", "JVMFLAGS"} {
+		opts = append(opts, zoocfg.WithJVMFlags(name, getenv(name)))
+	}
+	return opts
 }
 
 // settings returns the keys and values set by flags.

@@ -167,6 +167,7 @@ func (f *testFlags) serverConfig() (cfg server.Config, port int, err error) {
 		options: []zoocfg.Option{zoocfg.WithMyID(1)}} // so that no myid file is read from there
 	if f.config == "" {
 		sf.set = append(forTests(), f.set...)
+		sf.getenv = func(string) string { return "" } // a test depends on its own flags only
 	}
 	z, err := sf.zooCfg()
 	if err != nil {

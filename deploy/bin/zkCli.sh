@@ -6,7 +6,7 @@ ZOOBINDIR=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
 # A connection without the TLS or the login that was asked for must not go unnoticed.
 unused=
-split_flags "${CLIENT_JVMFLAGS:-}" "${JVMFLAGS:-}"
+read -r -d '' -a flags <<<"${CLIENT_JVMFLAGS:-} ${JVMFLAGS:-}" || true # split at spaces, as ZooKeeper's scripts do
 for flag in ${flags[@]+"${flags[@]}"}; do
   case $flag in
     -Dzookeeper.client.secure* | -Dzookeeper.ssl.* | -Dzookeeper.sasl.* | -Djava.security.* | -Djavax.net.ssl.* | -Djute.maxbuffer*)

@@ -8,9 +8,10 @@
 #   ZOOPIDFILE                where "start" notes the process: <dataDir>/zookeeper_server.pid
 #   ZKGO                      the program: beside the scripts, in ../bin, or in PATH
 #   ZKGO_SERVER_FLAGS         more flags of "zkgo server"
-#   SERVER_JVMFLAGS, JVMFLAGS ZooKeeper's system properties (-D) are settings of the server;
-#                             of the others only the names are printed. Flags for heap and
-#                             garbage collection, and JMX, have no meaning here.
+#   SERVER_JVMFLAGS, JVMFLAGS ZooKeeper's system properties (-D) are settings for every zkgo
+#                             command that reads zoo.cfg; of the others only the names are
+#                             logged. Flags for heap and garbage collection, and JMX, have
+#                             no meaning here.
 #
 # conf/java.env may set them, too.
 
@@ -30,6 +31,8 @@ for env in zookeeper-env.sh java.env; do
   if [ -f "$ZOOCFGDIR/$env" ]; then . "$ZOOCFGDIR/$env"; fi
 done
 set -u
+# The program reads them.
+export SERVER_JVMFLAGS JVMFLAGS ZOO_DATADIR_AUTOCREATE_DISABLE
 ZOOCFG=$ZOOCFGDIR/${ZOOCFG:-zoo.cfg}
 ZOO_LOG_DIR=${ZOO_LOG_DIR:-$prefix/logs}
 
@@ -54,42 +57,4 @@ setting_of() {
     { at = index($0, "="); name = substr($0, 1, at - 1); gsub(/^[ \t\f]+|[ \t\f]+$/, "", name) }
     at && name == key { value = substr($0, at + 1); gsub(/^[ \t\f]+|[ \t\f\r]+$/, "", value); found = value }
     END { if (found != "") print found }' "$2"
-}
-
-# split_flags VALUE...: sets the array flags to the words of JVM flags, which ZooKeeper's
-# scripts split at spaces, too.
-split_flags() { read -r -d '' -a flags <<<"$*" || true; }
-
-# server_flags sets the array sets to the --set flags for ZooKeeper's system properties in
-# SERVER_JVMFLAGS and JVMFLAGS. "zkgo container" has the same rules (internal/offline/container).
-# A line of zoo.cfg overrides a property zookeeper.KEY, as in ZooKeeper.
-server_flags() {
-  local flags flag key value line unused=
-  sets=()
-  split_flags "${SERVER_JVMFLAGS:-}" "${JVMFLAGS:-}"
-  for flag in ${flags[@]+"${flags[@]}"}; do
-    key=${flag#-D} key=${key%%=*} value=
-    if [[ $flag == *=* ]]; then value=${flag#*=}; fi
-    case $flag in
-      -D*) ;;
-      -javaagent* | -agent* | @*) unused="$unused ${flag%%[:=]*}" && continue ;;
-      *) continue ;;
-    esac
-    case $key in
-      zookeeper.*)
-        key=${key#zookeeper.}
-        line=$(setting "$key" 2>/dev/null)
-        if [ -z "$line" ]; then
-          sets+=(--set "$key=$value")
-        elif [ "$line" != "$value" ]; then
-          echo "Warning: -Dzookeeper.$key has no effect: $ZOOCFG sets $key" >&2
-        fi
-        ;;
-      jute.maxbuffer | znode.container.* | java.security.auth.login.config | readonlymode.enabled | \
-        fsync.warningthresholdms | leader.nodelay | follower.nodelay) sets+=(--set "$key=$value") ;;
-      com.sun.management.* | java.rmi.*) ;;
-      *) unused="$unused $key" ;;
-    esac
-  done
-  if [ -n "$unused" ]; then echo "Warning: JVM flags without effect here:$unused" >&2; fi
 }

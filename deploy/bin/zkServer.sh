@@ -12,14 +12,9 @@ if [ -n "${2:-}" ]; then
 fi
 echo "Using config: $ZOOCFG" >&2
 
-# build_command sets the array command to the command line of the server.
-build_command() {
-  local sets
-  server_flags
-  # shellcheck disable=SC2206 # flags are words
-  command=("$ZKGO" server "$ZOOCFG" ${sets[@]+"${sets[@]}"} ${ZKGO_SERVER_FLAGS:-})
-  if [ -n "${ZOO_DATADIR_AUTOCREATE_DISABLE:-}" ]; then command+=(--set datadir.autocreate=false); fi
-}
+# The command line of the server.
+# shellcheck disable=SC2206 # flags are words
+command=("$ZKGO" server "$ZOOCFG" ${ZKGO_SERVER_FLAGS:-})
 log=$ZOO_LOG_DIR/zookeeper-${USER:-}-server-${HOSTNAME:-}.out
 
 # pid_file: where the process id is noted.
@@ -94,11 +89,10 @@ stop() {
   echo STOPPED
 }
 
-# find_port sets port, address and secure from the configuration, and says what it
-# found, as zkServer.sh of ZooKeeper does.
+# find_port says which port the configuration file names, as zkServer.sh of ZooKeeper does.
+# It fails if there is none.
 find_port() {
-  local id place
-  secure=false
+  local id place port address secure=false
   port=$(setting clientPort 2>/dev/null)
   address=$(setting clientPortAddress 2>/dev/null)
   if ! [[ $port =~ ^[0-9]+$ ]]; then
@@ -128,8 +122,7 @@ find_port() {
     address=$(setting secureClientPortAddress 2>/dev/null)
     secure=true
     if [ -z "$port" ]; then
-      echo "Unable to find either secure or unsecure client port in any configs. Terminating."
-      exit 1
+      return 1
     fi
   fi
   address=${address:-localhost}
@@ -137,13 +130,14 @@ find_port() {
 }
 
 status() {
-  local port address secure mode target
-  find_port
-  # A port that only speaks TLS may want a certificate: the file names the server's.
-  if $secure; then target=("$ZOOCFG"); else
-    case $address in *:*) target=(--server "[$address]:$port") ;; *) target=(--server "$address:$port") ;; esac
+  local mode
+  # The port and the certificate of the server, with the settings of start.
+  # shellcheck disable=SC2086 # flags are words
+  mode=$("$ZKGO" health --word srvr "$ZOOCFG" ${ZKGO_SERVER_FLAGS:-} 2>/dev/null | grep Mode)
+  if ! find_port && [ -z "$mode" ]; then
+    echo "Unable to find either secure or unsecure client port in any configs. Terminating."
+    exit 1
   fi
-  mode=$("$ZKGO" health --word srvr "${target[@]}" 2>/dev/null | grep Mode)
   if [ -z "$mode" ]; then
     echo "Error contacting service. It is probably not running."
     exit 1
@@ -153,15 +147,15 @@ status() {
 
 case ${1:-} in
   start)
-    build_command
     start
     ;;
   start-foreground)
-    build_command
     exec "${command[@]}"
     ;;
   print-cmd)
-    build_command
+    for name in SERVER_JVMFLAGS JVMFLAGS ZOO_DATADIR_AUTOCREATE_DISABLE; do
+      if [ -n "${!name:-}" ]; then printf '%s="%s" ' "$name" "${!name}"; fi
+    done
     printf '"%s" ' "${command[@]}"
     echo "> \"$log\" 2>&1 < /dev/null"
     ;;
@@ -170,7 +164,6 @@ case ${1:-} in
     "$ZKGO" version | sed -E 's/^zkgo ([^ ]+) \(ZooKeeper ([^)]+)\).*/zkgo \1, compatible with Apache ZooKeeper, version \2/'
     ;;
   restart)
-    build_command
     stop
     start
     ;;

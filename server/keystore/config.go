@@ -124,7 +124,7 @@ func (o Options) clients(c *tls.Config) error {
 		return fmt.Errorf("ssl.clientAuth is %q, not none, want or need", o.ClientAuth)
 	}
 	if o.Trust.Location == "" {
-		return errors.New("ssl.trustStore.location is not set: clients' certificates cannot be verified (or set ssl.clientAuth=none)")
+		return errors.New("ssl.trustStore.location is not set: clients' certificates cannot be verified; set it, e.g. as -Dzookeeper.ssl.trustStore.location in SERVER_JVMFLAGS, or set ssl.clientAuth=none")
 	}
 	pool, err := o.Trust.Pool()
 	c.ClientCAs = pool

@@ -26,9 +26,6 @@ func (c *Config) Check() Check {
 			k.Settings = append(k.Settings, s)
 		}
 	}
-	if c.ClientPort == Unset && c.SecureClientPort == Unset {
-		k.Warnings = append(k.Warnings, "no client can reach this server: neither clientPort nor secureClientPort is set")
-	}
 	for _, w := range c.Warnings {
 		k.Warnings = append(k.Warnings, w.String())
 	}

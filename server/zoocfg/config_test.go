@@ -193,7 +193,7 @@ func TestDynamicFileSyntax(t *testing.T) {
 
 func TestEverySettingHasItsField(t *testing.T) {
 	t.Parallel()
-	c := parse(t, strings.Join([]string{
+	c := reachable(t, strings.Join([]string{
 		"maxCnxns=7", "nio.sessionlessCnxnTimeout=5000", "tcpKeepAlive=true", "client.portUnification=true",
 		"snapCount=010", "snapSizeLimitInKb=#ff", "jute.maxbuffer=0x9fffff", "largeRequestThreshold=-1", "leaderServes=no", "forceSync=yes",
 		"4lw.commands.whitelist=ruok, mntr ,,conf", "admin.serverPort=9090", "admin.enableServer=FALSE",

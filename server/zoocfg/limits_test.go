@@ -34,7 +34,7 @@ func TestMemoryCeiling(t *testing.T) {
 
 func TestThrottles(t *testing.T) {
 	t.Parallel()
-	c := parse(t, strings.Join([]string{
+	c := reachable(t, strings.Join([]string{
 		"connection_throttle_tokens=100", "connection_throttle_fill_time=20", "connection_throttle_fill_count=3",
 		"connection_throttle_freeze_time=50", "connection_throttle_drop_increase=0.5", "connection_throttle_drop_decrease=.25",
 		"connection_throttle_decrease_ratio=1e-1", "connection_throttle_weight_enabled=true",

@@ -3,6 +3,7 @@ package zoocfg
 import (
 	"errors"
 	"io/fs"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -11,9 +12,11 @@ import (
 type Option func(*options)
 
 type options struct {
-	myID     *uint64
-	readFile func(path string) ([]byte, error)
-	sets     [][2]string
+	myID       *uint64
+	readFile   func(path string) ([]byte, error)
+	properties []systemProperty
+	sets       [][2]string
+	warnings   []Warning
 }
 
 // WithMyID sets the server's id. The myid file isn't read then.
@@ -51,6 +54,11 @@ func ParseText(name, text string, opts ...Option) (*Config, error) {
 	return load(name, text, gather(opts))
 }
 
+// NoFile returns the configuration of [Default] with the options applied.
+func NoFile(opts ...Option) (*Config, error) {
+	return Default().complete(nil, gather(opts))
+}
+
 func gather(opts []Option) options {
 	o := options{readFile: blank().readFile}
 	for _, opt := range opts {
@@ -60,17 +68,24 @@ func gather(opts []Option) options {
 }
 
 func load(path, text string, o options) (*Config, error) {
-	c := blank()
-	c.Path, c.Text, c.readFile = path, text, o.readFile
-	if o.myID != nil {
-		c.MyID, c.HasMyID = *o.myID, true
-	}
 	props, err := properties(text)
 	if err != nil {
 		return nil, inFile(err, path)
 	}
+	c := blank()
+	c.Path, c.Text = path, text
+	return c.complete(props, o)
+}
+
+// complete applies the lines of the file and the options, and validates the result.
+func (c *Config) complete(props []property, o options) (*Config, error) {
+	c.readFile, c.Warnings = o.readFile, slices.Clone(o.warnings)
+	if o.myID != nil {
+		c.MyID, c.HasMyID = *o.myID, true
+	}
 	var errs problems
 	c.applyStatic(props, &errs)
+	c.applyProperties(o.properties, &errs)
 	for _, s := range o.sets {
 		errs.add(c.Set(s[0], s[1]))
 	}

@@ -12,7 +12,7 @@ type Setting struct {
 	Key string `json:"key"`
 	// Value is formatted as in the file; passwords are hidden.
 	Value string `json:"value"`
-	// Origin is file:line, --set, or default.
+	// Origin is file:line, --set, the variable of the JVM's flags, or default.
 	Origin  string  `json:"origin"`
 	Verdict Verdict `json:"verdict,omitempty"`
 	Words   string  `json:"words,omitempty"`

@@ -46,6 +46,10 @@ func (c *Config) validate(errs *problems) {
 	for _, check := range []func() error{c.takeClientAddress, c.takePeerType, c.checkEnsemble} {
 		errs.addUnless(check())
 	}
+	// ZooKeeper starts such a server, too: a voter needs no clients of its own.
+	if len(errs.list) == 0 && c.ClientPort == Unset && c.SecureClientPort == Unset {
+		c.warn("", "", "no client can reach this server: neither clientPort nor secureClientPort is set")
+	}
 }
 
 // failf is fail with a formatted message.

@@ -9,6 +9,32 @@ import (
 	"time"
 )
 
+// reachable is parse for a server that clients can reach, so that no warning says otherwise.
+func reachable(t *testing.T, extra string, opts ...Option) *Config {
+	t.Helper()
+	return parse(t, extra, append(opts, WithSet("clientPort", "2181"))...)
+}
+
+// TestNoClientPort: a server that no client can reach is valid, as in ZooKeeper, and every
+// command warns of it.
+func TestNoClientPort(t *testing.T) {
+	t.Parallel()
+	const three = "initLimit=1\nsyncLimit=1\nserver.1=a:1:2\nserver.2=b:1:2;3\nserver.3=c:1:2\n"
+	for lines, reached := range map[string]bool{
+		"": false, "clientPort=0\n": true, "secureClientPort=1\n": true, "clientport=1\n": false,
+		three: false, strings.Replace(three, "a:1:2", "a:1:2;3", 1): true, three + "clientPort=3\n": true,
+	} {
+		c := parse(t, lines, WithMyID(1))
+		warned := slices.ContainsFunc(c.Warnings, func(w Warning) bool { return strings.Contains(w.Msg, "no client can reach this server") })
+		if warned == reached {
+			t.Errorf("%q: %v", lines, c.Warnings)
+		}
+	}
+	if _, err := ParseText("zoo.cfg", "dataDir=/data\nclientPort=x\n", WithReadFile(noFiles)); strings.Contains(err.Error(), "no client can reach") {
+		t.Errorf("a wrong port: %v", err)
+	}
+}
+
 func TestUnknownKeys(t *testing.T) {
 	t.Parallel()
 	for key, nearest := range map[string]string{
@@ -31,7 +57,7 @@ func TestUnknownKeys(t *testing.T) {
 		"requestThrottleLimit":       "request_throttle_max_requests",
 		"GSSAPI":                     "",
 	} {
-		c := parse(t, "\n"+key+"=1\n")
+		c := reachable(t, "\n"+key+"=1\n")
 		if len(c.Warnings) != 1 {
 			t.Errorf("%s: %v", key, c.Warnings)
 			continue
@@ -62,7 +88,7 @@ func TestWarnings(t *testing.T) {
 		if tc.want == "zoo.cfg: My id 1 not in the peer list" {
 			tc.lines = strings.ReplaceAll(tc.lines, "server.1=", "server.5=")
 		}
-		c := parse(t, tc.lines, WithMyID(1))
+		c := reachable(t, tc.lines, WithMyID(1))
 		if err := c.Validate(); err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +111,7 @@ func TestByteOrderMark(t *testing.T) {
 
 func TestIgnored(t *testing.T) {
 	t.Parallel()
-	c := parse(t, "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\npreAllocSize=100\nelectionAlg=3\nmetricsProvider.maxQueueSize=5\n")
+	c := reachable(t, "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\npreAllocSize=100\nelectionAlg=3\nmetricsProvider.maxQueueSize=5\n")
 	want := []string{"serverCnxnFactory", "preAllocSize", "electionAlg", "metricsProvider.maxQueueSize"}
 	if !slices.Equal(c.Ignored, want) || len(c.Warnings) != 0 {
 		t.Errorf("got %v, %v", c.Ignored, c.Warnings)
@@ -145,7 +171,7 @@ func TestRefusedHasWarnings(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	c := parse(t, "unheard=1\n")
+	c := reachable(t, "unheard=1\n")
 	c.DataDir = ""
 	var r *Refused
 	if err := c.Validate(); !errors.As(err, &r) || len(r.Warnings) != 1 {
@@ -181,7 +207,7 @@ func TestUnusedValues(t *testing.T) {
 		"fsync.warningthresholdms=-1": false, "fsync.warningthresholdms=soon": true, "jute.maxbuffer.extrasize=-1": false,
 		"request_stale_connection_check=no": true,
 	} {
-		c := parse(t, line+"\n")
+		c := reachable(t, line+"\n")
 		key, _, _ := strings.Cut(line, "=")
 		if warned != (len(c.Warnings) == 1 && c.Warnings[0].Key == key && c.Warnings[0].Line == 2) || len(c.Warnings) > 1 {
 			t.Errorf("%s: %v", line, c.Warnings)
@@ -205,7 +231,7 @@ func TestReplacedNumbers(t *testing.T) {
 		{"throttled_op_wait_time=-1", func(c *Config) any { return c.RequestThrottle.OpWaitTime }, time.Duration(0), false},
 		{"ssl.handshakeDetectionTimeoutMillis=0", func(c *Config) any { return c.TLS.HandshakeDetectionTimeout }, 5 * time.Second, true},
 	} {
-		c := parse(t, tc.line+"\n")
+		c := reachable(t, tc.line+"\n")
 		if got := tc.value(c); got != tc.want || (len(c.Warnings) > 0) != tc.warned {
 			t.Errorf("%s: %v, %v", tc.line, got, c.Warnings)
 		}

@@ -8,9 +8,9 @@
 //     image (testdata/entrypoint was recorded from it), even for invalid values: the
 //     server reports those when it reads the file.
 //   - Existing files are never changed.
-//   - ZooKeeper's system properties in SERVER_JVMFLAGS and JVMFLAGS are settings of the
-//     server; the entrypoint doesn't write them to a file.
-//   - The package reads the environment only through the caller's Lookup.
+//   - A word in ZOO_SERVERS that is no member is an error: the entrypoint writes it to the
+//     file, and the server would take it for an unknown key and stand alone.
+//   - The package reads the environment only from the caller's list.
 //
 // It imports server/zoocfg and internal/smallfile.
 package container
@@ -19,17 +19,17 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
-
-// Lookup returns an environment variable, as [os.LookupEnv] does.
-type Lookup func(name string) (string, bool)
 
 // Plan holds the files to write.
 type Plan struct {
@@ -38,10 +38,13 @@ type Plan struct {
 	MyIDPath   string
 	MyID       string // without the newline
 
+	// Unknown lists the variables ZOO_* that have no meaning.
+	Unknown []string
+
+	servers         []string // the words of ZOO_SERVERS
 	dataDir, logDir string
-	keepDirs        bool       // ZOO_DATADIR_AUTOCREATE_DISABLE: don't create the directories
-	properties      []property // of the JVM
-	unused          []string   // names of the JVM's flags without an effect
+	keepDirs        bool // ZOO_DATADIR_AUTOCREATE_DISABLE: don't create the directories
+	given           bool // the caller named ConfigPath, so it must exist
 }
 
 // defaults are the values in the official image.
@@ -73,13 +76,29 @@ var lines = [...]struct{ key, variable string }{ //nolint:gochecknoglobals // a 
 	{"admin.enableServer", "ZOO_ADMINSERVER_ENABLED"},
 }
 
+// without lists the variables without a default, and those of ZooKeeper's image and
+// scripts that don't change the files.
+var without = [...]string{ //nolint:gochecknoglobals // a constant table
+	"ZOO_MY_ID", "ZOO_SERVERS", "ZOO_4LW_COMMANDS_WHITELIST", "ZOO_CFG_EXTRA", "ZOO_DATADIR_AUTOCREATE_DISABLE",
+	"ZOO_LOG_DIR", "ZOO_LOG4J_PROP", "ZOO_NOEXEC",
+}
+
+// Variables returns the names of all known variables.
+func Variables() []string { return slices.AppendSeq(slices.Clone(without[:]), maps.Keys(defaults)) }
+
 // alone is the server list if ZOO_SERVERS isn't set.
 const alone = "server.1=localhost:2888:3888;2181"
 
-// FromEnvironment builds a Plan from the variables. It doesn't access any file.
-func FromEnvironment(lookup Lookup) Plan {
+// FromEnvironment builds a Plan from the variables, each of the form NAME=value. It doesn't
+// access any file.
+func FromEnvironment(environ []string) Plan {
+	set := map[string]string{}
+	for _, variable := range environ {
+		name, value, _ := strings.Cut(variable, "=")
+		set[name] = value
+	}
 	value := func(name string) string {
-		if v, ok := lookup(name); ok {
+		if v, ok := set[name]; ok {
 			return v
 		}
 		return defaults[name]
@@ -92,31 +111,75 @@ func FromEnvironment(lookup Lookup) Plan {
 	if servers == "" {
 		servers = alone
 	}
-	words(&b, servers)
+	writeWords(&b, servers)
 	if list := value("ZOO_4LW_COMMANDS_WHITELIST"); list != "" {
 		fmt.Fprintf(&b, "4lw.commands.whitelist=%s\n", list)
 	}
-	words(&b, value("ZOO_CFG_EXTRA"))
+	writeWords(&b, value("ZOO_CFG_EXTRA"))
 	id := value("ZOO_MY_ID")
 	if id == "" {
 		id = "1"
 	}
 	dir := value("ZOO_DATA_DIR")
-	// The last one wins, as in ZooKeeper's scripts.
-	properties, unused := jvmFlags(value("SERVER_JVMFLAGS") + " " + value("JVMFLAGS"))
 	return Plan{
 		ConfigPath: filepath.Join(value("ZOO_CONF_DIR"), "zoo.cfg"), Config: b.String(),
 		MyIDPath: filepath.Join(dir, "myid"), MyID: id,
 		dataDir: dir, logDir: value("ZOO_DATA_LOG_DIR"), keepDirs: value("ZOO_DATADIR_AUTOCREATE_DISABLE") != "",
-		properties: properties, unused: unused,
+		Unknown: unknown(set), servers: words(servers),
 	}
 }
 
-// words writes one line for each word of a variable, split as a shell does.
-func words(b *strings.Builder, value string) {
-	for _, word := range strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' }) {
+// unknown returns the names ZOO_* that mean nothing.
+func unknown(set map[string]string) (names []string) {
+	known := Variables()
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if strings.HasPrefix(name, "ZOO_") && !slices.Contains(known, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// words returns the words of a variable, split as a shell does.
+func words(value string) []string {
+	return strings.FieldsFunc(value, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' })
+}
+
+// writeWords writes one line for each word of a variable.
+func writeWords(b *strings.Builder, value string) {
+	for _, word := range words(value) {
 		b.WriteString(word + "\n")
 	}
+}
+
+// With returns the plan for a server with this configuration file instead of the one that
+// the entrypoint writes. Such a file must exist.
+func (p Plan) With(config string) Plan {
+	if filepath.Clean(config) != p.ConfigPath {
+		p.ConfigPath, p.Config, p.given = config, "", true
+	}
+	return p
+}
+
+// member matches a line that belongs to the list of servers.
+var member = regexp.MustCompile(`^(server|group|weight)\.[0-9]+=.`)
+
+// Check returns an error for every word in ZOO_SERVERS that is no member, if the variables
+// are used.
+func (p Plan) Check() error {
+	if p.given {
+		return nil
+	}
+	if _, err := os.Stat(p.ConfigPath); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var errs []error
+	for _, word := range p.servers {
+		if !member.MatchString(word) {
+			errs = append(errs, fmt.Errorf("ZOO_SERVERS: %q is no server: want server.N=host:port:port;clientPort, parted by spaces", word))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // IDOfHostname returns the server id of a StatefulSet's pod: its ordinal, i.e. the
@@ -144,10 +207,10 @@ func (p Plan) Read(path string) ([]byte, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return data, err
 	}
-	switch filepath.Clean(path) {
-	case p.ConfigPath:
+	switch path = filepath.Clean(path); {
+	case path == p.ConfigPath && !p.given:
 		return []byte(p.Config), nil
-	case p.MyIDPath:
+	case path == p.MyIDPath:
 		return []byte(p.MyID + "\n"), nil
 	}
 	return data, err
@@ -156,7 +219,10 @@ func (p Plan) Read(path string) ([]byte, error) {
 // Write writes the missing files. The notes say which variables had no effect because
 // a file exists.
 func (p Plan) Write() (notes []string, err error) {
-	dirs := []string{filepath.Dir(p.ConfigPath)}
+	var dirs []string
+	if !p.given {
+		dirs = append(dirs, filepath.Dir(p.ConfigPath))
+	}
 	if !p.keepDirs {
 		dirs = append(dirs, p.dataDir, p.logDir)
 	}
@@ -168,9 +234,11 @@ func (p Plan) Write() (notes []string, err error) {
 			return notes, err
 		}
 	}
-	there, err := writeMissing(p.ConfigPath, p.Config)
-	if err != nil {
-		return notes, err
+	there := p.given
+	if !there {
+		if there, err = writeMissing(p.ConfigPath, p.Config); err != nil {
+			return notes, err
+		}
 	}
 	if there {
 		notes = append(notes, p.ConfigPath+" is there already: the ZOO_ variables change nothing")

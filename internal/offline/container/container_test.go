@@ -1,6 +1,8 @@
 package container
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,18 +10,16 @@ import (
 )
 
 // environment returns the variables of a recorded case.
-func environment(t *testing.T, dir string) Lookup {
+func environment(t *testing.T, dir string) (environ []string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, "env"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-		values[name] = strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(value)
+		environ = append(environ, strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(strings.TrimSuffix(line, "\n")))
 	}
-	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
+	return environ
 }
 
 // TestAsTheEntrypoint compares with the output of the official image's entrypoint.
@@ -43,9 +43,72 @@ func TestAsTheEntrypoint(t *testing.T) {
 	}
 }
 
-func in(root string) Lookup {
-	values := map[string]string{"ZOO_CONF_DIR": root + "/conf", "ZOO_DATA_DIR": root + "/data", "ZOO_DATA_LOG_DIR": root + "/log", "ZOO_MY_ID": "3"}
-	return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
+func in(root string, more ...string) []string {
+	return append([]string{"ZOO_CONF_DIR=" + root + "/conf", "ZOO_DATA_DIR=" + root + "/data", "ZOO_DATA_LOG_DIR=" + root + "/log", "ZOO_MY_ID=3"}, more...)
+}
+
+// TestCheck: a word that is no member is an error that names it, unless the variable has no
+// effect.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for servers, wrong := range map[string]string{
+		"": "", "server.1=a:1:2;3\tserver.2=b:1:2;3\ngroup.1=1:2 weight.1=1": "", "zk1:2888:3888;2181 server.2=b:1:2": "zk1:2888:3888;2181",
+		"server.1=a:1:2;3 , server.2=b:1:2;3": ",", "server.1 = a:1:2;3": "server.1", "sever.1=a:1:2": "sever.1=a:1:2", "server.x=a:1:2": "server.x=a:1:2",
+	} {
+		root := t.TempDir()
+		p := FromEnvironment(in(root, "ZOO_SERVERS="+servers))
+		if err := p.Check(); (err != nil) != (wrong != "") || err != nil && !strings.Contains(err.Error(), "ZOO_SERVERS: \""+wrong+"\" is no server: want server.N=") {
+			t.Errorf("%q: %v", servers, err)
+		}
+		write(t, p.ConfigPath, "# mine\n")
+		if err := p.Check(); err != nil {
+			t.Errorf("%q beside a file: %v", servers, err)
+		}
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	p := FromEnvironment(in(t.TempDir(), "ZOO_TICKTIME=5", "ZOO_LOG_DIR=/logs", "ZOO_DATADIR_AUTOCREATE_DISABLE=", "ZOOCFGDIR=/conf", "ZOO_A=", "PATH=/bin"))
+	if got := strings.Join(p.Unknown, " "); got != "ZOO_A ZOO_TICKTIME" {
+		t.Errorf("unknown: %s", got)
+	}
+}
+
+// TestWith: a file that the caller names is used, and must be there; only myid is written.
+func TestWith(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	p := FromEnvironment(in(root)).With(root + "/other/zoo.cfg")
+	if _, err := p.Read(p.ConfigPath); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a missing file: %v", err)
+	}
+	write(t, p.ConfigPath, "# mine\n")
+	if text, err := p.Read(p.ConfigPath); err != nil || string(text) != "# mine\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if _, err := p.Write(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(root + "/conf"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory of the variables' file: %v", err)
+	}
+	if id, err := os.ReadFile(p.MyIDPath); err != nil || string(id) != "3\n" {
+		t.Errorf("%q, %v", id, err)
+	}
+	if same := FromEnvironment(in(root)).With(root + "/conf/./zoo.cfg"); same.given {
+		t.Error("the file of the variables, by its name, is another one")
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func TestWrite(t *testing.T) {
@@ -72,12 +135,7 @@ func TestWriteKeepsFiles(t *testing.T) {
 	root := t.TempDir()
 	p := FromEnvironment(in(root))
 	for path, text := range map[string]string{p.ConfigPath: "# mine\n", p.MyIDPath: "9\n"} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, text)
 	}
 	notes, err := p.Write()
 	if err != nil {

@@ -112,15 +112,53 @@ func TestContainerRefusals(t *testing.T) {
 		"a value":   {[]string{"ZOO_CONF_DIR=/tmp/a", "ZOO_TICK_TIME=soon"}, `/tmp/a/zoo.cfg:3: tickTime: expected an integer of at least 0, got "soon"`},
 		"read-only": {[]string{"ZOO_CONF_DIR=/tmp/b", "ZOO_DATA_DIR=/elsewhere"}, "dataDir: this process, which runs as user 1000, cannot write to /"},
 		"no id":     {[]string{"ZOO_CONF_DIR=/tmp/c", "ZOO_MY_ID=x"}, "myid"},
+		"no member": {[]string{"ZOO_CONF_DIR=/tmp/d", "ZOO_SERVERS=zk1:2888:3888;2181"}, `ZOO_SERVERS: "zk1:2888:3888;2181" is no server`},
 	} {
 		out, err := inside(t, dir, c.env, "/zkgo", "container").CombinedOutput()
 		if err == nil || !strings.Contains(string(out), c.want) {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}
-	for _, path := range []string{"data/myid", "tmp/a", "tmp/b", "tmp/c"} {
+	for _, path := range []string{"data/myid", "tmp/a", "tmp/b", "tmp/c", "tmp/d"} {
 		if _, err := os.Stat(filepath.Join(dir, path)); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("a container that was refused has written %s: %v", path, err)
 		}
 	}
+}
+
+// TestContainerHealth: the command of HEALTHCHECK asks the server that the container runs,
+// wherever ZOO_CONF_DIR is, with the settings in the environment, and zkServer.sh takes a
+// file as ZooKeeper's does.
+func TestContainerHealth(t *testing.T) {
+	process.Needed(t)
+	text, err := os.ReadFile(filepath.Join(root, "deploy/container/Dockerfile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), `HEALTHCHECK --interval=10s --timeout=6s --start-period=30s CMD ["/bin/zkServer.sh", "status"]`) {
+		t.Fatal("the health check is another command")
+	}
+	dir := image(t)
+	port := freePort(t)
+	env := []string{"ZOO_CONF_DIR=/tmp/conf", "ZOO_ADMINSERVER_ENABLED=false", "ZOO_SERVERS=server.1=localhost:1:2",
+		fmt.Sprintf("SERVER_JVMFLAGS=-Dzookeeper.clientPort=%d -Dzookeeper.clientPortAddress=127.0.0.1", port)}
+	d := run(t, inside(t, dir, env, "/zkgo", "container"))
+	serves(t, local(port))
+	for _, args := range [][]string{{"status"}, {"status", "zoo.cfg"}, {"--config", "/tmp/conf", "status"}, {"status", "/tmp/conf/zoo.cfg"}} {
+		if out := must(t, inside(t, dir, env, "/bin/zkServer.sh", args...)); out != "Mode: standalone\n" {
+			t.Errorf("%q: %q", args, out)
+		}
+	}
+	if err := d.stop(t); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+	if out, err := inside(t, dir, env, "/bin/zkServer.sh", "status").CombinedOutput(); err == nil {
+		t.Errorf("a server that was stopped is healthy: %s", out)
+	}
+	// A file of its own, which the server uses although the variables say something else.
+	port = freePort(t)
+	write(t, filepath.Join(dir, "tmp/own/zoo.cfg"), "dataDir=/tmp/data", fmt.Sprint("clientPort=", port), "admin.enableServer=false")
+	env = []string{"ZOO_CONF_DIR=/nowhere", "ZOO_SERVERS=nonsense"}
+	run(t, inside(t, dir, env, "/zkgo", "zkServer.sh", "--config", "/tmp/own", "start-foreground"))
+	serves(t, local(port))
 }

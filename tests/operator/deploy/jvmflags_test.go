@@ -15,7 +15,8 @@ import (
 	"github.com/zkgo/zkgo/tests/process"
 )
 
-// stub installs the scripts with a program that prints its arguments, one in each line.
+// stub installs the scripts with a program that prints its arguments in a line, as a mode of
+// a server, and writes the variables that it reads to a file.
 func stub(t *testing.T, config ...string) (home string) {
 	t.Helper()
 	home = filepath.Join(t.TempDir(), "a prefix")
@@ -23,7 +24,7 @@ func stub(t *testing.T, config ...string) (home string) {
 		t.Fatal(err)
 	}
 	program := filepath.Join(home, "bin", "zkgo")
-	write(t, program, "#!/bin/sh", `printf '%s\n' "$@"`)
+	write(t, program, "#!/bin/sh", `echo "Mode: $*"`, `echo "$SERVER_JVMFLAGS|$JVMFLAGS|$ZOO_DATADIR_AUTOCREATE_DISABLE" >"${0%/*}/../environment"`)
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -42,50 +43,45 @@ func words(t *testing.T, home string, env []string, name string, args ...string)
 	return strings.Split(strings.TrimSuffix(stdout.String(), "\n"), "\n"), stderr.String(), err
 }
 
-// TestServerFlags: what the variables of ZooKeeper's scripts are as flags of zkgo server.
+// TestServerFlags: the program gets the variables of ZooKeeper's scripts, whose system
+// properties it reads, and zkgo's flags. status asks with the settings of start.
 func TestServerFlags(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		env  []string
-		want string // the flags after the file
-		says string // a part of the error stream
-	}{
-		"nothing":  {nil, "", ""},
-		"heap":     {[]string{"SERVER_JVMFLAGS=-Xmx1g -XX:+UseG1GC -Dcom.sun.management.jmxremote.port=1"}, "", ""},
-		"property": {[]string{"SERVER_JVMFLAGS=-Dzookeeper.sslQuorum=true"}, "--set sslQuorum=true", ""},
-		"both, and * is no pattern": {[]string{"SERVER_JVMFLAGS=-Dzookeeper.snapCount=1", "JVMFLAGS=-Dzookeeper.snapCount=2 -Dzookeeper.4lw.commands.whitelist=*"},
-			"--set snapCount=1 --set snapCount=2 --set 4lw.commands.whitelist=*", ""},
-		"without prefix": {[]string{"JVMFLAGS=-Djute.maxbuffer=5 -Djava.security.auth.login.config=/a=b -Dznode.container.maxPerMinute=1 -Dreadonlymode.enabled=true"},
-			"--set jute.maxbuffer=5 --set java.security.auth.login.config=/a=b --set znode.container.maxPerMinute=1 --set readonlymode.enabled=true", ""},
-		"others": {[]string{"JVMFLAGS=-Djava.security.krb5.conf=/secret -DsuperUser=secret -javaagent:a.jar=secret"},
-			"", "without effect here: java.security.krb5.conf superUser -javaagent\n"},
-		"the file overrides": {[]string{"JVMFLAGS=-Dzookeeper.ssl.clientAuth=none"}, "", "-Dzookeeper.ssl.clientAuth has no effect"},
-		"no directories":     {[]string{"ZOO_DATADIR_AUTOCREATE_DISABLE=1"}, "--set datadir.autocreate=false", ""},
-		"zkgo's flags":       {[]string{"ZKGO_SERVER_FLAGS=--log-format json", "JVMFLAGS=-Dzookeeper.maxCnxns=2"}, "--set maxCnxns=2 --log-format json", ""},
+	const properties = "-Dzookeeper.sslQuorum=true -Dzookeeper.4lw.commands.whitelist=*"
+	env := []string{"SERVER_JVMFLAGS=" + properties, "JVMFLAGS=-Xmx1g", "ZOO_DATADIR_AUTOCREATE_DISABLE=1", "ZKGO_SERVER_FLAGS=--log-format json"}
+	home := stub(t, "dataDir=/data", "clientPort=1")
+	config := home + "/bin/../conf/zoo.cfg"
+	for args, want := range map[string]string{
+		"start-foreground":           "server CONFIG --log-format json",
+		"start-foreground other.cfg": "server CONF/other.cfg --log-format json",
+		"status":                     "health --word srvr CONFIG --log-format json",
+		"status other.cfg":           "health --word srvr CONF/other.cfg --log-format json",
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			home := stub(t, "dataDir=/data", "ssl.clientAuth = need")
-			out, diagnostics, err := words(t, home, c.env, "zkServer.sh", "start-foreground")
-			if err != nil || !slices.Equal(out, append([]string{"server", home + "/bin/../conf/zoo.cfg"}, strings.Fields(c.want)...)) {
-				t.Errorf("%v: %q", err, out)
-			}
-			first, rest, _ := strings.Cut(diagnostics, "\n")
-			if !strings.HasPrefix(first, "Using config") || !strings.Contains(rest, c.says) || c.says == "" && rest != "" || strings.Contains(rest, "secret") {
-				t.Errorf("it says %q", diagnostics)
-			}
-		})
+		out, diagnostics, err := words(t, home, env, "zkServer.sh", strings.Fields(args)...)
+		want = strings.NewReplacer("CONFIG", config, "CONF", strings.TrimSuffix(config, "/zoo.cfg")).Replace(want)
+		if err != nil || out[len(out)-1] != "Mode: "+want {
+			t.Errorf("%s: %v: %q\n%s", args, err, out, diagnostics)
+		}
+		got, err := os.ReadFile(filepath.Join(home, "environment"))
+		if text := string(got); err != nil || text != properties+"|-Xmx1g|1\n" {
+			t.Errorf("%s: the environment is %q, %v", args, text, err)
+		}
+	}
+	out, _, err := words(t, home, env, "zkServer.sh", "print-cmd")
+	if want := `SERVER_JVMFLAGS="` + properties + `" JVMFLAGS="-Xmx1g" ZOO_DATADIR_AUTOCREATE_DISABLE="1" "` + home + `/bin/zkgo" "server" "`; err != nil || !strings.HasPrefix(out[0], want) {
+		t.Errorf("print-cmd: %v: %q", err, out)
 	}
 }
 
-// TestJavaEnv: java.env may extend a variable that isn't set.
+// TestJavaEnv: java.env may set a variable that isn't exported, and extend one that isn't set.
 func TestJavaEnv(t *testing.T) {
 	t.Parallel()
 	home := stub(t, "dataDir=/data")
-	write(t, home+"/conf/java.env", `export SERVER_JVMFLAGS="-Dzookeeper.sslQuorum=true $SERVER_JVMFLAGS"`)
+	write(t, home+"/conf/java.env", `SERVER_JVMFLAGS="-Dzookeeper.sslQuorum=true $SERVER_JVMFLAGS"`)
 	out, diagnostics, err := words(t, home, nil, "zkServer.sh", "start-foreground")
-	if err != nil || len(out) != 4 || out[3] != "sslQuorum=true" {
-		t.Errorf("%v: %q\n%s", err, out, diagnostics)
+	got, readErr := os.ReadFile(filepath.Join(home, "environment"))
+	if err != nil || readErr != nil || string(got) != "-Dzookeeper.sslQuorum=true ||\n" {
+		t.Errorf("%v: %q, %q\n%s", err, out, got, diagnostics)
 	}
 }
 
@@ -98,7 +94,7 @@ func TestClientFlags(t *testing.T) {
 		"CLIENT_JVMFLAGS=-Dzookeeper.client.secure=true -Dzookeeper.ssl.keyStore.password=secret": "without effect here: zookeeper.client.secure zookeeper.ssl.keyStore.password.",
 	} {
 		out, diagnostics, err := words(t, home, []string{env}, "zkCli.sh", "ls", "/")
-		if err != nil || !slices.Equal(out, []string{"cli", "ls", "/"}) || !strings.Contains(diagnostics, want) ||
+		if err != nil || !slices.Equal(out, []string{"Mode: cli ls /"}) || !strings.Contains(diagnostics, want) ||
 			want == "" && diagnostics != "" || strings.Contains(diagnostics, "secret") {
 			t.Errorf("%s: %v: %q\n%s", env, err, out, diagnostics)
 		}
