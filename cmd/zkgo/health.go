@@ -144,7 +144,7 @@ func (f *healthFlags) ask(ctx context.Context, t health.Target) (string, error) 
 	waiting, cancel := context.WithTimeout(ctx, f.await)
 	defer cancel()
 	if f.live {
-		return "live", f.awaitLive(waiting, t)
+		return "live", health.AwaitLive(waiting, t, f.timeout, healthEvery)
 	}
 	mode, err := health.Await(waiting, t, f.timeout, healthEvery)
 	if err == nil && f.word != "" {
@@ -164,29 +164,6 @@ func (f *healthFlags) once(ctx context.Context, t health.Target) (string, error)
 		return "live", health.Live(ctx, t)
 	}
 	return modeLine(health.Serving(ctx, t))
-}
-
-// awaitLive repeats the question until the server answers or ctx ends. Its error is that
-// of the last attempt, except if the end of ctx cut that attempt short.
-func (f *healthFlags) awaitLive(ctx context.Context, t health.Target) (err error) {
-	tick := time.NewTicker(healthEvery)
-	defer tick.Stop()
-	for {
-		once, cancel := context.WithTimeout(ctx, f.timeout)
-		last := health.Live(once, t)
-		cancel()
-		if last == nil {
-			return nil
-		}
-		if err == nil || ctx.Err() == nil {
-			err = last
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-tick.C:
-		}
-	}
 }
 
 // modeLine formats a mode as zkServer.sh status does.

@@ -146,21 +146,35 @@ func timedOut(err error) bool {
 // pause is the time between attempts. Await returns the error of the last attempt, except
 // if that attempt failed because ctx ended: then it returns the error of the one before.
 func Await(ctx context.Context, t Target, each, pause time.Duration) (mode string, err error) {
+	err = repeat(ctx, each, pause, func(once context.Context) (err error) {
+		mode, err = Serving(once, t)
+		return err
+	})
+	return mode, err
+}
+
+// AwaitLive is Await for Live.
+func AwaitLive(ctx context.Context, t Target, each, pause time.Duration) error {
+	return repeat(ctx, each, pause, func(once context.Context) error { return Live(once, t) })
+}
+
+// repeat is the loop of Await.
+func repeat(ctx context.Context, each, pause time.Duration, ask func(context.Context) error) (err error) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
 		once, cancel := context.WithTimeout(ctx, each)
-		mode, last := Serving(once, t)
+		last := ask(once)
 		cancel()
 		if last == nil {
-			return mode, nil
+			return nil
 		}
 		if err == nil || !ended(ctx) || !timedOut(last) {
 			err = last
 		}
 		select {
 		case <-ctx.Done():
-			return "", err
+			return err
 		case <-tick.C:
 		}
 	}

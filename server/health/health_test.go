@@ -217,21 +217,29 @@ func keyPair(t *testing.T) (string, tls.Certificate) {
 	return path, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
-// TestAwaitCutShort checks that Await returns the answer of an attempt and not the
-// timeout of a later one, which the end of the wait has cut short. A dial compares the
+// TestAwaitCutShort checks that Await and AwaitLive return the result of an attempt and not
+// the timeout of a later one, which the end of the wait has cut short. A dial compares the
 // deadline itself, so it may fail a moment before ctx.Err reports the end.
 func TestAwaitCutShort(t *testing.T) {
 	t.Parallel()
-	parent, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	ctx := &late{Context: parent}
-	addr := serve(t, nil, func(string) string {
-		ctx.over.Store(true)
-		time.AfterFunc(50*time.Millisecond, cancel)
-		return "This ZooKeeper instance is not currently serving requests\n"
-	})
-	if _, err := Await(ctx, Target{Addr: addr}, time.Minute, time.Millisecond); !errors.Is(err, ErrNotServing) {
-		t.Error(err)
+	for answer, await := range map[string]func(ctx context.Context, t Target) error{
+		"This ZooKeeper instance is not currently serving requests\n": func(ctx context.Context, t Target) error {
+			_, err := Await(ctx, t, time.Minute, time.Millisecond)
+			return err
+		},
+		"": func(ctx context.Context, t Target) error { return AwaitLive(ctx, t, time.Minute, time.Millisecond) },
+	} {
+		parent, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		ctx := &late{Context: parent}
+		addr := serve(t, nil, func(string) string {
+			ctx.over.Store(true)
+			time.AfterFunc(50*time.Millisecond, cancel)
+			return answer
+		})
+		if err := await(ctx, Target{Addr: addr}); err == nil || timedOut(err) {
+			t.Errorf("after the answer %q: %v", answer, err)
+		}
 	}
 }
 
