@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -80,60 +79,6 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 	h.wg.Add(1)
 	go h.accept(ln)
 	return h, nil
-}
-
-// port is an address that the hub listens on.
-type port struct {
-	addr string // as it was asked for
-	ln   net.Listener
-}
-
-// Relisten makes the hub listen on addrs, at least one, and no others. Ports that are open
-// stay open, and so do connections. If it fails, nothing has changed. No two calls may run
-// at the same time.
-func (h *Hub) Relisten(addrs ...string) error {
-	h.mu.Lock()
-	old := h.ports
-	h.mu.Unlock()
-	find := func(ports []port, addr string) int {
-		return slices.IndexFunc(ports, func(p port) bool { return p.addr == addr })
-	}
-	var all, opened []port
-	giveUp := func(err error) error {
-		for _, p := range opened {
-			err = errors.Join(err, p.ln.Close())
-		}
-		return err
-	}
-	for _, addr := range addrs {
-		if i := find(old, addr); i >= 0 {
-			all = append(all, old[i])
-			continue
-		}
-		ln, err := h.network.Listen(addr)
-		if err != nil {
-			return giveUp(fmt.Errorf("quorum port %s: %w", addr, err))
-		}
-		all, opened = append(all, port{addr, ln}), append(opened, port{addr, ln})
-	}
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		return giveUp(net.ErrClosed)
-	}
-	h.ports = all
-	h.wg.Add(len(opened))
-	h.mu.Unlock()
-	for _, p := range opened {
-		go h.accept(p.ln)
-	}
-	var err error
-	for _, p := range old {
-		if find(all, p.addr) < 0 {
-			err = errors.Join(err, p.ln.Close())
-		}
-	}
-	return err
 }
 
 // Addr returns the first address that the hub listens on.
