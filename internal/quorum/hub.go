@@ -113,6 +113,9 @@ func (h *Hub) Handle(kind Kind, a Acceptor) {
 // itself. An error of type *RefusedError is an answer: the server is there and doesn't
 // talk to us.
 func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, Identity, error) {
+	if h.ctx.Err() != nil {
+		return nil, Identity{}, net.ErrClosed // begin no lookup
+	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(h.ctx, cancel)
@@ -489,8 +492,8 @@ func (h *Hub) mayLog(key string, now time.Time) (log bool, unlogged int) {
 // maxRefusalLines is how many refusals are logged in refusalPause.
 const maxRefusalLines = 64
 
-// Close closes the port and all connections of the hub, and waits for the acceptors to
-// return.
+// Close closes the port and all connections of the hub, waits for the acceptors to return,
+// and ends the network's lookups of host names.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -509,6 +512,9 @@ func (h *Hub) Close() error {
 		_ = c.Close()
 	}
 	h.wg.Wait()
+	if r := resolvingOf(h.network); r != nil {
+		r.StopLookUps() // they may outlive the calls that have begun them
+	}
 	return err
 }
 
