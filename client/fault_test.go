@@ -342,3 +342,63 @@ func TestThrottledDeleteOfAMissingZnode(t *testing.T) {
 		must(t, c.Delete(bounded(t), "/a", client.AnyVersion, client.Idempotent))
 	})
 }
+
+// After a try whose outcome is unknown, nothing that a later try returns makes the
+// outcome known.
+func TestLaterErrorsDoNotHideAnUnknownOutcome(t *testing.T) {
+	for name, tc := range map[string]struct {
+		later proto.Code // what every later try returns
+		want  error
+	}{
+		"throttled":   {proto.ErrThrottledOp, client.ErrConnectionLoss},
+		"bad version": {proto.ErrBadVersion, client.ErrBadVersion},
+		"no node":     {proto.ErrNoNode, client.ErrNoNode},
+		"no auth":     {proto.ErrNoAuth, client.ErrNoAuth},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
+				c := connect(t, zs)
+				zs.Set("/a", "1")
+				set := zktest.Match{Op: proto.OpSetData}
+				zs.LoseReply(set)
+				defer zs.FailAll(set, tc.later).Cancel()
+				_, err := c.Set(bounded(t), "/a", []byte("2"), client.AnyVersion, client.Idempotent)
+				if !errors.Is(err, client.ErrUnknownOutcome) || !errors.Is(err, tc.want) {
+					t.Errorf("done, then %v: %v", tc.later, err)
+				}
+				if errors.Is(err, client.ErrThrottledOp) {
+					t.Errorf("the error says that the write had no effect: %v", err)
+				}
+			})
+		})
+	}
+	t.Run("the context ends", func(t *testing.T) {
+		inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
+			c := connect(t, zs)
+			zs.Set("/a", "1")
+			lost := zs.LoseReply(zktest.Match{Op: proto.OpSetData})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			go func() {
+				lost.Wait()
+				zs.RefuseConnections()
+			}()
+			_, err := c.Set(ctx, "/a", []byte("2"), client.AnyVersion, client.Idempotent)
+			if !errors.Is(err, client.ErrUnknownOutcome) {
+				t.Errorf("done, then no connection: %v", err)
+			}
+		})
+	})
+	t.Run("the session ends", func(t *testing.T) {
+		inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
+			c := connect(t, zs)
+			zs.Set("/a", "1")
+			zs.LoseReply(zktest.Match{Op: proto.OpSetData})
+			zs.FailNext(zktest.Match{Op: proto.OpCreateSession}, proto.ErrSessionExpired)
+			_, err := c.InSession(c.Session().ID).Set(bounded(t), "/a", []byte("2"), client.AnyVersion, client.Idempotent)
+			if !errors.Is(err, client.ErrUnknownOutcome) || !errors.Is(err, client.ErrSessionExpired) {
+				t.Errorf("done, then no session: %v", err)
+			}
+		})
+	})
+}

@@ -31,8 +31,8 @@ func (c *Client) perform(ctx context.Context, q request) (*call, error) {
 	return k, err
 }
 
-// performAgain is perform, and also reports whether the request was repeated after a
-// try that may have been executed. The server doesn't execute a throttled request.
+// performAgain is perform, and also reports whether the request is a write that was
+// repeated after a try that may have been executed.
 func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated bool, _ error) {
 	if !q.noCheck {
 		if err := c.check(q.op, q.path); err != nil {
@@ -40,6 +40,7 @@ func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated
 		}
 	}
 	var r retrying
+	var unknown error // of the last try that may have been executed
 	for {
 		k := c.newCall(q.op, q.path)
 		k.data, k.acl, k.num, k.ttl, k.rec, k.sync = q.data, q.acl, q.num, q.ttl, q.rec, q.linear
@@ -49,20 +50,37 @@ func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated
 		}
 		err, abandoned := c.core.do(ctx, k)
 		if err == nil || !abandoned && q.op == proto.OpExists && k.code == ErrNoNode {
-			return k, repeated, nil
+			return k, unknown != nil, nil
 		}
 		if !abandoned {
 			c.core.free(k)
 		}
+		if unknown != nil {
+			err = stillUnknown(unknown, err)
+		}
 		if !repeatable(err, q.safe) {
-			return nil, repeated, err
+			return nil, unknown != nil, err
 		}
 		if r.policy == nil {
 			r = retrying{policy: c.retry, began: time.Now()}
 		}
 		if !r.again(ctx) {
-			return nil, repeated, err
+			return nil, unknown != nil, err
 		}
-		repeated = repeated || !errors.Is(err, ErrThrottledOp)
+		if errors.Is(err, ErrUnknownOutcome) {
+			unknown = err
+		}
 	}
+}
+
+// stillUnknown returns the error of a write whose outcome remains unknown after a
+// later try has failed with err. The server doesn't execute a throttled request, so it
+// says nothing about the earlier try. Other codes say why the write wasn't repeated.
+func stillUnknown(unknown, err error) error {
+	var e *Error
+	if errors.Is(err, ErrThrottledOp) || !errors.As(err, &e) {
+		return unknown
+	}
+	e.Unknown = true
+	return err
 }

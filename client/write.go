@@ -19,7 +19,8 @@ const (
 	// executed. Use it for writes that do no harm if done twice: a repeated Set to
 	// any version overwrites what another client may have written in between. A
 	// repeated Delete succeeds if the znode doesn't exist. A repeated write to a
-	// version may fail with [ErrBadVersion] although it took effect.
+	// version may fail with [ErrBadVersion] although it took effect. Every error of a
+	// write that was repeated matches [ErrUnknownOutcome].
 	Idempotent WriteFlag = 1 << iota
 
 	// Guaranteed continues a Delete in the background if its outcome is unknown or if

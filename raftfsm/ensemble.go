@@ -130,7 +130,7 @@ func (e *ensemble) start() error {
 	if e.hub, err = quorum.Listen(e.network(), e.listening[0], e.identity(), e.security(), e.log); err != nil {
 		return err
 	}
-	if err = e.hub.Relisten(e.listening...); err != nil {
+	if e.listening, err = e.hub.Relisten(e.listening...); err != nil {
 		return errors.Join(err, e.hub.Close())
 	}
 	e.warnIfOpen()

@@ -244,9 +244,8 @@ func (e *ensemble) moved(now *membership) *membership {
 		if line.Observer != m.Observer { // a server can't change its own role
 			line.Observer, line.ConfigNodeTxt = m.Observer, ""
 		}
-		if line.ClientAddr != "" && m.ClientAddr != "" && !sameAddr(line.ClientAddr, m.ClientAddr) && e.tellsNamed() {
-			text, _, _ := strings.Cut(m.line(), ";")
-			m.ClientAddr, m.ConfigNodeTxt, changed = line.ClientAddr, text+";"+line.ClientAddr, true
+		if line.ClientAddr != "" && !sameAddr(line.ClientAddr, m.ClientAddr) && e.tellsNamed() {
+			*m, changed = m.withClient(line.ClientAddr), true
 		}
 		host, _, _ := net.SplitHostPort(line.QuorumAddr)
 		if line.QuorumAddr == string(s.Address) && !wildcard(host) && !m.same(&line) {

@@ -114,6 +114,17 @@ func (m *Member) line() string {
 	return line
 }
 
+// withClient returns m with another client address, "" for none.
+func (m Member) withClient(addr string) Member {
+	if m.ClientAddr != addr {
+		m.ConfigNodeTxt, _, _ = strings.Cut(m.line(), ";")
+		if m.ClientAddr = addr; addr != "" {
+			m.ConfigNodeTxt += ";" + addr
+		}
+	}
+	return m
+}
+
 // checkMembers returns an error for a list that can't be replicated: the log holds the
 // membership as text, and every server must be able to parse it.
 func checkMembers(members []Member) error {

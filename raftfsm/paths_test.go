@@ -33,6 +33,7 @@ func (n namedNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	return n.tcp.Dial(ctx, addr)
 }
 func (n namedNetwork) LookUp(addr string) { n.tcp.LookUp(addr) }
+func (n namedNetwork) StopLookUps()       { n.tcp.StopLookUps() }
 
 // dns is a name server. Each server has a resolver of its own.
 type dns struct{ delay atomic.Int64 }
@@ -110,6 +111,8 @@ func (n *lookups) LookUp(addr string) {
 	defer n.mu.Unlock()
 	n.all[addr]++
 }
+
+func (*lookups) StopLookUps() {}
 
 // A server looks up the names of all others every 30 s, also of those that it has no reason
 // to dial now.

@@ -38,12 +38,13 @@ func (w raftLogWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// expected reports whether a line repeats that another server cannot be reached. The
-// leader logs that once.
+// expected reports whether a line repeats that another server cannot be reached, which
+// the leader logs once, or that a snapshot can't be written, which snapshotLoop logs.
 func expected(line []byte) bool {
 	for _, s := range []string{
 		"failed to heartbeat", "failed to appendEntries", "failed to make requestVote", "failed to contact",
 		"failed to decode incoming command", "failed to flush response", "failed to pipeline",
+		"failed to take snapshot",
 	} {
 		if bytes.Contains(line, []byte(s)) {
 			return true

@@ -218,12 +218,17 @@ func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 
 // leading implements others. As in ZooKeeper, the first leader contributes the list of
 // its configuration file. Later leaders do so, too, as long as their list names the
-// same servers and no reconfig has changed them.
+// same servers and no reconfig has changed them. A server knows its own client address
+// best, so a leader doesn't change that of another one: moved does when it reports it.
 func (e *ensemble) leading(s *leaderStart) {
 	e.setPace(true)
 	mine, now := newMembership(e.n.cfg.Members), e.replicated()
-	for i := range mine.members {
-		mine.members[i] = mine.members[i].located(e.knownAt(mine.members[i].ID, now))
+	for i, m := range mine.members {
+		m = m.located(e.knownAt(m.ID, now))
+		if now != nil && now.member(m.ID) != nil && m.ID != e.self.ID {
+			m = m.withClient(now.member(m.ID).ClientAddr)
+		}
+		mine.members[i] = m
 	}
 	if now == nil || now.version == 0 && now.equal(mine) {
 		s.flags |= flagConfig

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -181,14 +182,51 @@ func (n *Node) reload(r *raft.Raft, change func(*raft.ReloadableConfig)) error {
 
 // snapshotLoop writes a snapshot whenever the machine reports that one is due.
 func (n *Node) snapshotLoop() {
+	var missing missingSnapshots
 	for {
 		select {
 		case <-n.machine.snapCounter.trigger:
 			if err := n.Snapshot(); err != nil {
-				n.log.Warn("no snapshot was written", "err", err)
+				missing.failed(n.log, n.cfg.Now(), n.cfg.SnapDir, err)
+			} else {
+				missing.written(n.log)
 			}
 		case <-n.stopping:
 			return
 		}
 	}
+}
+
+// The pause between two lines about snapshots that can't be written grows from the first
+// to the second. Under load, the server tries every few seconds.
+const (
+	firstMissing = 10 * time.Second
+	maxMissing   = 10 * time.Minute
+)
+
+// missingSnapshots logs that snapshots can't be written.
+type missingSnapshots struct {
+	failures int // since the last snapshot
+	pause    time.Duration
+	until    time.Time // only count until then
+}
+
+// failed logs or counts one failure.
+func (m *missingSnapshots) failed(log *slog.Logger, now time.Time, dir string, err error) {
+	m.failures++
+	if now.Before(m.until) {
+		return
+	}
+	m.pause = min(max(2*m.pause, firstMissing), maxMissing)
+	m.until = now.Add(m.pause)
+	log.Warn("no snapshot was written: the log grows until one is, and the server tries again; if the disk is full, free space there, or give dataDir a larger disk",
+		"directory", dir, "err", err, "failures", m.failures)
+}
+
+// written logs that snapshots are written again.
+func (m *missingSnapshots) written(log *slog.Logger) {
+	if m.failures > 0 {
+		log.Info("a snapshot was written again", "failures", m.failures)
+	}
+	*m = missingSnapshots{}
 }

@@ -323,9 +323,11 @@ func (e *ensemble) followOwnAddress(m *membership) {
 	want := e.listenAddrs(line)
 	var err error
 	if !slices.Equal(want, e.listening) {
-		if err = e.hub.Relisten(want...); err == nil {
-			e.log.Info("listens for the other servers at another address", "from", strings.Join(e.listening, "|"), "to", strings.Join(want, "|"))
-			e.listening = want
+		var now []string
+		now, err = e.hub.Relisten(want...)
+		if !slices.Equal(now, e.listening) && now != nil {
+			e.log.Info("listens for the other servers at another address", "from", strings.Join(e.listening, "|"), "to", strings.Join(now, "|"))
+			e.listening = now
 		}
 	}
 	if err != nil && slices.Equal(portsOf(want), portsOf(e.listening)) {
@@ -343,14 +345,14 @@ func (e *ensemble) followOwnAddress(m *membership) {
 	e.mu.Unlock()
 }
 
-// portsOf returns the ports of addresses, sorted.
+// portsOf returns the different ports of addresses, sorted.
 func portsOf(addrs []string) []string {
 	ports := make([]string, len(addrs))
 	for i, addr := range addrs {
 		_, ports[i], _ = net.SplitHostPort(addr)
 	}
 	slices.Sort(ports)
-	return ports
+	return slices.Compact(ports)
 }
 
 // ownAddr returns the address at which the others dial this server.

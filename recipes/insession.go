@@ -3,22 +3,44 @@ package recipes
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/zkgo/zkgo/client"
 )
 
 // InSession runs do until it succeeds, so do must be safe to repeat. It runs do again
 // if the connection was lost, and in another session if the session has ended. It
-// returns other errors of do unchanged, and returns when ctx ends.
+// returns other errors of do, and returns when ctx ends. If the outcome of a write of
+// an earlier run is unknown, the error also matches [client.ErrUnknownOutcome].
 func InSession(ctx context.Context, conn Conn, do func(s Session) error) error {
+	var r Repeated
 	for {
 		s, err := conn.Session(ctx)
 		if err != nil {
-			return err
+			return r.Failed(err)
 		}
-		err = do(s)
-		if err == nil || ctx.Err() != nil || !Again(ctx, err) && !errors.Is(err, client.ErrSessionExpired) {
+		if err = do(s); err == nil {
+			return nil
+		}
+		err = r.Failed(err)
+		if ctx.Err() != nil || !Again(ctx, err) && !errors.Is(err, client.ErrSessionExpired) {
 			return err
 		}
 	}
+}
+
+// Repeated remembers whether one of the failed runs of a repeated operation may have
+// written something.
+type Repeated struct{ unknown error }
+
+// Failed returns err, the error of one run. If the outcome of an earlier run is
+// unknown, the result also matches [client.ErrUnknownOutcome].
+func (r *Repeated) Failed(err error) error {
+	switch {
+	case errors.Is(err, client.ErrUnknownOutcome):
+		r.unknown = err
+	case r.unknown != nil:
+		return fmt.Errorf("%w (an earlier try: %w: %v)", err, client.ErrUnknownOutcome, r.unknown)
+	}
+	return err
 }

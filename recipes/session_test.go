@@ -175,3 +175,42 @@ func TestThrottledDelete(t *testing.T) {
 		rig.Must(t, item.Ack(ctx))
 	})
 }
+
+// A recipe that repeats a write whose outcome is unknown, and then is refused, doesn't
+// know whether it has written.
+func TestRefusedAfterAnUnknownOutcome(t *testing.T) {
+	for name, tc := range map[string]struct {
+		op    proto.Op
+		later proto.Code
+		write func(ctx context.Context, conn recipes.Conn) error
+	}{
+		"barrier close": {proto.OpCreate2, proto.ErrNoAuth, func(ctx context.Context, conn recipes.Conn) error {
+			return barrier.New(conn, "/a").Close(ctx)
+		}},
+		"barrier open": {proto.OpDelete, proto.ErrNoAuth, func(ctx context.Context, conn recipes.Conn) error {
+			return barrier.New(conn, "/there").Open(ctx)
+		}},
+		"count down": {proto.OpCreate2, proto.ErrNoAuth, func(ctx context.Context, conn recipes.Conn) error {
+			return barrier.NewCountDownLatch(conn, "/there", 1).CountDown(ctx)
+		}},
+		"reserve": {proto.OpCreate2, proto.ErrNoAuth, func(ctx context.Context, conn recipes.Conn) error {
+			return naming.New(conn, "/").Reserve(ctx, "a", nil)
+		}},
+		"revoke": {proto.OpSetData, proto.ErrNoNode, func(ctx context.Context, conn recipes.Conn) error {
+			return lock.Revoke(ctx, conn, "/there")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+				zs.Set("/there", "")
+				zs.Set("/reserved", "")
+				zs.LoseReply(zktest.Match{Op: tc.op})
+				defer zs.FailAll(zktest.Match{Op: tc.op}, tc.later).Cancel()
+				err := tc.write(rig.Within(t), recipes.On(zs.Client(t)))
+				if !errors.Is(err, client.ErrUnknownOutcome) || !errors.Is(err, tc.later) {
+					t.Errorf("done, then %v: %v", tc.later, err)
+				}
+			})
+		})
+	}
+}

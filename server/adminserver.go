@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 	"errors"
-	"log/slog"
+	"log"
 	"net"
 	"net/http"
 	"strconv"
@@ -51,15 +51,16 @@ func (s *Server) openHTTP(ctx context.Context, at port, security *AdminTLS, h ht
 	if err != nil {
 		return nil, err
 	}
-	srv, err := s.serveHTTP(plain, security, h, idle)
+	srv, err := s.serveHTTP(at.setting, plain, security, h, idle)
 	if err != nil {
 		return nil, errors.Join(err, plain.Close())
 	}
 	return srv, nil
 }
 
-// serveHTTP serves requests on the connections of plain.
-func (s *Server) serveHTTP(plain net.Listener, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
+// serveHTTP serves requests on the connections of plain. setting is the key that names
+// the port.
+func (s *Server) serveHTTP(setting string, plain net.Listener, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
 	conns := new(httpConns)
 	l, err := security.wrap(&httpListener{plain, conns}, s.log)
 	if err != nil {
@@ -70,7 +71,7 @@ func (s *Server) serveHTTP(plain net.Listener, security *AdminTLS, h http.Handle
 		MaxHeaderBytes: maxHeader, ConnContext: conns.context,
 		// Snapshots and restores set deadlines of their own.
 		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ErrorLog: log.New(httpLog{s, setting}, "", 0),
 	}}
 	s.spawn(func() { _ = srv.s.Serve(l) }) // returns after close
 	return srv, nil

@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
+	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -97,6 +99,56 @@ func TestAdminTLSSilentClient(t *testing.T) {
 	}
 	if _, err := silent.Read(make([]byte, 1)); err == nil {
 		t.Error("the silent connection is still open")
+	}
+}
+
+// Clients that the AdminServer refuses appear in the log, but don't fill it.
+func TestRefusedHandshakesOfTheAdminServer(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	options := a.options()
+	options.ClientAuth = "need"
+	var out logBuffer
+	s := startServer(t, func(c *Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&out, nil))
+		c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{Options: options, Only: true}}
+	})
+	<-s.Ready()
+	const attempts = 5
+	for range attempts {
+		if _, _, err := fetchTLS(t, "https://"+s.AdminAddr()+"/commands/ruok", a.client(nil)); err == nil {
+			t.Fatal("a client without a certificate gets an answer")
+		}
+	}
+	about := func() (lines []string) {
+		for line := range strings.Lines(out.String()) {
+			if strings.Contains(line, "admin.serverPort: the TLS handshake failed") {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	eventually(t, "a refused handshake in the log", func() bool { return len(about()) == 1 })
+	if line := about()[0]; !strings.Contains(line, "level=WARN") || !strings.Contains(line, "client=127.0.0.1:") {
+		t.Errorf("the line doesn't name the client: %s", line)
+	}
+	eventually(t, "a line that counts the others", func() bool {
+		s.complaints.catchUp(s.clock() + int64(complaintEvery))
+		return len(about()) > 1
+	})
+}
+
+// The metrics port logs what it can't accept in the same way.
+func TestRefusedConnectionsOfTheMetricsPort(t *testing.T) {
+	t.Parallel()
+	var out logBuffer
+	s := startServer(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&out, nil)) })
+	port := log.New(httpLog{s, "metricsProvider.httpPort"}, "", 0)
+	for range 3 {
+		port.Print("http: Accept error: accept tcp: too many open files; retrying in 5ms")
+	}
+	if text := out.String(); strings.Count(text, "cannot accept a client of metricsProvider.httpPort") != 1 || !strings.Contains(text, "too many open files") {
+		t.Errorf("logged: %s", text)
 	}
 }
 

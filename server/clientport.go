@@ -52,12 +52,27 @@ func (s *Server) keepClientPort() {
 				s.log.Info("clients connect at another address", "from", at, "to", want)
 				at, failed = want, ""
 			case failed != want && !errors.Is(err, ErrClosed):
-				s.log.Error("cannot listen for clients at the address that a reconfig has set: it goes on at the old one and tries again; "+
-					"free the port, or set another one with reconfig", "addr", want, "listening", at, "error", err)
+				s.staysAt(at, want, err)
 				failed = want
 			}
 		}
 	})
+}
+
+// staysAt logs that the server can't listen for clients at the address that a reconfig
+// has set. The leader doesn't know on which other ports the server listens, so it can't
+// refuse such a reconfig.
+func (s *Server) staysAt(at, want string, err error) {
+	for _, own := range []port{{"secureClientPort", s.cfg.SecureAddr}, {"admin.serverPort", s.AdminAddr()}, {"metricsProvider.httpPort", s.MetricsAddr()}} {
+		if overlap(own.addr, want) {
+			s.log.Warn("a reconfig has set a client address at which this server has another port: it goes on at the old one and tries again; "+
+				"change "+own.setting+" in the configuration file before the next start, or set another client address with reconfig",
+				"addr", want, "listening", at, "error", err)
+			return
+		}
+	}
+	s.log.Error("cannot listen for clients at the address that a reconfig has set: it goes on at the old one and tries again; "+
+		"free the port, or set another one with reconfig", "addr", want, "listening", at, "error", err)
 }
 
 // moveClientPort opens the plaintext listener at another address and closes the old

@@ -71,6 +71,44 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 	_ = c.Close()
 }
 
+// A reconfig may set a client address at which the server has its AdminServer or its
+// metrics port. The server goes on at the old address, says once which key to change,
+// and moves when a reconfig sets an address that is free.
+func TestClientAddressThatIsAnotherPortOfTheServer(t *testing.T) {
+	var log logBuffer
+	e := startEnsemble(t, 3, func(c *Config) {
+		c.ReconfigEnabled, c.SkipACL, c.ClientAddr, c.Logger = true, true, "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil))
+		c.Admin, c.Metrics = &Admin{Addr: "127.0.0.1:0"}, &Metrics{Addr: "127.0.0.1:0"}
+	})
+	_, others := e.leader()
+	s := others[0]
+	eventually(t, "the state tells named lines apart", func() bool { now, newest := s.Node().Level(); return now == newest })
+	w, old := connect(t, s), s.ClientAddr()
+	to := func(addr string) {
+		w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.ID, host(int(s.cfg.ID)), addr),
+			Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1})
+	}
+	for key, addr := range map[string]string{"admin.serverPort": s.AdminAddr(), "metricsProvider.httpPort": s.MetricsAddr()} {
+		to(addr)
+		warning := "change " + key + " in the configuration file"
+		eventually(t, "a warning about "+key, func() bool { return strings.Contains(log.String(), warning) })
+		connect(t, s)      // at the old address
+		s.membersChanged() // it tries again
+		s.membersChanged()
+		if n := strings.Count(log.String(), warning); n != 1 || s.ClientAddr() != old {
+			t.Errorf("%d warnings about %s, and the server listens at %s, want %s", n, key, s.ClientAddr(), old)
+		}
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	next := free.Addr().String()
+	_ = free.Close()
+	to(next)
+	eventually(t, "the server listens at the new port", func() bool { return s.ClientAddr() == next })
+}
+
 // A reconfig may leave a server's line without a client address. The server says at once
 // what that means for its next start.
 func TestALineWithoutAClientAddressIsReported(t *testing.T) {

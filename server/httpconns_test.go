@@ -119,7 +119,7 @@ func TestUnreadKeyUpdateOverHTTP(t *testing.T) {
 		s := startServer(t, alone)
 		l := newChanListener()
 		hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") })
-		srv, err := s.serveHTTP(l, &AdminTLS{Config: quietTLS(t, a), Only: only}, hello, time.Minute)
+		srv, err := s.serveHTTP("admin.serverPort", l, &AdminTLS{Config: quietTLS(t, a), Only: only}, hello, time.Minute)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -82,60 +81,6 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 	return h, nil
 }
 
-// port is an address that the hub listens on.
-type port struct {
-	addr string // as it was asked for
-	ln   net.Listener
-}
-
-// Relisten makes the hub listen on addrs, at least one, and no others. Ports that are open
-// stay open, and so do connections. If it fails, nothing has changed. No two calls may run
-// at the same time.
-func (h *Hub) Relisten(addrs ...string) error {
-	h.mu.Lock()
-	old := h.ports
-	h.mu.Unlock()
-	find := func(ports []port, addr string) int {
-		return slices.IndexFunc(ports, func(p port) bool { return p.addr == addr })
-	}
-	var all, opened []port
-	giveUp := func(err error) error {
-		for _, p := range opened {
-			err = errors.Join(err, p.ln.Close())
-		}
-		return err
-	}
-	for _, addr := range addrs {
-		if i := find(old, addr); i >= 0 {
-			all = append(all, old[i])
-			continue
-		}
-		ln, err := h.network.Listen(addr)
-		if err != nil {
-			return giveUp(fmt.Errorf("quorum port %s: %w", addr, err))
-		}
-		all, opened = append(all, port{addr, ln}), append(opened, port{addr, ln})
-	}
-	h.mu.Lock()
-	if h.closed {
-		h.mu.Unlock()
-		return giveUp(net.ErrClosed)
-	}
-	h.ports = all
-	h.wg.Add(len(opened))
-	h.mu.Unlock()
-	for _, p := range opened {
-		go h.accept(p.ln)
-	}
-	var err error
-	for _, p := range old {
-		if find(all, p.addr) < 0 {
-			err = errors.Join(err, p.ln.Close())
-		}
-	}
-	return err
-}
-
 // Addr returns the first address that the hub listens on.
 func (h *Hub) Addr() net.Addr {
 	h.mu.Lock()
@@ -168,6 +113,9 @@ func (h *Hub) Handle(kind Kind, a Acceptor) {
 // itself. An error of type *RefusedError is an answer: the server is there and doesn't
 // talk to us.
 func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, Identity, error) {
+	if h.ctx.Err() != nil {
+		return nil, Identity{}, net.ErrClosed // begin no lookup
+	}
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(h.ctx, cancel)
@@ -544,8 +492,8 @@ func (h *Hub) mayLog(key string, now time.Time) (log bool, unlogged int) {
 // maxRefusalLines is how many refusals are logged in refusalPause.
 const maxRefusalLines = 64
 
-// Close closes the port and all connections of the hub, and waits for the acceptors to
-// return.
+// Close closes the port and all connections of the hub, waits for the acceptors to return,
+// and ends the network's lookups of host names.
 func (h *Hub) Close() error {
 	h.mu.Lock()
 	h.closed = true
@@ -564,6 +512,9 @@ func (h *Hub) Close() error {
 		_ = c.Close()
 	}
 	h.wg.Wait()
+	if r := resolvingOf(h.network); r != nil {
+		r.StopLookUps() // they may outlive the calls that have begun them
+	}
 	return err
 }
 

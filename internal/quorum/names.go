@@ -32,8 +32,10 @@ const (
 // names looks up the addresses of hosts, one lookup for each host at a time, and keeps
 // the results.
 type names struct {
-	mu    sync.Mutex
-	hosts map[string]*hostName
+	mu     sync.Mutex
+	hosts  map[string]*hostName
+	ctx    context.Context // of the lookups; nil: none has begun since the last stop
+	cancel context.CancelFunc
 }
 
 // hostName is what is known about one name. names.mu guards it.
@@ -63,9 +65,22 @@ func (n *names) begin(host string, resolve Resolver) (l *lookup, known []string)
 	}
 	if h.pending == nil {
 		h.pending = &lookup{began: time.Now(), done: make(chan struct{})}
-		go n.run(h, h.pending, host, resolve)
+		if n.ctx == nil {
+			n.ctx, n.cancel = context.WithCancel(context.Background())
+		}
+		go n.run(n.ctx, h, h.pending, host, resolve)
 	}
 	return h.pending, h.addrs
+}
+
+// stop ends the lookups under way.
+func (n *names) stop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.ctx != nil {
+		n.cancel()
+		n.ctx = nil
+	}
 }
 
 // makeRoom forgets a name if there are too many. n.mu is held.
@@ -81,9 +96,9 @@ func (n *names) makeRoom() {
 	}
 }
 
-// run carries out a lookup. The context is its own: no attempt to connect ends it.
-func (n *names) run(h *hostName, l *lookup, host string, resolve Resolver) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookupLimit)
+// run carries out a lookup. No attempt to connect ends ctx.
+func (n *names) run(ctx context.Context, h *hostName, l *lookup, host string, resolve Resolver) {
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
 	defer cancel()
 	found, err := resolve(ctx, host)
 	for _, a := range found {

@@ -3,6 +3,7 @@ package quorum
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net"
 	"net/netip"
 	"slices"
@@ -325,6 +326,43 @@ func TestCanvassTriesEveryAddress(t *testing.T) {
 		defer cancel()
 		if v := voters[0].trans.ask(ctx, raft.Server{ID: "2", Address: "old:1"}); v.presence != answered {
 			t.Fatalf("presence %v", v.presence)
+		}
+	})
+}
+
+// listensAt is a network that listens on another one.
+type listensAt struct {
+	*TCP
+	on Network
+}
+
+func (l listensAt) Listen(addr string) (net.Listener, error) { return l.on.Listen(addr) }
+
+// A lookup outlives the call that has begun it, but not the hub.
+func TestCloseEndsLookups(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n, d := namedNetwork(t)
+		d.set("", nil, time.Hour)
+		h, err := Listen(unwrapped{listensAt{n, NewMemory().Host("a")}}, "a:1", Identity{}, Security{}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := h.Dial(t.Context(), Probe, "zk2:1", "2"); err == nil {
+			t.Error("dialled a name that has no address yet")
+		}
+		began := time.Now()
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+		if _, _, err := h.Dial(t.Context(), Probe, "zk2:1", "2"); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("dial after the close: %v", err)
+		}
+		synctest.Wait()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if d.running != 0 || d.lookups != 1 || time.Since(began) != 0 {
+			t.Errorf("%d of %d lookups are running, %v after the close", d.running, d.lookups, time.Since(began))
 		}
 	})
 }

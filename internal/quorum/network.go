@@ -17,8 +17,7 @@ type Network interface {
 	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
-// TCP is the kernel's network. It keeps the addresses of host names, so a process needs
-// only one.
+// TCP is the kernel's network, for one server. It keeps the addresses of host names.
 type TCP struct {
 	// Resolve returns the addresses of a host. Nil: the machine's resolver.
 	Resolve Resolver
@@ -97,20 +96,37 @@ func (t *TCP) LookUp(addr string) {
 	}
 }
 
-// LookUp makes a network look up the host name in addr, if it has such names. It reports
-// whether it has.
-func LookUp(n Network, addr string) bool {
+// StopLookUps ends the lookups under way.
+func (t *TCP) StopLookUps() { t.names.stop() }
+
+// resolving is a network that looks up host names.
+type resolving interface {
+	LookUp(addr string)
+	StopLookUps()
+}
+
+// resolvingOf returns the network below n that looks up host names, or nil.
+func resolvingOf(n Network) resolving {
 	for {
 		switch x := n.(type) {
-		case interface{ LookUp(addr string) }:
-			x.LookUp(addr)
-			return true
+		case resolving:
+			return x
 		case interface{ Unwrap() Network }:
 			n = x.Unwrap()
 		default:
-			return false
+			return nil
 		}
 	}
+}
+
+// LookUp makes a network look up the host name in addr, if it has such names. It reports
+// whether it has.
+func LookUp(n Network, addr string) bool {
+	r := resolvingOf(n)
+	if r != nil {
+		r.LookUp(addr)
+	}
+	return r != nil
 }
 
 func (t *TCP) resolver() Resolver {

@@ -79,11 +79,8 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 			}
 		default:
 			// The znode may exist. If it can't be found, remove must clean it up.
-			found, lost := c.find(ctx)
-			if errors.Is(lost, client.ErrSessionExpired) {
-				return nil, lost // the znode went with it
-			}
-			if lost != nil {
+			found, err := c.settle(ctx, err)
+			if err != nil {
 				c.remove()
 				return nil, err
 			}
@@ -108,19 +105,30 @@ func enterBeside(ctx context.Context, s recipes.Session, holder, dir, infix stri
 			c.name = c.mark + infix
 			return c, nil
 		case errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil:
-			found, lost := c.find(ctx)
+			found, err := c.settle(ctx, err)
+			if err != nil {
+				c.remove()
+				return nil, err
+			}
 			if found {
 				return c, nil
-			}
-			if lost != nil {
-				c.remove()
-				return nil, lost
 			}
 		default:
 			c.remove()
 			return nil, err
 		}
 	}
+}
+
+// settle reports whether the znode exists after a create with an unknown outcome. If
+// it can't find out, it returns that outcome, unless the session has ended, and the
+// znode with it.
+func (c *contender) settle(ctx context.Context, unknown error) (bool, error) {
+	found, err := c.find(ctx)
+	if err != nil && !errors.Is(err, client.ErrSessionExpired) {
+		err = unknown
+	}
+	return found, err
 }
 
 // find looks for the znode by its mark. Sync makes the server aware of everything

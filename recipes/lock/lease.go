@@ -85,6 +85,11 @@ func (l *Lease) Multi(ctx context.Context, ops ...recipes.Op) error {
 			l.g.lose(errVanished)
 		}
 	}
+	return l.failure(err)
+}
+
+// failure adds to the error of a request why the lease has ended.
+func (l *Lease) failure(err error) error {
 	if lost := l.Err(); err != nil && lost != nil {
 		return fmt.Errorf("%w (%w)", lost, err)
 	}
@@ -97,9 +102,37 @@ func (l *Lease) Set(ctx context.Context, path string, data []byte, version int32
 }
 
 // SetData replaces the data that WithData put into the lock's own znode, provided
-// that the lock is held.
+// that the lock is held. It doesn't hide a [Revoke] that has just replaced the data.
 func (l *Lease) SetData(ctx context.Context, data []byte) error {
-	return l.Set(ctx, l.Path(), data, client.AnyVersion)
+	for {
+		if err := l.Err(); err != nil {
+			return err
+		}
+		old, err := l.read(ctx)
+		if err != nil {
+			return l.failure(err)
+		}
+		if err = l.Set(ctx, l.Path(), data, old.Version); !errors.Is(err, client.ErrBadVersion) {
+			return err
+		}
+	}
+}
+
+// read reads the lock's own znode for a write, and tells the holder if another client
+// has asked for the lock. If the znode is gone, the write will find that out.
+func (l *Lease) read(ctx context.Context) (client.Stat, error) {
+	s, err := l.g.session(ctx)
+	if err != nil {
+		return client.Stat{}, err
+	}
+	data, stat, err := s.Get(ctx, l.Path())
+	if errors.Is(err, client.ErrNoNode) {
+		return stat, nil
+	}
+	if string(data) == revoked {
+		l.g.askedToRevoke()
+	}
+	return stat, err
 }
 
 // Release releases the lock. It returns nil if the lock was held until then,

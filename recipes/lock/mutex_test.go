@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/tests/rig"
@@ -212,6 +213,41 @@ func TestRevoke(t *testing.T) {
 		rig.Must(t, l.Release(ctx))
 		rig.NoWatches(t, zs)
 	})
+}
+
+// A holder that replaces its data learns of a Revoke that it overwrites, whether the
+// Revoke comes before SetData has read the znode or after.
+func TestSetDataKeepsARevoke(t *testing.T) {
+	type acquire = func(context.Context) (*lock.Lease, error)
+	for name, locker := range map[string]func(recipes.Conn) acquire{
+		"mutex": func(c recipes.Conn) acquire { return lock.NewMutex(c, "/l").Acquire },
+		"lease": func(c recipes.Conn) acquire { return lock.NewLeaseLock(c, "/l").Acquire },
+	} {
+		for _, held := range []proto.Op{proto.OpGetData, proto.OpMulti} {
+			t.Run(name+" "+held.String(), func(t *testing.T) {
+				rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+					ctx := rig.Within(t)
+					conn, c := on(t, zs)
+					other, _ := on(t, zs)
+					l := get(t)(locker(conn)(ctx))
+					written := make(chan error, 1)
+					late := zs.DelayNext(zktest.Match{Op: held, Session: c.Session().ID}, time.Second)
+					go func() { written <- l.SetData(ctx, []byte("new")) }()
+					late.Wait()
+					rig.Must(t, lock.Revoke(ctx, other, l.Path()))
+					rig.Must(t, <-written)
+					synctest.Wait()
+					if !rig.Closed(l.RevokeRequested()) || zs.Get(l.Path()) != "new" {
+						t.Errorf("the holder doesn't know of the revoke, or its data are %q", zs.Get(l.Path()))
+					}
+					rig.Must(t, l.Release(ctx))
+					if err := l.SetData(ctx, nil); !errors.Is(err, lock.ErrReleased) {
+						t.Errorf("after the release: %v", err)
+					}
+				})
+			})
+		}
+	}
 }
 
 func TestWaiterWhoseZnodeVanishedQueuesAgain(t *testing.T) {

@@ -75,14 +75,8 @@ func (l *line) look(ctx context.Context, s recipes.Session, most int) ([]Partici
 // to release the lock: the channel that its RevokeRequested returns is closed.
 // Curator's holders can listen for this, too. Revoke replaces the znode's data.
 func Revoke(ctx context.Context, conn recipes.Conn, path string) error {
-	s, err := conn.Session(ctx)
-	if err != nil {
+	return recipes.InSession(ctx, conn, func(s recipes.Session) error {
+		_, err := s.Set(ctx, path, []byte(revoked), client.AnyVersion)
 		return err
-	}
-	for {
-		_, err = s.Set(ctx, path, []byte(revoked), client.AnyVersion)
-		if !recipes.Again(ctx, err) {
-			return err
-		}
-	}
+	})
 }

@@ -89,7 +89,7 @@ func (s *Simple) create(ctx context.Context, c *contender) (bool, error) {
 		case errors.Is(err, client.ErrNodeExists):
 			return false, nil
 		case errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil:
-			return c.find(ctx)
+			return c.settle(ctx, err)
 		default:
 			return false, err
 		}

@@ -265,16 +265,20 @@ func (n *Names) Reserved(ctx context.Context) (names []string, err error) {
 // each repeats do, in this session or the next, until it is done or fails
 // permanently.
 func (n *Names) each(ctx context.Context, path string, do func(s recipes.Session) (done bool, err error)) error {
+	var r recipes.Repeated
 	for {
 		s, err := n.conn.Session(ctx)
 		if err != nil {
-			return fmt.Errorf("name %s: %w", path, err)
+			return fmt.Errorf("name %s: %w", path, r.Failed(err))
 		}
 		done, err := do(s)
 		if done {
 			return nil
 		}
-		if err = passing(ctx, err); err != nil {
+		if err == nil {
+			continue
+		}
+		if err = passing(ctx, r.Failed(err)); err != nil {
 			return fmt.Errorf("name %s: %w", path, err)
 		}
 	}

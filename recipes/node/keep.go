@@ -39,7 +39,7 @@ func (n *Node) keep(ctx context.Context, s recipes.Session) error {
 		remove(w)
 		switch {
 		case ours:
-			err = n.write(ctx, s)
+			err = n.write(ctx, s, stat)
 		case there:
 			n.note(false, nil)
 			err = n.replace(ctx, s, stat)
@@ -113,10 +113,11 @@ func (n *Node) replace(ctx context.Context, s recipes.Session, stat client.Stat)
 	return err
 }
 
-// write writes the newest data. It may safely be repeated.
-func (n *Node) write(ctx context.Context, s recipes.Session) error {
+// write writes the newest data if the znode still has the version that was read. With
+// another version, it may be another session's znode. write may safely be repeated.
+func (n *Node) write(ctx context.Context, s recipes.Session, stat client.Stat) error {
 	data, version := n.wanted(s)
-	_, err := s.Set(ctx, n.path, data, client.AnyVersion)
+	_, err := s.Set(ctx, n.path, data, stat.Version)
 	if err == nil {
 		n.wrote(version)
 	}
@@ -149,9 +150,9 @@ func (n *Node) leave(s recipes.Session) {
 	mine := n.former[s.ID()] && !n.abandoned
 	n.mu.Unlock()
 	for mine {
+		var stat client.Stat
 		err := s.Sync(ctx, n.path)
 		if err == nil {
-			var stat client.Stat
 			var there bool
 			stat, there, err = s.Exists(ctx, n.path)
 			if err == nil && (!there || n.mode == recipes.Ephemeral && stat.EphemeralOwner != s.ID()) {
@@ -159,9 +160,9 @@ func (n *Node) leave(s recipes.Session) {
 			}
 		}
 		if err == nil {
-			err = s.Delete(ctx, n.path, client.AnyVersion)
+			err = s.Delete(ctx, n.path, stat.Version)
 		}
-		if err == nil || !recipes.Again(ctx, err) {
+		if err == nil || !recipes.Again(ctx, err) && !raced(err) {
 			return
 		}
 	}

@@ -43,6 +43,28 @@ func TestCloseLeavesAnothersZnode(t *testing.T) {
 	})
 }
 
+// A Node doesn't write into a znode that another session has created since the Node
+// has read its own.
+func TestWriteThatArrivesAfterATakeover(t *testing.T) {
+	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
+		ctx := rig.Within(t)
+		ca, cb := zs.Client(t), zs.Client(t)
+		a := node.Keep(recipes.On(ca), "/n", []byte("a"))
+		defer a.Close()
+		rig.Must(t, a.Wait(ctx))
+		a.SetData([]byte("a2"))
+		rig.Must(t, a.Wait(ctx))
+		late := zs.DelayNext(zktest.Match{Op: proto.OpSetData, Session: ca.Session().ID}, time.Second)
+		a.SetData([]byte("a3"))
+		late.Wait()
+		b := node.Keep(recipes.On(cb), "/n", []byte("b"), node.WithTakeover())
+		defer b.Close()
+		rig.Must(t, b.Wait(ctx))
+		time.Sleep(time.Minute)
+		kept(t, zs, cb, "/n", "b")
+	})
+}
+
 // A Node that has not written an existing persistent znode yet doesn't delete it.
 func TestCloseBeforeTheFirstWrite(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
