@@ -2,9 +2,11 @@ package oracle
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -73,18 +75,31 @@ func override(defaults, extra []string) []string {
 	return append(lines, extra...)
 }
 
-// FreePorts returns n different TCP ports of 127.0.0.1 that were free a moment
-// ago. Another process may take one at any time, so callers retry.
+// The ports that FreePorts chooses from. The system takes none of them for a connection
+// that a client opens, so one that is free stays free until the server listens, and while a
+// server restarts.
+const (
+	firstPort = 10_000
+	lastPort  = 32_767 // Linux takes ports for clients from 32768 on
+)
+
+// FreePorts returns n different TCP ports of 127.0.0.1 at which no process listens.
+// Another process may choose the same ones, so callers retry.
 func FreePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports := make([]int, 0, n)
+	var last error
+	for range 1000 {
+		port := firstPort + rand.IntN(lastPort-firstPort+1)
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
-			return nil, fmt.Errorf("oracle: looking for a free port: %w", err)
+			last = err
+			continue
 		}
 		// Hold it until all are chosen, so that no port is chosen twice.
 		defer l.Close()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		if ports = append(ports, port); len(ports) == n {
+			return ports, nil
+		}
 	}
-	return ports, nil
+	return nil, fmt.Errorf("oracle: looking for %d free ports: %w", n, last)
 }
