@@ -51,13 +51,13 @@ type ensemble struct {
 	inquiries    *inquiries
 	checkers     entryCheckers
 	blames       blames
+	unreadable   atomic.Pointer[[]byte] // the membership that could not be read and was reported
 
 	// Used by the reconcile loop only.
-	unreadable  atomic.Pointer[[]byte] // the membership that could not be read and was reported
-	listening   []string               // the addresses of the quorum port
-	listenTried time.Time              // when it last tried to listen on another address
-	asking      string                 // the server and address last asked in vain,
-	askedAt     time.Time              // and when
+	listening   []string  // the addresses of the quorum port
+	listenTried time.Time // when it last tried to listen on another address
+	asking      string    // the server and address last asked in vain,
+	askedAt     time.Time // and when
 
 	mu            sync.Mutex
 	transport     *quorum.Transport // of the current Raft instance

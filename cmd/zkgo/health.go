@@ -34,7 +34,7 @@ func healthCommand() *cobra.Command {
 		Short: "Ask a running server whether it serves clients",
 		Long: `Ask a server on its client port, that of a zoo.cfg with the flags and variables of
 zkgo server, or --server, whether it serves clients, and print its mode. The exit code
-is 0 if it does and 1 if it does not: because nobody listens, because it has no quorum,
+is 0 if it does and 1 if it does not: because no process listens, because it has no quorum,
 or because it does not answer in time.
 
 It sends srvr, which every server answers whatever its 4lw.commands.whitelist. With --wait it

@@ -41,15 +41,7 @@ func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
 		watch := zs.DelayNext(zktest.Match{Op: proto.OpGetChildren, Path: "/e", Session: c.Session().ID, Nth: 2}, time.Second)
 		seen := observe(ctx, t, c)
 		watch.Wait()
-		term, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
-		rig.Must(t, err)
-		if who := <-seen; who != "a" {
-			t.Errorf("the observer sees %q", who)
-		}
-		rig.Must(t, term.Resign(ctx))
-		if who := <-seen; who != "" {
-			t.Errorf("the observer sees %q", who)
-		}
+		seesTerm(ctx, t, zs, seen)
 	})
 }
 
@@ -143,18 +135,24 @@ func TestObserverAmongOtherChildren(t *testing.T) {
 			synctest.Wait() // ends only if the observer waits
 			zs.WaitForWatch("/e")
 		}
-		term, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
-		rig.Must(t, err)
-		if who := <-seen; who != "a" {
-			t.Errorf("the observer sees %q", who)
-		}
-		rig.Must(t, term.Resign(ctx))
-		if who := <-seen; who != "" {
-			t.Errorf("the observer sees %q", who)
-		}
+		seesTerm(ctx, t, zs, seen)
 		stop()
 		for range seen {
 		}
 		rig.NoWatches(t, zs)
 	})
+}
+
+// seesTerm leads as a for a moment, and checks that the observer sees a come and go.
+func seesTerm(ctx context.Context, t *testing.T, zs *zktest.Server, seen <-chan string) {
+	t.Helper()
+	term, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
+	rig.Must(t, err)
+	if who := <-seen; who != "a" {
+		t.Errorf("the observer sees %q", who)
+	}
+	rig.Must(t, term.Resign(ctx))
+	if who := <-seen; who != "" {
+		t.Errorf("the observer sees %q", who)
+	}
 }
