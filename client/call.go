@@ -103,35 +103,25 @@ func (k *call) appendFrame(b []byte) []byte {
 func (k *call) appendBody(b []byte) []byte {
 	switch k.op {
 	case proto.OpGetData, proto.OpExists, proto.OpGetChildren2:
-		q := proto.WatchRecord{Path: k.path, Watch: k.watch}
-		return q.Append(b)
+		return (&proto.WatchRecord{Path: k.path, Watch: k.watch}).Append(b)
 	case proto.OpCreate2, proto.OpCreateContainer:
-		q := proto.CreateRequest{Path: k.path, Data: k.data, ACL: k.acl, Flags: k.num}
-		return q.Append(b)
+		return (&proto.CreateRequest{Path: k.path, Data: k.data, ACL: k.acl, Flags: k.num}).Append(b)
 	case proto.OpCreateTTL:
-		q := proto.CreateTTLRequest{Path: k.path, Data: k.data, ACL: k.acl, Flags: k.num, TTL: k.ttl}
-		return q.Append(b)
+		return (&proto.CreateTTLRequest{Path: k.path, Data: k.data, ACL: k.acl, Flags: k.num, TTL: k.ttl}).Append(b)
 	case proto.OpSetData:
-		q := proto.SetDataRequest{Path: k.path, Data: k.data, Version: k.num}
-		return q.Append(b)
+		return (&proto.SetDataRequest{Path: k.path, Data: k.data, Version: k.num}).Append(b)
 	case proto.OpSetACL:
-		q := proto.SetACLRequest{Path: k.path, ACL: k.acl, Version: k.num}
-		return q.Append(b)
+		return (&proto.SetACLRequest{Path: k.path, ACL: k.acl, Version: k.num}).Append(b)
 	case proto.OpDelete:
-		q := proto.DeleteRequest{Path: k.path, Version: k.num}
-		return q.Append(b)
+		return (&proto.DeleteRequest{Path: k.path, Version: k.num}).Append(b)
 	case proto.OpAddWatch:
-		q := proto.AddWatchRequest{Path: k.path, Mode: k.num}
-		return q.Append(b)
+		return (&proto.AddWatchRequest{Path: k.path, Mode: k.num}).Append(b)
 	case proto.OpRemoveWatches, proto.OpCheckWatches:
-		q := proto.CheckWatchesRequest{Path: k.path, Type: k.num}
-		return q.Append(b)
+		return (&proto.CheckWatchesRequest{Path: k.path, Type: k.num}).Append(b)
 	case proto.OpGetEphemerals:
-		q := proto.GetEphemeralsRequest{Prefix: k.path}
-		return q.Append(b)
+		return (&proto.GetEphemeralsRequest{Prefix: k.path}).Append(b)
 	case proto.OpSync, proto.OpGetACL, proto.OpGetAllChildrenNumber:
-		q := proto.PathRecord{Path: k.path}
-		return q.Append(b)
+		return (&proto.PathRecord{Path: k.path}).Append(b)
 	}
 	if k.rec != nil {
 		b = k.rec.Append(b)

@@ -5,7 +5,8 @@ import "strconv"
 // Kind is how a server handles an operation.
 type Kind uint8
 
-// The kinds of operation.
+// The kinds of operation. ZooKeeper's own dispatcher accepts the first kind from
+// clients too, with harmful effects.
 const (
 	Unknown Kind = iota // not for clients: refused with Unimplemented
 	Read                // answered from the local tree

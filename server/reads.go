@@ -30,22 +30,33 @@ func (s *Server) find(q *request, op proto.Op, path string) (*tree.Node, proto.C
 // decode, or its path is null.
 func bad(r *proto.Reader, path string) bool { return r.Err() != nil || path == proto.NullString }
 
-func (s *Server) getData(q *request, out []byte) (proto.Code, []byte) {
-	var req proto.GetDataRequest
+// readNode does what all reads with a watch begin with: it decodes the request, finds the
+// znode, and sets the watch. exists sets it even if there is no znode: the client waits
+// for its creation.
+func (s *Server) readNode(q *request, kind watch.Kind) (path string, n *tree.Node, code proto.Code) {
+	var req proto.WatchRecord
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); bad(&r, req.Path) {
-		return proto.ErrMarshalling, out
+		return "", nil, proto.ErrMarshalling
 	}
-	n, code := s.find(q, q.op, req.Path)
+	if q.op == proto.OpExists && strings.IndexByte(req.Path, 0) >= 0 {
+		return "", nil, proto.ErrBadArguments
+	}
+	n, code = s.find(q, q.op, req.Path)
+	if req.Watch && (code == proto.Ok || code == proto.ErrNoNode && q.op == proto.OpExists) {
+		if refused := s.watch(q.c, req.Path, kind); refused != proto.Ok {
+			return "", nil, refused
+		}
+	}
+	return req.Path, n, code
+}
+
+func (s *Server) getData(q *request, out []byte) (proto.Code, []byte) {
+	path, n, code := s.readNode(q, watch.Data)
 	if code != proto.Ok {
 		return code, out
 	}
-	if req.Watch {
-		if code := s.watch(q.c, req.Path, watch.Data); code != proto.Ok {
-			return code, out
-		}
-	}
-	s.countRead(q, req.Path, len(n.Data()))
+	s.countRead(q, path, len(n.Data()))
 	return proto.Ok, appendData(out, n)
 }
 
@@ -56,54 +67,28 @@ func appendData(out []byte, n *tree.Node) []byte {
 	return reply.Append(out)
 }
 
-// exists sets its watch even if there is no node: the client waits for its creation.
 func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
-	var req proto.ExistsRequest
-	r := proto.AliasReader(q.body)
-	if req.Decode(&r); bad(&r, req.Path) {
-		return proto.ErrMarshalling, out
-	}
-	if strings.IndexByte(req.Path, 0) >= 0 {
-		return proto.ErrBadArguments, out
-	}
-	n, code := s.find(q, q.op, req.Path)
-	if code == proto.ErrNoAuth {
-		return code, out
-	}
-	if req.Watch {
-		if code := s.watch(q.c, req.Path, watch.Data); code != proto.Ok {
-			return code, out
-		}
-	}
+	path, n, code := s.readNode(q, watch.Data)
 	if code != proto.Ok {
 		return code, out
 	}
-	s.countRead(q, req.Path, 0)
+	s.countRead(q, path, 0)
 	var reply proto.ExistsResponse
 	n.Stat(&reply.Stat)
 	return proto.Ok, reply.Append(out)
 }
 
-// getChildren also answers getChildren2, which adds the stat.
+// getChildren also answers getChildren2. It appends the fields of these replies one by
+// one, because the tree has no list of the names.
 func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
-	var req proto.GetChildrenRequest
-	r := proto.AliasReader(q.body)
-	if req.Decode(&r); bad(&r, req.Path) {
-		return proto.ErrMarshalling, out
-	}
-	n, code := s.find(q, q.op, req.Path)
+	path, n, code := s.readNode(q, watch.Child)
 	if code != proto.Ok {
 		return code, out
 	}
-	if req.Watch {
-		if code := s.watch(q.c, req.Path, watch.Child); code != proto.Ok {
-			return code, out
-		}
-	}
 	before := len(out)
 	out = s.tree.AppendChildren(out, n)
-	s.countRead(q, req.Path, len(out)-before)
-	if q.op == proto.OpGetChildren2 { // as in GetChildren2Response, without a copy of the names
+	s.countRead(q, path, len(out)-before)
+	if q.op == proto.OpGetChildren2 {
 		var st proto.Stat
 		n.Stat(&st)
 		out = st.Append(out)

@@ -65,17 +65,13 @@ func (r *Result) AppendBody(b []byte) []byte {
 	}
 	switch r.Op {
 	case proto.OpCreate:
-		a := proto.CreateResponse{Path: r.Path}
-		return a.Append(b)
+		return (&proto.CreateResponse{Path: r.Path}).Append(b)
 	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		a := proto.Create2Response{Path: r.Path, Stat: r.Stat}
-		return a.Append(b)
+		return (&proto.Create2Response{Path: r.Path, Stat: r.Stat}).Append(b)
 	case proto.OpSetData, proto.OpSetACL:
-		a := proto.SetDataResponse{Stat: r.Stat}
-		return a.Append(b)
+		return (&proto.SetDataResponse{Stat: r.Stat}).Append(b)
 	case proto.OpReconfig:
-		a := proto.GetDataResponse{Data: r.Data, Stat: r.Stat}
-		return a.Append(b)
+		return (&proto.GetDataResponse{Data: r.Data, Stat: r.Stat}).Append(b)
 	case proto.OpMulti:
 		for i := range r.Multi {
 			b = r.Multi[i].appendEntry(b)
