@@ -10,6 +10,7 @@ import "fmt"
 // Requests is not safe for concurrent use.
 type Requests struct {
 	records [len(table)]Record
+	last    Record // the one used last
 	reader  Reader // a local variable would escape to the heap
 	acls    []ACL  // of the body being decoded
 }
@@ -38,10 +39,23 @@ func (q *Requests) Parts(body []byte, visit func(part MultiOp) bool) error {
 		if !ok {
 			return q.reader.Err()
 		}
-		if !visit(part) {
+		more := visit(part)
+		rest := q.reader
+		q.Forget()
+		if !more {
 			return nil
 		}
-		q.lendACLs()
+		q.reader = rest
+	}
+}
+
+// Forget empties the record that was used last, so that it doesn't keep the body in
+// memory.
+func (q *Requests) Forget() {
+	q.open(nil)
+	if q.last != nil {
+		q.last.Decode(&q.reader) // finds no field, and leaves each of them zero
+		q.last = nil
 	}
 }
 
@@ -55,7 +69,8 @@ func (q *Requests) record(op Op) Record {
 	if *at == nil {
 		*at = fresh()
 	}
-	return *at
+	q.last = *at
+	return q.last
 }
 
 func (q *Requests) open(body []byte) {

@@ -96,6 +96,7 @@ func (s *Server) record(a *raftfsm.Applied, p *pending) {
 		s.audit.Add(who)
 		return
 	}
+	defer s.fsm.requests.Forget()
 	if req, err := s.fsm.requests.Decode(a.Op, a.Body); err == nil {
 		s.recordOp(who, a.Op, req, result)
 	}

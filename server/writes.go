@@ -18,6 +18,7 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	case c.local:
 		return c.read(w, h, nil, proto.ErrNotReadOnly)
 	}
+	defer w.requests.Forget() // the work may wait in its pool for long
 	req, what, brings := examine(w.requests, h.Op, body)
 	switch what {
 	case refusedHere:

@@ -139,6 +139,10 @@ func TestWhatStandsForARefusedMultiDecodes(t *testing.T) {
 
 func TestExamineDoesNotAllocate(t *testing.T) {
 	var q proto.Requests
+	long := ops()
+	for range 1000 {
+		long.Ops = append(long.Ops, part(proto.OpCreate2, &proto.CreateRequest{Path: "/x", ACL: proto.OpenACL()}))
+	}
 	for _, c := range []struct {
 		op  proto.Op
 		req proto.Record
@@ -146,6 +150,7 @@ func TestExamineDoesNotAllocate(t *testing.T) {
 		{proto.OpCreate, &proto.CreateRequest{Path: "/x", ACL: proto.OpenACL()}},
 		{proto.OpSetData, &proto.SetDataRequest{Path: "/x", Data: []byte("x")}},
 		{proto.OpMulti, ops(part(proto.OpCheck, &proto.CheckVersionRequest{Path: "/x"}), part(proto.OpDelete, &proto.DeleteRequest{Path: "/x"}))},
+		{proto.OpMulti, long},
 	} {
 		body := c.req.Append(nil)
 		if n := testing.AllocsPerRun(100, func() { examine(&q, c.op, body) }); n != 0 {

@@ -20,7 +20,7 @@ type creation struct {
 // creationOf unpacks a request. It returns false if the request isn't one of op, or if
 // op creates nothing.
 func creationOf(op proto.Op, req proto.Record) (creation, bool) {
-	if op.Perms() != proto.PermCreate {
+	if op.Perms() != proto.PermCreate { // which every create needs, and nothing else
 		return creation{}, false
 	}
 	switch q := req.(type) {
