@@ -26,7 +26,7 @@ type Reader struct {
 	off   int
 	err   error
 	alias bool
-	acls  *[]ACL // see LendACLs; nil: each list is allocated
+	acls  *[]ACL // holds the lists, see newACLs; nil: each list is allocated
 }
 
 // NewReader returns a Reader whose strings and buffers are copies.

@@ -72,7 +72,7 @@ func (m *MultiRequest) record(op Op) Record {
 			return old.Req
 		}
 	}
-	return op.row().fresh()
+	return op.row().fresh(nil)
 }
 
 // readPart reads the next operation of a multi into the record that record returns for

@@ -30,8 +30,8 @@ type operation struct {
 	name  string // ZooKeeper's name, for logs, errors and four-letter words
 	four  string // what the command cons prints
 	kind  Kind
-	fresh func() Record // returns a new record for the request; nil: there is no body
-	perms Perms         // one of these is needed
+	fresh func(old Record) Record // empties the request's record, or returns a new one; nil: there is no body
+	perms Perms                   // one of these is needed
 	is    traits
 }
 
@@ -77,12 +77,16 @@ var table = [...]operation{
 	OpWhoAmI - lowest:               {"whoAmI", "WHOA", Local, nil, 0, 0},
 }
 
-// fresh returns a new record.
+// fresh empties a record, or returns a new one if old is nil.
 func fresh[T any, P interface {
 	*T
 	Record
-}]() Record {
-	return P(new(T))
+}](old Record) Record {
+	if old == nil {
+		return P(new(T))
+	}
+	*old.(P) = *new(T)
+	return old
 }
 
 // unknown is the row of a number that isn't an operation.

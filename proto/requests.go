@@ -10,7 +10,7 @@ import "fmt"
 // Requests is not safe for concurrent use.
 type Requests struct {
 	records [len(table)]Record
-	last    Record // the one used last
+	last    Op     // the one whose record was used last
 	reader  Reader // a local variable would escape to the heap
 	acls    []ACL  // of the body being decoded
 }
@@ -40,23 +40,18 @@ func (q *Requests) Parts(body []byte, visit func(part MultiOp) bool) error {
 			return q.reader.Err()
 		}
 		more := visit(part)
-		rest := q.reader
-		q.Forget()
+		q.empty()
 		if !more {
 			return nil
 		}
-		q.reader = rest
 	}
 }
 
 // Forget empties the record that was used last, so that it doesn't keep the body in
 // memory.
 func (q *Requests) Forget() {
-	q.open(nil)
-	if q.last != nil {
-		q.last.Decode(&q.reader) // finds no field, and leaves each of them zero
-		q.last = nil
-	}
+	q.empty()
+	q.reader = Reader{}
 }
 
 // record returns the record for the body of op, nil if op has none.
@@ -67,25 +62,32 @@ func (q *Requests) record(op Op) Record {
 	}
 	at := &q.records[op-lowest]
 	if *at == nil {
-		*at = fresh()
+		*at = fresh(nil)
 	}
-	q.last = *at
-	return q.last
+	q.last = op
+	return *at
 }
 
 func (q *Requests) open(body []byte) {
-	q.reader = AliasReader(body)
-	q.lendACLs()
+	q.emptyACLs()
+	q.reader = Reader{buf: body, alias: true, acls: &q.acls}
+}
+
+// empty empties the record that was used last and the list in it.
+func (q *Requests) empty() {
+	q.emptyACLs()
+	if req := q.records[q.last-lowest]; req != nil {
+		q.last.row().fresh(req)
+	}
 }
 
 // maxACLRoom is the capacity, in ACLs, above which the shared slice is dropped.
 const maxACLRoom = 1024
 
-// lendACLs lets the reader reuse the ACL slice of what was decoded before.
-func (q *Requests) lendACLs() {
-	clear(q.acls) // their strings alias that body
+// emptyACLs empties the slice that all lists share.
+func (q *Requests) emptyACLs() {
+	clear(q.acls) // their strings alias the body
 	if q.acls = q.acls[:0]; cap(q.acls) > maxACLRoom {
 		q.acls = nil
 	}
-	q.reader.LendACLs(&q.acls)
 }

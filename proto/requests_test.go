@@ -14,7 +14,7 @@ func TestForget(t *testing.T) {
 	var q Requests
 	empty := func(op Op) {
 		t.Helper()
-		if got := q.records[op-lowest]; !reflect.DeepEqual(got, op.row().fresh()) {
+		if got := q.records[op-lowest]; !reflect.DeepEqual(got, op.row().fresh(nil)) {
 			t.Errorf("%v keeps %+v", op, got)
 		}
 		for _, a := range q.acls[:cap(q.acls)] {
