@@ -39,14 +39,7 @@ type call struct {
 	refused proto.Code // the error code of the sync before it
 	zxid    int64
 	code    proto.Code
-	stat    proto.Stat
-	bytes   []byte
-	text    string
-	texts   []string
-	acls    []proto.ACL
-	results []multiResult
-	clients []ID
-	total   int32
+	answer         // empty unless code is Ok
 	watcher *Watch // armed when the reply arrives
 }
 
@@ -81,19 +74,6 @@ func (c *core) free(k *call) {
 	c.calls.Put(k)
 }
 
-// appendPath appends the full path.
-func (k *call) appendPath(b []byte) []byte {
-	if k.prefix == "" {
-		return proto.AppendString(b, k.path)
-	}
-	p := k.path
-	if p == "/" {
-		p = ""
-	}
-	b = proto.AppendInt(b, int32(len(k.prefix)+len(p)))
-	return append(append(b, k.prefix...), p...)
-}
-
 // joinPath puts a prefix without a trailing slash before a path.
 func joinPath(prefix, path string) string {
 	switch {
@@ -110,69 +90,104 @@ func (k *call) appendFrame(b []byte) []byte {
 	b, mark := proto.BeginFrame(b)
 	h := proto.RequestHeader{Xid: k.xid, Op: k.op}
 	b = h.Append(b)
-	switch k.op {
-	case proto.OpGetData, proto.OpExists, proto.OpGetChildren, proto.OpGetChildren2:
-		b = proto.AppendBool(k.appendPath(b), k.watch)
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		b = proto.AppendBuffer(k.appendPath(b), k.data)
-		b = proto.AppendInt(proto.AppendACLs(b, k.acl), k.num)
-		if k.op == proto.OpCreateTTL {
-			b = proto.AppendLong(b, k.ttl)
-		}
-	case proto.OpSetData:
-		b = proto.AppendBuffer(k.appendPath(b), k.data)
-		b = proto.AppendInt(b, k.num)
-	case proto.OpSetACL:
-		b = proto.AppendACLs(k.appendPath(b), k.acl)
-		b = proto.AppendInt(b, k.num)
-	case proto.OpDelete, proto.OpAddWatch, proto.OpRemoveWatches, proto.OpCheckWatches:
-		b = proto.AppendInt(k.appendPath(b), k.num)
-	case proto.OpSync, proto.OpGetACL, proto.OpGetEphemerals, proto.OpGetAllChildrenNumber:
-		b = k.appendPath(b)
-	default:
-		if k.rec != nil {
-			b = k.rec.Append(b)
-		}
+	body := len(b)
+	b = k.appendBody(b)
+	if k.prefix != "" && k.op.HasPath() {
+		b = proto.PrefixPath(b, body, k.prefix)
 	}
 	return proto.EndFrame(b, mark)
 }
 
-// decode reads the reply's body.
-func (k *call) decode(r *proto.Reader) {
+// appendBody appends the request's record. For the frequent operations it makes the
+// record here, so that the record needs no allocation.
+func (k *call) appendBody(b []byte) []byte {
 	switch k.op {
-	case proto.OpGetData:
-		k.bytes = r.Buffer()
-		k.stat.Decode(r)
-	case proto.OpExists, proto.OpSetData, proto.OpSetACL:
-		k.stat.Decode(r)
-	case proto.OpGetChildren2:
-		k.texts = r.Strings()
-		k.stat.Decode(r)
-	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		k.text = r.String()
-		k.stat.Decode(r)
-	case proto.OpGetACL:
-		k.acls = r.ACLs()
-		k.stat.Decode(r)
+	case proto.OpGetData, proto.OpExists, proto.OpGetChildren2:
+		return (&proto.WatchRecord{Path: k.path, Watch: k.watch}).Append(b)
+	case proto.OpCreate2, proto.OpCreateContainer:
+		return (&proto.CreateRequest{Path: k.path, Data: k.data, ACL: k.acl, Flags: k.num}).Append(b)
+	case proto.OpCreateTTL:
+		return (&proto.CreateTTLRequest{Path: k.path, Data: k.data, ACL: k.acl, Flags: k.num, TTL: k.ttl}).Append(b)
+	case proto.OpSetData:
+		return (&proto.SetDataRequest{Path: k.path, Data: k.data, Version: k.num}).Append(b)
+	case proto.OpSetACL:
+		return (&proto.SetACLRequest{Path: k.path, ACL: k.acl, Version: k.num}).Append(b)
+	case proto.OpDelete:
+		return (&proto.DeleteRequest{Path: k.path, Version: k.num}).Append(b)
+	case proto.OpAddWatch:
+		return (&proto.AddWatchRequest{Path: k.path, Mode: k.num}).Append(b)
+	case proto.OpRemoveWatches, proto.OpCheckWatches:
+		return (&proto.CheckWatchesRequest{Path: k.path, Type: k.num}).Append(b)
 	case proto.OpGetEphemerals:
-		k.texts = r.Strings()
-	case proto.OpGetAllChildrenNumber:
-		k.total = r.Int()
-	case proto.OpMulti, proto.OpMultiRead:
-		k.results = decodeMulti(r)
-	case proto.OpWhoAmI:
-		var w proto.WhoAmIResponse
-		w.Decode(r)
-		k.clients = w.IDs
-	case proto.OpReconfig:
-		var g proto.GetDataResponse
-		g.Decode(r)
-		k.bytes, k.stat = g.Data, g.Stat
+		return (&proto.GetEphemeralsRequest{Prefix: k.path}).Append(b)
+	case proto.OpSync, proto.OpGetACL, proto.OpGetAllChildrenNumber:
+		return (&proto.PathRecord{Path: k.path}).Append(b)
 	}
+	if k.rec != nil {
+		b = k.rec.Append(b)
+	}
+	return b
 }
 
-// isWrite reports whether op changes the tree.
-func isWrite(op proto.Op) bool { return op.Kind() == proto.Write }
+// answer is the body of a reply, or of an entry in the reply to a multi.
+type answer struct {
+	stat    proto.Stat
+	bytes   []byte
+	text    string
+	texts   []string
+	acls    []proto.ACL
+	results []multiResult
+	clients []ID
+	total   int32
+}
+
+// decode reads the body of the reply to op.
+func (a *answer) decode(op proto.Op, r *proto.Reader) {
+	switch op {
+	case proto.OpGetData, proto.OpReconfig:
+		var p proto.GetDataResponse
+		p.Decode(r)
+		a.bytes, a.stat = p.Data, p.Stat
+	case proto.OpExists, proto.OpSetData, proto.OpSetACL:
+		var p proto.StatRecord
+		p.Decode(r)
+		a.stat = p.Stat
+	case proto.OpGetChildren:
+		var p proto.GetChildrenResponse
+		p.Decode(r)
+		a.texts = p.Children
+	case proto.OpGetChildren2:
+		var p proto.GetChildren2Response
+		p.Decode(r)
+		a.texts, a.stat = p.Children, p.Stat
+	case proto.OpCreate:
+		var p proto.CreateResponse
+		p.Decode(r)
+		a.text = p.Path
+	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
+		var p proto.Create2Response
+		p.Decode(r)
+		a.text, a.stat = p.Path, p.Stat
+	case proto.OpGetACL:
+		var p proto.GetACLResponse
+		p.Decode(r)
+		a.acls, a.stat = p.ACL, p.Stat
+	case proto.OpGetEphemerals:
+		var p proto.GetEphemeralsResponse
+		p.Decode(r)
+		a.texts = p.Ephemerals
+	case proto.OpGetAllChildrenNumber:
+		var p proto.GetAllChildrenNumberResponse
+		p.Decode(r)
+		a.total = p.Total
+	case proto.OpMulti, proto.OpMultiRead:
+		a.results = decodeMulti(r)
+	case proto.OpWhoAmI:
+		var p proto.WhoAmIResponse
+		p.Decode(r)
+		a.clients = p.IDs
+	}
+}
 
 // failure returns the error of an answered or broken call, nil if it succeeded. When
 // the server refused the call, it did not execute it.
@@ -187,7 +202,7 @@ func (k *call) failure() error {
 	e := &Error{Op: k.op.String(), Path: k.path}
 	if as, ok := k.err.(*brokenError); ok {
 		b = as
-		e.Code, e.Err, e.Unknown = b.code, b.cause, b.sent && isWrite(k.op)
+		e.Code, e.Err, e.Unknown = b.code, b.cause, b.sent && k.op.Transaction()
 	} else {
 		e.Err = k.err
 	}
@@ -209,7 +224,7 @@ func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //
 		case <-ctx.Done():
 			op, path := k.op, k.path // the reader owns an abandoned call
 			if c.abandon(k) {
-				return &Error{Op: op.String(), Path: path, Unknown: isWrite(op), Err: context.Cause(ctx)}, true
+				return &Error{Op: op.String(), Path: path, Unknown: op.Transaction(), Err: context.Cause(ctx)}, true
 			}
 			<-k.ready // the reply came first
 		}

@@ -69,12 +69,9 @@ func (e *MultiError) Unwrap() error { return e.Err }
 
 // multiResult is one entry of the reply.
 type multiResult struct {
-	op    proto.Op
-	code  Code
-	path  string
-	stat  Stat
-	data  []byte
-	texts []string
+	op   proto.Op
+	code Code
+	answer
 }
 
 // Multi executes all operations in one transaction, or none. If the server refuses
@@ -100,14 +97,14 @@ func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 }
 
 // multiResults converts the reply to results.
-func (c *Client) multiResults(ops []Op, answer []multiResult) ([]Result, error) {
+func (c *Client) multiResults(ops []Op, replies []multiResult) ([]Result, error) {
 	results := make([]Result, len(ops))
 	var failed *MultiError
-	for i, a := range answer {
+	for i, a := range replies {
 		if a.op != proto.OpError {
 			results[i].Stat = a.stat
-			if a.path != "" {
-				results[i].Path = stripPrefix(a.path, c.prefix)
+			if a.text != "" {
+				results[i].Path = stripPrefix(a.text, c.prefix)
 			}
 			continue
 		}
@@ -122,7 +119,7 @@ func (c *Client) multiResults(ops []Op, answer []multiResult) ([]Result, error) 
 	switch {
 	case failed != nil:
 		return results, failed
-	case len(answer) > 0 && answer[0].op == proto.OpError:
+	case len(replies) > 0 && replies[0].op == proto.OpError:
 		return results, &MultiError{Err: results[0].Err.(*Error)}
 	}
 	return results, nil
@@ -148,10 +145,8 @@ func (c *Client) multiOp(o *Op) (proto.MultiOp, error) {
 	switch o.op {
 	case proto.OpSetData:
 		req = &proto.SetDataRequest{Path: full, Data: o.data, Version: o.version}
-	case proto.OpDelete:
-		req = &proto.DeleteRequest{Path: full, Version: o.version}
-	case proto.OpCheck:
-		req = &proto.CheckVersionRequest{Path: full, Version: o.version}
+	case proto.OpDelete, proto.OpCheck:
+		req = &proto.VersionRecord{Path: full, Version: o.version}
 	default:
 		return proto.MultiOp{}, &Error{Op: "multi", Code: ErrBadArguments, Err: fmt.Errorf("an empty Op")}
 	}
@@ -168,22 +163,13 @@ func decodeMulti(r *proto.Reader) []multiResult {
 			return all
 		}
 		m := multiResult{op: h.Op, code: h.Err}
-		switch h.Op {
-		case proto.OpCreate:
-			m.path = r.String()
-		case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-			m.path = r.String()
-			m.stat.Decode(r)
-		case proto.OpSetData:
-			m.stat.Decode(r)
-		case proto.OpGetData:
-			m.data = r.Buffer()
-			m.stat.Decode(r)
-		case proto.OpGetChildren:
-			m.texts = r.Strings()
-		case proto.OpDelete, proto.OpCheck:
-		case proto.OpError:
-			m.code = Code(r.Int())
+		switch {
+		case h.Op == proto.OpError:
+			var e proto.ErrorResponse
+			e.Decode(r)
+			m.code = Code(e.Err)
+		case h.Op.InMulti():
+			m.decode(h.Op, r)
 		default:
 			r.Fail(fmt.Errorf("a result of operation %d", h.Op))
 		}
@@ -219,12 +205,7 @@ func (c *Client) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, er
 		if err := c.check(o.op, o.path); err != nil {
 			return nil, err
 		}
-		full := joinPath(c.prefix, o.path)
-		if o.op == proto.OpGetData {
-			m.Ops = append(m.Ops, proto.MultiOp{Op: o.op, Req: &proto.GetDataRequest{Path: full}})
-		} else {
-			m.Ops = append(m.Ops, proto.MultiOp{Op: o.op, Req: &proto.GetChildrenRequest{Path: full}})
-		}
+		m.Ops = append(m.Ops, proto.MultiOp{Op: o.op, Req: &proto.WatchRecord{Path: joinPath(c.prefix, o.path)}})
 	}
 	k, err := c.perform(ctx, request{op: proto.OpMultiRead, rec: &m, noCheck: true, safe: true})
 	if err != nil {
@@ -236,7 +217,7 @@ func (c *Client) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, er
 	}
 	results := make([]ReadResult, len(ops))
 	for i, a := range k.results {
-		results[i] = ReadResult{Data: a.data, Stat: a.stat, Children: a.texts}
+		results[i] = ReadResult{Data: a.bytes, Stat: a.stat, Children: a.texts}
 		if a.op == proto.OpError {
 			results[i].Err = &Error{Op: ops[i].op.String(), Path: ops[i].path, Code: a.code}
 		}

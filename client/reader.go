@@ -207,7 +207,7 @@ func (l *link) reply(h *proto.ReplyHeader, r *proto.Reader) error {
 	}
 	k.zxid, k.code = h.Zxid, h.Err
 	if h.Err == 0 {
-		if k.decode(r); r.Err() != nil {
+		if k.decode(k.op, r); r.Err() != nil {
 			err = fmt.Errorf("%w: the answer to %v: %w", ErrProtocol, k.op, r.Err())
 			k.err = &brokenError{code: ErrConnectionLoss, sent: true, cause: err}
 		}
@@ -273,7 +273,7 @@ func (l *link) settle(k *call) {
 // reads and pings don't, because a server that has lost its leader may still send
 // them.
 func confirms(op proto.Op, h *proto.ReplyHeader) bool {
-	if op != proto.OpSync && !isWrite(op) || h.Zxid <= 0 {
+	if op != proto.OpSync && !op.Transaction() || h.Zxid <= 0 {
 		return false
 	}
 	switch h.Err {

@@ -58,10 +58,8 @@ func (r *Reader) ACLs() []ACL {
 	return v
 }
 
-// LendACLs makes r append the access control lists it decodes to *room, which grows
-// as needed. The lists are valid until the caller reuses room.
-func (r *Reader) LendACLs(room *[]ACL) { r.acls = room }
-
+// newACLs returns room for a list: of its own, or at the end of the slice that the
+// reader's owner reuses.
 func (r *Reader) newACLs(n int) []ACL {
 	if r.acls == nil || n == 0 {
 		return make([]ACL, n)

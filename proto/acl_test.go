@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// TestLendACLs: lists decoded into lent memory equal those decoded without it, also if
+// TestSharedACLs: lists decoded into lent memory equal those decoded without it, also if
 // one frame has several lists. Null and empty stay distinct.
-func TestLendACLs(t *testing.T) { //nolint:paralleltest // it counts allocations
+func TestSharedACLs(t *testing.T) { //nolint:paralleltest // it counts allocations
 	lists := [][]ACL{
 		OpenACL(), nil, {},
 		{{PermRead, ID{"ip", "10.0.0.0/8"}}, {PermAll, ID{"digest", "a:b"}}, {PermAdmin, ID{"auth", ""}}},
@@ -21,7 +21,7 @@ func TestLendACLs(t *testing.T) { //nolint:paralleltest // it counts allocations
 	for range 3 {
 		room = room[:0]
 		r := AliasReader(frame)
-		r.LendACLs(&room)
+		r.acls = &room
 		var got [][]ACL
 		for range lists {
 			got = append(got, r.ACLs())
@@ -38,7 +38,7 @@ func TestLendACLs(t *testing.T) { //nolint:paralleltest // it counts allocations
 	if n := testing.AllocsPerRun(10, func() {
 		room = room[:0]
 		r := AliasReader(frame)
-		r.LendACLs(&room)
+		r.acls = &room
 		for range lists {
 			r.ACLs()
 		}

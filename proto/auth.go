@@ -21,6 +21,9 @@ func (a *AuthPacket) Append(b []byte) []byte {
 	return AppendBuffer(b, a.Auth)
 }
 
+// SASLResponse answers sasl.
+type SASLResponse = SASLRequest
+
 // SASLRequest is the body of sasl.
 type SASLRequest struct {
 	Token []byte
@@ -33,21 +36,6 @@ func (s *SASLRequest) Decode(r *Reader) {
 
 // Append appends s to b.
 func (s *SASLRequest) Append(b []byte) []byte {
-	return AppendBuffer(b, s.Token)
-}
-
-// SASLResponse answers sasl.
-type SASLResponse struct {
-	Token []byte
-}
-
-// Decode reads s.
-func (s *SASLResponse) Decode(r *Reader) {
-	s.Token = r.Buffer()
-}
-
-// Append appends s to b.
-func (s *SASLResponse) Append(b []byte) []byte {
 	return AppendBuffer(b, s.Token)
 }
 

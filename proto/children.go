@@ -1,23 +1,5 @@
 package proto
 
-// GetChildrenRequest is the body of getChildren and getChildren2.
-type GetChildrenRequest struct {
-	Path  string
-	Watch bool
-}
-
-// Decode reads g.
-func (g *GetChildrenRequest) Decode(r *Reader) {
-	g.Path = r.String()
-	g.Watch = r.Bool()
-}
-
-// Append appends g to b.
-func (g *GetChildrenRequest) Append(b []byte) []byte {
-	b = AppendString(b, g.Path)
-	return AppendBool(b, g.Watch)
-}
-
 // GetChildrenResponse answers getChildren.
 type GetChildrenResponse struct {
 	Children []string
@@ -79,21 +61,6 @@ func (g *GetEphemeralsResponse) Decode(r *Reader) {
 // Append appends g to b.
 func (g *GetEphemeralsResponse) Append(b []byte) []byte {
 	return AppendStrings(b, g.Ephemerals)
-}
-
-// GetAllChildrenNumberRequest is the body of getAllChildrenNumber.
-type GetAllChildrenNumberRequest struct {
-	Path string
-}
-
-// Decode reads g.
-func (g *GetAllChildrenNumberRequest) Decode(r *Reader) {
-	g.Path = r.String()
-}
-
-// Append appends g to b.
-func (g *GetAllChildrenNumberRequest) Append(b []byte) []byte {
-	return AppendString(b, g.Path)
 }
 
 // GetAllChildrenNumberResponse answers getAllChildrenNumber.

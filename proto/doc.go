@@ -2,6 +2,10 @@
 // records of every request and reply, operation and error codes, the stat
 // structure, access control lists and the rules for paths.
 //
+// One table says what each operation is: its name, its record, how a server handles
+// it, its path, the permission that it needs, and whether it makes the tree larger.
+// Each record's layout is in its Decode and Append, and nowhere else.
+//
 // It imports the standard library only, starts no goroutine, opens no socket
 // and logs nothing. All other packages use its types.
 //
@@ -14,6 +18,6 @@
 //     is not; a null string is [NullString].
 //
 // All integers on the wire are big-endian two's complement. The source for
-// every protocol fact is Apache ZooKeeper 3.9 (zookeeper.jute and the server's
-// behaviour), checked by the conformance tests.
+// every protocol fact is Apache ZooKeeper 3.9 (ZooDefs.OpCode, zookeeper.jute and the
+// server's behaviour), checked by the conformance tests.
 package proto

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 	"unsafe"
 )
@@ -25,7 +26,7 @@ type Reader struct {
 	off   int
 	err   error
 	alias bool
-	acls  *[]ACL // see LendACLs; nil: each list is allocated
+	acls  *[]ACL // holds the lists, see newACLs; nil: each list is allocated
 }
 
 // NewReader returns a Reader whose strings and buffers are copies.
@@ -76,6 +77,23 @@ func LeadingPath(body []byte) string {
 		return ""
 	}
 	return unsafe.String(&rest[0], n)
+}
+
+// PrefixPath puts prefix before the path at the start of the body that begins at
+// b[body:]. The root has no name of its own, so prefix alone is its path.
+func PrefixPath(b []byte, body int, prefix string) []byte {
+	at := body + LengthSize
+	rest := b[at:]
+	n := binary.BigEndian.Uint32(b[body:])
+	if string(rest[:n]) == "/" {
+		n, rest = 0, rest[1:]
+	}
+	end := at + len(prefix) + len(rest)
+	b = slices.Grow(b, len(prefix))[:end]
+	copy(b[at+len(prefix):], rest)
+	copy(b[at:], prefix)
+	binary.BigEndian.PutUint32(b[body:], n+uint32(len(prefix)))
+	return b
 }
 
 // Bool reads one byte; any nonzero value is true.

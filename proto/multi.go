@@ -1,6 +1,9 @@
 package proto
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // MultiHeader precedes every operation and result of a multi. With Done set, it
 // ends the multi.
@@ -27,28 +30,7 @@ func (h *MultiHeader) Append(b []byte) []byte {
 // MultiOp is one operation of a multi or multiRead.
 type MultiOp struct {
 	Op  Op
-	Req Record // *CreateRequest, *CreateTTLRequest, *DeleteRequest, *SetDataRequest, *CheckVersionRequest, *GetDataRequest, *GetChildrenRequest
-}
-
-// Path returns the path of the operation's request, or false if it has none.
-func (m *MultiOp) Path() (string, bool) {
-	switch q := m.Req.(type) {
-	case *CreateRequest:
-		return q.Path, true
-	case *CreateTTLRequest:
-		return q.Path, true
-	case *DeleteRequest:
-		return q.Path, true
-	case *SetDataRequest:
-		return q.Path, true
-	case *CheckVersionRequest:
-		return q.Path, true
-	case *GetDataRequest:
-		return q.Path, true
-	case *GetChildrenRequest:
-		return q.Path, true
-	}
-	return "", false
+	Req Record // of the type that Op has outside a multi
 }
 
 // MultiRequest is the body of multi and multiRead.
@@ -69,22 +51,14 @@ func (m *MultiRequest) Decode(r *Reader) {
 	}
 	m.Ops = m.Ops[:0]
 	for {
-		var h MultiHeader
-		h.Decode(r)
-		if r.Err() != nil || h.Done {
+		part, ok := readPart(r, m.record)
+		if !ok {
 			break
 		}
-		req := m.record(h.Op)
-		if req == nil {
-			r.Fail(fmt.Errorf("proto: %v inside a multi", h.Op))
-			return
+		m.Ops = append(m.Ops, part)
+		if (part.Op.Kind() == Read) != (m.Ops[0].Op.Kind() == Read) {
+			r.Fail(errors.New("proto: reads and writes in one multi"))
 		}
-		if len(m.Ops) > 0 && (h.Op.Kind() == Read) != (m.Ops[0].Op.Kind() == Read) {
-			r.Fail(fmt.Errorf("proto: reads and writes in one multi"))
-			return
-		}
-		req.Decode(r)
-		m.Ops = append(m.Ops, MultiOp{h.Op, req})
 	}
 	if len(m.Ops) == 0 {
 		m.Ops = nil
@@ -98,29 +72,24 @@ func (m *MultiRequest) record(op Op) Record {
 			return old.Req
 		}
 	}
-	return multiRecord(op)
+	return op.row().fresh(nil)
 }
 
-// multiRecord returns a new record for an operation inside a multi, or nil if a
-// multi may not contain op.
-func multiRecord(op Op) Record {
-	switch op {
-	case OpCreate, OpCreate2, OpCreateContainer:
-		return new(CreateRequest)
-	case OpCreateTTL:
-		return new(CreateTTLRequest)
-	case OpDelete:
-		return new(DeleteRequest)
-	case OpSetData:
-		return new(SetDataRequest)
-	case OpCheck:
-		return new(CheckVersionRequest)
-	case OpGetData:
-		return new(GetDataRequest)
-	case OpGetChildren:
-		return new(GetChildrenRequest)
+// readPart reads the next operation of a multi into the record that record returns for
+// it. It returns false after the last operation and when r fails.
+func readPart(r *Reader, record func(Op) Record) (MultiOp, bool) {
+	var h MultiHeader
+	h.Decode(r)
+	if r.Err() != nil || h.Done {
+		return MultiOp{}, false
 	}
-	return nil
+	if !h.Op.InMulti() {
+		r.Fail(fmt.Errorf("proto: %v inside a multi", h.Op))
+		return MultiOp{}, false
+	}
+	req := record(h.Op)
+	req.Decode(r)
+	return MultiOp{h.Op, req}, r.Err() == nil
 }
 
 // Append appends m to b.
@@ -136,4 +105,11 @@ func (m *MultiRequest) Append(b []byte) []byte {
 func AppendMultiEnd(b []byte) []byte {
 	h := MultiHeader{Op: OpError, Done: true, Err: -1}
 	return h.Append(b)
+}
+
+// AppendMultiError appends the entry of a multi's reply that stands for an operation
+// that failed, or that was not executed because another one failed.
+func AppendMultiError(b []byte, code Code) []byte {
+	h, e := MultiHeader{Op: OpError, Err: code}, ErrorResponse{int32(code)}
+	return e.Append(h.Append(b))
 }

@@ -51,21 +51,6 @@ func (c *CreateTTLRequest) Append(b []byte) []byte {
 	return AppendLong(b, c.TTL)
 }
 
-// CreateResponse answers create.
-type CreateResponse struct {
-	Path string
-}
-
-// Decode reads c.
-func (c *CreateResponse) Decode(r *Reader) {
-	c.Path = r.String()
-}
-
-// Append appends c to b.
-func (c *CreateResponse) Append(b []byte) []byte {
-	return AppendString(b, c.Path)
-}
-
 // Create2Response answers create2, createContainer and createTTL.
 type Create2Response struct {
 	Path string
@@ -82,75 +67,6 @@ func (c *Create2Response) Decode(r *Reader) {
 func (c *Create2Response) Append(b []byte) []byte {
 	b = AppendString(b, c.Path)
 	return c.Stat.Append(b)
-}
-
-// DeleteRequest is the body of delete.
-type DeleteRequest struct {
-	Path    string
-	Version int32 // expected version, −1 for any
-}
-
-// Decode reads d.
-func (d *DeleteRequest) Decode(r *Reader) {
-	d.Path = r.String()
-	d.Version = r.Int()
-}
-
-// Append appends d to b.
-func (d *DeleteRequest) Append(b []byte) []byte {
-	b = AppendString(b, d.Path)
-	return AppendInt(b, d.Version)
-}
-
-// ExistsRequest is the body of exists.
-type ExistsRequest struct {
-	Path  string
-	Watch bool
-}
-
-// Decode reads e.
-func (e *ExistsRequest) Decode(r *Reader) {
-	e.Path = r.String()
-	e.Watch = r.Bool()
-}
-
-// Append appends e to b.
-func (e *ExistsRequest) Append(b []byte) []byte {
-	b = AppendString(b, e.Path)
-	return AppendBool(b, e.Watch)
-}
-
-// ExistsResponse answers exists.
-type ExistsResponse struct {
-	Stat Stat
-}
-
-// Decode reads e.
-func (e *ExistsResponse) Decode(r *Reader) {
-	e.Stat.Decode(r)
-}
-
-// Append appends e to b.
-func (e *ExistsResponse) Append(b []byte) []byte {
-	return e.Stat.Append(b)
-}
-
-// GetDataRequest is the body of getData.
-type GetDataRequest struct {
-	Path  string
-	Watch bool
-}
-
-// Decode reads g.
-func (g *GetDataRequest) Decode(r *Reader) {
-	g.Path = r.String()
-	g.Watch = r.Bool()
-}
-
-// Append appends g to b.
-func (g *GetDataRequest) Append(b []byte) []byte {
-	b = AppendString(b, g.Path)
-	return AppendBool(b, g.Watch)
 }
 
 // GetDataResponse answers getData.
@@ -192,84 +108,6 @@ func (s *SetDataRequest) Append(b []byte) []byte {
 	return AppendInt(b, s.Version)
 }
 
-// SetDataResponse answers setData.
-type SetDataResponse struct {
-	Stat Stat
-}
-
-// Decode reads s.
-func (s *SetDataResponse) Decode(r *Reader) {
-	s.Stat.Decode(r)
-}
-
-// Append appends s to b.
-func (s *SetDataResponse) Append(b []byte) []byte {
-	return s.Stat.Append(b)
-}
-
-// CheckVersionRequest is the body of check, which is valid only inside a multi.
-type CheckVersionRequest struct {
-	Path    string
-	Version int32
-}
-
-// Decode reads c.
-func (c *CheckVersionRequest) Decode(r *Reader) {
-	c.Path = r.String()
-	c.Version = r.Int()
-}
-
-// Append appends c to b.
-func (c *CheckVersionRequest) Append(b []byte) []byte {
-	b = AppendString(b, c.Path)
-	return AppendInt(b, c.Version)
-}
-
-// SyncRequest is the body of sync.
-type SyncRequest struct {
-	Path string
-}
-
-// Decode reads s.
-func (s *SyncRequest) Decode(r *Reader) {
-	s.Path = r.String()
-}
-
-// Append appends s to b.
-func (s *SyncRequest) Append(b []byte) []byte {
-	return AppendString(b, s.Path)
-}
-
-// SyncResponse answers sync.
-type SyncResponse struct {
-	Path string
-}
-
-// Decode reads s.
-func (s *SyncResponse) Decode(r *Reader) {
-	s.Path = r.String()
-}
-
-// Append appends s to b.
-func (s *SyncResponse) Append(b []byte) []byte {
-	return AppendString(b, s.Path)
-}
-
-// GetACLRequest is the body of getACL.
-type GetACLRequest struct {
-	Path string
-}
-
-// Decode reads g.
-func (g *GetACLRequest) Decode(r *Reader) {
-	g.Path = r.String()
-}
-
-// Append appends g to b.
-func (g *GetACLRequest) Append(b []byte) []byte {
-	return AppendString(b, g.Path)
-}
-
 // GetACLResponse answers getACL.
 type GetACLResponse struct {
 	ACL  []ACL
@@ -307,19 +145,4 @@ func (s *SetACLRequest) Append(b []byte) []byte {
 	b = AppendString(b, s.Path)
 	b = AppendACLs(b, s.ACL)
 	return AppendInt(b, s.Version)
-}
-
-// SetACLResponse answers setACL.
-type SetACLResponse struct {
-	Stat Stat
-}
-
-// Decode reads s.
-func (s *SetACLResponse) Decode(r *Reader) {
-	s.Stat.Decode(r)
-}
-
-// Append appends s to b.
-func (s *SetACLResponse) Append(b []byte) []byte {
-	return s.Stat.Append(b)
 }

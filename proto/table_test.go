@@ -1,14 +1,18 @@
 package proto
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf16"
 )
 
-// The operations: number, name, kind, the four letters of cons.
+// The operations: number, name, kind, the four letters of cons. The table has those
+// that ZooKeeper 3.9 defines, and no others.
 func TestOps(t *testing.T) {
 	t.Parallel()
+	all := Ops()
 	for _, c := range []struct {
 		op   Op
 		name string
@@ -17,17 +21,57 @@ func TestOps(t *testing.T) {
 	}{
 		{0, "notification", Unknown, "NOTI"}, {1, "create", Write, "CREA"}, {2, "delete", Write, "DELE"}, {3, "exists", Read, "EXIS"},
 		{4, "getData", Read, "GETD"}, {5, "setData", Write, "SETD"}, {6, "getACL", Read, "GETA"}, {7, "setACL", Write, "SETA"},
-		{8, "getChildren", Read, "GETC"}, {9, "sync", Local, "SYNC"}, {10, "unknown 10", Unknown, "UNKN"}, {11, "ping", Local, "PING"},
+		{8, "getChildren", Read, "GETC"}, {9, "sync", Local, "SYNC"}, {10, "unknown 10", Unknown, "UNKN"}, {11, "ping", Session, "PING"},
 		{12, "getChildren2", Read, "GETC"}, {13, "check", Unknown, "CHEC"}, {14, "multi", Write, "MULT"}, {15, "create2", Write, "CREA"},
 		{16, "reconfig", Write, "RECO"}, {17, "checkWatches", Local, "CHKW"}, {18, "removeWatches", Local, "REMW"},
 		{19, "createContainer", Write, "CREA"}, {20, "deleteContainer", Unknown, "DELC"}, {21, "createTTL", Write, "CREA"},
-		{22, "multiRead", Read, "MLTR"}, {100, "auth", Local, "AUTH"}, {101, "setWatches", Local, "SETW"}, {102, "sasl", Local, "SASL"},
-		{103, "getEphemerals", Read, "GETE"}, {104, "getAllChildrenNumber", Read, "GACN"}, {105, "setWatches2", Local, "STW2"},
+		{22, "multiRead", Read, "MLTR"}, {100, "auth", Session, "AUTH"}, {101, "setWatches", Session, "SETW"}, {102, "sasl", Session, "SASL"},
+		{103, "getEphemerals", Read, "GETE"}, {104, "getAllChildrenNumber", Read, "GACN"}, {105, "setWatches2", Session, "STW2"},
 		{106, "addWatch", Local, "ADDW"}, {107, "whoAmI", Local, "WHOA"}, {-10, "createSession", Unknown, "SESS"},
-		{-11, "closeSession", Write, "CLOS"}, {-1, "error", Unknown, "ERRO"}, {999, "unknown 999", Unknown, "UNKN"},
+		{-11, "closeSession", Session, "CLOS"}, {-1, "error", Unknown, "ERRO"}, {999, "unknown 999", Unknown, "UNKN"},
 	} {
 		if c.op.String() != c.name || c.op.Kind() != c.kind || c.op.Abbrev() != c.four {
 			t.Errorf("%d: %q %d %q instead of %q %d %q", int32(c.op), c.op, c.op.Kind(), c.op.Abbrev(), c.name, c.kind, c.four)
+		}
+		if known := slices.Contains(all, c.op); known == strings.HasPrefix(c.name, "unknown") {
+			t.Errorf("%v: in the table: %v", c.op, known)
+		}
+		all = slices.DeleteFunc(all, func(op Op) bool { return op == c.op })
+	}
+	if len(all) > 0 {
+		t.Errorf("ZooKeeper has no %v", all)
+	}
+}
+
+// Each row agrees with its record: the path comes first, and what a multi may contain
+// has a record. What needs a permission is for one znode, except a reconfig.
+func TestRows(t *testing.T) {
+	t.Parallel()
+	for _, op := range Ops() {
+		req := new(Requests).record(op)
+		if req == nil {
+			if op.HasPath() || op.InMulti() || op.Perms() != 0 || op.Grows() {
+				t.Errorf("%v has no record", op)
+			}
+			continue
+		}
+		if op.HasPath() {
+			reflect.ValueOf(req).Elem().Field(0).SetString("/a/b")
+			path, ok := PathOf(req)
+			if LeadingPath(req.Append(nil)) != "/a/b" || ok != (op != OpGetEphemerals) || ok && path != "/a/b" {
+				t.Errorf("%v: path %q", op, path)
+			}
+		} else if path, ok := PathOf(req); ok || op.InMulti() || op.Perms() != 0 && op != OpReconfig {
+			t.Errorf("%v: no path in the table, %q in the record", op, path)
+		}
+		if creates := strings.HasPrefix(op.String(), "create"); creates != (op.Perms() == PermCreate) {
+			t.Errorf("%v needs %b", op, op.Perms())
+		}
+		if want := map[bool]string{true: "/a", false: "/a/b"}[op.Perms()&(PermCreate|PermDelete) != 0]; op.Guard("/a/b") != want {
+			t.Errorf("%v is decided at %s", op, op.Guard("/a/b"))
+		}
+		if op.Grows() && op.Kind() != Write {
+			t.Errorf("%v grows the tree", op)
 		}
 	}
 }

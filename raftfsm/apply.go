@@ -7,74 +7,14 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// requests has one record of each type that a request may carry. Each request is
-// decoded into the same records.
-type requests struct {
-	create    proto.CreateRequest
-	createTTL proto.CreateTTLRequest
-	remove    proto.DeleteRequest
-	setData   proto.SetDataRequest
-	setACL    proto.SetACLRequest
-	multi     proto.MultiRequest
-	reconfig  proto.ReconfigRequest
-	reap      tree.Reap
-	reader    proto.Reader
-	acls      []proto.ACL // of the request being applied; the tree copies what it keeps
-}
-
-// record returns the record for the body of op, and false if op is not a write. The
-// record is nil if op has no body.
-func (q *requests) record(op proto.Op) (proto.Record, bool) {
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
-		return &q.create, true
-	case proto.OpCreateTTL:
-		return &q.createTTL, true
-	case proto.OpDelete:
-		return &q.remove, true
-	case proto.OpSetData:
-		return &q.setData, true
-	case proto.OpSetACL:
-		return &q.setACL, true
-	case proto.OpMulti:
-		return &q.multi, true
-	case proto.OpReconfig:
-		return &q.reconfig, true
-	case proto.OpCloseSession:
-		return nil, true
-	}
-	return nil, false
-}
-
-// decode decodes the body of op; the returned record aliases body. Servers propose
-// only requests that they have decoded, so an error means that the entry is damaged.
-func (q *requests) decode(op proto.Op, body []byte) (proto.Record, error) {
-	req, ok := q.record(op)
-	if !ok {
+// decodeRequest decodes the body of op; the returned record aliases body. Servers
+// propose only requests that they have decoded, so an error means that the entry is
+// damaged.
+func decodeRequest(q *proto.Requests, op proto.Op, body []byte) (proto.Record, error) {
+	if !op.Transaction() {
 		return nil, fmt.Errorf("%v is no write", op)
 	}
-	if req == nil {
-		return nil, nil
-	}
-	q.reader = proto.AliasReader(body) // a local variable would escape to the heap
-	q.lendACLs()
-	req.Decode(&q.reader)
-	if err := q.reader.Err(); err != nil {
-		return nil, fmt.Errorf("body of %v: %w", op, err)
-	}
-	return req, nil
-}
-
-// maxACLRoom is the capacity, in ACLs, above which the shared slice is dropped.
-const maxACLRoom = 1024
-
-// lendACLs lets the reader reuse the ACL slice of the previous request.
-func (q *requests) lendACLs() {
-	clear(q.acls) // their strings alias that request's entry
-	if q.acls = q.acls[:0]; cap(q.acls) > maxACLRoom {
-		q.acls = nil
-	}
-	q.reader.LendACLs(&q.acls)
+	return q.Decode(op, body)
 }
 
 // applyCommand applies one command and calls the handler. The tree is locked.
@@ -118,7 +58,7 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 
 // applyRequest applies a client's write.
 func (m *machine) applyRequest(c *Command) error {
-	req, err := m.requests.decode(c.Op, c.Body)
+	req, err := decodeRequest(&m.requests, c.Op, c.Body)
 	if err != nil {
 		return err
 	}
@@ -133,7 +73,7 @@ func (m *machine) applyRequest(c *Command) error {
 	case proto.OpCloseSession:
 		m.endSession(c)
 	case proto.OpReconfig:
-		m.applyReconfig(c)
+		m.applyReconfig(c, req.(*proto.ReconfigRequest))
 	default:
 		m.ran(m.tree.Apply(m.begin(c), c.Op, req))
 	}

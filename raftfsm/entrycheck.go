@@ -25,7 +25,7 @@ import (
 // entryChecker decodes entries. It reuses its records.
 type entryChecker struct {
 	cmd      Command
-	requests requests
+	requests proto.Requests
 }
 
 // entryCheckers is a pool of checkers that all streams share.
@@ -107,11 +107,12 @@ func (c *entryChecker) body() error {
 	b := c.cmd.Body
 	switch c.cmd.Kind {
 	case KindRequest:
-		_, err := c.requests.decode(c.cmd.Op, b)
+		_, err := decodeRequest(&c.requests, c.cmd.Op, b)
 		return err
 	case KindReap:
 		r := proto.AliasReader(b)
-		c.requests.reap.Decode(&r)
+		var reap tree.Reap
+		reap.Decode(&r)
 		return r.Err()
 	case KindReconfigRefused:
 		_, err := refusalCode(b)

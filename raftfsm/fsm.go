@@ -86,7 +86,8 @@ type scratch struct {
 	out      Applied
 	attached session.Session
 	waiters  []any
-	requests
+	requests proto.Requests
+	reap     tree.Reap
 }
 
 var _ raft.FSM = (*machine)(nil)

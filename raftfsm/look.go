@@ -241,7 +241,7 @@ func (l *logReader) command(e *raft.Log, out *Entry) error {
 
 // decode lists the commands of a batch whose effects are unknown.
 func (e *Entry) decode(runs []byte) error {
-	var q requests
+	var q proto.Requests
 	for len(runs) > 0 {
 		var r runHeader
 		commands, rest, err := r.decode(runs)
@@ -263,7 +263,7 @@ func (e *Entry) decode(runs []byte) error {
 }
 
 // describe fills in what the request asks for.
-func (t *Transaction) describe(q *requests, body []byte) {
+func (t *Transaction) describe(q *proto.Requests, body []byte) {
 	if t.Kind == KindReap {
 		r := proto.NewReader(body)
 		var reap tree.Reap
@@ -274,7 +274,7 @@ func (t *Transaction) describe(q *requests, body []byte) {
 	if t.Kind != KindRequest {
 		return
 	}
-	req, err := q.decode(t.Op, append([]byte(nil), body...))
+	req, err := decodeRequest(q, t.Op, append([]byte(nil), body...))
 	if err != nil {
 		return
 	}
@@ -290,26 +290,21 @@ func (t *Transaction) describe(q *requests, body []byte) {
 }
 
 func (t *Transaction) request(req proto.Record) {
+	t.Path, _ = proto.PathOf(req)
 	switch r := req.(type) {
 	case *proto.CreateRequest:
-		t.Path, t.Bytes = r.Path, len(r.Data)
+		t.Bytes = len(r.Data)
 	case *proto.CreateTTLRequest:
-		t.Path, t.Bytes = r.Path, len(r.Data)
-	case *proto.DeleteRequest:
-		t.Path = r.Path
+		t.Bytes = len(r.Data)
 	case *proto.SetDataRequest:
-		t.Path, t.Bytes = r.Path, len(r.Data)
-	case *proto.SetACLRequest:
-		t.Path = r.Path
-	case *proto.CheckVersionRequest:
-		t.Path = r.Path
+		t.Bytes = len(r.Data)
 	}
 }
 
 // showing is the Handler that records the effects of log entries.
 type showing struct {
 	noHandler
-	q   requests
+	q   proto.Requests
 	out *Entry // the entry being applied
 }
 

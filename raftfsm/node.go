@@ -170,7 +170,7 @@ func randomUint64() uint64 {
 func (n *Node) Propose(c *Command) error {
 	switch c.Kind {
 	case KindRequest:
-		if c.Op.Kind() != proto.Write {
+		if !c.Op.Transaction() {
 			return fmt.Errorf("%v is no write", c.Op)
 		}
 	case KindAttach, KindSync:

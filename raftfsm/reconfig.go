@@ -354,7 +354,7 @@ func (m *machine) conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
 // mayWriteConfig reports whether ids may write /zookeeper/config. The caller holds the
 // tree's lock.
 func (m *machine) mayWriteConfig(policy tree.Policy, ids []proto.ID) bool {
-	return policy&tree.SkipACL != 0 || m.tree.Get(tree.ConfigPath).Allows(proto.PermWrite, ids)
+	return policy&tree.SkipACL != 0 || m.tree.Get(tree.ConfigPath).Allows(proto.OpReconfig.Perms(), ids)
 }
 
 // mayReconfig checks that ids may write /zookeeper/config, and that the servers' ids are
@@ -371,8 +371,8 @@ func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []prot
 }
 
 // applyReconfig applies a client's reconfig.
-func (m *machine) applyReconfig(c *Command) {
-	next, code := m.checkReconfig(&m.requests.reconfig, m.tx.Policy, c.IDs)
+func (m *machine) applyReconfig(c *Command, q *proto.ReconfigRequest) {
+	next, code := m.checkReconfig(q, m.tx.Policy, c.IDs)
 	if code == proto.Ok {
 		code = m.mayReconfig(next, m.tx.Policy, c.IDs)
 	}

@@ -80,9 +80,8 @@ func (s *Server) record(a *raftfsm.Applied, p *pending) {
 		return
 	}
 	who := audit.Record{Time: s.cfg.Wall(), Session: a.Session, User: userNames(p.ids), IP: orLocal(p.c.host)}
-	r := proto.AliasReader(a.Body)
 	if a.Op == proto.OpMulti {
-		s.recordMulti(&who, a, &r)
+		s.recordMulti(&who, a)
 		return
 	}
 	result := a.Result
@@ -97,17 +96,17 @@ func (s *Server) record(a *raftfsm.Applied, p *pending) {
 		s.audit.Add(who)
 		return
 	}
-	if req := requestOf(a.Op); req != nil {
-		if req.Decode(&r); r.Err() == nil {
-			s.recordOp(who, req, result)
-		}
+	defer s.fsm.requests.Forget()
+	if req, err := s.fsm.requests.Decode(a.Op, a.Body); err == nil {
+		s.recordOp(who, a.Op, req, result)
 	}
 }
 
 // recordMulti records the operations of a transaction, or its failure.
-func (s *Server) recordMulti(who *audit.Record, a *raftfsm.Applied, r *proto.Reader) {
+func (s *Server) recordMulti(who *audit.Record, a *raftfsm.Applied) {
 	var m proto.MultiRequest
-	m.Decode(r)
+	r := proto.AliasReader(a.Body)
+	m.Decode(&r)
 	failed := a.Code != proto.Ok || a.Result == nil || r.Err() != nil || len(a.Result.Multi) != len(m.Ops) ||
 		slices.ContainsFunc(a.Result.Multi, func(one tree.Result) bool { return one.Op == proto.OpError })
 	if failed {
@@ -116,50 +115,31 @@ func (s *Server) recordMulti(who *audit.Record, a *raftfsm.Applied, r *proto.Rea
 		return
 	}
 	for i := range m.Ops {
-		s.recordOp(*who, m.Ops[i].Req, &a.Result.Multi[i])
+		s.recordOp(*who, m.Ops[i].Op, m.Ops[i].Req, &a.Result.Multi[i])
 	}
 }
 
-// requestOf returns a record to decode the body of op into, nil if op makes no change
-// that the audit log records.
-func requestOf(op proto.Op) interface {
-	proto.Record
-	Decode(r *proto.Reader)
-} {
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
-		return new(proto.CreateRequest)
-	case proto.OpCreateTTL:
-		return new(proto.CreateTTLRequest)
-	case proto.OpDelete:
-		return new(proto.DeleteRequest)
-	case proto.OpSetData:
-		return new(proto.SetDataRequest)
-	case proto.OpSetACL:
-		return new(proto.SetACLRequest)
-	}
-	return nil
-}
-
-// recordOp records one operation; r already names the client.
-func (s *Server) recordOp(r audit.Record, req proto.Record, result *tree.Result) {
+// recordOp records one operation, unless it changes no znode; r already names the client.
+func (s *Server) recordOp(r audit.Record, op proto.Op, req proto.Record, result *tree.Result) {
 	r.Result = audit.Failure
 	if result != nil && result.Code == proto.Ok {
 		r.Result = audit.Success
 	}
+	r.Path, _ = proto.PathOf(req)
 	switch q := req.(type) {
 	case *proto.CreateRequest:
-		r.Operation, r.Path, r.NodeType = audit.Create, q.Path, audit.NodeType(proto.CreateMode(q.Flags))
+		r.Operation, r.NodeType = audit.Create, audit.NodeType(proto.CreateMode(q.Flags))
 	case *proto.CreateTTLRequest:
-		r.Operation, r.Path, r.NodeType = audit.Create, q.Path, audit.NodeType(proto.CreateMode(q.Flags))
-	case *proto.DeleteRequest:
-		r.Operation, r.Path = audit.Delete, q.Path
+		r.Operation, r.NodeType = audit.Create, audit.NodeType(proto.CreateMode(q.Flags))
 	case *proto.SetDataRequest:
-		r.Operation, r.Path = audit.SetData, q.Path
+		r.Operation = audit.SetData
 	case *proto.SetACLRequest:
-		r.Operation, r.Path, r.ACL = audit.SetACL, q.Path, audit.ACLText(q.ACL)
+		r.Operation, r.ACL = audit.SetACL, audit.ACLText(q.ACL)
 	default:
-		return // a check
+		if op != proto.OpDelete {
+			return
+		}
+		r.Operation = audit.Delete
 	}
 	if r.Operation == audit.Create && r.Result == audit.Success {
 		r.Path = result.Path // with the number of a sequential znode

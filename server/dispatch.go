@@ -5,34 +5,6 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// class says how a server handles an operation that a client sends.
-type class uint8
-
-const (
-	unimplemented class = iota // answered with Unimplemented, then the connection is closed
-	answered                   // from the tree or the connection
-	proposed                   // through the log
-)
-
-// kindOf is the operation table. check is allowed only inside a multi, and
-// createSession and deleteContainer only between servers: ZooKeeper's own dispatcher
-// accepts them from clients, with harmful effects.
-func kindOf(op proto.Op) class {
-	switch op {
-	case proto.OpSync:
-		return proposed
-	case proto.OpAuth, proto.OpSASL:
-		return answered
-	}
-	switch op.Kind() {
-	case proto.Read, proto.Local:
-		return answered
-	case proto.Write:
-		return proposed
-	}
-	return unimplemented
-}
-
 // request is a request that is being answered from the tree.
 type request struct {
 	c      *conn

@@ -9,17 +9,14 @@ import (
 // ensemble (enableEagerACLCheck): a client without permission then costs the ensemble
 // nothing. The log decides about paths that are missing here and requests that don't
 // decode. It also decides about a write queued after others of its session, because
-// these may permit it.
-func (c *conn) eagerly(op proto.Op, body []byte) proto.Code {
-	if c.waiting.Load() != 0 {
-		return proto.Ok
-	}
-	path, perm, acl, sets := eagerCheck(op, body)
-	if perm == 0 || proto.ValidatePath(path) != nil {
+// these may permit it. ZooKeeper leaves createContainer and createTTL to the log too.
+func (c *conn) eagerly(op proto.Op, req proto.Record) proto.Code {
+	path, ok := proto.PathOf(req)
+	if !ok || op.Perms() == 0 || op == proto.OpCreateContainer || op == proto.OpCreateTTL || c.waiting.Load() != 0 || proto.ValidatePath(path) != nil {
 		return proto.Ok
 	}
 	policy := c.s.cfg.policy()
-	if sets {
+	if acl, sets := aclOf(req); sets {
 		if _, code := tree.NormalizeACL(acl, c.identities(), policy); code == proto.ErrInvalidACL {
 			return code
 		}
@@ -27,39 +24,11 @@ func (c *conn) eagerly(op proto.Op, body []byte) proto.Code {
 	if policy&tree.SkipACL != 0 {
 		return proto.Ok
 	}
-	if op != proto.OpSetData && op != proto.OpSetACL {
-		path = proto.Parent(path)
-	}
 	t := c.s.tree
 	t.RLock()
 	defer t.RUnlock()
-	if n := t.Get(path); n != nil && !n.Allows(perm, c.identities()) {
+	if n := t.Get(op.Guard(path)); n != nil && !n.Allows(op.Perms(), c.identities()) {
 		return proto.ErrNoAuth
 	}
 	return proto.Ok
-}
-
-// eagerCheck returns what a write requires; perm is 0 if the write isn't checked. sets
-// reports whether the write brings an ACL.
-func eagerCheck(op proto.Op, body []byte) (path string, perm proto.Perms, acl []proto.ACL, sets bool) {
-	r := proto.AliasReader(body)
-	switch op {
-	case proto.OpCreate, proto.OpCreate2:
-		var q proto.CreateRequest
-		q.Decode(&r)
-		return q.Path, proto.PermCreate, q.ACL, true
-	case proto.OpDelete:
-		var q proto.DeleteRequest
-		q.Decode(&r)
-		return q.Path, proto.PermDelete, nil, false
-	case proto.OpSetData:
-		var q proto.SetDataRequest
-		q.Decode(&r)
-		return q.Path, proto.PermWrite, nil, false
-	case proto.OpSetACL:
-		var q proto.SetACLRequest
-		q.Decode(&r)
-		return q.Path, proto.PermAdmin, q.ACL, true
-	}
-	return "", 0, nil, false
 }

@@ -78,8 +78,8 @@ func (c *conn) setIdentities(ids []proto.ID) {
 
 // identify sets in cmd the identities that its request can need. A request that adds
 // them to an ACL, and a reconfig, need them in full.
-func (c *conn) identify(cmd *raftfsm.Command, found lists) {
-	if found&authList != 0 || cmd.Op == proto.OpReconfig {
+func (c *conn) identify(cmd *raftfsm.Command, brings content) {
+	if brings&authList != 0 || cmd.Op == proto.OpReconfig {
 		cmd.IDs = c.identities()
 		return
 	}

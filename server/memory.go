@@ -187,35 +187,17 @@ func (g *memoryGuard) roomToRestore() error {
 
 func (g *memoryGuard) part(percent int64) int64 { return g.ceiling / 100 * percent }
 
-// refuses reports whether a write is refused for lack of memory. It is called only
-// while memory is full.
-func (g *memoryGuard) refuses(s *Server, op proto.Op, body []byte) bool {
-	if !s.needsMemory(op, body) {
+// refuses reports whether a write that brings this is refused for lack of memory. It is
+// called only while memory is full.
+func (g *memoryGuard) refuses(s *Server, req proto.Record, brings content) bool {
+	if brings&growth == 0 {
+		return false
+	}
+	if q, ok := req.(*proto.SetDataRequest); ok && !s.grows(q.Path, len(q.Data)) {
 		return false
 	}
 	g.refused.Add(1)
 	return true
-}
-
-// needsMemory reports whether a write would make the tree larger.
-func (s *Server) needsMemory(op proto.Op, body []byte) bool {
-	r := proto.AliasReader(body)
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpSetACL:
-		return true
-	case proto.OpSetData:
-		path := r.String()
-		return s.grows(path, len(r.Buffer()))
-	case proto.OpMulti:
-		var h proto.MultiHeader
-		for h.Decode(&r); r.Err() == nil && !h.Done; h.Decode(&r) {
-			if h.Op != proto.OpDelete && h.Op != proto.OpCheck {
-				return true
-			}
-			decodeOp(h.Op, &r)
-		}
-	}
-	return false
 }
 
 // grows reports whether n bytes are more than the znode at path has.

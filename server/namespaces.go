@@ -166,8 +166,7 @@ func (s *Server) countWrite(a *raftfsm.Applied) {
 		return // not a client's request: ZooKeeper doesn't count what its leader writes there
 	}
 	if a.Code == proto.ErrQuotaExceeded {
-		r := proto.AliasReader(a.Body)
-		if n := s.spaces.find(namespaceOf(r.String())); n != nil && r.Err() == nil {
+		if n := s.spaces.find(namespaceOf(proto.LeadingPath(a.Body))); n != nil {
 			n.overQuota.Add(1)
 		}
 		return

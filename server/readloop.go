@@ -103,11 +103,9 @@ func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	switch h.Op {
 	case proto.OpAuth, proto.OpSASL:
 		c.leaveRound() // authentication may ask an external provider
-	}
-	switch h.Op {
-	case proto.OpAuth:
-		return c.authenticate(w, h, body)
-	case proto.OpSASL:
+		if h.Op == proto.OpAuth {
+			return c.authenticate(w, h, body)
+		}
 		return c.negotiate(w, h, body)
 	}
 	if c.s.throttle != nil {
@@ -119,14 +117,13 @@ func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 			return c.read(w, h, nil, refuse)
 		}
 	}
-	switch kindOf(h.Op) {
-	case answered:
-		return c.read(w, h, body, proto.Ok)
-	case proposed:
+	switch {
+	case h.Op.Transaction(), h.Op == proto.OpSync:
 		return c.write(w, h, body)
+	case h.Op.Kind() == proto.Unknown:
+		c.ended, body = true, nil // the answer is Unimplemented
 	}
-	c.ended = true
-	return c.read(w, h, nil, proto.Ok)
+	return c.read(w, h, body, proto.Ok)
 }
 
 // read answers a request from the tree: now if nothing of the session is in flight,

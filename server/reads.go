@@ -14,13 +14,13 @@ func (s *Server) allowed(q *request, n *tree.Node, perms proto.Perms) bool {
 	return s.cfg.SkipACL || n.Allows(perms, q.ids)
 }
 
-// find returns the node at path if q's client may read it.
-func (s *Server) find(q *request, path string) (*tree.Node, proto.Code) {
+// find returns the node at path if q's client may read it with op.
+func (s *Server) find(q *request, op proto.Op, path string) (*tree.Node, proto.Code) {
 	n := s.tree.Get(path)
 	if n == nil {
 		return nil, proto.ErrNoNode
 	}
-	if !s.allowed(q, n, proto.PermRead) {
+	if !s.allowed(q, n, op.Perms()) {
 		return nil, proto.ErrNoAuth
 	}
 	return n, proto.Ok
@@ -30,79 +30,68 @@ func (s *Server) find(q *request, path string) (*tree.Node, proto.Code) {
 // decode, or its path is null.
 func bad(r *proto.Reader, path string) bool { return r.Err() != nil || path == proto.NullString }
 
+// readNode does what all reads with a watch begin with: it decodes the request, finds the
+// znode, and sets the watch. exists sets it even if there is no znode: the client waits
+// for its creation.
+func (s *Server) readNode(q *request, kind watch.Kind) (path string, n *tree.Node, code proto.Code) {
+	var req proto.WatchRecord
+	r := proto.AliasReader(q.body)
+	if req.Decode(&r); bad(&r, req.Path) {
+		return "", nil, proto.ErrMarshalling
+	}
+	if q.op == proto.OpExists && strings.IndexByte(req.Path, 0) >= 0 {
+		return "", nil, proto.ErrBadArguments
+	}
+	n, code = s.find(q, q.op, req.Path)
+	if req.Watch && (code == proto.Ok || code == proto.ErrNoNode && q.op == proto.OpExists) {
+		if refused := s.watch(q.c, req.Path, kind); refused != proto.Ok {
+			return "", nil, refused
+		}
+	}
+	return req.Path, n, code
+}
+
 func (s *Server) getData(q *request, out []byte) (proto.Code, []byte) {
-	var req proto.GetDataRequest
-	r := proto.AliasReader(q.body)
-	if req.Decode(&r); bad(&r, req.Path) {
-		return proto.ErrMarshalling, out
-	}
-	n, code := s.find(q, req.Path)
+	path, n, code := s.readNode(q, watch.Data)
 	if code != proto.Ok {
 		return code, out
 	}
-	if req.Watch {
-		if code := s.watch(q.c, req.Path, watch.Data); code != proto.Ok {
-			return code, out
-		}
-	}
-	s.countRead(q, req.Path, len(n.Data()))
-	return proto.Ok, appendStat(proto.AppendBuffer(out, n.Data()), n)
+	s.countRead(q, path, len(n.Data()))
+	return proto.Ok, appendData(out, n)
 }
 
-// appendStat appends n's stat.
-func appendStat(out []byte, n *tree.Node) []byte {
-	var st proto.Stat
-	n.Stat(&st)
-	return st.Append(out)
+// appendData appends the reply to getData.
+func appendData(out []byte, n *tree.Node) []byte {
+	reply := proto.GetDataResponse{Data: n.Data()}
+	n.Stat(&reply.Stat)
+	return reply.Append(out)
 }
 
-// exists sets its watch even if there is no node: the client waits for its creation.
 func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
-	var req proto.ExistsRequest
-	r := proto.AliasReader(q.body)
-	if req.Decode(&r); bad(&r, req.Path) {
-		return proto.ErrMarshalling, out
-	}
-	if strings.IndexByte(req.Path, 0) >= 0 {
-		return proto.ErrBadArguments, out
-	}
-	n, code := s.find(q, req.Path)
-	if code == proto.ErrNoAuth {
-		return code, out
-	}
-	if req.Watch {
-		if code := s.watch(q.c, req.Path, watch.Data); code != proto.Ok {
-			return code, out
-		}
-	}
+	path, n, code := s.readNode(q, watch.Data)
 	if code != proto.Ok {
 		return code, out
 	}
-	s.countRead(q, req.Path, 0)
-	return proto.Ok, appendStat(out, n)
+	s.countRead(q, path, 0)
+	var reply proto.ExistsResponse
+	n.Stat(&reply.Stat)
+	return proto.Ok, reply.Append(out)
 }
 
-// getChildren also answers getChildren2, which adds the stat.
+// getChildren also answers getChildren2. It appends the fields of these replies one by
+// one, because the tree has no list of the names.
 func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
-	var req proto.GetChildrenRequest
-	r := proto.AliasReader(q.body)
-	if req.Decode(&r); bad(&r, req.Path) {
-		return proto.ErrMarshalling, out
-	}
-	n, code := s.find(q, req.Path)
+	path, n, code := s.readNode(q, watch.Child)
 	if code != proto.Ok {
 		return code, out
-	}
-	if req.Watch {
-		if code := s.watch(q.c, req.Path, watch.Child); code != proto.Ok {
-			return code, out
-		}
 	}
 	before := len(out)
 	out = s.tree.AppendChildren(out, n)
-	s.countRead(q, req.Path, len(out)-before)
+	s.countRead(q, path, len(out)-before)
 	if q.op == proto.OpGetChildren2 {
-		out = appendStat(out, n)
+		var st proto.Stat
+		n.Stat(&st)
+		out = st.Append(out)
 	}
 	return proto.Ok, out
 }
@@ -114,18 +103,16 @@ func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
 	if req.Decode(&r); bad(&r, req.Path) {
 		return proto.ErrMarshalling, out
 	}
-	n := s.tree.Get(req.Path)
-	if n == nil {
-		return proto.ErrNoNode, out
+	n, code := s.find(q, q.op, req.Path)
+	if code != proto.Ok {
+		return code, out
 	}
-	acl := n.ACL()
-	if !s.allowed(q, n, proto.PermRead|proto.PermAdmin) {
-		return proto.ErrNoAuth, out
-	}
+	reply := proto.GetACLResponse{ACL: n.ACL()}
+	n.Stat(&reply.Stat)
 	if !s.allowed(q, n, proto.PermAdmin) {
-		acl = tree.RedactACL(acl)
+		reply.ACL = tree.RedactACL(reply.ACL)
 	}
-	return proto.Ok, appendStat(proto.AppendACLs(out, acl), n)
+	return proto.Ok, reply.Append(out)
 }
 
 // prepare does the slow part of a getEphemerals or getAllChildrenNumber that is answered
@@ -150,7 +137,7 @@ func (s *Server) prepare(q *request) {
 	if req.Decode(&r); bad(&r, req.Path) {
 		return
 	}
-	if n, code := s.find(q, req.Path); code == proto.Ok {
+	if n, code := s.find(q, q.op, req.Path); code == proto.Ok {
 		q.census = s.tree.Census(n)
 		for q.census.Step() {
 			yield()
@@ -183,7 +170,8 @@ func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
 	if list == nil {
 		list = s.tree.ListEphemerals(q.c.sid, prefix)
 	}
-	return proto.Ok, proto.AppendStrings(out, list.Paths())
+	reply := proto.GetEphemeralsResponse{Ephemerals: list.Paths()}
+	return proto.Ok, reply.Append(out)
 }
 
 func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byte) {
@@ -192,20 +180,20 @@ func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byt
 	if req.Decode(&r); bad(&r, req.Path) {
 		return proto.ErrMarshalling, out
 	}
-	n, code := s.find(q, req.Path)
+	n, code := s.find(q, q.op, req.Path)
 	if code != proto.Ok {
 		return code, out
 	}
-	var total int32
+	var reply proto.GetAllChildrenNumberResponse
 	if q.census != nil {
-		total = int32(q.census.Count())
+		reply.Total = int32(q.census.Count())
 	} else {
-		total = int32(s.tree.CountDescendants(n)) // it has become readable since prepare
+		reply.Total = int32(s.tree.CountDescendants(n)) // it has become readable since prepare
 	}
 	if req.Path == "" {
-		total++ // ZooKeeper counts the root, under its other name, among its descendants
+		reply.Total++ // ZooKeeper counts the root, under its other name, among its descendants
 	}
-	return proto.Ok, proto.AppendInt(out, total)
+	return proto.Ok, reply.Append(out)
 }
 
 // multiRead answers each of its reads with a code of its own. It sets no watches. A
@@ -218,19 +206,22 @@ func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 		return proto.ErrMarshalling, out
 	}
 	size := 0
-	for _, op := range req.Ops {
-		path := readPath(op)
+	for i := range req.Ops {
+		op := &req.Ops[i]
+		path, _ := op.Path()
 		if path == proto.NullString {
 			return proto.ErrMarshalling, out
 		}
-		if size += s.leastReply(q, op, path); size > s.cfg.MaxOutput {
+		if size += s.leastReply(q, op.Op, path); size > s.cfg.MaxOutput {
 			return proto.ErrMarshalling, out
 		}
 	}
 	start := len(out)
 	out = slices.Grow(out, size)
-	for _, op := range req.Ops {
-		if out = s.readOne(q, op, readPath(op), out); len(out)-start > s.cfg.MaxOutput {
+	for i := range req.Ops {
+		op := &req.Ops[i]
+		path, _ := op.Path()
+		if out = s.readOne(q, op.Op, path, out); len(out)-start > s.cfg.MaxOutput {
 			return proto.ErrMarshalling, out[:start]
 		}
 	}
@@ -239,40 +230,28 @@ func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 
 // leastReply returns how many bytes one read of a multiRead adds to the reply, without
 // the names of children.
-func (s *Server) leastReply(q *request, op proto.MultiOp, path string) int {
+func (s *Server) leastReply(q *request, op proto.Op, path string) int {
 	const header, length = 9, 4
-	n, code := s.find(q, path)
+	n, code := s.find(q, op, path)
 	switch {
 	case code != proto.Ok:
 		return header + length
-	case op.Op == proto.OpGetData:
+	case op == proto.OpGetData:
 		return header + length + len(n.Data()) + proto.StatSize
 	}
 	return header + length + length*n.NumChildren()
 }
 
-// readPath returns the path of a read in a multiRead.
-func readPath(op proto.MultiOp) string {
-	switch req := op.Req.(type) {
-	case *proto.GetDataRequest:
-		return req.Path
-	case *proto.GetChildrenRequest:
-		return req.Path
-	}
-	return proto.NullString
-}
-
 // readOne answers one read of a multiRead.
-func (s *Server) readOne(q *request, op proto.MultiOp, path string, out []byte) []byte {
-	n, code := s.find(q, path)
+func (s *Server) readOne(q *request, op proto.Op, path string, out []byte) []byte {
+	n, code := s.find(q, op, path)
 	if code != proto.Ok {
-		h := proto.MultiHeader{Op: proto.OpError, Err: code}
-		return proto.AppendInt(h.Append(out), int32(code))
+		return proto.AppendMultiError(out, code)
 	}
-	h := proto.MultiHeader{Op: op.Op}
+	h := proto.MultiHeader{Op: op}
 	out = h.Append(out)
-	if op.Op == proto.OpGetData {
-		return appendStat(proto.AppendBuffer(out, n.Data()), n)
+	if op == proto.OpGetData {
+		return appendData(out, n)
 	}
 	return s.tree.AppendChildren(out, n)
 }

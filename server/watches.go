@@ -107,7 +107,8 @@ func (s *Server) addWatch(q *request, out []byte) (proto.Code, []byte) {
 	default:
 		return proto.ErrMarshalling, out
 	}
-	return s.watch(q.c, req.Path, kind), proto.AppendInt(out, 0)
+	var reply proto.ErrorResponse
+	return s.watch(q.c, req.Path, kind), reply.Append(out)
 }
 
 // decodeCheck reads the body of checkWatches and removeWatches.

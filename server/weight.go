@@ -76,11 +76,9 @@ func (s *Server) weight(op proto.Op, body []byte) int {
 		}
 		return smallReply
 	}
-	r := proto.AliasReader(body)
-	path := r.String()
 	s.tree.RLock()
 	defer s.tree.RUnlock()
-	n := s.tree.Get(path)
+	n := s.tree.Get(proto.LeadingPath(body))
 	switch {
 	case n == nil:
 		return smallReply

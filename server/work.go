@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
@@ -19,6 +20,8 @@ type work struct {
 	zxid    int64 // in the latest reply
 	cmd     raftfsm.Command
 	writer  *rawWriter
+
+	requests *proto.Requests // for the write being examined
 }
 
 // getWork returns c's work and gives c one if it has none.
@@ -26,7 +29,7 @@ func (s *Server) getWork(c *conn) *work {
 	if c.work == nil {
 		w, ok := s.works.Get().(*work)
 		if !ok {
-			w = &work{writer: newRawWriter()}
+			w = &work{writer: newRawWriter(), requests: new(proto.Requests)}
 		}
 		c.work = w
 	}
@@ -41,6 +44,6 @@ func (s *Server) putWork(c *conn) {
 	}
 	c.work = nil
 	s.bufs.put(w.replies)
-	*w = work{reads: w.reads, writer: w.writer} // empty, except for the namespaces of the tally
+	*w = work{reads: w.reads, writer: w.writer, requests: w.requests} // the tally keeps its namespaces
 	s.works.Put(w)
 }

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"slices"
+
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -16,18 +18,19 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	case c.local:
 		return c.read(w, h, nil, proto.ErrNotReadOnly)
 	}
-	what, lists := examine(h.Op, body)
+	defer w.requests.Forget() // the work may wait in its pool for long
+	req, what, brings := examine(w.requests, h.Op, body)
 	switch what {
 	case refusedHere:
 		return c.read(w, h, nil, proto.ErrMarshalling)
 	case refusedInLog:
-		body, lists = refusedMulti(), 0
+		body, brings = refusedMulti(), 0
 	}
-	if m := c.s.memory; m != nil && m.full.Load() && m.refuses(c.s, h.Op, body) {
+	if m := c.s.memory; m != nil && m.full.Load() && m.refuses(c.s, req, brings) {
 		return c.read(w, h, nil, proto.ErrQuotaExceeded)
 	}
 	if c.s.cfg.EagerACL && c.s.gated {
-		if code := c.eagerly(h.Op, body); code != proto.Ok {
+		if code := c.eagerly(h.Op, req); code != proto.Ok {
 			c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
 			return true
 		}
@@ -41,23 +44,14 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 	switch h.Op {
 	case proto.OpSync:
 		w.cmd.Kind = raftfsm.KindSync
-		p.body = appendSyncPath(p.body, body)
+		p.body = req.Append(p.body) // the reply: the path, without any bytes that followed it
 	case proto.OpCloseSession:
 		c.ended = true
 		w.cmd.Body = nil
 	default:
-		c.identify(&w.cmd, lists)
+		c.identify(&w.cmd, brings)
 	}
 	return c.propose(w, p)
-}
-
-// appendSyncPath appends the reply to a sync: its path, which may be null, without any
-// bytes that followed.
-func appendSyncPath(b, body []byte) []byte {
-	var req proto.SyncRequest
-	r := proto.AliasReader(body)
-	req.Decode(&r)
-	return req.Append(b)
 }
 
 // propose queues p and proposes w.cmd. It releases the tree's lock first, because
@@ -97,118 +91,87 @@ const (
 	refusedInLog        // doesn't decode, but is a transaction
 )
 
-// lists describes the ACLs in a request.
-type lists uint8
+// content describes what is in a write.
+type content uint8
 
 const (
-	nullList lists = 1 << iota // a list is null
-	authList                   // an entry has the scheme auth
+	nullList content = 1 << iota // an ACL that is null
+	authList                     // an ACL with the scheme auth
+	growth                       // what may make the tree larger
 )
-
-// examine decodes body as a request of op, completely: every server must be able to
-// decode what is in the log. The tree decides whether the request makes sense.
-func examine(op proto.Op, body []byte) (what intake, found lists) {
-	r := proto.AliasReader(body)
-	switch op {
-	case proto.OpCloseSession:
-	case proto.OpMulti:
-		return examineMulti(&r)
-	case proto.OpSync:
-		_ = r.String()
-	case proto.OpSetACL:
-		_ = r.String()
-		found = skipACLs(&r)
-		r.Int()
-	case proto.OpReconfig:
-		for range 3 {
-			_ = r.String()
-		}
-		r.Long()
-	default:
-		_, found = decodeOp(op, &r)
-	}
-	if r.Err() != nil {
-		return refusedHere, 0
-	}
-	return proposable, found
-}
-
-// decodeOp decodes an operation that is allowed in a multi, and fails r for other
-// operations. For a create it returns the mode and describes the ACL.
-func decodeOp(op proto.Op, r *proto.Reader) (mode proto.CreateMode, found lists) {
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		_ = r.String()
-		r.Buffer()
-		found = skipACLs(r)
-		mode = proto.CreateMode(r.Int())
-		if op == proto.OpCreateTTL {
-			r.Long()
-		}
-	case proto.OpSetData:
-		_ = r.String()
-		r.Buffer()
-		r.Int()
-	case proto.OpDelete, proto.OpCheck:
-		_ = r.String()
-		r.Int()
-	case proto.OpGetData, proto.OpGetChildren:
-		_ = r.String()
-		r.Bool()
-	default:
-		r.Fail(proto.ErrMarshalling)
-	}
-	return mode, found
-}
-
-// aclMin is the minimum size of an ACL entry, in bytes.
-const aclMin = 12
-
-// skipACLs skips an ACL and describes it.
-func skipACLs(r *proto.Reader) (found lists) {
-	n := r.Count(aclMin)
-	if n < 0 && r.Err() == nil {
-		return nullList
-	}
-	for range max(n, 0) {
-		r.Int()
-		if r.String() == schemeAuth {
-			found |= authList
-		}
-		_ = r.String()
-	}
-	return found
-}
 
 // schemeAuth is the scheme of the ACL entry that stands for all identities the client
 // has proved.
 const schemeAuth = "auth"
 
+// contentOf describes the request of an operation that isn't a multi.
+func contentOf(op proto.Op, req proto.Record) (found content) {
+	if op.Grows() {
+		found |= growth
+	}
+	acl, ok := aclOf(req)
+	if ok && acl == nil {
+		found |= nullList
+	}
+	if slices.ContainsFunc(acl, func(a proto.ACL) bool { return a.ID.Scheme == schemeAuth }) {
+		found |= authList
+	}
+	return found
+}
+
+// aclOf returns the list that a request sets, or false if it sets none.
+func aclOf(req proto.Record) ([]proto.ACL, bool) {
+	switch q := req.(type) {
+	case *proto.CreateRequest:
+		return q.ACL, true
+	case *proto.CreateTTLRequest:
+		return q.ACL, true
+	case *proto.SetACLRequest:
+		return q.ACL, true
+	}
+	return nil, false
+}
+
+// examine decodes body as a request of op, completely: every server must be able to
+// decode what is in the log. The tree decides whether the request makes sense. The
+// record is nil for a multi and for a request without a body.
+func examine(q *proto.Requests, op proto.Op, body []byte) (req proto.Record, what intake, found content) {
+	if op == proto.OpMulti {
+		what, found = examineMulti(q, body)
+		return nil, what, found
+	}
+	req, err := q.Decode(op, body)
+	if err != nil {
+		return nil, refusedHere, 0
+	}
+	return req, proposable, contentOf(op, req)
+}
+
 // examineMulti is examine for the operations of a multi, in the order in which
 // ZooKeeper checks them. A multi that ZooKeeper refuses there has a zxid, except for a
 // create with a null list, which fails earlier.
-func examineMulti(r *proto.Reader) (what intake, found lists) {
-	var h proto.MultiHeader
+func examineMulti(q *proto.Requests, body []byte) (what intake, found content) {
 	reads, writes := false, false
-	for h.Decode(r); r.Err() == nil && !h.Done; h.Decode(r) {
-		mode, lists := decodeOp(h.Op, r)
-		found |= lists
-		create := h.Op == proto.OpCreate || h.Op == proto.OpCreate2 || h.Op == proto.OpCreateContainer
-		read := h.Op.Kind() == proto.Read
+	err := q.Parts(body, func(part proto.MultiOp) bool {
+		brings := contentOf(part.Op, part.Req)
+		found |= brings
+		read := part.Op.Kind() == proto.Read
 		reads, writes = reads || read, writes || !read
+		create, ok := part.Req.(*proto.CreateRequest)
 		switch {
-		case r.Err() != nil || create && !mode.Valid():
-			return refusedInLog, 0
-		case create && lists&nullList != 0:
-			return refusedHere, 0
-		case reads && writes || create && mode.TTL():
-			return refusedInLog, 0
+		case ok && !proto.CreateMode(create.Flags).Valid():
+			what = refusedInLog
+		case ok && brings&nullList != 0:
+			what = refusedHere
+		case reads && writes || ok && proto.CreateMode(create.Flags).TTL():
+			what = refusedInLog
 		}
+		return what == proposable
+	})
+	if what == proposable && (err != nil || reads) {
+		what = refusedInLog
 	}
-	if r.Err() != nil || reads {
-		return refusedInLog, 0
-	}
-	return proposable, found
+	return what, found
 }
 
 // refusedMulti returns the body of a multi that decodes and that every tree refuses

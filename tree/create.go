@@ -17,8 +17,12 @@ type creation struct {
 	ttl   int64 // −1 unless createTTL
 }
 
-// creationOf unpacks a request.
+// creationOf unpacks a request. It returns false if the request isn't one of op, or if
+// op creates nothing.
 func creationOf(op proto.Op, req proto.Record) (creation, bool) {
+	if op.Perms() != proto.PermCreate { // which every create needs, and nothing else
+		return creation{}, false
+	}
 	switch q := req.(type) {
 	case *proto.CreateRequest:
 		return creation{op, q.Path, q.Data, q.ACL, q.Flags, -1}, op != proto.OpCreateTTL
@@ -113,7 +117,7 @@ func (t *Tree) birthplace(tx *Txn, c *creation) (*Node, []proto.ACL, proto.Code)
 	switch {
 	case parent == nil:
 		return nil, nil, proto.ErrNoNode
-	case !tx.allowed(parent, proto.PermCreate):
+	case !tx.allowed(parent, c.op.Perms()):
 		return nil, nil, proto.ErrNoAuth
 	}
 	return parent, acl, proto.Ok

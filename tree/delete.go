@@ -21,7 +21,7 @@ func (t *Tree) delete(tx *Txn, q *proto.DeleteRequest, events *[]Event) proto.Co
 	switch {
 	case parent == nil:
 		return proto.ErrNoNode
-	case !tx.allowed(parent, proto.PermDelete):
+	case !tx.allowed(parent, proto.OpDelete.Perms()):
 		return proto.ErrNoAuth
 	}
 	n := t.Get(q.Path)

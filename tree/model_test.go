@@ -258,14 +258,15 @@ func (m *model) one(tx *Txn, before *model, op proto.Op, req proto.Record) mresu
 		return m.create(tx, before, op, *q, -1)
 	case *proto.CreateTTLRequest:
 		return m.create(tx, before, op, proto.CreateRequest{Path: q.Path, Data: q.Data, ACL: q.ACL, Flags: q.Flags}, q.TTL)
-	case *proto.DeleteRequest:
+	case *proto.VersionRecord:
+		if op == proto.OpCheck {
+			return mresult{code: m.find(tx, q.Path, 1, func(n *mnode) int32 { return n.version }, q.Version)}
+		}
 		return m.delete(tx, q.Path, q.Version)
 	case *proto.SetDataRequest:
 		return m.set(tx, before, q)
 	case *proto.SetACLRequest:
 		return m.setACL(tx, q)
-	case *proto.CheckVersionRequest:
-		return mresult{code: m.find(tx, q.Path, 1, func(n *mnode) int32 { return n.version }, q.Version)}
 	case *Reap:
 		return m.reap(tx, q)
 	case nil:

@@ -49,27 +49,26 @@ func (r *Result) fail(i, n int, code proto.Code) {
 
 // part executes one operation of a multi.
 func (t *Tree) part(tx *Txn, m *proto.MultiOp, r *Result, events *[]Event) proto.Code {
-	switch q := m.Req.(type) {
-	case *proto.CheckVersionRequest:
-		r.Op = m.Op
-		return t.check(tx, q)
-	case *proto.CreateRequest, *proto.CreateTTLRequest:
-		c := partCreation(m)
-		r.Op = proto.OpCreate
-		if c.op != proto.OpCreate {
-			r.Op = proto.OpCreate2 // createContainer and createTTL have the same reply
-		}
-		return t.create(tx, &c, r, events)
-	}
 	r.Op = m.Op
-	return t.apply(tx, m.Op, m.Req, r, events)
+	if q, ok := m.Req.(*proto.CheckVersionRequest); ok && m.Op == proto.OpCheck {
+		return t.check(tx, q)
+	}
+	c, ok := partCreation(m)
+	if !ok {
+		return t.apply(tx, m.Op, m.Req, r, events)
+	}
+	r.Op = proto.OpCreate
+	if c.op != proto.OpCreate {
+		r.Op = proto.OpCreate2 // createContainer and createTTL have the same reply
+	}
+	return t.create(tx, &c, r, events)
 }
 
 // partCreation unpacks a create of a multi. Unlike outside a multi, the flags
 // choose the operation: flag 4 makes a container, and a createTTL whose flags
 // aren't those of a time to live is a plain create.
-func partCreation(m *proto.MultiOp) creation {
-	c, _ := creationOf(m.Op, m.Req)
+func partCreation(m *proto.MultiOp) (creation, bool) {
+	c, ok := creationOf(m.Op, m.Req)
 	mode := proto.CreateMode(c.flags)
 	if c.op == proto.OpCreateTTL && !(mode.Valid() && mode.TTL()) {
 		c.op, c.ttl = proto.OpCreate, -1
@@ -77,7 +76,7 @@ func partCreation(m *proto.MultiOp) creation {
 	if mode == proto.ModeContainer {
 		c.op = proto.OpCreateContainer
 	}
-	return c
+	return c, ok
 }
 
 // wellFormed reports whether ZooKeeper's server accepts m in a multi at all. It is
@@ -85,22 +84,12 @@ func partCreation(m *proto.MultiOp) creation {
 // multi never reaches the operation, and a create other than createTTL needs a
 // list and a known mode without a time to live.
 func wellFormed(m *proto.MultiOp) bool {
-	switch q := m.Req.(type) {
-	case *proto.CreateRequest:
-		mode := proto.CreateMode(q.Flags)
-		switch m.Op {
-		case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer:
-			return mode.Valid() && !mode.TTL() && q.ACL != nil && q.Path != proto.NullString
-		}
+	if path, ok := m.Path(); !ok || path == proto.NullString || !m.Op.InMulti() || m.Op.Kind() == proto.Read {
 		return false
-	case *proto.CreateTTLRequest:
-		return m.Op == proto.OpCreateTTL && q.Path != proto.NullString
-	case *proto.DeleteRequest:
-		return m.Op == proto.OpDelete && q.Path != proto.NullString
-	case *proto.SetDataRequest:
-		return m.Op == proto.OpSetData && q.Path != proto.NullString
-	case *proto.CheckVersionRequest:
-		return m.Op == proto.OpCheck && q.Path != proto.NullString
 	}
-	return false
+	if q, ok := m.Req.(*proto.CreateRequest); ok {
+		mode := proto.CreateMode(q.Flags)
+		return mode.Valid() && !mode.TTL() && q.ACL != nil
+	}
+	return true
 }

@@ -4,7 +4,7 @@ import "github.com/zkgo/zkgo/proto"
 
 // setData executes a setData. It checks the quota before the version.
 func (t *Tree) setData(tx *Txn, q *proto.SetDataRequest, r *Result, events *[]Event) proto.Code {
-	n, code := t.target(tx, q.Path, proto.PermWrite)
+	n, code := t.target(tx, q.Path, proto.OpSetData)
 	if code != proto.Ok {
 		return code
 	}
@@ -30,9 +30,9 @@ func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {
 	t.commit(n)
 }
 
-// target finds the znode of a request other than create and delete, and checks the
+// target finds the znode of an op other than create and delete, and checks the
 // permissions.
-func (t *Tree) target(tx *Txn, path string, perms proto.Perms) (*Node, proto.Code) {
+func (t *Tree) target(tx *Txn, path string, op proto.Op) (*Node, proto.Code) {
 	if proto.ValidatePath(path) != nil {
 		return nil, proto.ErrBadArguments
 	}
@@ -40,7 +40,7 @@ func (t *Tree) target(tx *Txn, path string, perms proto.Perms) (*Node, proto.Cod
 	switch {
 	case n == nil:
 		return nil, proto.ErrNoNode
-	case !tx.allowed(n, perms):
+	case !tx.allowed(n, op.Perms()):
 		return nil, proto.ErrNoAuth
 	}
 	return n, proto.Ok
@@ -48,7 +48,7 @@ func (t *Tree) target(tx *Txn, path string, perms proto.Perms) (*Node, proto.Cod
 
 // check executes the check of a multi.
 func (t *Tree) check(tx *Txn, q *proto.CheckVersionRequest) proto.Code {
-	n, code := t.target(tx, q.Path, proto.PermRead)
+	n, code := t.target(tx, q.Path, proto.OpCheck)
 	if code == proto.Ok && !expected(n.version, q.Version) {
 		return proto.ErrBadVersion
 	}
@@ -66,7 +66,7 @@ func (t *Tree) setACL(tx *Txn, q *proto.SetACLRequest, r *Result) proto.Code {
 		return code
 	}
 	t.aclBuf = acl
-	n, code := t.target(tx, q.Path, proto.PermAdmin)
+	n, code := t.target(tx, q.Path, proto.OpSetACL)
 	if code != proto.Ok {
 		return code
 	}

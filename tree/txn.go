@@ -65,13 +65,13 @@ func (r *Result) AppendBody(b []byte) []byte {
 	}
 	switch r.Op {
 	case proto.OpCreate:
-		return proto.AppendString(b, r.Path)
+		return (&proto.CreateResponse{Path: r.Path}).Append(b)
 	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		return r.Stat.Append(proto.AppendString(b, r.Path))
+		return (&proto.Create2Response{Path: r.Path, Stat: r.Stat}).Append(b)
 	case proto.OpSetData, proto.OpSetACL:
-		return r.Stat.Append(b)
+		return (&proto.SetDataResponse{Stat: r.Stat}).Append(b)
 	case proto.OpReconfig:
-		return r.Stat.Append(proto.AppendBuffer(b, r.Data))
+		return (&proto.GetDataResponse{Data: r.Data, Stat: r.Stat}).Append(b)
 	case proto.OpMulti:
 		for i := range r.Multi {
 			b = r.Multi[i].appendEntry(b)
@@ -83,11 +83,10 @@ func (r *Result) AppendBody(b []byte) []byte {
 
 // appendEntry appends r as one entry of a multi's reply.
 func (r *Result) appendEntry(b []byte) []byte {
-	h := proto.MultiHeader{Op: r.Op}
 	if r.Op == proto.OpError {
-		h.Err = r.Code
-		return proto.AppendInt(h.Append(b), int32(r.Code))
+		return proto.AppendMultiError(b, r.Code)
 	}
+	h := proto.MultiHeader{Op: r.Op}
 	return r.AppendBody(h.Append(b))
 }
 

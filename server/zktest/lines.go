@@ -39,26 +39,21 @@ func number(xid int32) string {
 
 // details formats the fields of a request other than op and path.
 func details(op proto.Op, body []byte) string {
-	r := proto.NewReader(body)
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		var q proto.CreateRequest
-		if q.Decode(&r); r.Err() == nil {
-			return " " + quoted(q.Data) + modeWords(proto.CreateMode(q.Flags))
-		}
-	case proto.OpSetData:
-		var q proto.SetDataRequest
-		if q.Decode(&r); r.Err() == nil {
-			return " " + quoted(q.Data) + versionWords(q.Version)
-		}
-	case proto.OpDelete:
-		var q proto.DeleteRequest
-		if q.Decode(&r); r.Err() == nil {
-			return versionWords(q.Version)
-		}
-	case proto.OpExists, proto.OpGetData, proto.OpGetChildren, proto.OpGetChildren2:
-		var q proto.GetDataRequest // the other reads all hold a path and a watch flag
-		if q.Decode(&r); r.Err() == nil && q.Watch {
+	req, err := new(proto.Requests).Decode(op, body)
+	if err != nil {
+		return ""
+	}
+	switch q := req.(type) {
+	case *proto.CreateRequest:
+		return " " + quoted(q.Data) + modeWords(proto.CreateMode(q.Flags))
+	case *proto.CreateTTLRequest:
+		return " " + quoted(q.Data) + modeWords(proto.CreateMode(q.Flags))
+	case *proto.SetDataRequest:
+		return " " + quoted(q.Data) + versionWords(q.Version)
+	case *proto.VersionRecord:
+		return versionWords(q.Version)
+	case *proto.WatchRecord:
+		if q.Watch {
 			return " watch"
 		}
 	}
@@ -104,18 +99,21 @@ func replyLine(h *proto.ReplyHeader, to said, body []byte) string {
 		return line + ", " + h.Err.String()
 	}
 	r := proto.NewReader(body)
-	switch to.request.Op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		if path := r.String(); r.Err() == nil && (len(to.paths) != 1 || path != to.paths[0]) {
-			line += ", " + path
+	switch basic(to.request.Op) {
+	case proto.OpCreate:
+		var a proto.CreateResponse // create2 and its like append the stat
+		if a.Decode(&r); r.Err() == nil && (len(to.paths) != 1 || a.Path != to.paths[0]) {
+			line += ", " + a.Path
 		}
 	case proto.OpGetData:
-		if data := r.Buffer(); r.Err() == nil {
-			line += ", " + quoted(data)
+		var a proto.GetDataResponse
+		if a.Decode(&r); r.Err() == nil {
+			line += ", " + quoted(a.Data)
 		}
-	case proto.OpGetChildren, proto.OpGetChildren2:
-		if names := r.Strings(); r.Err() == nil {
-			line += fmt.Sprintf(", %d children", len(names))
+	case proto.OpGetChildren:
+		var a proto.GetChildrenResponse // getChildren2 appends the stat
+		if a.Decode(&r); r.Err() == nil {
+			line += fmt.Sprintf(", %d children", len(a.Children))
 		}
 	}
 	return line

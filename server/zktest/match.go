@@ -92,27 +92,21 @@ func basic(op proto.Op) proto.Op {
 
 // upkeep reports whether client libraries send op on their own.
 func upkeep(op proto.Op) bool {
-	switch op {
-	case proto.OpCreateSession, proto.OpPing, proto.OpAuth, proto.OpSASL, proto.OpSetWatches, proto.OpSetWatches2, proto.OpCloseSession:
-		return true
-	}
-	return false
+	return op.Kind() == proto.Session || op == proto.OpCreateSession
 }
 
 // pathsOf returns the paths that a request contains, as far as it can be decoded.
 func pathsOf(op proto.Op, body []byte) []string {
 	r := proto.NewReader(body)
-	switch op {
-	case proto.OpMulti, proto.OpMultiRead:
+	switch {
+	case op == proto.OpMulti || op == proto.OpMultiRead:
 		var m proto.MultiRequest
 		m.Decode(&r)
 		return multiPaths(m.Ops)
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpExists,
-		proto.OpGetData, proto.OpSetData, proto.OpGetACL, proto.OpSetACL, proto.OpGetChildren, proto.OpGetChildren2,
-		proto.OpSync, proto.OpCheckWatches, proto.OpRemoveWatches, proto.OpAddWatch, proto.OpGetEphemerals,
-		proto.OpGetAllChildrenNumber:
-		if path := r.String(); r.Err() == nil && path != proto.NullString {
-			return []string{path}
+	case op.HasPath():
+		var p proto.PathRecord
+		if p.Decode(&r); r.Err() == nil && p.Path != proto.NullString {
+			return []string{p.Path}
 		}
 	}
 	return nil

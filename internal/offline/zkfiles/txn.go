@@ -200,10 +200,5 @@ func decodeMulti(d *proto.Reader) (any, error) {
 
 // inMulti reports whether an operation can be part of a multi.
 func inMulti(op proto.Op) bool {
-	switch op {
-	case proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL,
-		proto.OpDelete, proto.OpDeleteContainer, proto.OpSetData, proto.OpCheck, proto.OpError:
-		return true
-	}
-	return false
+	return op.InMulti() && op.Kind() != proto.Read || op == proto.OpDeleteContainer || op == proto.OpError
 }

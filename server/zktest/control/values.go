@@ -93,19 +93,15 @@ func (o *opName) UnmarshalJSON(b []byte) (err error) {
 	return err
 }
 
-// clientOps returns the operations that clients can request.
-func clientOps() []proto.Op {
-	return []proto.Op{
-		proto.OpAddWatch, proto.OpAuth, proto.OpCheckWatches, proto.OpCloseSession, proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer,
-		proto.OpCreateSession, proto.OpCreateTTL, proto.OpDelete, proto.OpExists, proto.OpGetACL, proto.OpGetAllChildrenNumber, proto.OpGetChildren, proto.OpGetChildren2,
-		proto.OpGetData, proto.OpGetEphemerals, proto.OpMulti, proto.OpMultiRead, proto.OpPing, proto.OpReconfig, proto.OpRemoveWatches,
-		proto.OpSASL, proto.OpSetACL, proto.OpSetData, proto.OpSetWatches, proto.OpSetWatches2, proto.OpSync, proto.OpWhoAmI,
-	}
-}
+// clientOp reports whether clients can request op.
+func clientOp(op proto.Op) bool { return op.Kind() != proto.Unknown || op == proto.OpCreateSession }
 
 func parseOp(text string) (opName, error) {
 	var names []string
-	for _, op := range clientOps() {
+	for _, op := range proto.Ops() {
+		if !clientOp(op) {
+			continue
+		}
 		if strings.EqualFold(op.String(), text) {
 			return opName(op), nil
 		}
