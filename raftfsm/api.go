@@ -130,9 +130,6 @@ type Handler interface {
 	// returns, Applied fires the events, then answers the waiter, then runs the reads
 	// queued after it.
 	Applied(a *Applied)
-	// Behind appends the paths of the znodes that the server will read after it has
-	// applied a waiter's command, as far as they are worth prefetching.
-	Behind(waiter any, paths []string) []string
 	// BatchDone is called without the lock after the commands of one log entry.
 	BatchDone()
 	// Lost says that commands proposed so far and not yet applied may or may not be

@@ -308,7 +308,7 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	ahead := 0
 	for i := range n {
 		if i == ahead {
-			ahead += m.lookAhead(b, n-i, i)
+			ahead += m.lookAhead(b, n-i)
 		}
 		if b, err = m.cmd.decode(b); err != nil {
 			return nil, err

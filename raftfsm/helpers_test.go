@@ -71,11 +71,10 @@ func (r *recorder) Applied(a *Applied) {
 	}
 }
 
-func (r *recorder) Behind(_ any, paths []string) []string { return paths }
-func (r *recorder) BatchDone()                            { r.note(func() { r.batches++ }) }
-func (r *recorder) Lost(reason error)                     { r.note(func() { r.lost = append(r.lost, reason) }) }
-func (r *recorder) Jumped()                               { r.note(func() { r.jumped++ }) }
-func (r *recorder) StateChanged(s Status)                 { r.note(func() { r.states = append(r.states, s) }) }
+func (r *recorder) BatchDone()            { r.note(func() { r.batches++ }) }
+func (r *recorder) Lost(reason error)     { r.note(func() { r.lost = append(r.lost, reason) }) }
+func (r *recorder) Jumped()               { r.note(func() { r.jumped++ }) }
+func (r *recorder) StateChanged(s Status) { r.note(func() { r.states = append(r.states, s) }) }
 func (r *recorder) Live(dst []int64) []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -60,7 +60,6 @@ type Server struct {
 	user       string     // the user that the process runs as, for audit
 
 	outstanding atomic.Int64 // requests in flight
-	manyNodes   atomic.Bool  // at least tree.ManyNodes (noteSize)
 	largeBytes  atomic.Int64 // of all large requests
 	queuedOut   atomic.Int64 // bytes in all outputs
 	inTouch     atomic.Int64 // clock: a time that confirmed returned

@@ -14,7 +14,6 @@ import (
 )
 
 func main() {
-	_ = slowMonitor()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, commandLine(), os.Stdin, os.Stdout, os.Stderr)
 	stop()

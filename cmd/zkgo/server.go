@@ -119,10 +119,9 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	if err != nil {
 		return startError(ctx, err, cfg)
 	}
-	stopTrim, stopFit := trimMemory(s), fitProcessors(looks(s.Load, processorTimes), setProcessors(s.Node().Gather))
+	stopTrim := trimMemory(s)
 	announce(log, s, z)
 	err = serve(ctx, s, log, began)
-	stopFit()
 	stopTrim()
 	return errors.Join(err, s.Close())
 }
