@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
@@ -39,6 +40,7 @@ type Config struct {
 	SnapDir    string         // snapshots
 	FS         vfs.FS         // file system of the directories; default vfs.OS
 	Store      raftlog.Kind   // default raftlog.WAL
+	Bolt       engine.Format  // boltlog.Format, for a Store of kind raftlog.Bolt; nil: not included
 	LogSegment int            // bytes in a file of a raftlog.WAL log; default 32 MiB
 	Network    quorum.Network // default quorum.TCP
 	TLS        *quorum.TLS    // between the servers; nil: plaintext. This package sets Hosts

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -117,7 +118,7 @@ func memoryConfig() Config {
 func diskConfig(t testing.TB, kind raftlog.Kind) Config {
 	t.Helper()
 	dir := t.TempDir()
-	return Config{ID: 1, LogDir: dir + "/log", SnapDir: dir + "/snap", Store: kind, Policy: tree.ExtendedTypes}
+	return Config{ID: 1, LogDir: dir + "/log", SnapDir: dir + "/snap", Store: kind, Bolt: boltlog.Format{}, Policy: tree.ExtendedTypes}
 }
 
 // eachStore runs f for every kind of store.

@@ -92,7 +92,7 @@ func TestLookingBehindASnapshot(t *testing.T) {
 
 func lookAt(t *testing.T, cfg Config) ([]Entry, *State) {
 	t.Helper()
-	logs, err := raftlog.LogFiles(nil, cfg.LogDir)
+	logs, err := raftlog.LogFiles(nil, cfg.LogDir, cfg.Bolt)
 	if err != nil || len(logs) == 0 {
 		t.Fatalf("%v, %v", logs, err)
 	}
@@ -132,7 +132,7 @@ func TestLookingAtDamage(t *testing.T) {
 		}
 		r.close()
 		flipText(t, cfg.LogDir, secret)
-		logs, err := raftlog.LogFiles(nil, cfg.LogDir)
+		logs, err := raftlog.LogFiles(nil, cfg.LogDir, cfg.Bolt)
 		if err == nil {
 			_, err = ReadLog(logs, nil, func(*Entry) error { return nil })
 		}

@@ -44,7 +44,7 @@ func openRaftLog(c Config) (stores, error) {
 		return raftlog.Memory(c.Logger), nil
 	}
 	s, err := raftlog.Open(raftlog.Options{
-		FS: c.FS, Kind: c.Store, SegmentBytes: c.LogSegment, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
+		FS: c.FS, Kind: c.Store, Bolt: c.Bolt, SegmentBytes: c.LogSegment, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
 		NoCache: c.standalone(),
 	})
 	if err != nil {

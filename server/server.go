@@ -186,7 +186,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	}
 	return raftfsm.Config{
 		ID: c.ID, Members: c.Members, Ensemble: c.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
-		Memory: c.Memory, FS: c.FS, LogSegment: c.LogSegment, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
+		Memory: c.Memory, FS: c.FS, LogSegment: c.LogSegment, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store, Bolt: c.Bolt,
 		Network: c.Network, ListenAll: c.ListenAll, ListenHost: c.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
 		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain, SnapTrailing: c.SnapTrailing,

@@ -25,7 +25,7 @@ func TestLostSnapshot(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustClose(t, s)
-			l, err := LookAtLog(nil, o.LogDir)
+			l, err := LookAtLog(nil, o.LogDir, o.Bolt)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -68,7 +69,7 @@ func openDirs(d Dirs) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	logs, err := raftlog.LogFiles(nil, d.logs())
+	logs, err := raftlog.LogFiles(nil, d.logs(), boltlog.Format{})
 	switch {
 	case err != nil:
 		return nil, err

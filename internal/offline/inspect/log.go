@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 )
 
 // Transaction is one line of a printed log.
@@ -84,7 +85,7 @@ func Log(d Dirs, f Filter, each func(*Transaction) error) error {
 	if !st.IsDir() {
 		return logZooKeeper([]string{d.Data}, f, each)
 	}
-	logs, err := raftlog.LogFiles(nil, d.logs())
+	logs, err := raftlog.LogFiles(nil, d.logs(), boltlog.Format{})
 	if err != nil {
 		return err
 	}
