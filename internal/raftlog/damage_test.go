@@ -136,7 +136,7 @@ func TestDamagedLastRecord(t *testing.T) {
 // looksDamaged expects LogFiles to report damage in the only file of a log.
 func looksDamaged(t *testing.T, o Options, want string) {
 	t.Helper()
-	l, err := LookAtLog(nil, o.LogDir, nil)
+	l, err := LookAtLog(o.LogDir, nil)
 	if err != nil || len(l.Files) != 1 || l.Files[0].Err == nil || !strings.Contains(l.Files[0].Err.Error(), want) {
 		t.Errorf("looking reports %+v, %v, not %q", l.Files, err, want)
 	}
@@ -307,7 +307,7 @@ func TestDamagedMeta(t *testing.T) {
 		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if _, err := LookAtLog(nil, o.LogDir, nil); err == nil || !strings.Contains(err.Error(), path) {
+		if _, err := LookAtLog(o.LogDir, nil); err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("%s: looking: %v", what, err)
 		}
 	}

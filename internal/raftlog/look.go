@@ -36,7 +36,6 @@ type LogFile struct {
 	// Err is what is wrong with the file; First and Last are then unknown.
 	Err error
 
-	fs    vfs.FS
 	bolt  engine.Format
 	spans []span // of the entries from First on; kind WAL
 }
@@ -46,8 +45,6 @@ type SnapshotFile struct {
 	Dir  string
 	Meta raft.SnapshotMeta // size and Raft's state; zero if Err is set
 	Err  error             // what is wrong with the metadata
-
-	fs vfs.FS
 }
 
 // lookTries is how often a file that is being written is read.
@@ -63,13 +60,6 @@ func again(look func() error) (err error) {
 	return err
 }
 
-// LogFiles returns the files of the log in a directory, oldest first; none if there is no
-// log. See LookAtLog.
-func LogFiles(fsys vfs.FS, logDir string, bolt engine.Format) ([]LogFile, error) {
-	l, err := LookAtLog(fsys, logDir, bolt)
-	return l.Files, err
-}
-
 // Log describes a log on disk.
 type Log struct {
 	// Meta is the file with Raft's term and vote, and for kind WAL the list of the log's
@@ -82,33 +72,29 @@ type Log struct {
 }
 
 // LookAtLog reads the metadata of the log in a directory, and scans its files. A
-// directory without a log is not an error. A nil fsys is vfs.OS; bolt may be nil, see
-// Options.Bolt.
-func LookAtLog(fsys vfs.FS, logDir string, bolt engine.Format) (l Log, err error) {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	isWAL, isBolt, err := kindsIn(fsys, logDir)
+// directory without a log is not an error. bolt may be nil, see Options.Bolt.
+func LookAtLog(logDir string, bolt engine.Format) (l Log, err error) {
+	isWAL, isBolt, err := kindsIn(vfs.OS{}, logDir)
 	if err != nil {
 		return l, err
 	}
 	dir := filepath.Join(logDir, walDirName)
 	switch {
 	case isBolt && isWAL:
-		_, err := chooseKind(fsys, logDir, "")
+		_, err := chooseKind(vfs.OS{}, logDir, "")
 		return l, err
 	case isBolt:
 		l.Kind, l.Meta = Bolt, filepath.Join(logDir, boltFileName)
-		l.Files = []LogFile{l.lookAtBolt(fsys, bolt)}
+		l.Files = []LogFile{l.lookAtBolt(bolt)}
 		return l, nil
 	case isWAL:
 		l.Kind, l.Meta = WAL, filepath.Join(dir, metaName)
-		if err = again(func() error { return l.lookAtWAL(fsys, dir) }); err != nil {
+		if err = again(func() error { return l.lookAtWAL(dir) }); err != nil {
 			l.Files = nil
 		}
 		return l, err
 	}
-	names, err := segmentNames(fsys, dir)
+	names, err := segmentNames(vfs.OS{}, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return l, nil
@@ -119,8 +105,8 @@ func LookAtLog(fsys vfs.FS, logDir string, bolt engine.Format) (l Log, err error
 }
 
 // lookAtWAL fails if a file was removed since the list of files was read.
-func (l *Log) lookAtWAL(fsys vfs.FS, dir string) error {
-	m, err := loadMeta(fsys, l.Meta)
+func (l *Log) lookAtWAL(dir string) error {
+	m, err := loadMeta(vfs.OS{}, l.Meta)
 	if err != nil {
 		return err
 	}
@@ -130,7 +116,7 @@ func (l *Log) lookAtWAL(fsys vfs.FS, dir string) error {
 	l.Files = make([]LogFile, len(m.Segments))
 	for i, id := range m.Segments {
 		f := &l.Files[i]
-		*f = LogFile{Path: filepath.Join(dir, id.name()), Kind: WAL, fs: fsys}
+		*f = LogFile{Path: filepath.Join(dir, id.name()), Kind: WAL}
 		first := max(m.First, id.base)
 		f.Err = again(func() error { return f.scan(id, first, segmentEnd(m.Segments, i)) })
 		switch {
@@ -214,7 +200,7 @@ func (l *Log) Agrees(snapDir string, snapshots []SnapshotFile) error {
 
 // scan reads a segment, whose entries count from first on, and verifies all its batches.
 func (f *LogFile) scan(id segmentID, first, until uint64) error {
-	file, err := f.fs.OpenFile(f.Path, os.O_RDONLY, 0)
+	file, err := vfs.OS{}.OpenFile(f.Path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -231,18 +217,18 @@ func (f *LogFile) scan(id segmentID, first, until uint64) error {
 	return nil
 }
 
-func (l *Log) lookAtBolt(fsys vfs.FS, bolt engine.Format) LogFile {
-	f := LogFile{Path: l.Meta, Kind: Bolt, fs: fsys, bolt: bolt}
+func (l *Log) lookAtBolt(bolt engine.Format) LogFile {
+	f := LogFile{Path: l.Meta, Kind: Bolt, bolt: bolt}
 	if bolt == nil {
 		f.Err = fmt.Errorf("%s: %w", f.Path, errNoBolt)
 		return f
 	}
 	f.Err = f.whileOpen(again(func() error {
-		st, err := fsys.Stat(f.Path)
+		st, err := vfs.OS{}.Stat(f.Path)
 		if err != nil {
 			return err
 		}
-		raw, first, last, err := bolt.Check(fsys, f.Path)
+		raw, first, last, err := bolt.Check(vfs.OS{}, f.Path)
 		if err != nil {
 			return err
 		}
@@ -262,7 +248,7 @@ var errBoltOpen = errors.New("a running server has it open, and a log of kind bo
 // whileOpen distinguishes damage from an error caused by another process that writes to
 // the file.
 func (f *LogFile) whileOpen(err error) error {
-	if err != nil && f.Kind == Bolt && f.bolt.Busy(f.fs, f.Path) {
+	if err != nil && f.Kind == Bolt && f.bolt.Busy(vfs.OS{}, f.Path) {
 		return fmt.Errorf("%s: %w", f.Path, errBoltOpen)
 	}
 	return err
@@ -297,7 +283,7 @@ func (f *LogFile) Entries() iter.Seq2[*raft.Log, error] {
 		}
 		var err error
 		if f.Kind == Bolt {
-			err = f.bolt.Entries(f.fs, f.Path, take)
+			err = f.bolt.Entries(vfs.OS{}, f.Path, take)
 		} else {
 			err = f.segmentEntries(take)
 		}
@@ -308,7 +294,7 @@ func (f *LogFile) Entries() iter.Seq2[*raft.Log, error] {
 }
 
 func (f *LogFile) segmentEntries(take func(*raft.Log, error) error) error {
-	file, err := f.fs.OpenFile(f.Path, os.O_RDONLY, 0)
+	file, err := vfs.OS{}.OpenFile(f.Path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -326,44 +312,29 @@ func (f *LogFile) segmentEntries(take func(*raft.Log, error) error) error {
 	return nil
 }
 
-// SnapshotFiles returns the snapshots in a directory, newest first. A nil fsys is
-// vfs.OS.
-func SnapshotFiles(fsys vfs.FS, snapDir string) ([]SnapshotFile, error) {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	s := &fileSnapshots{fs: fsys, dir: filepath.Join(snapDir, snapDirName)}
-	found, err := vfs.Exists(fsys, s.dir)
-	if !found || err != nil {
-		return nil, err
-	}
+// SnapshotFiles returns the snapshots in a directory, newest first.
+func SnapshotFiles(snapDir string) (files []SnapshotFile, err error) {
+	s := &fileSnapshots{fs: vfs.OS{}, dir: filepath.Join(snapDir, snapDirName)}
 	ids, err := s.ids()
-	if err != nil {
-		return nil, err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	var files []SnapshotFile
 	for _, id := range ids {
-		f := LookAtSnapshot(fsys, filepath.Join(s.dir, id.name))
+		f := LookAtSnapshot(filepath.Join(s.dir, id.name))
 		if !errors.Is(f.Err, fs.ErrNotExist) { // otherwise it was removed in the meantime
 			files = append(files, f)
 		}
 	}
-	return files, nil
+	return files, err
 }
 
-// LookAtSnapshot returns the snapshot in one directory. A nil fsys is vfs.OS.
-func LookAtSnapshot(fsys vfs.FS, dir string) SnapshotFile {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	f := SnapshotFile{Dir: dir, fs: fsys}
-	m, err := readSnapMeta(fsys, dir)
+// LookAtSnapshot returns the snapshot in one directory.
+func LookAtSnapshot(dir string) SnapshotFile {
+	m, err := readSnapMeta(vfs.OS{}, dir)
 	if err != nil {
-		f.Err = err
-		return f
+		return SnapshotFile{Dir: dir, Err: err}
 	}
-	f.Meta = m.SnapshotMeta
-	return f
+	return SnapshotFile{Dir: dir, Meta: m.SnapshotMeta}
 }
 
 // Open verifies the checksum of the whole snapshot and returns a reader of its content.
@@ -371,6 +342,6 @@ func (f *SnapshotFile) Open() (io.ReadCloser, error) {
 	if f.Err != nil {
 		return nil, f.Err
 	}
-	_, r, err := openSnapshot(f.fs, f.Dir)
+	_, r, err := openSnapshot(vfs.OS{}, f.Dir)
 	return r, err
 }

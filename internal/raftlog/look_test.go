@@ -10,7 +10,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
 )
 
@@ -53,7 +52,8 @@ func TestLook(t *testing.T) {
 	for _, kind := range []Kind{WAL, Bolt} {
 		dir := fillStore(t, kind, 100, 4096)
 		before := filesBelow(t, dir)
-		files, err := LogFiles(nil, dir, boltlog.Format{})
+		look, err := LookAtLog(dir, boltlog.Format{})
+		files := look.Files
 		if err != nil || kind == WAL && len(files) < 2 || kind == Bolt && len(files) != 1 {
 			t.Fatalf("%s: %d files, %v", kind, len(files), err)
 		}
@@ -73,8 +73,8 @@ func TestLook(t *testing.T) {
 			}
 		}
 	}
-	if files, err := LogFiles(nil, t.TempDir(), nil); err != nil || files != nil {
-		t.Errorf("where nothing is: %v, %v", files, err)
+	if look, err := LookAtLog(t.TempDir(), nil); err != nil || look.Files != nil {
+		t.Errorf("where nothing is: %v, %v", look.Files, err)
 	}
 }
 
@@ -100,14 +100,14 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 func TestLookAtAMissingSegment(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, WAL, 100, 4096)
-	files, err := LogFiles(nil, dir, boltlog.Format{})
+	look, err := LookAtLog(dir, boltlog.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(files[1].Path); err != nil {
+	if err := os.Remove(look.Files[1].Path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LogFiles(nil, dir, boltlog.Format{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), files[1].Path) || !strings.Contains(err.Error(), "log index") {
+	if _, err := LookAtLog(dir, boltlog.Format{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), look.Files[1].Path) || !strings.Contains(err.Error(), "log index") {
 		t.Errorf("%v", err)
 	}
 }
@@ -116,7 +116,7 @@ func TestLookAtAMissingSegment(t *testing.T) {
 func TestLookAtAnOpenDatabase(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, Bolt, 3, 0)
-	f := LogFile{Path: filepath.Join(dir, boltFileName), Kind: Bolt, fs: vfs.OS{}, bolt: boltlog.Format{}}
+	f := LogFile{Path: filepath.Join(dir, boltFileName), Kind: Bolt, bolt: boltlog.Format{}}
 	odd := errors.New("an odd page")
 	if err := f.whileOpen(odd); !errors.Is(err, odd) {
 		t.Errorf("%v", err)
@@ -132,11 +132,11 @@ func TestLookAtAnOpenDatabase(t *testing.T) {
 	if err := f.whileOpen(nil); err != nil {
 		t.Error(err)
 	}
-	files, err := LogFiles(nil, dir, boltlog.Format{}) // the server writes nothing meanwhile
+	look, err := LookAtLog(dir, boltlog.Format{}) // the server writes nothing meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, err := indexes(files); err != nil || len(all) != 3 {
+	if all, err := indexes(look.Files); err != nil || len(all) != 3 {
 		t.Errorf("%v, %v", all, err)
 	}
 }

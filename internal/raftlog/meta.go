@@ -51,14 +51,18 @@ func openMeta(fsys vfs.FS, dir string) (*meta, error) {
 	if m.state, err = loadMeta(fsys, m.path); !errors.Is(err, fs.ErrNotExist) {
 		return m, err
 	}
-	if names, err := segmentNames(fsys, dir); err != nil || len(names) > 0 {
-		return nil, errors.Join(err, errMetaMissing(m.path, names))
+	names, err := segmentNames(fsys, dir)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(names) > 0:
+		return nil, errMetaMissing(m.path, names)
 	}
 	return m, m.change(func(*metaState) {})
 }
 
 func errMetaMissing(path string, segments []string) error {
-	return fmt.Errorf("%s is missing, but there are log segments: %q", path, segments)
+	return fmt.Errorf("%s is missing, but there are log segments: %s", path, segments[0])
 }
 
 // change replaces the state durably.

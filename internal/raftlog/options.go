@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
@@ -76,21 +77,11 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.OS{}
 	}
-	if o.Retain == 0 {
-		o.Retain = defaultRetain
-	}
-	if o.CachedSnapshot <= 0 {
-		o.CachedSnapshot = defaultCachedSnapshot
-	}
-	if o.CacheBytes <= 0 {
-		o.CacheBytes = defaultCacheBytes
-	}
-	if o.StallLimit <= 0 {
-		o.StallLimit = defaultStallLimit
-	}
-	if o.SegmentBytes <= 0 {
-		o.SegmentBytes = defaultSegmentBytes
-	}
+	o.Retain = cmp.Or(o.Retain, defaultRetain)
+	o.CachedSnapshot = cmp.Or(o.CachedSnapshot, defaultCachedSnapshot)
+	o.CacheBytes = cmp.Or(o.CacheBytes, defaultCacheBytes)
+	o.StallLimit = cmp.Or(o.StallLimit, defaultStallLimit)
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, defaultSegmentBytes)
 	return o
 }
 

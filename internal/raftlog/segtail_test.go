@@ -224,6 +224,30 @@ func TestGrowth(t *testing.T) {
 	})
 }
 
+// TestCloseWhileTheLogGrows: Close gives up on a disk that hangs in the background.
+func TestCloseWhileTheLogGrows(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, h := openHeld(t, 4<<20)
+		put(t, s, sized(1, 100))
+		grow(t, s, h, 2)
+		begin := time.Now()
+		if err := s.Close(); err == nil {
+			t.Error("Close didn't report the disk")
+		}
+		if d := time.Since(begin); d != s.opts.StallLimit {
+			t.Errorf("Close took %v", d)
+		}
+		h.set(false)
+		synctest.Wait() // the files are closed now
+		lock, err := Lock(vfs.OS{}, s.opts.LogDir)
+		if err != nil {
+			t.Fatalf("the lock isn't released: %v", err)
+		}
+		lock.Close()
+	})
+}
+
 // TestFailedWrites: after a write of a batch or of zeros has failed, nothing is
 // acknowledged. The error says where, and the stored entries survive.
 func TestFailedWrites(t *testing.T) {

@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -194,17 +195,19 @@ func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
 	if err != nil {
 		return "", err
 	}
+	var have Kind
 	switch {
 	case isWAL && isBolt:
 		return "", fmt.Errorf("%s holds logs of both kinds, %s and %s: remove the one that is out of date", dir, WAL, Bolt)
-	case isWAL && want == Bolt:
-		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, WAL, Bolt)
-	case isBolt && want == WAL:
-		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, Bolt, WAL)
-	case isBolt || want == Bolt:
-		return Bolt, nil
+	case isWAL:
+		have = WAL
+	case isBolt:
+		have = Bolt
 	}
-	return WAL, nil
+	if have != "" && want != "" && have != want {
+		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, have, want)
+	}
+	return cmp.Or(have, want, WAL), nil
 }
 
 // refuseLostLog returns an error if there are snapshots but no log. A log always exists

@@ -150,7 +150,7 @@ func (w *wal) StoreLogs(logs []*raft.Log) error {
 
 // begin starts an empty log at an index.
 func (w *wal) begin(index uint64) error {
-	if n := len(w.segments); n == 1 && w.segments[0].base == index {
+	if len(w.segments) == 1 && w.segments[0].base == index {
 		return nil
 	}
 	return w.extend(index, index, nil)
@@ -159,18 +159,19 @@ func (w *wal) begin(index uint64) error {
 // extend starts a new segment at an index, after some of the existing segments.
 func (w *wal) extend(index, first uint64, keep []*segment) error {
 	g, err := createSegment(w.fs, w.dir, w.health, index, w.limit)
-	if err == nil {
-		err = w.set(first, append(slices.Clip(keep), g))
-	}
-	if err == nil && len(keep) > 0 {
-		last := keep[len(keep)-1]
-		err = last.tail.close()
-		last.tail = nil
-	}
 	if err != nil {
 		return fmt.Errorf("%s: starting a segment at log index %d: %w", w.dir, index, err)
 	}
-	return nil
+	if err := w.set(first, append(slices.Clip(keep), g)); err != nil {
+		return errors.Join(err, g.close())
+	}
+	if len(keep) == 0 {
+		return nil
+	}
+	last := keep[len(keep)-1]
+	err = last.tail.close()
+	last.tail = nil
+	return err
 }
 
 // set makes these segments the log, and removes the others.

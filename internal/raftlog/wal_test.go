@@ -127,7 +127,7 @@ func TestWithoutBolt(t *testing.T) {
 			t.Errorf("Open as %q: %v", kind, err)
 		}
 	}
-	if l, err := LookAtLog(nil, dir, nil); err != nil || len(l.Files) != 1 || !errors.Is(l.Files[0].Err, errNoBolt) {
+	if l, err := LookAtLog(dir, nil); err != nil || len(l.Files) != 1 || !errors.Is(l.Files[0].Err, errNoBolt) {
 		t.Errorf("looking: %+v, %v", l, err)
 	}
 }

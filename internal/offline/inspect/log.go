@@ -85,16 +85,16 @@ func Log(d Dirs, f Filter, each func(*Transaction) error) error {
 	if !st.IsDir() {
 		return logZooKeeper([]string{d.Data}, f, each)
 	}
-	logs, err := raftlog.LogFiles(nil, d.logs(), boltlog.Format{})
+	logs, err := raftlog.LookAtLog(d.logs(), boltlog.Format{})
 	if err != nil {
 		return err
 	}
-	if len(logs) > 0 {
-		snapshots, err := raftlog.SnapshotFiles(nil, d.Data)
+	if len(logs.Files) > 0 {
+		snapshots, err := raftlog.SnapshotFiles(d.Data)
 		if err != nil {
 			return err
 		}
-		_, err = raftfsm.ReadLog(logs, snapshots, func(e *raftfsm.Entry) error { return logZkgo(e, &f, each) })
+		_, err = raftfsm.ReadLog(logs.Files, snapshots, func(e *raftfsm.Entry) error { return logZkgo(e, &f, each) })
 		return err
 	}
 	files, err := listZooKeeper(d, false)
