@@ -3,7 +3,6 @@ package raftlog
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
@@ -38,13 +37,6 @@ type LogFile struct {
 
 	bolt  engine.Format
 	spans []span // of the entries from First on; kind WAL
-}
-
-// SnapshotFile is one snapshot, a directory.
-type SnapshotFile struct {
-	Dir  string
-	Meta raft.SnapshotMeta // size and Raft's state; zero if Err is set
-	Err  error             // what is wrong with the metadata
 }
 
 // lookTries is how often a file that is being written is read.
@@ -310,38 +302,4 @@ func (f *LogFile) segmentEntries(take func(*raft.Log, error) error) error {
 		}
 	}
 	return nil
-}
-
-// SnapshotFiles returns the snapshots in a directory, newest first.
-func SnapshotFiles(snapDir string) (files []SnapshotFile, err error) {
-	s := &fileSnapshots{fs: vfs.OS{}, dir: filepath.Join(snapDir, snapDirName)}
-	ids, err := s.ids()
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	for _, id := range ids {
-		f := LookAtSnapshot(filepath.Join(s.dir, id.name))
-		if !errors.Is(f.Err, fs.ErrNotExist) { // otherwise it was removed in the meantime
-			files = append(files, f)
-		}
-	}
-	return files, err
-}
-
-// LookAtSnapshot returns the snapshot in one directory.
-func LookAtSnapshot(dir string) SnapshotFile {
-	m, err := readSnapMeta(vfs.OS{}, dir)
-	if err != nil {
-		return SnapshotFile{Dir: dir, Err: err}
-	}
-	return SnapshotFile{Dir: dir, Meta: m.SnapshotMeta}
-}
-
-// Open verifies the checksum of the whole snapshot and returns a reader of its content.
-func (f *SnapshotFile) Open() (io.ReadCloser, error) {
-	if f.Err != nil {
-		return nil, f.Err
-	}
-	_, r, err := openSnapshot(vfs.OS{}, f.Dir)
-	return r, err
 }
