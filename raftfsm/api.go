@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
@@ -39,6 +40,7 @@ type Config struct {
 	SnapDir    string         // snapshots
 	FS         vfs.FS         // file system of the directories; default vfs.OS
 	Store      raftlog.Kind   // default raftlog.WAL
+	Bolt       engine.Format  // boltlog.Format, for a Store of kind raftlog.Bolt; nil: not included
 	LogSegment int            // bytes in a file of a raftlog.WAL log; default 32 MiB
 	Network    quorum.Network // default quorum.TCP
 	TLS        *quorum.TLS    // between the servers; nil: plaintext. This package sets Hosts
@@ -130,9 +132,6 @@ type Handler interface {
 	// returns, Applied fires the events, then answers the waiter, then runs the reads
 	// queued after it.
 	Applied(a *Applied)
-	// Behind appends the paths of the znodes that the server will read after it has
-	// applied a waiter's command, as far as they are worth prefetching.
-	Behind(waiter any, paths []string) []string
 	// BatchDone is called without the lock after the commands of one log entry.
 	BatchDone()
 	// Lost says that commands proposed so far and not yet applied may or may not be

@@ -25,12 +25,11 @@ func (h *tokens) Applied(a *Applied) {
 	}
 	h.free <- struct{}{}
 }
-func (h *tokens) BatchDone()                            {}
-func (h *tokens) Behind(_ any, paths []string) []string { return paths }
-func (h *tokens) Lost(error)                            {}
-func (h *tokens) Jumped()                               {}
-func (h *tokens) Live(dst []int64) []int64              { return dst }
-func (h *tokens) StateChanged(Status)                   {}
+func (h *tokens) BatchDone()               {}
+func (h *tokens) Lost(error)               {}
+func (h *tokens) Jumped()                  {}
+func (h *tokens) Live(dst []int64) []int64 { return dst }
+func (h *tokens) StateChanged(Status)      {}
 
 // BenchmarkCommit measures Propose to Applied: setData of 100 bytes on 1,000
 // znodes, with a number of commands in flight.

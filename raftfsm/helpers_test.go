@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -71,11 +72,10 @@ func (r *recorder) Applied(a *Applied) {
 	}
 }
 
-func (r *recorder) Behind(_ any, paths []string) []string { return paths }
-func (r *recorder) BatchDone()                            { r.note(func() { r.batches++ }) }
-func (r *recorder) Lost(reason error)                     { r.note(func() { r.lost = append(r.lost, reason) }) }
-func (r *recorder) Jumped()                               { r.note(func() { r.jumped++ }) }
-func (r *recorder) StateChanged(s Status)                 { r.note(func() { r.states = append(r.states, s) }) }
+func (r *recorder) BatchDone()            { r.note(func() { r.batches++ }) }
+func (r *recorder) Lost(reason error)     { r.note(func() { r.lost = append(r.lost, reason) }) }
+func (r *recorder) Jumped()               { r.note(func() { r.jumped++ }) }
+func (r *recorder) StateChanged(s Status) { r.note(func() { r.states = append(r.states, s) }) }
 func (r *recorder) Live(dst []int64) []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,7 +118,7 @@ func memoryConfig() Config {
 func diskConfig(t testing.TB, kind raftlog.Kind) Config {
 	t.Helper()
 	dir := t.TempDir()
-	return Config{ID: 1, LogDir: dir + "/log", SnapDir: dir + "/snap", Store: kind, Policy: tree.ExtendedTypes}
+	return Config{ID: 1, LogDir: dir + "/log", SnapDir: dir + "/snap", Store: kind, Bolt: boltlog.Format{}, Policy: tree.ExtendedTypes}
 }
 
 // eachStore runs f for every kind of store.

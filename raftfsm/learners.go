@@ -2,7 +2,6 @@ package raftfsm
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -58,9 +57,6 @@ type proposalSizes struct {
 	mu    sync.Mutex
 	sizes ProposalSizes
 	any   bool
-
-	beside    atomic.Int64 // entries that were proposed while another was in flight
-	returning atomic.Bool  // see returners
 }
 
 // note counts one entry.
@@ -76,15 +72,6 @@ func (p *proposalSizes) note(bytes, commands int) {
 	p.sizes.Min = min(p.sizes.Min, size)
 	p.sizes.Max = max(p.sizes.Max, size)
 }
-
-// Beside returns how many entries this server has proposed while another one was in
-// flight.
-func (n *Node) Beside() int64 { return n.proposed.beside.Load() }
-
-// Returning reports whether clients that got a reply from an entry of this server send
-// their next writes immediately, as far as the server has been waiting for them (see
-// Gather).
-func (n *Node) Returning() bool { return n.proposed.returning.Load() }
 
 // ProposalSizes returns the sizes so far.
 func (n *Node) ProposalSizes() ProposalSizes {

@@ -508,9 +508,6 @@ func (e *ensemble) quorumContact() time.Time {
 	return trans.Confirmed(l.term, r.GetConfiguration().Configuration(), time.Now())
 }
 
-// patience implements others.
-func (e *ensemble) patience() time.Duration { return returnWithin }
-
 // confirmed implements others.
 func (e *ensemble) confirmed() time.Time {
 	now := e.quorumContact()

@@ -53,7 +53,7 @@ func TestLookingBesideARunningServer(t *testing.T) {
 		if err := r.Snapshot(); err != nil {
 			t.Fatal(err)
 		}
-		snaps, err := raftlog.SnapshotFiles(nil, cfg.SnapDir)
+		snaps, err := raftlog.SnapshotFiles(cfg.SnapDir)
 		if err != nil || len(snaps) != 1 {
 			t.Fatalf("%v, %v", snaps, err)
 		}
@@ -92,16 +92,16 @@ func TestLookingBehindASnapshot(t *testing.T) {
 
 func lookAt(t *testing.T, cfg Config) ([]Entry, *State) {
 	t.Helper()
-	logs, err := raftlog.LogFiles(nil, cfg.LogDir)
-	if err != nil || len(logs) == 0 {
+	logs, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+	if err != nil || len(logs.Files) == 0 {
 		t.Fatalf("%v, %v", logs, err)
 	}
-	snaps, err := raftlog.SnapshotFiles(nil, cfg.SnapDir)
+	snaps, err := raftlog.SnapshotFiles(cfg.SnapDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var all []Entry
-	state, err := ReadLog(logs, snaps, func(e *Entry) error { all = append(all, *e); return nil })
+	state, err := ReadLog(logs.Files, snaps, func(e *Entry) error { all = append(all, *e); return nil })
 	if err != nil || state == nil {
 		t.Fatal(state, err)
 	}
@@ -132,15 +132,15 @@ func TestLookingAtDamage(t *testing.T) {
 		}
 		r.close()
 		flipText(t, cfg.LogDir, secret)
-		logs, err := raftlog.LogFiles(nil, cfg.LogDir)
+		logs, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
 		if err == nil {
-			_, err = ReadLog(logs, nil, func(*Entry) error { return nil })
+			_, err = ReadLog(logs.Files, nil, func(*Entry) error { return nil })
 		}
 		if err == nil || !strings.Contains(err.Error(), cfg.LogDir) || !strings.Contains(err.Error(), "index") {
 			t.Errorf("the log: %v", err)
 		}
 		flipText(t, filepath.Join(cfg.SnapDir, "snapshots"), secret)
-		snaps, err := raftlog.SnapshotFiles(nil, cfg.SnapDir)
+		snaps, err := raftlog.SnapshotFiles(cfg.SnapDir)
 		if err != nil || len(snaps) != 1 {
 			t.Fatal(err)
 		}

@@ -5,12 +5,10 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// lookAhead prefetches the znodes of the commands at the start of b, and of the reads
-// queued after them. b holds n commands, whose waiters start at index waiter. It
-// returns how many commands it covered, at least 1. It stops at a command that it can't
-// decode; applying that command fails later. The caller holds the tree's lock.
-func (m *machine) lookAhead(b []byte, n, waiter int) (ahead int) {
-	behind := m.tree.NodeCount() >= tree.ManyNodes
+// lookAhead prefetches the znodes of the n commands at the start of b. It returns how many
+// commands it covered, at least 1. It stops at a command that it can't decode; applying
+// that command fails later. The caller holds the tree's lock.
+func (m *machine) lookAhead(b []byte, n int) (ahead int) {
 	paths := m.paths[:0]
 	for ; ahead < n && len(paths) < tree.PrefetchMax; ahead++ {
 		var err error
@@ -19,9 +17,6 @@ func (m *machine) lookAhead(b []byte, n, waiter int) (ahead int) {
 		}
 		if path := m.next.path(); path != "" {
 			paths = append(paths, path)
-		}
-		if i := waiter + ahead; behind && i < len(m.waiters) && m.waiters[i] != nil {
-			paths = m.handler.Behind(m.waiters[i], paths)
 		}
 	}
 	if len(paths) > 1 {

@@ -71,7 +71,7 @@ func TestEmptiedDirectory(t *testing.T) {
 			}
 		}
 		mustRefuse(t, cfg, cfg.LogDir, identityFile, "is missing", "zkgo recover")
-		l, err := raftlog.LookAtLog(nil, cfg.LogDir)
+		l, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,6 @@ type Node struct {
 	transport raft.Transport
 	running   atomic.Pointer[raft.Raft] // see raftNow
 	reloading sync.Mutex                // see reload
-	gathers   atomic.Bool
 	identity  identity
 	opening   time.Duration // how long openState took
 	restored  uint64        // index of the snapshot that the machine started from or received
@@ -182,14 +181,6 @@ func (n *Node) Propose(c *Command) error {
 	}
 	return n.intake.propose(c, false)
 }
-
-// Gather turns the wait of a standalone server on or off: after an entry of several
-// commands, the server waits about 0.2 ms for as many more, as a member of an ensemble
-// always does. Clients that got a reply and clients that were notified, e.g. of a
-// released lock, then share the next entry. The server stops waiting by itself when the
-// clients don't send more. On a machine whose two processors are busy with server and
-// clients, the wait costs more than it gains, so we leave it to the caller.
-func (n *Node) Gather(on bool) { n.gathers.Store(on) }
 
 // Congested reports whether so many commands are queued that Propose would block now.
 func (n *Node) Congested() bool { return n.intake.congested() }

@@ -52,10 +52,6 @@ type others interface {
 	// applied.
 	applied(index uint64)
 
-	// patience is how long the leader's proposer waits after an entry for new commands
-	// from the clients that got their replies (see returners).
-	patience() time.Duration
-
 	// confirmed returns the newest time at which a leader that could commit is
 	// known to have heard of this server's sessions.
 	confirmed() time.Time
@@ -130,14 +126,6 @@ func (alone) touched([]int64)                       {}
 func (alone) settle()                               {}
 func (alone) silence()                              {}
 func (alone) close()                                {}
-
-// patience implements others. A standalone server waits only if Gather asks for it.
-func (a alone) patience() time.Duration {
-	if a.n.gathers.Load() {
-		return gatherWithin
-	}
-	return 0
-}
 
 // opened implements others. It removes the servers that followed the last member of a
 // former ensemble.

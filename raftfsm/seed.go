@@ -137,10 +137,9 @@ func (n *Node) writeFirst(conf raft.Configuration) error {
 // noHandler is the Handler of a Node that has no clients.
 type noHandler struct{}
 
-func (noHandler) Applied(*Applied)                      {}
-func (noHandler) Behind(_ any, paths []string) []string { return paths }
-func (noHandler) BatchDone()                            {}
-func (noHandler) Lost(error)                            {}
-func (noHandler) Jumped()                               {}
-func (noHandler) Live(dst []int64) []int64              { return dst }
-func (noHandler) StateChanged(Status)                   {}
+func (noHandler) Applied(*Applied)         {}
+func (noHandler) BatchDone()               {}
+func (noHandler) Lost(error)               {}
+func (noHandler) Jumped()                  {}
+func (noHandler) Live(dst []int64) []int64 { return dst }
+func (noHandler) StateChanged(Status)      {}

@@ -19,8 +19,6 @@ type fsm struct {
 	now     int64 // clock, read once per entry; 0 until then
 	sent    int64 // events since the last update of the counters
 	replied int64 // replies since then
-	content int   // connections among dirty that wait for nothing else
-	bytes   int   // of commands since answers were last written
 
 	eventBytes int64 // of those events
 	reads      tally // reads answered after writes
@@ -72,9 +70,6 @@ func (h handler) Applied(a *raftfsm.Applied) {
 		s.applyAttach(a, p)
 	case p != nil:
 		s.complete(a, p)
-	}
-	if s.fsm.bytes += len(a.Body); s.fsm.early() {
-		s.writeAnswers(true)
 	}
 }
 
@@ -134,9 +129,6 @@ func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 		f.replied++
 		f.sizes.note(len(f.scratch) - proto.LengthSize)
 		s.freePending(p)
-		if next == nil {
-			f.content++
-		}
 		if next == nil || next.inFlight || hangUp {
 			break
 		}
@@ -171,32 +163,15 @@ const fewDirty = 8
 // and it can execute those meanwhile.
 const helpAnswers = 4
 
-// Answers are written before the whole entry is applied when at least earlyAnswers
-// clients wait for nothing else and the commands so far have at least earlyBytes: the
-// clients' next steps take about as long as the rest of the entry takes the server. The
-// entry is already stored, so the answers hold whatever happens to the rest.
-const (
-	earlyAnswers = 24
-	earlyBytes   = 32 << 10
-)
-
-// early reports whether the answers so far should be written before the others.
-func (f *fsm) early() bool {
-	return f.content >= earlyAnswers && f.bytes >= earlyBytes && f.content > len(f.dirty)/2
-}
-
 // BatchDone implements raftfsm.Handler: it writes what the entry queued.
 func (h handler) BatchDone() {
 	h.s.fsm.now = 0
-	h.s.writeAnswers(false)
+	h.s.writeAnswers()
 }
 
-// writeAnswers counts the queued output and writes it. If early is set, the caller
-// writes alone.
-func (s *Server) writeAnswers(early bool) {
+// writeAnswers counts the queued output and writes it.
+func (s *Server) writeAnswers() {
 	f := &s.fsm
-	f.content, f.bytes = 0, 0
-	s.noteSize()
 	f.reads.flush()
 	f.writes.flush()
 	answers := f.sent + f.replied
@@ -213,7 +188,7 @@ func (s *Server) writeAnswers(early bool) {
 	for _, c := range f.dirty {
 		c.dirty = false
 	}
-	if early || len(f.dirty) <= fewDirty {
+	if len(f.dirty) <= fewDirty {
 		for _, c := range f.dirty {
 			c.flushNow(f.writer)
 		}

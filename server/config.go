@@ -6,6 +6,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/zoocfg"
@@ -44,6 +45,7 @@ type Config struct {
 	NoAutocreate bool
 	FS           vfs.FS         // the directories' file system; default vfs.OS
 	Store        raftlog.Kind   // default raftlog.WAL
+	Bolt         engine.Format  // boltlog.Format, for a Store of kind raftlog.Bolt; nil: not included
 	Network      quorum.Network // between the servers; default quorum.TCP
 	ListenAll    bool           // quorumListenOnAllIPs
 	QuorumTLS    *QuorumTLS     // between the servers; nil: plaintext

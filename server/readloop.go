@@ -33,12 +33,8 @@ func (c *conn) handle() bool {
 	}
 	w := c.s.getWork(c)
 	ok := true
-	many := c.s.manyNodes.Load()
 	requests := 0
-	for ahead := 0; ok && !c.ended; ahead-- {
-		if many && ahead == 0 {
-			ahead = c.lookAhead(w)
-		}
+	for ok && !c.ended {
 		frame, whole, err := c.next()
 		if err != nil || !whole {
 			ok = err == nil

@@ -38,7 +38,7 @@ func Rejoin(cfg Config, ensemble string) (aside []string, err error) {
 // stopped.
 func (c *Config) onDisk() raftfsm.Config {
 	return raftfsm.Config{
-		ID: c.ID, Members: c.Members, Memory: c.Memory, FS: c.FS, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
+		ID: c.ID, Members: c.Members, Memory: c.Memory, FS: c.FS, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store, Bolt: c.Bolt,
 		SnapRetain: c.SnapRetain, Policy: c.policy(), Now: c.Now, Logger: c.Logger,
 	}
 }

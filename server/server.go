@@ -60,7 +60,6 @@ type Server struct {
 	user       string     // the user that the process runs as, for audit
 
 	outstanding atomic.Int64 // requests in flight
-	manyNodes   atomic.Bool  // at least tree.ManyNodes (noteSize)
 	largeBytes  atomic.Int64 // of all large requests
 	queuedOut   atomic.Int64 // bytes in all outputs
 	inTouch     atomic.Int64 // clock: a time that confirmed returned
@@ -187,7 +186,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	}
 	return raftfsm.Config{
 		ID: c.ID, Members: c.Members, Ensemble: c.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
-		Memory: c.Memory, FS: c.FS, LogSegment: c.LogSegment, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store,
+		Memory: c.Memory, FS: c.FS, LogSegment: c.LogSegment, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store, Bolt: c.Bolt,
 		Network: c.Network, ListenAll: c.ListenAll, ListenHost: c.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
 		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain, SnapTrailing: c.SnapTrailing,

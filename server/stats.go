@@ -227,3 +227,7 @@ func (st *stats) replySizes(z *replySizes) {
 	}
 	*z = replySizes{}
 }
+
+// Requests returns how many requests the server has read since it started or since the last
+// srst. It takes no lock.
+func (s *Server) Requests() int64 { return s.stats.received.Load() }

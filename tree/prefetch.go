@@ -2,11 +2,6 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// ManyNodes is the number of znodes above which they don't fit into a processor's own
-// caches. Above it, prefetching pays off even for a read, which needs little more than
-// the znode.
-const ManyNodes = 5_000
-
 // PrefetchMax is the maximum number of paths that Prefetch looks up.
 const PrefetchMax = 32
 

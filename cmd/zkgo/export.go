@@ -56,7 +56,7 @@ func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := translate(z)
 	if err != nil {
 		return err
 	}

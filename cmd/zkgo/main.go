@@ -14,7 +14,6 @@ import (
 )
 
 func main() {
-	_ = slowMonitor()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	args, err := commandLine()
 	if err == nil {

@@ -45,7 +45,7 @@ func trimMemory(s *server.Server) func() {
 	var seen int64
 	busy := true // the start counts as load
 	return every(lookEvery, func() {
-		handled := s.Load().Requests
+		handled := s.Requests()
 		now := handled-seen > quietRequests
 		if seen = handled; busy && !now && worthTrimming() {
 			debug.FreeOSMemory()

@@ -122,7 +122,7 @@ func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.
 	}
 	show(stdout, &mine)
 	for _, dirs := range f.compare {
-		other := server.Config{Store: cfg.Store, Logger: cfg.Logger}
+		other := server.Config{Store: cfg.Store, Bolt: cfg.Bolt, Logger: cfg.Logger}
 		other.DataDir, other.LogDir, _ = strings.Cut(dirs, ",")
 		p, err := server.Survey(other)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -139,10 +140,9 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	if err != nil {
 		return startError(ctx, err, cfg)
 	}
-	stopTrim, stopFit := trimMemory(s), fitProcessors(looks(s.Load, processorTimes), setProcessors(s.Node().Gather))
+	stopTrim := trimMemory(s)
 	announce(log, s, z)
 	err = serve(ctx, s, log, began)
-	stopFit()
 	stopTrim()
 	return errors.Join(err, s.Close())
 }
@@ -151,13 +151,20 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 // machine and as this user. Every command that checks a configuration, or prepares
 // data for one, calls it, so that all of them accept the same configurations.
 func runnable(z *zoocfg.Config) (server.Config, error) {
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := translate(z)
 	if err != nil {
 		// Check the directories, too: they are known despite the error.
 		directories := server.Config{DataDir: z.DataDir, LogDir: z.DataLogDir, NoAutocreate: !z.DataDirAutocreate}
 		return server.Config{}, errors.Join(err, server.CheckDirectories(directories))
 	}
 	return cfg, server.CheckDirectories(cfg)
+}
+
+// translate is server.FromZooCfg for a program that includes every kind of log.
+func translate(z *zoocfg.Config) (server.Config, error) {
+	cfg, err := server.FromZooCfg(z)
+	cfg.Bolt = boltlog.Format{}
+	return cfg, err
 }
 
 // startError adds the flag or setting that fixes a start error.

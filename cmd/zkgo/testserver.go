@@ -176,7 +176,7 @@ func (f *testFlags) serverConfig() (cfg server.Config, port int, err error) {
 	if z.Distributed() {
 		return cfg, 0, fmt.Errorf("%s names servers: --servers says how many run here", f.config)
 	}
-	if cfg, err = server.FromZooCfg(z); err != nil {
+	if cfg, err = translate(z); err != nil {
 		return cfg, 0, err
 	}
 	port = f.port

@@ -56,7 +56,7 @@ func (t *Transport) Storing(entries []*raft.Log) {
 			PrevLogEntry: peer.last, PrevLogTerm: peer.lastOf, Entries: entries, LeaderCommitIndex: p.commit.Load()}}
 		peer.early = s
 		id, addr := peer.id, peer.addr
-		t.hands.do(func() { t.carry(s, id, addr) })
+		t.sending.Go(func() { t.carry(s, id, addr) })
 	}
 }
 

@@ -114,7 +114,7 @@ func (p *pusher) start(peer *pushPeer) {
 		return
 	}
 	peer.pushing = true
-	p.t.hands.do(func() { p.push(peer) })
+	p.t.sending.Go(func() { p.push(peer) })
 }
 
 // due returns the commit index that the peer should learn, 0 for none.

@@ -130,7 +130,7 @@ type Transport struct {
 	abstention abstention
 	gagging    muting // mutes a leader that can't replicate
 
-	hands hands // for messages that Raft hasn't asked for
+	sending sync.WaitGroup // counts messages that Raft hasn't asked for
 }
 
 var (
@@ -152,7 +152,6 @@ func NewTransport(cfg TransportConfig) *Transport {
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
 		consumer: make(chan raft.RPC), inbound: make(chan incoming), stands: make(chan stand), done: make(chan struct{})}
-	t.hands.done = t.done
 	t.room.limit = int64(t.maxEntry()) + besideEntry
 	t.replays = &cfg.Hub.replays
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
@@ -198,7 +197,7 @@ func (t *Transport) Close() error {
 		_ = t.beats.Close()
 		_ = t.streams.Close()
 		t.wg.Wait()
-		t.hands.wg.Wait()
+		t.sending.Wait()
 	})
 	return nil
 }

@@ -1,7 +1,9 @@
 package raftlog
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -75,4 +77,19 @@ func verify(l *raft.Log, scratch *[17]byte) error {
 		return errBadChecksum
 	}
 	return nil
+}
+
+// encodeChecked returns v as one line of JSON, and a second line with the CRC32C of the
+// first.
+func encodeChecked(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	return fmt.Appendf(b, "\n%08x\n", crc32.Checksum(b, castagnoli)), err
+}
+
+func decodeChecked(b []byte, v any) error {
+	line, sum, _ := bytes.Cut(b, []byte("\n"))
+	if string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(line, castagnoli)) {
+		return fmt.Errorf("damaged: %w", errBadChecksum)
+	}
+	return json.Unmarshal(line, v)
 }

@@ -42,7 +42,7 @@ func TestLogRemovedBeyondItsFloor(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if floor := s.stable.rec.floor; floor != 0 {
+		if floor := s.stable.rec.Floor; floor != 0 {
 			t.Errorf("the log is empty and has to reach %d", floor)
 		}
 		if err := s.Close(); err != nil {

@@ -1,6 +1,7 @@
 package raftlog
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime"
@@ -8,6 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 )
+
+// ErrClosed is returned by every call on a closed store, except GetLog and Set, which end
+// the goroutine.
+var ErrClosed = errors.New("log store is closed")
 
 // health tracks whether the disk under a store works: it latches the first error, counts
 // running calls and times writes.
@@ -27,10 +32,6 @@ type health struct {
 	// none runs. Writes of a class are serial.
 	started [2]atomic.Int64
 
-	stats    sync.Mutex
-	count    uint64
-	total    time.Duration
-	longest  time.Duration
 	observer atomic.Pointer[func(time.Duration)]
 }
 
@@ -87,6 +88,36 @@ func (h *health) leave(err error) error {
 		<-h.closed
 	}
 	return err
+}
+
+// task is a part of a write that continues in the background.
+type task struct {
+	done chan struct{} // closed when err is set
+	err  error
+}
+
+// background runs f on its own goroutine as a part of the running call, so Close waits for
+// it, too.
+func (h *health) background(f func() error) *task {
+	h.mu.Lock()
+	h.running++
+	h.mu.Unlock()
+	t := &task{done: make(chan struct{})}
+	go func() {
+		t.err = f()
+		close(t.done)
+		_ = h.leave(t.err)
+	}()
+	return t
+}
+
+// wait returns the result of a task. A nil task is done.
+func (t *task) wait() error {
+	if t == nil {
+		return nil
+	}
+	<-t.done
+	return t.err
 }
 
 // orEnd returns nil or not at all: Raft panics if the call that it guards fails, which
@@ -147,34 +178,13 @@ func (h *health) healthy() bool {
 // write runs and times one write that ends in an fsync.
 func (h *health) write(class int, f func() error) error {
 	begin := time.Now()
-	h.begins(class, begin)
+	h.started[class].Store(int64(begin.Sub(h.base)) + 1)
 	err := f()
-	h.begins(class, time.Time{})
-	if err == nil {
-		h.observe(time.Since(begin))
+	h.started[class].Store(0)
+	if f := h.observer.Load(); f != nil && err == nil {
+		(*f)(time.Since(begin))
 	}
 	return err
-}
-
-// begins records when the oldest write of a class began; the zero time means none.
-func (h *health) begins(class int, at time.Time) {
-	if at.IsZero() {
-		h.started[class].Store(0)
-		return
-	}
-	h.started[class].Store(int64(at.Sub(h.base)) + 1)
-}
-
-// observe counts a completed write.
-func (h *health) observe(d time.Duration) {
-	h.stats.Lock()
-	h.count++
-	h.total += d
-	h.longest = max(h.longest, d)
-	h.stats.Unlock()
-	if f := h.observer.Load(); f != nil {
-		(*f)(d)
-	}
 }
 
 // oldest returns the age of the oldest running write.

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +52,7 @@ func tempDir(t *testing.T) string {
 func testOptions(t *testing.T, k Kind) Options {
 	dir := tempDir(t)
 	return Options{
-		Kind: k, LogDir: filepath.Join(dir, "log"), SnapDir: filepath.Join(dir, "snap"),
+		Kind: k, Bolt: boltlog.Format{}, LogDir: filepath.Join(dir, "log"), SnapDir: filepath.Join(dir, "snap"),
 		CacheBytes: 1, SegmentBytes: 4096,
 	}
 }
@@ -202,6 +203,33 @@ func readState(t *testing.T, s *Store, id string) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+func flip(t *testing.T, path string, at int64, mask byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var b [1]byte
+	if _, err := f.ReadAt(b[:], at); err != nil {
+		t.Fatal(err)
+	}
+	b[0] ^= mask
+	if _, err := f.WriteAt(b[:], at); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// lastTail returns the end of the last segment, once the segment has been started.
+func lastTail(t *testing.T, s *Store) *tail {
+	t.Helper()
+	w := s.engine.(*wal)
+	if err := w.next.wait(); err != nil {
+		t.Fatal(err)
+	}
+	return w.segments[len(w.segments)-1].tail
 }
 
 // logLines collects the log output.

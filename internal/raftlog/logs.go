@@ -2,13 +2,12 @@ package raftlog
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 )
 
 // maxEntryBytes is far above the size of the proposer's batches, and small enough that
@@ -22,7 +21,7 @@ const maxEntryBytes = 1 << 30
 // engine doesn't have is damage.
 type logs struct {
 	health *health
-	engine engine
+	engine engine.Engine
 	stable *stable
 	// covered returns nil if a verified snapshot makes the entries up to index
 	// dispensable; all: the whole log is removed, see DeleteRange.
@@ -31,8 +30,6 @@ type logs struct {
 	// storing is called with entries, including their checksums, that are about to be
 	// written; nil: not called.
 	storing func(entries []*raft.Log)
-
-	launcher launcher // the engine, if commands needn't be on disk when StoreLogs returns
 
 	cache cache
 	mean  atomic.Int64 // moving mean of bytes per entry
@@ -125,8 +122,7 @@ func (s *logs) read(index uint64, log *raft.Log) (bool, error) {
 // StoreLog is StoreLogs for one entry.
 func (s *logs) StoreLog(log *raft.Log) error { return s.StoreLogs([]*raft.Log{log}) }
 
-// StoreLogs appends entries durably, but see Options.Behind. The first index must follow
-// the last one in the log.
+// StoreLogs appends entries durably. The first index must follow the last one in the log.
 func (s *logs) StoreLogs(logs []*raft.Log) error {
 	if len(logs) == 0 {
 		return nil
@@ -174,7 +170,7 @@ func (s *logs) append(logs []*raft.Log) error {
 	if s.storing != nil {
 		s.storing(logs)
 	}
-	if err := s.put(logs); err != nil {
+	if err := s.health.write(logWrite, func() error { return s.engine.StoreLogs(logs) }); err != nil {
 		return fmt.Errorf("%s: storing entries from log index %d: %w", s.engine.Where(from), from, err)
 	}
 	s.cache.add(logs)
@@ -190,21 +186,9 @@ func (s *logs) append(logs []*raft.Log) error {
 	return nil
 }
 
-// put passes entries to the engine. Entries other than commands change what Raft itself
-// does next, so they are on disk when put returns.
-func (s *logs) put(logs []*raft.Log) error {
-	if s.launcher != nil && !slices.ContainsFunc(logs, func(l *raft.Log) bool { return l.Type != raft.LogCommand }) {
-		return s.launcher.Launch(logs)
-	}
-	return s.health.write(logWrite, func() error { return s.engine.StoreLogs(logs) })
-}
-
 // weigh updates a mean over roughly the last 256 entries.
 func (s *logs) weigh(l *raft.Log) {
 	n, m := int64(len(l.Data)), s.mean.Load()
-	if s.launcher != nil {
-		n = vfs.BlockEnd(n) // its size on disk if several writes are in flight
-	}
 	if m == 0 {
 		s.mean.Store(n)
 		return

@@ -3,19 +3,14 @@ package raftlog
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
-	"time"
 
-	msgpack "github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/hashicorp/raft"
-	"github.com/hashicorp/raft-wal/types"
-	"go.etcd.io/bbolt"
-	berrors "go.etcd.io/bbolt/errors"
 
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
@@ -40,17 +35,8 @@ type LogFile struct {
 	// Err is what is wrong with the file; First and Last are then unknown.
 	Err error
 
-	fs    vfs.FS
-	spans []span // spans of the entries from First on; kind WAL
-}
-
-// SnapshotFile is one snapshot, a directory.
-type SnapshotFile struct {
-	Dir  string
-	Meta raft.SnapshotMeta // size and Raft's state; zero if Err is set
-	Err  error             // what is wrong with the metadata
-
-	fs vfs.FS
+	bolt  engine.Format
+	spans []span // of the entries from First on; kind WAL
 }
 
 // lookTries is how often a file that is being written is read.
@@ -66,17 +52,10 @@ func again(look func() error) (err error) {
 	return err
 }
 
-// LogFiles returns the files of the log in a directory, oldest first; none if there is no
-// log. A nil fsys is vfs.OS.
-func LogFiles(fsys vfs.FS, logDir string) ([]LogFile, error) {
-	l, err := LookAtLog(fsys, logDir)
-	return l.Files, err
-}
-
 // Log describes a log on disk.
 type Log struct {
-	// Meta is the database with Raft's term and vote, and for kind WAL the list of the
-	// log's files. It is "" if there is no log.
+	// Meta is the file with Raft's term and vote, and for kind WAL the list of the log's
+	// files. It is "" if there is no log.
 	Meta  string
 	Kind  Kind
 	Files []LogFile // oldest first
@@ -85,61 +64,58 @@ type Log struct {
 }
 
 // LookAtLog reads the metadata of the log in a directory, and scans its files. A
-// directory without a log is not an error. A nil fsys is vfs.OS.
-func LookAtLog(fsys vfs.FS, logDir string) (l Log, err error) {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	isBolt, err := boltExists(fsys, logDir)
+// directory without a log is not an error. bolt may be nil, see Options.Bolt.
+func LookAtLog(logDir string, bolt engine.Format) (l Log, err error) {
+	isWAL, isBolt, err := kindsIn(vfs.OS{}, logDir)
 	if err != nil {
 		return l, err
 	}
-	isWAL, err := walExists(fsys, logDir)
-	if err != nil {
-		return l, err
-	}
+	dir := filepath.Join(logDir, walDirName)
 	switch {
 	case isBolt && isWAL:
-		_, err := chooseKind(fsys, logDir, "")
+		_, err := chooseKind(vfs.OS{}, logDir, "")
 		return l, err
 	case isBolt:
 		l.Kind, l.Meta = Bolt, filepath.Join(logDir, boltFileName)
-		l.Files = []LogFile{l.lookAtBolt(fsys)}
+		l.Files = []LogFile{l.lookAtBolt(bolt)}
 		return l, nil
 	case isWAL:
-		dir := filepath.Join(logDir, walDirName)
-		l.Kind, l.Meta = WAL, filepath.Join(dir, walMetaName)
-		if err = again(func() error { return l.lookAtWAL(fsys, dir) }); err != nil {
+		l.Kind, l.Meta = WAL, filepath.Join(dir, metaName)
+		if err = again(func() error { return l.lookAtWAL(dir) }); err != nil {
 			l.Files = nil
 		}
 		return l, err
 	}
-	names, err := segmentNames(fsys, filepath.Join(logDir, walDirName))
+	names, err := segmentNames(vfs.OS{}, dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return l, nil
 	case err == nil && len(names) > 0:
-		err = errMetaMissing(filepath.Join(logDir, walDirName, walMetaName), names)
+		err = errMetaMissing(filepath.Join(dir, metaName), names)
 	}
 	return l, err
 }
 
 // lookAtWAL fails if a file was removed since the list of files was read.
-func (l *Log) lookAtWAL(fsys vfs.FS, dir string) error {
-	m := &walMeta{fs: fsys, path: l.Meta}
-	err := m.load()
+func (l *Log) lookAtWAL(dir string) error {
+	m, err := loadMeta(vfs.OS{}, l.Meta)
 	if err != nil {
 		return err
 	}
-	if l.rec, err = decodeRecord(m.rec); err != nil {
+	if l.rec, err = decodeRecord(m.Record); err != nil {
 		return fmt.Errorf("%s: %w", l.Meta, err)
 	}
-	list := m.segments()
-	l.Files = make([]LogFile, len(list))
-	for i, info := range list {
-		l.Files[i] = lookAtSegment(fsys, filepath.Join(dir, segmentName(info)), info)
-		if errors.Is(l.Files[i].Err, fs.ErrNotExist) {
-			return fmt.Errorf("%w: log index %d was in it", l.Files[i].Err, max(info.MinIndex, info.BaseIndex))
+	l.Files = make([]LogFile, len(m.Segments))
+	for i, id := range m.Segments {
+		f := &l.Files[i]
+		*f = LogFile{Path: filepath.Join(dir, id.name()), Kind: WAL}
+		first := max(m.First, id.base)
+		f.Err = again(func() error { return f.scan(id, first, segmentEnd(m.Segments, i)) })
+		switch {
+		case errors.Is(f.Err, fs.ErrNotExist):
+			return fmt.Errorf("%w: log index %d was in it", f.Err, first)
+		case f.Err != nil:
+			f.Err = fmt.Errorf("%s: damaged: %w", f.Path, f.Err)
 		}
 	}
 	if err := l.reaches(); err != nil {
@@ -168,7 +144,7 @@ func (l *Log) Range() (first, last uint64) {
 // Started reports whether Raft has stored anything: an entry, or a term.
 func (l *Log) Started() bool {
 	_, last := l.Range()
-	return last != 0 || len(l.rec.values) > 0
+	return last != 0 || len(l.rec.Values) > 0
 }
 
 // reaches checks the end of the log against the index recorded in its metadata. It
@@ -214,62 +190,46 @@ func (l *Log) Agrees(snapDir string, snapshots []SnapshotFile) error {
 	return nil
 }
 
-func lookAtSegment(fsys vfs.FS, path string, info types.SegmentInfo) LogFile {
-	f := LogFile{Path: path, Kind: WAL, fs: fsys}
-	f.Err = again(func() error { return f.scan(info) })
-	if f.Err != nil && !errors.Is(f.Err, fs.ErrNotExist) {
-		f.Err = fmt.Errorf("%s: damaged: %w", path, f.Err)
-	}
-	return f
-}
-
-// scan reads a segment and verifies all its batches.
-func (f *LogFile) scan(info types.SegmentInfo) error {
-	file, err := f.fs.OpenFile(f.Path, os.O_RDONLY, 0)
+// scan reads a segment, whose entries count from first on, and verifies all its batches.
+func (f *LogFile) scan(id segmentID, first, until uint64) error {
+	file, err := vfs.OS{}.OpenFile(f.Path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	st, err := file.Stat()
+	b, s, err := readSegment(file, id, until)
 	if err != nil {
 		return err
 	}
-	s, err := scanSegment(file, st.Size(), info)
-	if err != nil {
-		return err
+	f.Bytes, f.Torn = int64(len(b)), s.torn
+	f.Short = until == openEnd && f.Bytes-s.end < vfs.BlockSize && s.end < s.limit
+	if f.First, f.Last, f.spans = 0, 0, nil; first < s.next() {
+		f.First, f.Last, f.spans = first, s.next()-1, s.spans[first-id.base:]
 	}
-	f.Bytes, f.Torn = st.Size(), s.torn
-	f.Short = info.SealTime.IsZero() && s.size-s.end < vfs.BlockSize && s.end < int64(info.SizeLimit)
-	first := max(info.MinIndex, info.BaseIndex)
-	skip := first - info.BaseIndex
-	if skip >= uint64(len(s.spans)) {
-		f.First, f.Last, f.spans = 0, 0, nil
-		return nil
-	}
-	f.spans = s.spans[skip:]
-	f.First, f.Last = first, first+uint64(len(f.spans))-1
 	return nil
 }
 
-func (l *Log) lookAtBolt(fsys vfs.FS) LogFile {
-	f := LogFile{Path: l.Meta, Kind: Bolt, fs: fsys}
-	f.Err = again(func() error {
-		st, err := fsys.Stat(f.Path)
+func (l *Log) lookAtBolt(bolt engine.Format) LogFile {
+	f := LogFile{Path: l.Meta, Kind: Bolt, bolt: bolt}
+	if bolt == nil {
+		f.Err = fmt.Errorf("%s: %w", f.Path, errNoBolt)
+		return f
+	}
+	f.Err = f.whileOpen(again(func() error {
+		st, err := vfs.OS{}.Stat(f.Path)
 		if err != nil {
 			return err
 		}
-		f.Bytes, f.First, f.Last = st.Size(), 0, 0
-		raw, first, last, err := checkBoltLog(fsys, f.Path)
+		raw, first, last, err := bolt.Check(vfs.OS{}, f.Path)
 		if err != nil {
 			return err
 		}
-		f.First, f.Last = first, last
+		f.Bytes, f.First, f.Last = st.Size(), first, last
 		if l.rec, err = decodeRecord(raw); err != nil {
 			return fmt.Errorf("%s: %w", f.Path, err)
 		}
 		return l.rec.reached(f.Path, last)
-	})
-	f.Err = whileOpen(fsys, f.Path, f.Err)
+	}))
 	return f
 }
 
@@ -278,21 +238,10 @@ func (l *Log) lookAtBolt(fsys vfs.FS) LogFile {
 var errBoltOpen = errors.New("a running server has it open, and a log of kind bolt cannot be read beside one: stop the server, or take a backup")
 
 // whileOpen distinguishes damage from an error caused by another process that writes to
-// the database.
-func whileOpen(fsys vfs.FS, name string, err error) error {
-	if err == nil {
-		return nil
-	}
-	path, _, perr := fsys.Database(name)
-	if perr != nil {
-		return err
-	}
-	db, oerr := bbolt.Open(path, 0, &bbolt.Options{ReadOnly: true, Timeout: 10 * time.Millisecond})
-	if oerr == nil {
-		return errors.Join(err, db.Close())
-	}
-	if errors.Is(oerr, berrors.ErrTimeout) {
-		return fmt.Errorf("%s: %w", name, errBoltOpen)
+// the file.
+func (f *LogFile) whileOpen(err error) error {
+	if err != nil && f.Kind == Bolt && f.bolt.Busy(vfs.OS{}, f.Path) {
+		return fmt.Errorf("%s: %w", f.Path, errBoltOpen)
 	}
 	return err
 }
@@ -324,104 +273,33 @@ func (f *LogFile) Entries() iter.Seq2[*raft.Log, error] {
 			}
 			return nil
 		}
-		read := f.segmentEntries
+		var err error
 		if f.Kind == Bolt {
-			read = f.boltEntries
+			err = f.bolt.Entries(vfs.OS{}, f.Path, take)
+		} else {
+			err = f.segmentEntries(take)
 		}
-		switch err := read(take); {
-		case err == nil || errors.Is(err, stopped):
-		case f.Kind == Bolt:
-			yield(nil, whileOpen(f.fs, f.Path, err))
-		default:
-			yield(nil, err)
+		if err != nil && !errors.Is(err, stopped) {
+			yield(nil, f.whileOpen(err))
 		}
 	}
 }
 
 func (f *LogFile) segmentEntries(take func(*raft.Log, error) error) error {
-	file, err := f.fs.OpenFile(f.Path, os.O_RDONLY, 0)
+	file, err := vfs.OS{}.OpenFile(f.Path, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
 	for _, s := range f.spans {
-		b := make([]byte, s.len)
+		b, l := make([]byte, s.len), new(raft.Log)
 		_, err := file.ReadAt(b, int64(s.off))
-		l := &raft.Log{}
 		if err == nil {
-			err = new(codec).Decode(b, l)
+			err = decodeEntry(b, l)
 		}
 		if err := take(l, err); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (f *LogFile) boltEntries(take func(*raft.Log, error) error) error {
-	if f.First == 0 {
-		return nil
-	}
-	_, err := checkBolt(f.fs, f.Path, func(bucket string, _, val []byte) error {
-		if bucket != boltLogs {
-			return nil
-		}
-		l := &raft.Log{}
-		return take(l, decodeBolt(val, l))
-	})
-	return err
-}
-
-// decodeBolt decodes an entry in raft-boltdb's format.
-func decodeBolt(b []byte, l *raft.Log) error {
-	return msgpack.NewDecoderBytes(b, &msgpack.MsgpackHandle{}).Decode(l)
-}
-
-// SnapshotFiles returns the snapshots in a directory, newest first. A nil fsys is
-// vfs.OS.
-func SnapshotFiles(fsys vfs.FS, snapDir string) ([]SnapshotFile, error) {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	s := &fileSnapshots{fs: fsys, dir: filepath.Join(snapDir, snapDirName)}
-	found, err := vfs.Exists(fsys, s.dir)
-	if !found || err != nil {
-		return nil, err
-	}
-	ids, err := s.ids()
-	if err != nil {
-		return nil, err
-	}
-	var files []SnapshotFile
-	for _, id := range ids {
-		f := LookAtSnapshot(fsys, filepath.Join(s.dir, id.name))
-		if !errors.Is(f.Err, fs.ErrNotExist) { // otherwise it was removed in the meantime
-			files = append(files, f)
-		}
-	}
-	return files, nil
-}
-
-// LookAtSnapshot returns the snapshot in one directory. A nil fsys is vfs.OS.
-func LookAtSnapshot(fsys vfs.FS, dir string) SnapshotFile {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	f := SnapshotFile{Dir: dir, fs: fsys}
-	m, err := readSnapMeta(fsys, dir)
-	if err != nil {
-		f.Err = err
-		return f
-	}
-	f.Meta = m.SnapshotMeta
-	return f
-}
-
-// Open verifies the checksum of the whole snapshot and returns a reader of its content.
-func (f *SnapshotFile) Open() (io.ReadCloser, error) {
-	if f.Err != nil {
-		return nil, f.Err
-	}
-	_, r, err := openSnapshot(f.fs, f.Dir)
-	return r, err
 }

@@ -10,14 +10,14 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 )
 
 // fillStore opens a store, stores entries 1 to n, and closes it.
 func fillStore(t *testing.T, kind Kind, n uint64, segment int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := Open(Options{Kind: kind, LogDir: dir, SnapDir: dir, SegmentBytes: segment})
+	s, err := Open(Options{Kind: kind, Bolt: boltlog.Format{}, LogDir: dir, SnapDir: dir, SegmentBytes: segment})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +52,8 @@ func TestLook(t *testing.T) {
 	for _, kind := range []Kind{WAL, Bolt} {
 		dir := fillStore(t, kind, 100, 4096)
 		before := filesBelow(t, dir)
-		files, err := LogFiles(nil, dir)
+		look, err := LookAtLog(dir, boltlog.Format{})
+		files := look.Files
 		if err != nil || kind == WAL && len(files) < 2 || kind == Bolt && len(files) != 1 {
 			t.Fatalf("%s: %d files, %v", kind, len(files), err)
 		}
@@ -72,8 +73,8 @@ func TestLook(t *testing.T) {
 			}
 		}
 	}
-	if files, err := LogFiles(nil, t.TempDir()); err != nil || files != nil {
-		t.Errorf("where nothing is: %v, %v", files, err)
+	if look, err := LookAtLog(t.TempDir(), nil); err != nil || look.Files != nil {
+		t.Errorf("where nothing is: %v, %v", look.Files, err)
 	}
 }
 
@@ -99,14 +100,14 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 func TestLookAtAMissingSegment(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, WAL, 100, 4096)
-	files, err := LogFiles(nil, dir)
+	look, err := LookAtLog(dir, boltlog.Format{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(files[1].Path); err != nil {
+	if err := os.Remove(look.Files[1].Path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := LogFiles(nil, dir); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), files[1].Path) || !strings.Contains(err.Error(), "log index") {
+	if _, err := LookAtLog(dir, boltlog.Format{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), look.Files[1].Path) || !strings.Contains(err.Error(), "log index") {
 		t.Errorf("%v", err)
 	}
 }
@@ -115,27 +116,27 @@ func TestLookAtAMissingSegment(t *testing.T) {
 func TestLookAtAnOpenDatabase(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, Bolt, 3, 0)
-	path := filepath.Join(dir, boltFileName)
+	f := LogFile{Path: filepath.Join(dir, boltFileName), Kind: Bolt, bolt: boltlog.Format{}}
 	odd := errors.New("an odd page")
-	if err := whileOpen(vfs.OS{}, path, odd); !errors.Is(err, odd) {
+	if err := f.whileOpen(odd); !errors.Is(err, odd) {
 		t.Errorf("%v", err)
 	}
-	s, err := Open(Options{LogDir: dir, SnapDir: dir})
+	s, err := Open(Options{Bolt: boltlog.Format{}, LogDir: dir, SnapDir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	if err := whileOpen(vfs.OS{}, path, odd); !errors.Is(err, errBoltOpen) || !strings.Contains(err.Error(), path) {
+	if err := f.whileOpen(odd); !errors.Is(err, errBoltOpen) || !strings.Contains(err.Error(), f.Path) {
 		t.Errorf("%v", err)
 	}
-	if err := whileOpen(vfs.OS{}, path, nil); err != nil {
+	if err := f.whileOpen(nil); err != nil {
 		t.Error(err)
 	}
-	files, err := LogFiles(nil, dir) // the server writes nothing meanwhile
+	look, err := LookAtLog(dir, boltlog.Format{}) // the server writes nothing meanwhile
 	if err != nil {
 		t.Fatal(err)
 	}
-	if all, err := indexes(files); err != nil || len(all) != 3 {
+	if all, err := indexes(look.Files); err != nil || len(all) != 3 {
 		t.Errorf("%v, %v", all, err)
 	}
 }

@@ -25,11 +25,11 @@ func TestLostSnapshot(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustClose(t, s)
-			l, err := LookAtLog(nil, o.LogDir)
+			l, err := LookAtLog(o.LogDir, o.Bolt)
 			if err != nil {
 				t.Fatal(err)
 			}
-			files, err := SnapshotFiles(nil, o.SnapDir)
+			files, err := SnapshotFiles(o.SnapDir)
 			if err == nil {
 				err = l.Agrees(o.SnapDir, files)
 			}

@@ -1,10 +1,12 @@
 package raftlog
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
@@ -12,9 +14,9 @@ import (
 type Kind string
 
 const (
-	// WAL is hashicorp/raft-wal, the default: one fsync per append.
+	// WAL is this package's own log, the default: one fsync per append.
 	WAL Kind = "wal"
-	// Bolt is hashicorp/raft-boltdb: two fsyncs per append.
+	// Bolt is a bbolt database, package boltlog: two fsyncs per append.
 	Bolt Kind = "bolt"
 
 	// memory keeps everything in memory; see Memory.
@@ -36,6 +38,8 @@ const (
 type Options struct {
 	// Kind of log store. Empty means the kind in the directory, or WAL.
 	Kind Kind
+	// Bolt opens a log of kind Bolt. A program without it, i.e. nil, doesn't link bbolt.
+	Bolt engine.Format
 	// LogDir holds the log and the vote. Created if missing.
 	LogDir string
 	// SnapDir holds the snapshots, in SnapDir/snapshots. Created if missing.
@@ -55,12 +59,6 @@ type Options struct {
 	// NoCache: no entry is kept in memory after StoreLogs has returned. It is for a
 	// server whose log no other server reads.
 	NoCache bool
-	// Behind: StoreLogs returns before commands are on disk, and starts the next write
-	// while earlier ones are still in flight; Store.Await reports when they are on disk.
-	// Raft then treats entries as durable that aren't yet. So Behind is only for a server
-	// that is the only voter, whose state machine calls Await for what it applies. A log
-	// of kind Bolt ignores it.
-	Behind bool
 	// StallLimit is how long Close waits for a running write, and for the removal of
 	// segments: default 5 s.
 	StallLimit time.Duration
@@ -69,7 +67,7 @@ type Options struct {
 	SegmentBytes int
 
 	// wrapEngine lets tests inject faults between Store and its engine.
-	wrapEngine func(engine) engine
+	wrapEngine func(engine.Engine) engine.Engine
 }
 
 func (o Options) withDefaults() Options {
@@ -79,21 +77,11 @@ func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = vfs.OS{}
 	}
-	if o.Retain == 0 {
-		o.Retain = defaultRetain
-	}
-	if o.CachedSnapshot <= 0 {
-		o.CachedSnapshot = defaultCachedSnapshot
-	}
-	if o.CacheBytes <= 0 {
-		o.CacheBytes = defaultCacheBytes
-	}
-	if o.StallLimit <= 0 {
-		o.StallLimit = defaultStallLimit
-	}
-	if o.SegmentBytes <= 0 {
-		o.SegmentBytes = defaultSegmentBytes
-	}
+	o.Retain = cmp.Or(o.Retain, defaultRetain)
+	o.CachedSnapshot = cmp.Or(o.CachedSnapshot, defaultCachedSnapshot)
+	o.CacheBytes = cmp.Or(o.CacheBytes, defaultCacheBytes)
+	o.StallLimit = cmp.Or(o.StallLimit, defaultStallLimit)
+	o.SegmentBytes = cmp.Or(o.SegmentBytes, defaultSegmentBytes)
 	return o
 }
 

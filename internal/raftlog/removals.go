@@ -10,13 +10,12 @@ import (
 )
 
 // removals removes files and directories in the background. The operating system takes
-// milliseconds to free the blocks of a 32 MiB segment, and raft-wal removes segments
-// while writes wait: on a busy server, half a dozen segments with every snapshot. A
-// removal may also make the disk delay writes. So it runs in steps with pauses between
-// them, until the store is closed.
+// milliseconds to free the blocks of a 32 MiB segment, and on a busy server half a dozen
+// segments go with every snapshot. A removal may also make the disk delay writes. So it
+// runs in steps with pauses between them, until the store is closed.
 //
 // Nothing refers to the files any more. If the program stops first, the rest is removed
-// when the store is opened again (segmentFiles.removeUnknown, fileSnapshots.sweep).
+// when the store is opened again (removeUnknown, fileSnapshots.sweep).
 type removals struct {
 	fs    vfs.FS
 	log   *slog.Logger

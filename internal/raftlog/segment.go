@@ -3,48 +3,57 @@ package raftlog
 import (
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math"
 	"os"
-	"sync"
-	"sync/atomic"
-
-	"github.com/hashicorp/raft-wal/types"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// segment is one file of the log. One goroutine appends; many may read.
+const (
+	segSuffix  = ".seg"
+	segPattern = "%020d-%016x" + segSuffix // base index, salt
+)
+
+// segment is one open file of the log.
 type segment struct {
-	info  types.SegmentInfo
+	segmentID
 	path  string
-	files *segmentFiles
-	f     vfs.File
-	salt  uint64
-
-	mu    sync.RWMutex
-	spans []span // spans of entries that are stored or being stored, starting at info.BaseIndex
-
-	last  atomic.Uint64 // newest index, 0 for none
-	tail  *tail         // set for the last segment; nil: this segment is read-only
-	close sync.Once
+	f     vfs.File // for reading
+	spans []span   // of the entries from base on; guarded by wal.mu
+	tail  *tail    // of the last segment; nil: this one is read-only
 }
 
-var _ types.SegmentWriter = (*segment)(nil)
+// next returns the index that the next entry would have.
+func (g *segment) next() uint64 { return g.base + uint64(len(g.spans)) }
 
-func createSegment(fsys vfs.FS, path string, info types.SegmentInfo) (*segment, error) {
-	f, err := fsys.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
+func (g *segment) close() error { return errors.Join(g.tail.close(), g.f.Close()) }
+
+// createSegment creates a file and makes it and its directory entry durable: a file that
+// the metadata names but that is missing, or shorter than this, was lost or cut.
+func createSegment(fsys vfs.FS, dir string, h *health, base uint64, limit int64) (*segment, error) {
+	g := &segment{segmentID: newSegmentID(base)}
+	g.path = filepath.Join(dir, g.name())
+	f, err := fsys.OpenFile(g.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
 	if err != nil {
 		return nil, err
 	}
-	g := &segment{info: info, path: path, f: f, salt: newSalt()}
-	size := segmentSize(info)
-	b := make([]byte, size)
-	copy(b, encodeSegmentHeader(info, g.salt))
-	_, err = f.WriteAt(b, 0)
-	if err == nil {
+	g.f = f
+	b := make([]byte, initialSize(limit))
+	copy(b, encodeSegmentHeader(g.segmentID, limit))
+	if _, err = f.WriteAt(b, 0); err == nil {
 		err = f.Sync()
 	}
 	if err == nil {
-		g.tail, err = openTail(fsys, path, f, segHeaderLen, size)
+		err = fsys.SyncDir(dir)
+	}
+	if err == nil {
+		g.tail, err = openTail(fsys, g.path, h, b, segHeaderLen, limit)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
@@ -52,112 +61,101 @@ func createSegment(fsys vfs.FS, path string, info types.SegmentInfo) (*segment, 
 	return g, nil
 }
 
-// segmentSize is the size of a segment before its first batch. The zeros are on disk
-// before the list names the file: a listed file that is shorter was truncated.
-func segmentSize(info types.SegmentInfo) int64 {
-	return vfs.BlockEnd(min(zeroAheadMin, max(int64(info.SizeLimit), segHeaderLen)))
+// openSegment opens and verifies a file. until is where the next segment begins. In the
+// last segment it cuts off an append that was never acknowledged, and log gets a line
+// about that.
+func openSegment(fsys vfs.FS, dir string, h *health, id segmentID, until uint64, log *slog.Logger) (*segment, error) {
+	g := &segment{segmentID: id, path: filepath.Join(dir, id.name())}
+	flag := os.O_RDONLY
+	if until == openEnd {
+		flag = os.O_RDWR
+	}
+	f, err := fsys.OpenFile(g.path, flag, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w: log index %d was in it", g.path, errSegmentMissing, id.base)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g.f = f
+	b, s, err := readSegment(f, id, until)
+	if err == nil && until == openEnd {
+		g.tail, err = recoverTail(fsys, g, h, b, s, log)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", g.path, err), f.Close())
+	}
+	g.spans = s.spans
+	return g, nil
 }
 
-// openSegment opens an existing file. The caller handles what the scan found after the
-// last whole batch.
-func openSegment(fsys vfs.FS, path string, info types.SegmentInfo, flag int) (*segment, *scan, error) {
-	f, err := fsys.OpenFile(path, flag, 0)
+// readSegment reads and verifies a file.
+func readSegment(f vfs.File, id segmentID, until uint64) ([]byte, *scan, error) {
+	st, err := f.Stat()
 	if err != nil {
 		return nil, nil, err
 	}
-	st, err := f.Stat()
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+	if st.Size() > math.MaxUint32 {
+		return nil, nil, fmt.Errorf("the file has %d bytes, more than a segment may have", st.Size())
 	}
-	s, err := scanSegment(f, st.Size(), info)
-	if err != nil {
-		return nil, nil, errors.Join(err, f.Close())
+	b := make([]byte, st.Size())
+	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+		return nil, nil, err
 	}
-	g := &segment{info: info, path: path, f: f, salt: s.salt, spans: s.spans}
-	if len(g.spans) > 0 {
-		g.last.Store(info.BaseIndex + uint64(len(g.spans)) - 1)
-	}
-	return g, s, nil
+	s, err := scanSegment(b, id, until)
+	return b, s, err
 }
 
-// cut overwrites everything after the last whole batch with zeros.
-func (g *segment) cut(s *scan) error {
-	for at := s.end; at < s.size; {
-		n := min(zeroAheadMax, s.size-at)
-		if _, err := g.f.WriteAt(zeros()[:n], at); err != nil {
-			return err
+// recoverTail opens the end of the last segment. If an append was interrupted there, it
+// first overwrites its remains with zeros.
+func recoverTail(fsys vfs.FS, g *segment, h *health, b []byte, s *scan, log *slog.Logger) (*tail, error) {
+	if s.torn {
+		log.Warn("log: cutting off the last record, which is incomplete or damaged; one that was never whole was never acknowledged, "+
+			"of one that was damaged afterwards the writes are lost here",
+			"file", g.path, "index", s.next(), "byte", s.end, "bytes", int64(len(b))-s.end)
+		clear(b[s.end:])
+		_, err := g.f.WriteAt(b[s.end:], s.end)
+		if err == nil {
+			err = g.f.Sync()
 		}
-		at += n
+		if err != nil {
+			return nil, fmt.Errorf("cutting off an incomplete record: %w", err)
+		}
 	}
-	return g.f.Sync()
+	return openTail(fsys, g.path, h, b, s.end, s.limit)
 }
 
-// Append implements types.SegmentWriter: one write, one fdatasync. If files.launch is set
-// it doesn't wait for them.
-func (g *segment) Append(entries []types.LogEntry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	if next := g.info.BaseIndex + uint64(len(g.spans)); entries[0].Index != next {
-		return fmt.Errorf("%s: append of log index %d where %d follows", g.path, entries[0].Index, next)
-	}
-	at, h, err := g.tail.write(g.files.flights, g.salt, entries, int64(g.info.SizeLimit), g.files.launch)
+func segmentNames(fsys vfs.FS, dir string) ([]string, error) {
+	all, err := fsys.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("%s: %w", g.path, err)
+		return nil, err
 	}
-	spans, err := batchSpans(g.spans, h, g.tail.batch[h.size:], at+int64(h.size))
+	var names []string
+	for _, e := range all {
+		if strings.HasSuffix(e.Name(), segSuffix) {
+			names = append(names, e.Name())
+		}
+	}
+	return names, nil
+}
+
+// removeUnknown removes files that never became part of the log, or no longer are.
+func removeUnknown(fsys vfs.FS, dir string, known []segmentID) error {
+	names, err := segmentNames(fsys, dir)
 	if err != nil {
 		return err
 	}
-	g.mu.Lock()
-	g.spans = spans
-	g.mu.Unlock()
-	g.last.Store(entries[len(entries)-1].Index)
-	if cap(g.tail.batch) > maxSpare {
-		g.tail.batch = nil
+	for _, id := range known {
+		names = slices.DeleteFunc(names, func(n string) bool { return n == id.name() })
 	}
-	return nil
-}
-
-// Sealed implements types.SegmentWriter. It returns true for a full segment, so that
-// raft-wal starts the next one. Appending would still be possible, and does happen after
-// a stop before the next segment was started.
-func (g *segment) Sealed() (bool, uint64, error) {
-	if g.tail.end < int64(g.info.SizeLimit) {
-		return false, 0, nil
+	for _, n := range names {
+		// A removal that hung when the log was closed may complete only now.
+		if err := fsys.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
-	g.files.beginRotation()
-	return true, uint64(g.tail.end), nil
-}
-
-// LastIndex implements types.SegmentWriter.
-func (g *segment) LastIndex() uint64 { return g.last.Load() }
-
-// GetLog implements types.SegmentReader. The caller owns the bytes. GetLog waits for an
-// entry that is being stored.
-func (g *segment) GetLog(index uint64) (*types.PooledBuffer, error) {
-	if !g.files.flights.await(index) {
-		return nil, ErrClosed
+	if len(names) == 0 {
+		return nil
 	}
-	g.mu.RLock()
-	spans := g.spans
-	g.mu.RUnlock()
-	if index < g.info.BaseIndex || index < g.info.MinIndex || index-g.info.BaseIndex >= uint64(len(spans)) {
-		return nil, types.ErrNotFound
-	}
-	at := spans[index-g.info.BaseIndex]
-	b := make([]byte, at.len)
-	if _, err := g.f.ReadAt(b, int64(at.off)); err != nil {
-		return nil, err
-	}
-	return &types.PooledBuffer{Bs: b}, nil
-}
-
-// Close implements io.Closer.
-func (g *segment) Close() (err error) {
-	g.close.Do(func() {
-		g.files.closed(g)
-		err = errors.Join(g.tail.close(), g.f.Close())
-	})
-	return err
+	return fsys.SyncDir(dir)
 }

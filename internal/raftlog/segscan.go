@@ -5,173 +5,101 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
-
-	"github.com/hashicorp/raft-wal/types"
-
-	"github.com/zkgo/zkgo/internal/vfs"
+	"math"
 )
 
 // sectorSize is the unit that a disk writes as a whole or not at all.
 const sectorSize = 512
 
-// scan is the result of reading a segment from its start.
+// openEnd stands for the end of the last segment, which isn't known before the scan.
+const openEnd = math.MaxUint64
+
+// scan is the result of verifying a segment from its start.
 type scan struct {
-	salt  uint64
+	id    segmentID
+	until uint64 // where the next segment begins, openEnd for the last segment
+
+	limit int64
 	spans []span
 	end   int64 // offset after the last whole batch
 	torn  bool  // an unacknowledged append follows
-	size  int64 // size of the file
 }
 
-// scanSegment reads a segment and verifies every batch. A batch that isn't whole is one
-// of three things:
+// scanSegment verifies every batch of a segment with content b. A batch that isn't whole
+// is one of two things:
 //
-//   - anything, after the last known entry of a sealed segment: ignored;
-//   - the rest of an append that a machine stop interrupted: cut off, together with
-//     everything that was being written at the same time. Some of its sectors are
-//     missing, i.e. zero, and no batch follows that was written after this one was
-//     known to be on disk;
+//   - the rest of an append that a machine stop interrupted: cut off. It is at the end of
+//     the last segment, and some of its sectors are missing, i.e. zero;
 //   - damage: an error.
-func scanSegment(f io.ReaderAt, size int64, info types.SegmentInfo) (*scan, error) {
-	s := &scan{size: size, end: segHeaderLen}
-	head := make([]byte, segHeaderLen)
-	if _, err := f.ReadAt(head, 0); err != nil && err != io.EOF {
+//
+// What follows the entries of any other segment was removed from the end of the log, and
+// is ignored.
+func scanSegment(b []byte, id segmentID, until uint64) (*scan, error) {
+	limit, err := decodeSegmentHeader(b, id)
+	if err != nil {
 		return nil, err
 	}
-	var err error
-	if s.salt, err = decodeSegmentHeader(head, info); err != nil {
-		return nil, err
+	if least := initialSize(limit); int64(len(b)) < least {
+		return nil, fmt.Errorf("the file was cut: it has %d bytes, and had at least %d from the start", len(b), least)
 	}
-	if least := segmentSize(info); size < least {
-		return nil, fmt.Errorf("the file was cut: it has %d bytes, and had at least %d from the start", size, least)
-	}
-	sealed := !info.SealTime.IsZero()
-	var body []byte
-	for !sealed || s.next(info) <= info.MaxIndex {
-		var whole bool
-		whole, body, err = s.batch(f, info, body)
-		if err != nil {
-			return nil, fmt.Errorf("log index %d at byte %d: %w", s.next(info), s.end, err)
-		}
-		if !whole {
-			break
+	s := &scan{id: id, until: until, limit: limit, end: segHeaderLen}
+	for whole := true; whole && s.next() < until; {
+		if whole, err = s.batch(b[s.end:]); err != nil {
+			return nil, fmt.Errorf("log index %d at byte %d: %w", s.next(), s.end, err)
 		}
 	}
-	if sealed && s.next(info) <= info.MaxIndex {
-		return nil, fmt.Errorf("log index %d is missing, the segment should reach %d", s.next(info), info.MaxIndex)
+	if until == openEnd {
+		return s, nil
 	}
-	if sealed {
-		s.torn = false
-		s.spans = s.spans[:info.MaxIndex-info.BaseIndex+1]
+	if s.next() < until {
+		return nil, fmt.Errorf("log index %d is missing, the segment should reach %d", s.next(), until-1)
 	}
+	s.spans = s.spans[:until-id.base]
 	return s, nil
 }
 
 // next returns the index that the next entry would have.
-func (s *scan) next(info types.SegmentInfo) uint64 { return info.BaseIndex + uint64(len(s.spans)) }
+func (s *scan) next() uint64 { return s.id.base + uint64(len(s.spans)) }
 
-// header reads the header of the next batch, and returns its offset: the end of the
-// previous batch, or the next block boundary.
-func (s *scan) header(f io.ReaderAt) (at int64, h batchHeader, ok bool, err error) {
-	head := make([]byte, besideHeaderLen)
-	for _, at = range []int64{s.end, vfs.BlockEnd(s.end)} {
-		n, err := f.ReadAt(head, at)
-		if err != nil && err != io.EOF {
-			return at, h, false, err
-		}
-		if h, ok = getBatchHeader(head[:n], s.salt); ok {
-			return at, h, true, nil
-		}
-	}
-	return s.end, h, false, nil
-}
-
-// batch reads one batch. It returns false at the end of the acknowledged batches.
-func (s *scan) batch(f io.ReaderAt, info types.SegmentInfo, body []byte) (bool, []byte, error) {
-	at, h, ok, err := s.header(f)
-	if err != nil {
-		return false, body, err
-	}
-	if ok && at != s.end && (h.first != s.next(info) || !zeroBetween(f, s.end, at)) {
-		ok = false // it isn't the next batch: one between them is missing or damaged
-	}
+// batch verifies the batch at the start of b. It returns false at the end of the
+// acknowledged batches.
+func (s *scan) batch(b []byte) (whole bool, err error) {
+	h, ok := getBatchHeader(b, s.id.salt)
 	if !ok {
-		return false, body, s.rest(f, info, s.end, 0)
+		return false, s.rest(b, batchHeaderLen)
 	}
-	if h.first != s.next(info) {
-		return false, body, fmt.Errorf("a batch from index %d follows", h.first)
+	if h.first != s.next() {
+		return false, fmt.Errorf("a batch from index %d follows", h.first)
 	}
-	from := at + int64(h.size)
-	stop := from + int64(h.body)
-	if h.body > uint64(s.size) || stop > s.size {
-		return false, body, s.rest(f, info, at, stop)
+	stop := batchHeaderLen + h.body
+	if h.body > uint64(len(b)) || stop > uint64(len(b)) || crc32.Checksum(b[batchHeaderLen:stop], castagnoli) != h.bodySum {
+		return false, s.rest(b, stop)
 	}
-	if uint64(cap(body)) < h.body {
-		body = make([]byte, h.body)
-	}
-	body = body[:h.body]
-	if _, err := f.ReadAt(body, from); err != nil {
-		return false, body, err
-	}
-	if crc32.Checksum(body, castagnoli) != h.bodySum {
-		return false, body, s.rest(f, info, at, stop)
-	}
-	s.spans, err = batchSpans(s.spans, h, body, from)
-	s.end = stop
-	return true, body, err
-}
-
-// zeroBetween reports whether a part of the file, less than a block long, is zero.
-func zeroBetween(f io.ReaderAt, from, to int64) bool {
-	b := make([]byte, to-from)
-	_, err := f.ReadAt(b, from)
-	return err == nil && allZero(b)
+	s.spans, err = batchSpans(s.spans, b[:stop], s.end)
+	s.end += int64(stop)
+	return true, err
 }
 
 // rest judges the bytes after the last whole batch: nothing, a batch whose write was
-// interrupted, or damage. The header of that batch says that it extends from at to stop;
-// stop is 0 if the header isn't readable.
-func (s *scan) rest(f io.ReaderAt, info types.SegmentInfo, at, stop int64) error {
-	if s.end >= s.size {
+// interrupted, or damage. The next batch, or its header if that isn't readable, extends to
+// stop.
+func (s *scan) rest(b []byte, stop uint64) error {
+	if allZero(b) {
 		return nil
 	}
-	rest := make([]byte, s.size-s.end)
-	if _, err := f.ReadAt(rest, s.end); err != nil && err != io.EOF {
-		return err
-	}
-	if allZero(rest) {
-		return nil
-	}
-	if !info.SealTime.IsZero() {
+	if s.until != openEnd {
 		return errBadChecksum
 	}
-	s.torn = true
-	next := s.next(info)
-	for i := batchAlign; i+batchHeaderLen <= len(rest); i += batchAlign {
-		if h, ok := getBatchHeader(rest[i:], s.salt); ok && h.first > next && h.open > next {
+	for i := batchAlign; i+batchHeaderLen <= len(b); i += batchAlign {
+		if h, ok := getBatchHeader(b[i:], s.id.salt); ok && h.first > s.next() {
 			return fmt.Errorf("%w: entries from index %d follow", errBadChecksum, h.first)
 		}
 	}
-	if stop == 0 {
-		at, stop = s.where(rest)
-	}
-	if stop <= s.size && !sectorMissing(rest[at-s.end:stop-s.end], at) {
+	if stop <= uint64(len(b)) && !sectorMissing(b[:stop], s.end) {
 		return fmt.Errorf("%w, although no part of it is missing", errBadChecksum)
 	}
+	s.torn = true
 	return nil
-}
-
-// where returns the position of the unreadable header after the last whole batch. If the
-// header starts at a block boundary after zeros, its remains identify it.
-func (s *scan) where(rest []byte) (from, to int64) {
-	at := s.end
-	if gap := vfs.BlockEnd(s.end) - s.end; gap < int64(len(rest)) && allZero(rest[:gap]) {
-		if _, ok := getBatchHeader(rest[gap:], s.salt); !ok && resemblesBatch(rest[gap:], s.salt) {
-			at += gap
-		}
-	}
-	return at, at + besideHeaderLen
 }
 
 // sectorMissing reports whether a sector, or the part of it that b covers, is zero, as if
@@ -187,8 +115,6 @@ func sectorMissing(b []byte, off int64) bool {
 	return false
 }
 
-func allZero(b []byte) bool {
-	return len(bytes.TrimLeft(b, "\x00")) == 0
-}
+func allZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
 var errSegmentMissing = errors.New("segment file is missing")

@@ -1,122 +1,120 @@
 package raftlog
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
+	"sync"
 
-	"github.com/hashicorp/raft-wal/types"
+	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// tail is the end of the last segment, where batches are written.
-//
-// Batches are written in whole blocks, past the page cache: in the page cache a second
-// write would wait for the first, and even a single write takes longer. If no write is in
-// flight a batch directly follows the previous one, and the existing part of its first
-// block is written again. Concurrently with another write it starts a new block, because
-// the disk may complete two writes to the same block in either order.
-type tail struct {
-	w     vfs.File // for writing only
-	path  string
-	end   int64  // end of the newest batch
-	size  int64  // size of the file, once growth is done; zeros between end and size
-	begun []byte // the part of the block containing end that is before end
-	zeros int64  // how far a write in flight extends beyond its batch
-	batch []byte // the newest batch
+// A segment grows by zeros: overwriting existing blocks takes the disk half as long as
+// growing a file. The first stretch is short, for stores that hold little data.
+const (
+	zeroAheadMin = 64 << 10
+	zeroAheadMax = 1 << 20
+)
 
-	growth *growth // the newest, perhaps in progress; nil: there was none
+// zeroAhead returns how many zeros there should be after the end of a segment.
+func zeroAhead(end int64) int64 { return min(max(end, zeroAheadMin), zeroAheadMax) }
+
+// zeros returns a read-only block of zeroAheadMax zeros.
+var zeros = sync.OnceValue(func() []byte { return vfs.Blocks(zeroAheadMax)[:zeroAheadMax] })
+
+// maxSpare is the largest buffer that is kept for reuse.
+const maxSpare = 4 << 20
+
+// tail is the end of the last segment, where batches are written, one at a time. They are
+// written in whole blocks past the page cache, which takes less time. A batch directly
+// follows the previous one, so the used part of its first block is written again.
+//
+// The zeros after the end grow in the background: a stretch of 1 MiB takes as long as
+// several batches. Only a batch that extends into zeros that aren't on disk yet waits.
+type tail struct {
+	w      vfs.File // for writing only
+	path   string
+	health *health
+	limit  int64  // the segment is full from here on
+	end    int64  // end of the newest batch
+	size   int64  // of the file, with the zeros that are being written; zeros between end and size
+	buf    []byte // of vfs.Blocks; between writes the used part of the block that contains end
+	growth *task  // writes the newest zeros; nil: none were written
+	grown  int64  // where those begin
 }
 
-// openTail opens the end of a segment. r reads the segment.
-func openTail(fsys vfs.FS, path string, r vfs.File, end, size int64) (*tail, error) {
+// openTail opens the end of a segment with content b.
+func openTail(fsys vfs.FS, path string, h *health, b []byte, end, limit int64) (*tail, error) {
 	w, err := fsys.OpenFile(path, os.O_RDWR|vfs.Direct, 0)
 	if err != nil {
 		return nil, err
 	}
-	t := &tail{w: w, path: path, end: end, size: size, begun: make([]byte, end-vfs.BlockStart(end), vfs.BlockSize)}
-	if _, err := r.ReadAt(t.begun, vfs.BlockStart(end)); err != nil {
-		return nil, errors.Join(err, w.Close())
-	}
-	return t, nil
+	return &tail{
+		w: w, path: path, health: h, limit: limit, end: end, size: vfs.BlockEnd(int64(len(b))),
+		buf: append(vfs.Blocks(vfs.BlockSize), b[vfs.BlockStart(end):end]...),
+	}, nil
 }
 
-// write writes the entries as a batch, and returns the batch's offset and header: after
-// the batch has landed or, if launch is set, as soon as it is in flight. The segment is
-// full from limit on; a batch that goes beyond must land.
-func (t *tail) write(all *flights, salt uint64, entries []types.LogEntry, limit int64, launch bool) (at int64, h batchHeader, err error) {
-	first := entries[0].Index
-	at, open := t.place(all, first)
-	t.batch = appendBatch(t.batch[:0], salt, open, entries)
-	h, _ = getBatchHeader(t.batch, salt)
-	stop := at + int64(len(t.batch))
+func (t *tail) full() bool { return t.end >= t.limit }
+
+// write writes entries as one batch durably, and appends their positions to spans.
+func (t *tail) write(spans []span, salt uint64, logs []*raft.Log) ([]span, error) {
+	from, stop := vfs.BlockStart(t.end), t.end+int64(batchLen(logs))
 	if stop > math.MaxUint32 {
-		return 0, h, fmt.Errorf("log index %d: segment would exceed %d bytes", first, uint32(math.MaxUint32))
+		return spans, fmt.Errorf("log index %d: segment would exceed %d bytes", logs[0].Index, uint32(math.MaxUint32))
 	}
-	f := t.fill(all, at, limit)
-	f.first, f.counted = first, launch
-	t.end, t.size = stop, max(t.size, f.at+int64(len(f.buf)))
-	f.growth = t.grow(limit)
-	all.depart(f)
-	if launch && stop < limit {
-		return at, h, all.launch(t.w, t.path, f)
+	to := vfs.BlockEnd(stop)
+	if to > t.size {
+		to = vfs.BlockEnd(stop + min(zeroAhead(stop), max(0, t.limit-stop)))
+		t.size = to
 	}
-	if err = all.fly(t.w, t.path, f); err == nil {
-		err = all.settle()
+	if n := int(to - from); cap(t.buf) < n {
+		t.buf = append(vfs.Blocks(n+n/4), t.buf...)
 	}
-	return at, h, err
+	begin := len(t.buf)
+	t.buf = appendBatch(t.buf, salt, logs)
+	spans, err := batchSpans(spans, t.buf[begin:], t.end)
+	blocks := t.buf[:to-from]
+	clear(blocks[len(t.buf):])
+	if to > t.grown && err == nil {
+		err = t.growth.wait() // otherwise its zeros might be written after the batch
+	}
+	if err == nil {
+		err = vfs.WriteDurably(t.w, blocks, from)
+	}
+	if err != nil {
+		return spans, err
+	}
+	used := t.buf[vfs.BlockStart(stop)-from:]
+	if t.buf = append(t.buf[:0], used...); cap(t.buf) > maxSpare {
+		t.buf = append(vfs.Blocks(vfs.BlockSize), t.buf...)
+	}
+	t.end = stop
+	t.grow()
+	return spans, nil
 }
 
-// place returns where the next batch goes, and the first entry that may still be missing
-// if the batch is on disk.
-func (t *tail) place(all *flights, first uint64) (at int64, open uint64) {
-	if at = vfs.BlockEnd(t.end); t.zeros > at {
-		_ = all.settle() // otherwise the zeros might be written after the batch; after an error nothing counts
+// grow starts to write more zeros if there are too few. The previous ones are on disk
+// then, because a batch already extends into them.
+func (t *tail) grow() {
+	ahead := zeroAhead(t.end)
+	if t.size-t.end >= ahead/2 || t.size >= t.limit {
+		return
 	}
-	if open = all.pending.Load(); open != 0 {
-		return at, open
-	}
-	t.zeros = 0
-	return t.end, first
-}
-
-// fill creates a flight for t.batch at offset at.
-func (t *tail) fill(all *flights, at, limit int64) *flight {
-	stop := at + int64(len(t.batch))
-	write := vfs.BlockEnd(stop)
-	if stop > t.size {
-		write = vfs.BlockEnd(stop + min(zeroAhead(stop), max(0, limit-stop)))
-		t.zeros = write
-	}
-	if at != t.end {
-		t.begun = t.begun[:0]
-	}
-	from := vfs.BlockStart(at)
-	f := all.board(int(write - from))
-	f.at, f.after = from, nil
-	if t.growth.underWay() && write > t.growth.from {
-		f.after = t.growth // otherwise its zeros might be written after the batch
-	}
-	f.buf = append(append(f.buf, t.begun...), t.batch...)
-	t.begun = append(t.begun[:0], f.buf[max(0, vfs.BlockStart(stop)-from):]...)
-	n := len(f.buf)
-	f.buf = f.buf[:write-from]
-	clear(f.buf[n:])
-	return f
-}
-
-// grow returns the growth that should follow the newest batch. It returns nil if there
-// are enough zeros, if a growth is in progress, or if the segment is full.
-func (t *tail) grow(limit int64) *growth {
-	ahead, from := zeroAhead(t.end), vfs.BlockEnd(t.size)
-	if from-t.end >= ahead/2 || from >= limit || t.growth.underWay() {
+	from, to := t.size, vfs.BlockEnd(min(t.size+ahead, t.limit))
+	t.grown, t.size = from, to
+	t.growth = t.health.background(func() error {
+		_, err := t.w.WriteAt(zeros()[:to-from], from)
+		if err == nil {
+			err = t.w.Sync() // of the new file size, too
+		}
+		if err != nil {
+			return fmt.Errorf("%s: growing it: %w", t.path, err)
+		}
 		return nil
-	}
-	t.growth = &growth{from: from, to: vfs.BlockEnd(min(from+ahead, limit)), done: make(chan struct{})}
-	t.size = t.growth.to
-	return t.growth
+	})
 }
 
 // close closes the file once no goroutine writes to it.
@@ -124,6 +122,6 @@ func (t *tail) close() error {
 	if t == nil {
 		return nil
 	}
-	_ = t.growth.await() // the store's health has the error
+	_ = t.growth.wait() // the store's health has the error
 	return t.w.Close()
 }

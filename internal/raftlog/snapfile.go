@@ -2,8 +2,6 @@ package raftlog
 
 import (
 	"bufio"
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash"
@@ -17,22 +15,11 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// snapMeta is the content of meta.json: one line of JSON, and a second line with the
-// CRC32C of the first.
+// snapMeta is the content of meta.json.
 type snapMeta struct {
 	raft.SnapshotMeta
 	StateSum uint32 // CRC32C of state.bin
 }
-
-func (m *snapMeta) encode() ([]byte, error) {
-	b, err := json.Marshal(m)
-	if err != nil {
-		return nil, err
-	}
-	return fmt.Appendf(b, "\n%08x\n", crc32.Checksum(b, castagnoli)), nil
-}
-
-var errSnapMeta = errors.New("damaged: checksum mismatch")
 
 func readSnapMeta(fsys vfs.FS, dir string) (*snapMeta, error) {
 	path := filepath.Join(dir, snapMetaName)
@@ -41,11 +28,7 @@ func readSnapMeta(fsys vfs.FS, dir string) (*snapMeta, error) {
 		return nil, err
 	}
 	m := &snapMeta{}
-	line, sum, _ := bytes.Cut(b, []byte("\n"))
-	if string(sum) != fmt.Sprintf("%08x\n", crc32.Checksum(line, castagnoli)) {
-		return nil, fmt.Errorf("%s: %w", path, errSnapMeta)
-	}
-	if err := json.Unmarshal(line, m); err != nil {
+	if err := decodeChecked(b, m); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if m.ID != filepath.Base(dir) {
@@ -181,7 +164,7 @@ func (k *snapSink) finish() error {
 		return err
 	}
 	k.meta.Size, k.meta.StateSum = k.size, k.sum.Sum32()
-	b, err := k.meta.encode()
+	b, err := encodeChecked(k.meta)
 	if err != nil {
 		return err
 	}

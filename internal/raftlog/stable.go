@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 )
 
 // The keys that Raft saves a vote under, one after the other.
@@ -17,7 +19,7 @@ const (
 // stable is the raft.StableStore of a Store. Reads are answered from memory.
 type stable struct {
 	health *health
-	engine engine
+	engine engine.Engine
 
 	mu  turn
 	rec record
@@ -47,9 +49,9 @@ func (s *stable) set(key string, val []byte) error {
 		return nil
 	}
 	next := s.rec.clone()
-	next.values[key] = slices.Clone(val)
+	next.Values[key] = slices.Clone(val)
 	if key == keyVoteCandidate && s.term != nil {
-		next.values[keyVoteTerm] = s.term
+		next.Values[keyVoteTerm] = s.term
 	}
 	if err := s.saveLocked(next); err != nil {
 		return fmt.Errorf("%s: saving %s: %w", s.engine.Where(0), key, err)
@@ -61,7 +63,10 @@ func (s *stable) set(key string, val []byte) error {
 }
 
 func (s *stable) saveLocked(next record) error {
-	err := s.health.write(voteWrite, func() error { return s.engine.SaveRecord(next.encode()) })
+	b, err := encodeChecked(next)
+	if err == nil {
+		err = s.health.write(voteWrite, func() error { return s.engine.SaveRecord(b) })
+	}
 	if err == nil {
 		s.rec = next
 	}
@@ -72,11 +77,11 @@ func (s *stable) saveLocked(next record) error {
 func (s *stable) lowerFloor(index uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rec.floor < index {
+	if s.rec.Floor < index {
 		return nil
 	}
 	next := s.rec.clone()
-	next.floor = index - 1
+	next.Floor = index - 1
 	return s.saveLocked(next)
 }
 
@@ -84,11 +89,11 @@ func (s *stable) lowerFloor(index uint64) error {
 func (s *stable) raiseFloor(last uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.rec.floor == last {
+	if s.rec.Floor == last {
 		return nil
 	}
 	next := s.rec.clone()
-	next.floor = last
+	next.Floor = last
 	return s.saveLocked(next)
 }
 
@@ -99,7 +104,7 @@ func (s *stable) savedSnapshot(index uint64) error {
 	}
 	s.mu.Lock()
 	next := s.rec.clone()
-	next.snapshot = index
+	next.Snapshot = index
 	err := s.saveLocked(next)
 	s.mu.Unlock()
 	if err = s.health.leave(err); err != nil {
@@ -114,7 +119,7 @@ func (s *stable) Get(key []byte) ([]byte, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	v := slices.Clone(s.rec.values[string(key)])
+	v := slices.Clone(s.rec.Values[string(key)])
 	s.mu.Unlock()
 	return v, s.health.leave(nil)
 }

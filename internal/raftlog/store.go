@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
@@ -19,7 +20,7 @@ type Store struct {
 	kind      Kind
 	opts      Options
 	health    *health
-	engine    engine
+	engine    engine.Engine
 	logs      *logs
 	stable    *stable
 	snapshots raft.SnapshotStore
@@ -63,19 +64,12 @@ func (s *Store) open() error {
 	if err := refuseLostLog(s.opts); err != nil {
 		return err
 	}
-	var e engine
-	if s.kind == Bolt {
-		e, err = openBolt(s.opts.FS, s.opts.LogDir)
-	} else {
-		e, err = openWAL(s.opts, s.health)
-	}
-	if err != nil {
+	if s.engine, err = openEngine(s.kind, s.opts, s.health); err != nil {
 		return err
 	}
 	if s.opts.wrapEngine != nil {
-		e = s.opts.wrapEngine(e)
+		s.engine = s.opts.wrapEngine(s.engine)
 	}
-	s.engine = e
 	snaps, err := openSnapshots(s.opts)
 	if err != nil {
 		return err
@@ -88,10 +82,27 @@ func (s *Store) open() error {
 	if err := s.check(snaps); err != nil {
 		return err
 	}
-	// The directory may lose files that the libraries created in a power failure; the
-	// store acknowledges nothing before this.
+	// In a power failure the directory may lose files that Open created; the store
+	// acknowledges nothing before this.
 	return errors.Join(s.opts.FS.SyncDir(s.opts.LogDir), s.opts.FS.SyncDir(s.opts.SnapDir))
 }
+
+func openEngine(k Kind, o Options, h *health) (engine.Engine, error) {
+	if k == WAL {
+		return openWAL(o, h)
+	}
+	path := filepath.Join(o.LogDir, boltFileName)
+	if o.Bolt == nil {
+		return nil, fmt.Errorf("%s: %w", path, errNoBolt)
+	}
+	rec, err := encodeChecked(record{}) // a file without a record is damaged
+	if err != nil {
+		return nil, err
+	}
+	return o.Bolt.Open(o.FS, path, rec)
+}
+
+var errNoBolt = errors.New("this program doesn't include log stores of kind bolt")
 
 // assemble builds the log store and the stable store on top of the engine.
 func (s *Store) assemble(covered func(uint64, bool) error) error {
@@ -105,15 +116,10 @@ func (s *Store) assemble(covered func(uint64, bool) error) error {
 	}
 	s.stable = &stable{health: s.health, engine: s.engine, mu: newTurn(), rec: rec}
 	s.logs = &logs{write: newTurn(), health: s.health, engine: s.engine, stable: s.stable, covered: covered}
-	if l, ok := s.engine.(launcher); ok && s.opts.Behind {
-		s.logs.launcher = l
-	}
 	if !s.opts.NoCache {
 		s.logs.cache.limit = s.opts.CacheBytes
 	}
-	if s.logs.first, err = s.engine.FirstIndex(); err == nil {
-		s.logs.last, err = s.engine.LastIndex()
-	}
+	s.logs.first, s.logs.last, err = s.engine.Range()
 	return err
 }
 
@@ -169,103 +175,6 @@ func Memory(logger *slog.Logger) *Store {
 	return s
 }
 
-// chooseKind refuses to create an empty log beside one of another kind, because the old
-// one also contains the vote.
-func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
-	isWAL, err := walExists(fsys, dir)
-	if err != nil {
-		return "", err
-	}
-	isBolt, err := boltExists(fsys, dir)
-	if err != nil {
-		return "", err
-	}
-	switch {
-	case isWAL && isBolt:
-		return "", fmt.Errorf("%s holds logs of both kinds, %s and %s: remove the one that is out of date", dir, WAL, Bolt)
-	case isWAL && want == Bolt:
-		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, WAL, Bolt)
-	case isBolt && want == WAL:
-		return "", fmt.Errorf("%s holds a log of kind %s, not %s", dir, Bolt, WAL)
-	case isBolt || want == Bolt:
-		return Bolt, nil
-	}
-	return WAL, nil
-}
-
-// refuseLostLog returns an error if there are snapshots but no log. A log always exists
-// before the first snapshot, and creating an empty log would lose the vote.
-func refuseLostLog(o Options) error {
-	isWAL, err := walExists(o.FS, o.LogDir)
-	isBolt, err2 := boltExists(o.FS, o.LogDir)
-	if isWAL || isBolt || err != nil || err2 != nil {
-		return errors.Join(err, err2)
-	}
-	found, err := HasState(o.FS, filepath.Join(o.LogDir, "none"), o.SnapDir)
-	if err == nil && found {
-		err = errLogMissing(o.SnapDir, o.LogDir)
-	}
-	return err
-}
-
-func errLogMissing(snapDir, logDir string) error {
-	return fmt.Errorf("%s holds snapshots, but the log that belongs to them is missing from %s", snapDir, logDir)
-}
-
-func errGap(file, snapDir string, first, snap uint64) error {
-	return fmt.Errorf("%s: log index %d is missing: the log begins at %d, the newest snapshot in %s ends at %d",
-		file, snap+1, first, snapDir, snap)
-}
-
-// HasState reports whether the directories hold files of a store: a log, even an empty
-// one, or a snapshot. To find out whether Raft ever wrote to it, call
-// raft.HasExistingState on the open store. A nil fsys is vfs.OS.
-func HasState(fsys vfs.FS, logDir, snapDir string) (bool, error) {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	for _, path := range []string{filepath.Join(logDir, walDirName), filepath.Join(logDir, boltFileName)} {
-		if found, err := vfs.Exists(fsys, path); found || err != nil {
-			return found, err
-		}
-	}
-	dir := filepath.Join(snapDir, snapDirName)
-	if found, err := vfs.Exists(fsys, dir); !found || err != nil {
-		return false, err
-	}
-	ids, err := (&fileSnapshots{fs: fsys, dir: dir}).ids()
-	return len(ids) > 0, err
-}
-
-// HasLog reports whether a directory holds a log, even an empty one. A nil fsys is
-// vfs.OS.
-func HasLog(fsys vfs.FS, logDir string) (bool, error) {
-	if fsys == nil {
-		fsys = vfs.OS{}
-	}
-	isWAL, err := walExists(fsys, logDir)
-	if isWAL || err != nil {
-		return isWAL, err
-	}
-	return boltExists(fsys, logDir)
-}
-
-// lockName is the file in the log directory that only one process at a time can lock.
-const lockName = "lock"
-
-// Parts returns the names of a store's files and directories in the log directory and in
-// the snapshot directory. To move a store to another place, move these while no process
-// has it open.
-func Parts() (log, snap []string) {
-	return []string{walDirName, boltFileName}, []string{snapDirName}
-}
-
-// Lock prevents stores from opening a log directory until the lock is closed. It fails
-// while a store is open.
-func Lock(fsys vfs.FS, logDir string) (io.Closer, error) {
-	return fsys.Lock(filepath.Join(logDir, lockName))
-}
-
 // TakeLock transfers the lock of the log directory to the caller, who must close it;
 // Close then doesn't. A store in memory has no lock, and TakeLock returns nil.
 func (s *Store) TakeLock() io.Closer {
@@ -276,9 +185,6 @@ func (s *Store) TakeLock() io.Closer {
 	return lock
 }
 
-// Kind returns the kind of the log store.
-func (s *Store) Kind() Kind { return s.kind }
-
 // Logs returns the log.
 func (s *Store) Logs() raft.LogStore { return s.logs }
 
@@ -286,18 +192,6 @@ func (s *Store) Logs() raft.LogStore { return s.logs }
 // their checksums; the entries no longer change. It must be called before the log is
 // used, and f must not block.
 func (s *Store) SetStoring(f func(entries []*raft.Log)) { s.logs.storing = f }
-
-// Await returns when the entry at index and all before it are on disk; with
-// Options.Behind, StoreLogs doesn't wait for that. After an error Await doesn't return:
-// the goroutine ends when the store is closed.
-func (s *Store) Await(index uint64) {
-	if l := s.logs.launcher; l != nil && !(l.Await(index) && s.health.healthy()) {
-		_ = s.health.orEnd(ErrClosed)
-	}
-}
-
-// Launches reports whether callers must use Await to wait for entries.
-func (s *Store) Launches() bool { return s.logs.launcher != nil }
 
 // Stable returns the store of the term and the vote.
 func (s *Store) Stable() raft.StableStore { return s.stable }
@@ -322,22 +216,9 @@ func (s *Store) Hanging() time.Duration { return s.health.oldest() }
 // bytes into one in entries.
 func (s *Store) MeanEntryBytes() int64 { return s.logs.mean.Load() }
 
-// FsyncStats returns the number, sum and maximum of the durations of fsynced writes.
-func (s *Store) FsyncStats() (count uint64, total, longest time.Duration) {
-	s.health.stats.Lock()
-	defer s.health.stats.Unlock()
-	return s.health.count, s.health.total, s.health.longest
-}
-
 // SetObserver sets a function that is called after every fsynced write, on the goroutine
-// that wrote.
-func (s *Store) SetObserver(f func(d time.Duration)) {
-	if f == nil {
-		s.health.observer.Store(nil)
-		return
-	}
-	s.health.observer.Store(&f)
-}
+// that wrote, with the time that the write took.
+func (s *Store) SetObserver(f func(d time.Duration)) { s.health.observer.Store(&f) }
 
 // Close closes the store; shut down Raft first. Calls that an error has blocked return
 // that error, except those that would make Raft panic. If a call is stuck in the disk for
@@ -350,9 +231,6 @@ func (s *Store) Close() error {
 
 func (s *Store) shut() error {
 	late, err := s.health.close(s.opts.StallLimit)
-	if s.logs.launcher != nil {
-		s.logs.launcher.Release()
-	}
 	if err != nil {
 		go func() {
 			<-late

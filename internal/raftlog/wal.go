@@ -3,150 +3,253 @@ package raftlog
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
-	raftwal "github.com/hashicorp/raft-wal"
 
+	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// The log on raft-wal.
-//
-// raft-wal decides which segments there are, when a new one starts and how truncation
-// affects them. We replace its segment files, meta database and codec, through the
-// options it has for that, because of these defects in version 0.4.0 (TestLibrary* show
-// each on the unchanged library):
-//
-//   - A stop between the append that fills a segment and the rotation that
-//     follows in the background, even by Close, leaves a log that refuses every
-//     further append.
-//   - Removing entries from the end seals a segment without an index: after a
-//     restart none of its entries can be read.
-//   - A damaged record in the middle of the last segment is taken for the end of
-//     the log, so everything acknowledged after it is silently lost.
-//   - Removing entries from the end while a rotation is pending seals the wrong
-//     segment.
-//   - A missing last segment is silently replaced by an empty one.
-//   - The remains of a half-written record are neither removed nor overwritten,
-//     and are later read as records.
-//   - A reader can get a segment that a removal is closing (logs.read handles
-//     this one).
-//   - Errors of a rotation are only logged, Close leaves the meta database open,
-//     and decoding a damaged entry can panic.
-//
-// Layout: LogDir/wal/meta.db and LogDir/wal/*.seg.
-
 const walDirName = "wal"
 
-// walEngine is raft-wal over our files.
-type walEngine struct {
-	*raftwal.WAL
-	meta  *walMeta
-	files *segmentFiles
-	codec *codec
+// wal is the default engine: a log in segment files, LogDir/wal/*.seg, and LogDir/wal/meta.
+//
+// A segment ends where the next one begins. So three changes are the same one, a new list
+// of segments in the metadata: a full segment gets a successor; entries are removed from
+// the end by a new segment that begins at the first of them; they are removed from the
+// front by a list without the segments that hold nothing else. A new file is durable
+// before the list names it, and a file is removed after the list no longer does.
+type wal struct {
+	fs       vfs.FS
+	dir      string
+	health   *health
+	limit    int64 // size from which on a segment is full
+	meta     *meta
+	removals *removals
+	next     *task // starts the next segment; nil: it is there. Owned by the goroutine that writes
+
+	mu       sync.RWMutex
+	first    uint64     // index of the first entry, if there is one
+	segments []*segment // oldest first. Its elements aren't replaced
 }
 
-// openWAL opens or creates a log. health gets errors that no call returns.
-func openWAL(o Options, health *health) (engine, error) {
+// openWAL opens or creates a log. h gets errors that no call returns.
+func openWAL(o Options, h *health) (engine.Engine, error) {
 	dir := filepath.Join(o.LogDir, walDirName)
 	if err := vfs.MkdirSynced(o.FS, dir); err != nil {
 		return nil, err
 	}
-	files := &segmentFiles{
-		mu: newTurn(), fs: o.FS, dir: dir, log: o.Logger, flights: newFlights(health),
-		removals: newRemovals(o),
-	}
-	meta, err := openWALMeta(dir, files, health.fail)
+	m, err := openMeta(o.FS, dir)
 	if err != nil {
 		return nil, err
 	}
-	// Do this before raft-wal lists the files: it would delete a leftover file only after
-	// creating a new one, perhaps with the same name.
-	if err := files.removeUnknown(meta.segments()); err != nil {
-		return nil, errors.Join(err, meta.close())
+	w := &wal{fs: o.FS, dir: dir, health: h, limit: int64(o.SegmentBytes), meta: m, removals: newRemovals(o), first: m.state.First}
+	if err := w.open(o); err != nil {
+		return nil, errors.Join(err, w.Close())
 	}
-	files.willRead(meta.segments())
-	codec := new(codec)
-	w, err := raftwal.Open(dir,
-		raftwal.WithMetaStore(meta),
-		raftwal.WithSegmentFiler(files),
-		raftwal.WithCodec(codec),
-		raftwal.WithSegmentSize(o.SegmentBytes),
-		raftwal.WithLogger(hclog.NewNullLogger()), // files and meta report all errors
-	)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", dir, err), files.closeAll(), meta.close())
-	}
-	return &walEngine{WAL: w, meta: meta, files: files, codec: codec}, nil
+	return w, nil
 }
 
-func (w *walEngine) LoadRecord() ([]byte, error) { return w.meta.record(), nil }
-func (w *walEngine) SaveRecord(rec []byte) error { return w.meta.saveRecord(rec) }
-
-// StoreLogs returns after one fsync. The next segment is started in the background, and
-// the next call that writes waits for it.
-func (w *walEngine) StoreLogs(logs []*raft.Log) error {
-	if err := w.files.flights.settle(); err != nil {
+func (w *wal) open(o Options) error {
+	list := w.meta.state.Segments
+	if err := removeUnknown(w.fs, w.dir, list); err != nil {
 		return err
 	}
-	return w.append(logs, false)
+	for _, id := range list { // they were written past the page cache
+		if f, err := w.fs.OpenFile(filepath.Join(w.dir, id.name()), os.O_RDONLY, 0); err == nil {
+			vfs.WillRead(f)
+			_ = f.Close() // nothing was written
+		}
+	}
+	for i, id := range list {
+		g, err := openSegment(w.fs, w.dir, w.health, id, segmentEnd(list, i), o.Logger)
+		if err != nil {
+			return err
+		}
+		w.segments = append(w.segments, g)
+	}
+	return nil
 }
 
-// Launch implements launcher.
-func (w *walEngine) Launch(logs []*raft.Log) error { return w.append(logs, true) }
+// segmentEnd returns where the segment after the i-th one begins.
+func segmentEnd(list []segmentID, i int) uint64 {
+	if i+1 < len(list) {
+		return list[i+1].base
+	}
+	return openEnd
+}
 
-// Await implements launcher.
-func (w *walEngine) Await(index uint64) bool { return w.files.flights.await(index) }
+// Range implements engine.Engine. The last segment is empty after the previous one was
+// filled; or it is the only one, and the machine stopped before the first batch was
+// complete.
+func (w *wal) Range() (first, last uint64, _ error) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	n := len(w.segments)
+	if n == 0 || w.segments[n-1].next() == w.first {
+		return 0, 0, nil
+	}
+	return w.first, w.segments[n-1].next() - 1, nil
+}
 
-func (w *walEngine) append(logs []*raft.Log, launch bool) error {
-	if err := w.files.awaitRotation(); err != nil {
+// segmentOf returns the segment that would hold an entry, nil if there is none.
+func (w *wal) segmentOf(index uint64) *segment {
+	for _, g := range slices.Backward(w.segments) {
+		if g.base <= index {
+			return g
+		}
+	}
+	return nil
+}
+
+// GetLog implements engine.Engine. A concurrent removal may close the file.
+func (w *wal) GetLog(index uint64, l *raft.Log) error {
+	w.mu.RLock()
+	g := w.segmentOf(index)
+	if g == nil || index < w.first || index >= g.next() {
+		w.mu.RUnlock()
+		return raft.ErrLogNotFound
+	}
+	at := g.spans[index-g.base]
+	w.mu.RUnlock()
+	b := make([]byte, at.len)
+	if _, err := g.f.ReadAt(b, int64(at.off)); err != nil {
 		return err
 	}
-	defer w.codec.room.empty()
-	w.files.launch = launch
-	return w.WAL.StoreLogs(logs)
+	return decodeEntry(b, l)
 }
 
-// DeleteRange waits for a pending rotation: otherwise raft-wal would seal the segment
-// that the removal has just started.
-func (w *walEngine) DeleteRange(lo, hi uint64) error {
-	if err := w.files.flights.settle(); err != nil {
+// StoreLogs implements engine.Engine: one write and one fdatasync. A segment that it fills
+// gets its successor in the background, and the next call that writes waits for that.
+func (w *wal) StoreLogs(logs []*raft.Log) error {
+	if err := w.next.wait(); err != nil {
 		return err
 	}
-	if err := w.files.awaitRotation(); err != nil {
-		return err
-	}
-	return w.WAL.DeleteRange(lo, hi)
-}
-
-func (w *walEngine) Where(index uint64) string { return w.files.where(index) }
-
-// Release implements launcher.
-func (w *walEngine) Release() { w.files.flights.close() }
-
-// Close also closes what raft-wal leaves open.
-func (w *walEngine) Close() error {
-	rotation := w.files.awaitRotation()
-	return errors.Join(rotation, w.WAL.Close(), w.files.closeAll(), w.meta.close())
-}
-
-// walExists reports whether dir holds a log of kind WAL.
-func walExists(fsys vfs.FS, dir string) (bool, error) {
-	return vfs.Exists(fsys, filepath.Join(dir, walDirName, walMetaName))
-}
-
-func removeAndSync(fsys vfs.FS, dir string, names []string) error {
-	for _, n := range names {
-		// A removal that hung when the log was closed may complete only now.
-		if err := fsys.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, last, _ := w.Range(); last == 0 {
+		if err := w.begin(logs[0].Index); err != nil {
 			return err
 		}
 	}
-	if len(names) == 0 {
+	g := w.segments[len(w.segments)-1]
+	spans, err := g.tail.write(g.spans, g.salt, logs)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	g.spans = spans
+	w.mu.Unlock()
+	if g.tail.full() {
+		w.next = w.health.background(func() error { return w.extend(g.next(), w.first, w.segments) })
+	}
+	return nil
+}
+
+// begin starts an empty log at an index.
+func (w *wal) begin(index uint64) error {
+	if len(w.segments) == 1 && w.segments[0].base == index {
 		return nil
 	}
-	return fsys.SyncDir(dir)
+	return w.extend(index, index, nil)
+}
+
+// extend starts a new segment at an index, after some of the existing segments.
+func (w *wal) extend(index, first uint64, keep []*segment) error {
+	g, err := createSegment(w.fs, w.dir, w.health, index, w.limit)
+	if err != nil {
+		return fmt.Errorf("%s: starting a segment at log index %d: %w", w.dir, index, err)
+	}
+	if err := w.set(first, append(slices.Clip(keep), g)); err != nil {
+		return errors.Join(err, g.close())
+	}
+	if len(keep) == 0 {
+		return nil
+	}
+	last := keep[len(keep)-1]
+	err = last.tail.close()
+	last.tail = nil
+	return err
+}
+
+// set makes these segments the log, and removes the others.
+func (w *wal) set(first uint64, segments []*segment) error {
+	ids := make([]segmentID, len(segments))
+	for i, g := range segments {
+		ids[i] = g.segmentID
+	}
+	if err := w.meta.change(func(s *metaState) { s.First, s.Segments = first, ids }); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	old := w.segments
+	w.first, w.segments = first, segments
+	w.mu.Unlock()
+	var errs []error
+	for _, g := range old {
+		if !slices.Contains(segments, g) {
+			errs = append(errs, g.close())
+			w.removals.add(g.path)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// DeleteRange implements engine.Engine.
+func (w *wal) DeleteRange(lo, hi uint64) error {
+	if err := w.next.wait(); err != nil {
+		return err
+	}
+	first, last, _ := w.Range()
+	keep := w.segments
+	switch {
+	case lo <= first && hi >= last:
+		return w.set(0, nil)
+	case lo <= first:
+		for len(keep) > 1 && keep[1].base <= hi+1 {
+			keep = keep[1:]
+		}
+		return w.set(hi+1, keep)
+	}
+	for keep[len(keep)-1].base >= lo {
+		keep = keep[:len(keep)-1]
+	}
+	w.mu.Lock()
+	g := keep[len(keep)-1]
+	g.spans = g.spans[:lo-g.base]
+	w.mu.Unlock()
+	return w.extend(lo, first, keep)
+}
+
+// LoadRecord implements engine.Engine. It is called before SaveRecord.
+func (w *wal) LoadRecord() ([]byte, error) { return w.meta.state.Record, nil }
+
+// SaveRecord implements engine.Engine.
+func (w *wal) SaveRecord(rec []byte) error {
+	return w.meta.change(func(s *metaState) { s.Record = rec })
+}
+
+// Where implements engine.Engine.
+func (w *wal) Where(index uint64) string {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	if g := w.segmentOf(index); g != nil {
+		return g.path
+	}
+	if index == 0 {
+		return w.meta.path
+	}
+	return w.dir
+}
+
+// Close implements engine.Engine.
+func (w *wal) Close() error {
+	_ = w.next.wait() // the store's health has the error
+	var errs []error
+	for _, g := range w.segments {
+		errs = append(errs, g.close())
+	}
+	return errors.Join(append(errs, w.removals.wait())...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/tests/powerloss/lossyfs"
 	"github.com/zkgo/zkgo/tests/process"
 )
@@ -58,7 +59,7 @@ type workload struct {
 
 func options(dir string, kind raftlog.Kind) raftlog.Options {
 	return raftlog.Options{
-		Kind: kind, LogDir: filepath.Join(dir, "data", "log"), SnapDir: filepath.Join(dir, "data", "snap"),
+		Kind: kind, Bolt: boltlog.Format{}, LogDir: filepath.Join(dir, "data", "log"), SnapDir: filepath.Join(dir, "data", "snap"),
 		SegmentBytes: 4096, CacheBytes: 1, Retain: 2, CachedSnapshot: vfs.BlockSize,
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/server"
 )
 
@@ -90,7 +91,7 @@ func NewCluster(dir string, seed uint64, l Layout) *Cluster {
 func (h *host) config(p *process) server.Config {
 	l := h.c.layout
 	return server.Config{
-		ID: uint64(h.id), Members: h.c.members, FS: p.vol, DataDir: "/data", LogDir: "/log", Store: l.Store, Network: p.net,
+		ID: uint64(h.id), Members: h.c.members, FS: p.vol, DataDir: "/data", LogDir: "/log", Store: l.Store, Bolt: boltlog.Format{}, Network: p.net,
 		TickTime: tickTime, SyncLimit: syncLimit, LogSegment: 16 << 10, SnapCount: 60, SnapTrailing: 10,
 		ReconfigEnabled: true, LinearizableReads: slices.Contains(linearServers, h.id), SkipACL: true, ExtendedTypes: true, FourLetterWords: []string{"*"}, MaxClientCnxns: -1,
 		Wall: h.clock.now, Logger: h.c.trace.logger(h.id),

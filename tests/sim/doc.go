@@ -2,8 +2,7 @@
 // faults.
 //
 // The server is the real thing: server.Start with its connections, the replicated
-// state, hashicorp/raft, raft-wal and bbolt with our file formats. Only its
-// environment is simulated:
+// state, hashicorp/raft and both kinds of log. Only its environment is simulated:
 //
 //   - Time is that of a testing/synctest bubble: minutes take seconds.
 //   - The network between the servers and to the clients is quorum.Memory: links are

@@ -31,9 +31,9 @@ type edit struct {
 
 var bugs = []bug{ //nolint:gochecknoglobals // a table
 	{name: "an entry is acknowledged before it is on disk", edits: []edit{{
-		file:  "internal/raftlog/flights.go",
-		right: "return vfs.WriteDurably(w, f.buf, f.at)",
-		wrong: "if PLANTED {\n\t\t_, err := w.WriteAt(f.buf, f.at)\n\t\treturn err\n\t}\n\treturn vfs.WriteDurably(w, f.buf, f.at)",
+		file:  "internal/raftlog/segtail.go",
+		right: "err = vfs.WriteDurably(t.w, blocks, from)",
+		wrong: "if PLANTED {\n\t\t\t_, err = t.w.WriteAt(blocks, from)\n\t\t} else {\n\t\t\terr = vfs.WriteDurably(t.w, blocks, from)\n\t\t}",
 	}},
 		faults: "power cut: one,power cut: all,kill -9", seeds: 12, says: "VIOLATION"},
 	{name: "the order of a map gets into the state", edits: []edit{{

@@ -84,7 +84,7 @@ func loadZkgo(dir string) (*Content, error) {
 	if _, err := os.Stat(filepath.Join(dir, "meta.json")); err != nil {
 		return nil, fmt.Errorf("%s is a directory, and not that of one snapshot: it has no meta.json", dir)
 	}
-	f := raftlog.LookAtSnapshot(nil, dir)
+	f := raftlog.LookAtSnapshot(dir)
 	s, err := raftfsm.ReadSnapshot(&f)
 	if err != nil {
 		return nil, err

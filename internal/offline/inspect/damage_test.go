@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/server"
 )
 
@@ -40,10 +41,10 @@ func homes(t *testing.T) []home {
 	return []home{
 		{name: "standalone"},
 		{name: "standalone killed", killed: true},
-		{name: "standalone bolt", cfg: server.Config{Store: raftlog.Bolt}},
+		{name: "standalone bolt", cfg: server.Config{Store: raftlog.Bolt, Bolt: boltlog.Format{}}},
 		{name: "member", member: true},
 		{name: "member killed", member: true, killed: true},
-		{name: "member bolt", member: true, cfg: server.Config{Store: raftlog.Bolt}},
+		{name: "member bolt", member: true, cfg: server.Config{Store: raftlog.Bolt, Bolt: boltlog.Format{}}},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -45,7 +46,7 @@ func Open(d Dirs) (*Image, error) {
 		return openFile(d.Data)
 	}
 	if isZkgoSnapshot(d.Data) {
-		s := raftlog.LookAtSnapshot(nil, d.Data)
+		s := raftlog.LookAtSnapshot(d.Data)
 		return openZkgo(&s)
 	}
 	img, err := openDirs(d)
@@ -64,21 +65,21 @@ func Open(d Dirs) (*Image, error) {
 
 // openDirs loads the state of a zkgo server, or returns nil if there is none.
 func openDirs(d Dirs) (*Image, error) {
-	snapshots, err := raftlog.SnapshotFiles(nil, d.Data)
+	snapshots, err := raftlog.SnapshotFiles(d.Data)
 	if err != nil {
 		return nil, err
 	}
-	logs, err := raftlog.LogFiles(nil, d.logs())
+	logs, err := raftlog.LookAtLog(d.logs(), boltlog.Format{})
 	switch {
 	case err != nil:
 		return nil, err
-	case len(snapshots) == 0 && len(logs) == 0:
+	case len(snapshots) == 0 && len(logs.Files) == 0:
 		return nil, nil
-	case len(logs) == 0:
+	case len(logs.Files) == 0:
 		return openZkgo(&snapshots[0])
 	}
 	newest := snapshots[:min(len(snapshots), 1)]
-	s, err := raftfsm.ReadLog(logs, newest, func(*raftfsm.Entry) error { return nil })
+	s, err := raftfsm.ReadLog(logs.Files, newest, func(*raftfsm.Entry) error { return nil })
 	if err != nil {
 		return nil, err
 	}

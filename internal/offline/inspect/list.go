@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 )
 
 // The formats of files.
@@ -76,7 +77,7 @@ func List(d Dirs, verify bool) ([]File, error) {
 
 func listZkgo(d Dirs, verify bool) ([]File, error) {
 	var files []File
-	log, err := raftlog.LookAtLog(nil, d.logs())
+	log, err := raftlog.LookAtLog(d.logs(), boltlog.Format{})
 	if err != nil || log.Meta != "" && log.Kind == raftlog.WAL {
 		files = append(files, metadataFile(&log, d, err))
 	}
@@ -85,7 +86,7 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	}
 	// List snapshots after the log: a running server first writes a snapshot and then
 	// removes entries.
-	snapshots, serr := raftlog.SnapshotFiles(nil, d.Data)
+	snapshots, serr := raftlog.SnapshotFiles(d.Data)
 	if serr != nil {
 		return nil, serr
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/raftfsm/boltlog"
 )
 
 // Transaction is one line of a printed log.
@@ -84,16 +85,16 @@ func Log(d Dirs, f Filter, each func(*Transaction) error) error {
 	if !st.IsDir() {
 		return logZooKeeper([]string{d.Data}, f, each)
 	}
-	logs, err := raftlog.LogFiles(nil, d.logs())
+	logs, err := raftlog.LookAtLog(d.logs(), boltlog.Format{})
 	if err != nil {
 		return err
 	}
-	if len(logs) > 0 {
-		snapshots, err := raftlog.SnapshotFiles(nil, d.Data)
+	if len(logs.Files) > 0 {
+		snapshots, err := raftlog.SnapshotFiles(d.Data)
 		if err != nil {
 			return err
 		}
-		_, err = raftfsm.ReadLog(logs, snapshots, func(e *raftfsm.Entry) error { return logZkgo(e, &f, each) })
+		_, err = raftfsm.ReadLog(logs.Files, snapshots, func(e *raftfsm.Entry) error { return logZkgo(e, &f, each) })
 		return err
 	}
 	files, err := listZooKeeper(d, false)

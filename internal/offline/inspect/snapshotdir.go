@@ -51,7 +51,7 @@ func bareSnapshots(d Dirs, known []raftlog.SnapshotFile) ([]File, error) {
 		if !e.IsDir() || !snapshotName.MatchString(e.Name()) || slices.ContainsFunc(known, func(s raftlog.SnapshotFile) bool { return s.Dir == path }) {
 			continue
 		}
-		s := raftlog.LookAtSnapshot(nil, path)
+		s := raftlog.LookAtSnapshot(path)
 		if errors.Is(s.Err, fs.ErrNotExist) && isDir(path) { // otherwise it was removed or written just now
 			f := File{Path: path, Format: FormatZkgo, Kind: "snapshot"}
 			f.finish(path, noMeta(path))

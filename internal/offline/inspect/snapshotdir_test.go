@@ -16,7 +16,7 @@ func TestVerifySnapshotMetadata(t *testing.T) {
 	t.Parallel()
 	h := home{name: "standalone"}
 	source, _ := h.fill(t)
-	snapshots, err := raftlog.SnapshotFiles(nil, source)
+	snapshots, err := raftlog.SnapshotFiles(source)
 	if err != nil || len(snapshots) != 2 {
 		t.Fatalf("%d snapshots, %v", len(snapshots), err)
 	}

@@ -1,4 +1,4 @@
-package raftlog
+package boltlog
 
 import (
 	"bytes"
@@ -24,72 +24,71 @@ import (
 // meta page: its 64 bytes are within one sector.
 
 const (
-	boltPageSize   = 4096 // passed to bbolt too, whatever the machine's page size
-	boltMagic      = 0xED0CDAED
-	boltVersion    = 2
-	boltPageHeader = 16
-	boltElement    = 16
-	boltMetaSize   = 64
+	pageSize    = 4096 // passed to bbolt too, whatever the machine's page size
+	magic       = 0xED0CDAED
+	version     = 2
+	pageHeader  = 16
+	elementSize = 16
+	metaSize    = 64
 
-	boltBranchPage = 0x01
-	boltLeafPage   = 0x02
-	boltBucketElem = 0x01
+	branchPage = 0x01
+	leafPage   = 0x02
+	bucketElem = 0x01
 
-	boltNoFreelist = ^uint64(0)
-	boltMaxDepth   = 64
+	maxDepth = 64
 )
 
-// boltVisitor is called for every key of a bucket, in order. Both slices are
+// visitor is called for every key of a bucket, in order. Both slices are
 // valid only during the call.
-type boltVisitor func(bucket string, key, value []byte) error
+type visitor func(bucket string, key, value []byte) error
 
-// boltCheck walks one file.
-type boltCheck struct {
+// checker walks one file.
+type checker struct {
 	f     io.ReaderAt
 	pages uint64 // in use, according to the meta page
 	seen  map[uint64]bool
-	visit boltVisitor
+	visit visitor
 }
 
-// checkBolt verifies the structure of the database at path, visits all keys and
-// returns the number of its last transaction.
-func checkBolt(fsys vfs.FS, path string, visit boltVisitor) (txid uint64, err error) {
+// check verifies the structure of the database at path and visits all keys.
+func check(fsys vfs.FS, path string, visit visitor) error {
 	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer f.Close()
-	c := &boltCheck{f: f, seen: map[uint64]bool{}, visit: visit}
-	root, txid, err := c.meta(f)
+	c := &checker{f: f, seen: map[uint64]bool{}, visit: visit}
+	root, err := c.meta(f)
 	if err == nil {
-		err = c.page(root, func(flags uint32, key, val []byte) error { return c.bucket(flags, key, val) }, bounds{}, 0)
+		err = c.page(root, c.bucket, bounds{}, 0)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("%s is damaged: %w", path, err)
+		return fmt.Errorf("%s is damaged: %w", path, err)
 	}
-	return txid, nil
+	return nil
 }
 
-func (c *boltCheck) meta(f vfs.File) (root, txid uint64, err error) {
+// meta checks the meta pages and returns the root page of the newer one.
+func (c *checker) meta(f vfs.File) (root uint64, err error) {
 	var tx, roots, pages [2]uint64
 	for i := range tx {
-		var b [boltPageHeader + boltMetaSize]byte
-		if _, err := f.ReadAt(b[:], int64(i)*boltPageSize); err != nil {
-			return 0, 0, fmt.Errorf("meta page %d: %w", i, err)
+		var b [pageHeader + metaSize]byte
+		if _, err := f.ReadAt(b[:], int64(i)*pageSize); err != nil {
+			return 0, fmt.Errorf("meta page %d: %w", i, err)
 		}
-		m := b[boltPageHeader:]
+		m := b[pageHeader:]
 		sum := fnv.New64a()
 		sum.Write(m[:56])
 		ne := binary.NativeEndian
 		switch {
-		case ne.Uint64(m[56:]) != sum.Sum64(), ne.Uint32(m) != boltMagic:
-			return 0, 0, fmt.Errorf("meta page %d: checksum mismatch", i)
-		case ne.Uint32(m[4:]) != boltVersion, ne.Uint32(m[8:]) != boltPageSize:
-			return 0, 0, fmt.Errorf("meta page %d: version %d with pages of %d bytes is not ours", i, ne.Uint32(m[4:]), ne.Uint32(m[8:]))
+		case ne.Uint64(m[56:]) != sum.Sum64(), ne.Uint32(m) != magic:
+			return 0, fmt.Errorf("meta page %d: checksum mismatch", i)
+		case ne.Uint32(m[4:]) != version, ne.Uint32(m[8:]) != pageSize:
+			return 0, fmt.Errorf("meta page %d: version %d with pages of %d bytes is not ours", i, ne.Uint32(m[4:]), ne.Uint32(m[8:]))
 		}
 		roots[i], pages[i], tx[i] = ne.Uint64(m[16:]), ne.Uint64(m[40:]), ne.Uint64(m[48:])
 		if tx[i]%2 != uint64(i) {
-			return 0, 0, fmt.Errorf("meta page %d holds transaction %d", i, tx[i])
+			return 0, fmt.Errorf("meta page %d holds transaction %d", i, tx[i])
 		}
 	}
 	n := 0
@@ -97,17 +96,17 @@ func (c *boltCheck) meta(f vfs.File) (root, txid uint64, err error) {
 		n = 1
 	}
 	if tx[n] != tx[1-n]+1 {
-		return 0, 0, fmt.Errorf("meta pages of transactions %d and %d", tx[0], tx[1])
+		return 0, fmt.Errorf("meta pages of transactions %d and %d", tx[0], tx[1])
 	}
 	c.pages = pages[n]
 	st, err := f.Stat()
 	if err != nil {
-		return 0, 0, err
+		return 0, err
 	}
-	if c.pages > uint64(st.Size())/boltPageSize {
-		return 0, 0, fmt.Errorf("%d pages in use, but the file ends after %d bytes", c.pages, st.Size())
+	if c.pages > uint64(st.Size())/pageSize {
+		return 0, fmt.Errorf("%d pages in use, but the file ends after %d bytes", c.pages, st.Size())
 	}
-	return roots[n], tx[n], nil
+	return roots[n], nil
 }
 
 // bounds are the keys a subtree may hold: from lo up to but not including hi.
@@ -116,8 +115,8 @@ type bounds struct{ lo, hi []byte }
 type elemFunc func(flags uint32, key, val []byte) error
 
 // bucket checks the contents of an element of the root bucket.
-func (c *boltCheck) bucket(flags uint32, name, val []byte) error {
-	if flags != boltBucketElem || len(val) < 16 {
+func (c *checker) bucket(flags uint32, name, val []byte) error {
+	if flags != bucketElem || len(val) < 16 {
 		return fmt.Errorf("%q is not a bucket", name)
 	}
 	visit := func(flags uint32, key, val []byte) error {
@@ -133,7 +132,7 @@ func (c *boltCheck) bucket(flags uint32, name, val []byte) error {
 		}
 		return c.page(root, visit, bounds{}, 0)
 	}
-	if len(val) < 16+boltPageHeader || binary.NativeEndian.Uint16(val[16+8:]) != boltLeafPage {
+	if len(val) < 16+pageHeader || binary.NativeEndian.Uint16(val[16+8:]) != leafPage {
 		return fmt.Errorf("bucket %s: inline page is not a leaf", name)
 	}
 	if err := c.elements(val[16:], visit, bounds{}, 0); err != nil {
@@ -143,15 +142,15 @@ func (c *boltCheck) bucket(flags uint32, name, val []byte) error {
 }
 
 // page checks a page and everything below it.
-func (c *boltCheck) page(id uint64, visit elemFunc, b bounds, depth int) error {
+func (c *checker) page(id uint64, visit elemFunc, b bounds, depth int) error {
 	switch {
 	case id < 2 || id >= c.pages:
 		return fmt.Errorf("page %d is outside of the %d pages in use", id, c.pages)
-	case depth > boltMaxDepth:
-		return fmt.Errorf("page %d: tree deeper than %d", id, boltMaxDepth)
+	case depth > maxDepth:
+		return fmt.Errorf("page %d: tree deeper than %d", id, maxDepth)
 	}
-	var head [boltPageHeader]byte
-	if _, err := c.f.ReadAt(head[:], int64(id)*boltPageSize); err != nil {
+	var head [pageHeader]byte
+	if _, err := c.f.ReadAt(head[:], int64(id)*pageSize); err != nil {
 		return fmt.Errorf("page %d: %w", id, err)
 	}
 	ne := binary.NativeEndian
@@ -165,8 +164,8 @@ func (c *boltCheck) page(id uint64, visit elemFunc, b bounds, depth int) error {
 		}
 		c.seen[p] = true
 	}
-	buf := make([]byte, (overflow+1)*boltPageSize)
-	if _, err := c.f.ReadAt(buf, int64(id)*boltPageSize); err != nil {
+	buf := make([]byte, (overflow+1)*pageSize)
+	if _, err := c.f.ReadAt(buf, int64(id)*pageSize); err != nil {
 		return fmt.Errorf("page %d: %w", id, err)
 	}
 	if err := c.elements(buf, visit, b, depth); err != nil {
@@ -175,20 +174,20 @@ func (c *boltCheck) page(id uint64, visit elemFunc, b bounds, depth int) error {
 	return nil
 }
 
-var errBoltLayout = errors.New("elements do not lie behind one another")
+var errLayout = errors.New("elements do not lie behind one another")
 
 // elements checks the elements of a page, and the pages below a branch.
-func (c *boltCheck) elements(page []byte, visit elemFunc, b bounds, depth int) error {
+func (c *checker) elements(page []byte, visit elemFunc, b bounds, depth int) error {
 	ne := binary.NativeEndian
 	flags, count := ne.Uint16(page[8:]), int(ne.Uint16(page[10:]))
-	if flags != boltBranchPage && flags != boltLeafPage {
+	if flags != branchPage && flags != leafPage {
 		return fmt.Errorf("neither a branch nor a leaf: flags %x", flags)
 	}
-	branch := flags == boltBranchPage
+	branch := flags == branchPage
 	if branch && count == 0 {
 		return errors.New("branch without elements")
 	}
-	off := boltPageHeader + count*boltElement
+	off := pageHeader + count*elementSize
 	var prev []byte
 	type child struct {
 		id  uint64
@@ -196,9 +195,9 @@ func (c *boltCheck) elements(page []byte, visit elemFunc, b bounds, depth int) e
 	}
 	var children []child
 	for i := range count {
-		at := boltPageHeader + i*boltElement
-		if at+boltElement > len(page) {
-			return errBoltLayout
+		at := pageHeader + i*elementSize
+		if at+elementSize > len(page) {
+			return errLayout
 		}
 		e := page[at:]
 		var elemFlags, pos, ksize, vsize uint32
@@ -209,7 +208,7 @@ func (c *boltCheck) elements(page []byte, visit elemFunc, b bounds, depth int) e
 		}
 		end := off + int(ksize) + int(vsize)
 		if at+int(pos) != off || end > len(page) {
-			return errBoltLayout
+			return errLayout
 		}
 		key, val := page[off:off+int(ksize)], page[off+int(ksize):end]
 		off = end
