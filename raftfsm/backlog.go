@@ -23,7 +23,6 @@ func weight(n, bytes int) int { return n*commandWeight + bytes }
 // worth a message.
 type backlog struct {
 	waiting atomic.Int64
-	marked  atomic.Int64  // the value of waiting just before the newest entry of this server was applied
 	target  atomic.Int64  // add wakes the sender when waiting reaches this
 	wake    chan struct{} // capacity 1
 }
@@ -39,9 +38,6 @@ func (b *backlog) add(weight int) {
 
 // taken subtracts commands that no longer wait.
 func (b *backlog) taken(weight int) { b.waiting.Add(-int64(weight)) }
-
-// mark records the waiting weight before the entry's clients are answered.
-func (b *backlog) mark() { b.marked.Store(b.waiting.Load()) }
 
 // reached reports whether the waiting weight is at least target. If not, add wakes the
 // sender when it is. Only the sender may call reached.

@@ -44,8 +44,6 @@ type machine struct {
 	// snapshot: no snapshot is taken during a restore.
 	arriving *arrival
 
-	// await returns when an entry is on disk; nil: applied entries are always on disk.
-	await func(index uint64)
 
 	handler  Handler
 	intake   *intake // of this server; holds the waiters
@@ -96,9 +94,6 @@ var _ raft.ConfigurationStore = (*machine)(nil)
 func (m *machine) Apply(l *raft.Log) any {
 	if m.stopped || m.frozen {
 		return nil
-	}
-	if m.await != nil {
-		m.await(l.Index) // no client sees the entry before it is on disk
 	}
 	begin := time.Now()
 	m.batch = batchNumbers{}
@@ -257,9 +252,7 @@ func (m *machine) applyBatch(data []byte) error {
 	}
 	m.seq = h.seq
 	m.dropLate(h.time)
-	if m.batch.own, m.batch.made = m.own(h.incarnation), h.time; m.batch.own {
-		m.intake.backlog.mark()
-	}
+	m.batch.own, m.batch.made = m.own(h.incarnation), h.time
 	m.tx = tree.Txn{Time: h.time, Policy: h.policy}
 	for len(runs) > 0 {
 		var r runHeader

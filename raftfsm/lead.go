@@ -156,7 +156,7 @@ func (n *Node) openLead() {
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &proposer{
 		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, full: n.cfg.Full, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
-		local: n.intake, remote: n.remote, backlog: n.backlog, keeps: n.keepsEntries(), together: n.machine.await != nil,
+		local: n.intake, remote: n.remote, backlog: n.backlog, keeps: n.keepsEntries(),
 	}
 	n.lead.proposer.start(&n.background)
 	n.remote.open(n.lead.incarnation)

@@ -2,7 +2,6 @@ package raftfsm
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"

@@ -32,7 +32,6 @@ type proposer struct {
 	now         func() time.Time
 	claim       func() check // the newest state to compare with
 	keeps       bool         // readers may look at an entry's data after it was applied
-	together    bool         // the log writes several entries at the same time
 	sizes       *proposalSizes
 
 	local   *intake
@@ -51,7 +50,6 @@ type proposer struct {
 	mu      sync.Mutex // held while runs are taken
 	halted  bool
 	seq     uint64
-	weights [2]int // approximate weights of the newest entry and the one before, rounded down
 	spares  spares // buffers to build entries in
 	turns   turns
 	waiting []turn // buffer for fill
@@ -123,12 +121,6 @@ func (p *proposer) run() {
 // worth reports whether to propose the queued runs now. If nothing is in flight, any
 // run is enough. While another entry is in flight, the batch must be full or the last
 // one.
-//
-// If the log writes several entries at a time, a batch as large as the larger of the
-// two newest entries is enough, too. So a few writers don't wait for an entry of other
-// clients, and many writers don't split into entries of one command each, which would
-// cost more than it gains. The clients of one entry get their replies together, come
-// back together, and share an entry again.
 func (p *proposer) worth(last bool) bool {
 	switch n := p.inFlight.Load(); {
 	case n >= maxInFlight:
@@ -137,8 +129,6 @@ func (p *proposer) worth(last bool) bool {
 		return true
 	case n == 0:
 		return p.backlog.reached(1)
-	case p.together:
-		return p.backlog.reached(min(max(p.weights[0], p.weights[1]), fullWeight))
 	}
 	return p.backlog.reached(fullWeight)
 }
@@ -179,9 +169,6 @@ func (p *proposer) collect() []byte {
 		return nil
 	}
 	p.seq++
-	// Half a command less, so that the same number of slightly shorter commands counts
-	// as as much.
-	p.weights = [2]int{weight(ops, len(b)-batchHeaderSize) - commandWeight/2, p.weights[0]}
 	h := batchHeader{incarnation: p.incarnation, seq: p.seq, time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
 	if p.full != nil && p.full() {
 		h.policy |= tree.Full

@@ -176,46 +176,50 @@ func TestWorth(t *testing.T) {
 			}
 		}
 	}
-	worth := func(what string, together, want bool) {
+	worth := func(what string, want bool) {
 		t.Helper()
-		if p.together = together; p.worth(false) != want {
+		if p.worth(false) != want {
 			t.Errorf("%s: worth it: %t, want %t", what, !want, want)
 		}
 	}
 	collect := func(want int) {
 		t.Helper()
-		if p.collect(); p.ops != want {
-			t.Fatalf("an entry of %d commands, want %d", p.ops, want)
+		if got := commandsOf(t, p.collect()); got != want {
+			t.Fatalf("an entry of %d commands, want %d", got, want)
 		}
 		p.inFlight.Store(1)
 	}
-	worth("nothing waits", true, false)
+	worth("nothing waits", false)
 	propose(3)
-	worth("nothing is in flight", false, true)
+	worth("nothing is in flight", true)
 	collect(3)
-	propose(2)
-	worth("two beside three", true, false)
+	propose(fullWeight/commandWeight - 1)
+	worth("less than a full entry during another", false)
 	propose(1)
-	worth("three beside three", true, true)
-	worth("three beside three, one at a time", false, false)
-	collect(3)
-	propose(1)
-	p.inFlight.Store(0)
-	collect(1)
-	propose(1)
-	worth("one beside one, behind three", true, false)
-	p.inFlight.Store(0)
-	collect(1)
-	propose(1)
-	worth("one beside one, behind one", true, true)
+	worth("a full entry during another", true)
 	p.inFlight.Store(maxInFlight)
-	worth("as many as may be in flight", true, false)
+	worth("as many as may be in flight", false)
 	p.inFlight.Store(1)
-	collect(1)
-	propose(fullWeight / commandWeight)
-	worth("a full one", false, true)
 	collect(fullWeight / commandWeight)
+	propose(1)
+	worth("one command during another entry", false)
 	if !p.worth(true) {
 		t.Error("the last one is not worth it")
 	}
+}
+
+// commandsOf returns how many commands a batch holds.
+func commandsOf(t *testing.T, data []byte) (n int) {
+	t.Helper()
+	var h batchHeader
+	runs, err := h.decode(data)
+	for err == nil && len(runs) > 0 {
+		var r runHeader
+		_, runs, err = r.decode(runs)
+		n += int(r.count)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

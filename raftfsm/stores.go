@@ -31,12 +31,6 @@ func (n *Node) openStores() error {
 	if o, ok := s.(interface{ SetObserver(f func(d time.Duration)) }); ok {
 		o.SetObserver(func(d time.Duration) { n.Numbers().Fsync.Observe(1, int64(d)) })
 	}
-	if l, ok := s.(interface {
-		Launches() bool
-		Await(index uint64)
-	}); ok && l.Launches() {
-		n.machine.await = l.Await
-	}
 	// A Node that only prepares a directory has no others.
 	if o, ok := s.(interface{ SetStoring(f func([]*raft.Log)) }); ok && n.others != nil {
 		o.SetStoring(n.others.storing)
@@ -51,7 +45,7 @@ func openRaftLog(c Config) (stores, error) {
 	}
 	s, err := raftlog.Open(raftlog.Options{
 		FS: c.FS, Kind: c.Store, SegmentBytes: c.LogSegment, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
-		NoCache: c.standalone(), Behind: c.standalone(),
+		NoCache: c.standalone(),
 	})
 	if err != nil {
 		return nil, err // not s: a nil *raftlog.Store is not a nil stores
