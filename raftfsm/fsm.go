@@ -44,7 +44,6 @@ type machine struct {
 	// snapshot: no snapshot is taken during a restore.
 	arriving *arrival
 
-
 	handler  Handler
 	intake   *intake // of this server; holds the waiters
 	own      func(incarnation uint64) bool
