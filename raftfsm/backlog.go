@@ -40,7 +40,7 @@ func (b *backlog) add(weight int) {
 func (b *backlog) taken(weight int) { b.waiting.Add(-int64(weight)) }
 
 // reached reports whether the waiting weight is at least target. If not, add wakes the
-// sender when it is. Only the sender may call reached.
+// sender when it is, unless another call has set another target since.
 func (b *backlog) reached(target int) bool {
 	target = max(target, 1)
 	b.target.Store(int64(target)) // before the Load: add counts before it loads target

@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,19 +14,26 @@ import (
 
 // heldLog is a Raft whose entries complete when the test says so.
 type heldLog struct {
-	ops  chan int // commands of each entry
-	land chan struct{}
+	ops   chan int // commands of each entry
+	land  chan struct{}
+	apply func() // called for each entry that completes
 }
 
-type heldFuture struct{ land chan struct{} }
+type heldFuture struct{ done chan struct{} }
 
-func (f heldFuture) Error() error  { <-f.land; return nil }
+func (f heldFuture) Error() error  { <-f.done; return nil }
 func (f heldFuture) Index() uint64 { return 0 }
 func (f heldFuture) Response() any { return nil }
 
 func (l *heldLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
 	l.ops <- opsIn(data[batchHeaderSize:])
-	return heldFuture{l.land}
+	f := heldFuture{make(chan struct{})}
+	go func() {
+		<-l.land
+		l.apply()
+		close(f.done)
+	}()
+	return f
 }
 
 // opsIn returns the number of commands in runs.
@@ -49,6 +57,8 @@ func TestSecondEntry(t *testing.T) {
 		n := newReplica(t).node
 		log := &heldLog{ops: make(chan int, 10), land: make(chan struct{})}
 		p := &proposer{raft: log, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+		var landed atomic.Uint64
+		log.apply = func() { p.land(landed.Add(1)) }
 		var background sync.WaitGroup
 		p.start(&background)
 		propose := func(count int) {
@@ -210,4 +220,85 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	for range clients {
 		<-answered
 	}
+}
+
+// TestNoCommandIsLeftToTheProposer: the same for the proposer, whose entries land on the
+// goroutine that applies them.
+func TestNoCommandIsLeftToTheProposer(t *testing.T) {
+	t.Parallel()
+	n := newReplica(t).node
+	answered := make(chan struct{}, 64)
+	entries := make(chan appliedEntry, maxInFlight)
+	p := &proposer{raft: entryLog{entries}, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+	var background sync.WaitGroup
+	p.start(&background)
+	applied := make(chan struct{})
+	go func() {
+		defer close(applied)
+		for seq := uint64(1); ; seq++ {
+			e, ok := <-entries
+			if !ok {
+				return
+			}
+			for range e.ops {
+				answered <- struct{}{}
+			}
+			p.land(seq)
+			close(e.done)
+		}
+	}()
+	const clients, rounds = 8, 3000
+	for range clients {
+		answered <- struct{}{}
+	}
+	for i := range clients * rounds {
+		select {
+		case <-answered:
+		case <-time.After(time.Minute):
+			t.Fatalf("stuck after %d commands", i)
+		}
+		if err := n.intake.propose(&Command{Kind: KindSync}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.drain()
+	background.Wait()
+	close(entries)
+	<-applied
+	if len(answered) != clients {
+		t.Fatalf("%d clients have an answer after the proposer has drained, want %d", len(answered), clients)
+	}
+}
+
+// entryLog is a Raft that hands entries to a goroutine that applies them.
+type entryLog struct{ entries chan appliedEntry }
+
+type appliedEntry struct {
+	ops  int
+	done chan struct{}
+}
+
+func (l entryLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
+	e := appliedEntry{opsIn(data[batchHeaderSize:]), make(chan struct{})}
+	l.entries <- e
+	return heldFuture{e.done}
+}
+
+// TestARefusedEntryIsNoticed: the proposer learns that Raft has refused an entry although
+// neither an entry lands nor a command arrives.
+func TestARefusedEntryIsNoticed(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		n := newReplica(t).node
+		p := &proposer{raft: &stubLog{refuse: func(int) bool { return true }}, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+		var background sync.WaitGroup
+		p.start(&background)
+		began := time.Now()
+		if err := n.intake.propose(&Command{Kind: KindSync}, false); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-p.failed; err == nil || time.Since(began) > overdueAfter {
+			t.Fatalf("%v after %v", err, time.Since(began))
+		}
+		background.Wait()
+	})
 }

@@ -121,7 +121,7 @@ func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 		// See timing: Raft's own timers start no election.
 		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.cfg.timing().lease
 	}
-	c.CommitTimeout = 50 * time.Millisecond // a fallback: see quorum.Transport.Committed
+	c.CommitTimeout = time.Second // a fallback: see quorum.Transport.Committed
 	if n.cfg.standalone() {
 		c.CommitTimeout = time.Second // no follower to tell of a commit
 	}

@@ -47,6 +47,7 @@ type machine struct {
 	handler  Handler
 	intake   *intake // of this server; holds the waiters
 	own      func(incarnation uint64) bool
+	landed   func(incarnation, seq uint64)            // called for every applied batch of this leader
 	post     func([]event)                            // sends to the control goroutine; doesn't block
 	fail     func(error)                              // reports the error that stopped the machine
 	evidence func(write func(io.Writer) error) string // stores the dump, and returns where
@@ -266,6 +267,9 @@ func (m *machine) applyBatch(data []byte) error {
 		m.batch.ops += int(r.count)
 	}
 	m.handler.BatchDone()
+	if m.batch.own {
+		m.landed(h.incarnation, h.seq)
+	}
 	return nil
 }
 

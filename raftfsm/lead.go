@@ -158,6 +158,7 @@ func (n *Node) openLead() {
 		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, full: n.cfg.Full, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
 		local: n.intake, remote: n.remote, backlog: n.backlog, keeps: n.keepsEntries(),
 	}
+	n.proposing.Store(n.lead.proposer)
 	n.lead.proposer.start(&n.background)
 	n.remote.open(n.lead.incarnation)
 	n.others.opened(n.lead)

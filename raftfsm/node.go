@@ -44,6 +44,7 @@ type Node struct {
 	transport raft.Transport
 	running   atomic.Pointer[raft.Raft] // see raftNow
 	reloading sync.Mutex                // see reload
+	proposing atomic.Pointer[proposer]  // the newest, for landed
 	identity  identity
 	opening   time.Duration // how long openState took
 	restored  uint64        // index of the snapshot that the machine started from or received
@@ -133,10 +134,15 @@ func newNode(cfg Config) *Node {
 	n.remote = newRemoteRuns(n.backlog)
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
-		newest:     cfg.newest,
-		fleeting:   cfg.Memory && cfg.standalone(),
-		own:        func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
-		post:       n.mail.post,
+		newest:   cfg.newest,
+		fleeting: cfg.Memory && cfg.standalone(),
+		own:      func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
+		post:     n.mail.post,
+		landed: func(incarnation, seq uint64) {
+			if p := n.proposing.Load(); p != nil && p.incarnation == incarnation {
+				p.land(seq)
+			}
+		},
 		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
 		applied:    func(index uint64) { n.others.applied(index) },
 		written:    n.noteSnapshot,

@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,11 @@ import (
 // being written, the next one is already full or is being written as well (see worth).
 // More entries gain nothing.
 const maxInFlight = 2
+
+// overdueAfter is how long an entry is in flight before the proposer asks Raft whether it was
+// refused. Raft refuses entries when the leadership ends, which the control goroutine learns
+// from Raft, and while it transfers the leadership, after which it may stay leader.
+const overdueAfter = 100 * time.Millisecond
 
 // applier is the part of Raft that the proposer needs.
 type applier interface {
@@ -42,15 +48,14 @@ type proposer struct {
 	done   chan struct{} // closed when nothing is in flight and nothing more will be
 	stop   chan struct{} // closed by halt
 	finish chan struct{} // closed by drain
-	flying chan flight
-	landed chan struct{} // an entry is no longer in flight
 
-	inFlight atomic.Int32 // entries
+	applied atomic.Uint64 // seq of the newest entry that the state machine has applied
+	flights []flight      // entries that Raft may not have answered yet, oldest first; only run uses it
 
 	mu      sync.Mutex // held while runs are taken
 	halted  bool
-	seq     uint64
-	spares  spares // buffers to build entries in
+	seq     atomic.Uint64 // of the newest entry
+	spares  spares        // buffers to build entries in
 	turns   turns
 	waiting []turn // buffer for fill
 }
@@ -58,19 +63,17 @@ type proposer struct {
 // flight is an entry in flight.
 type flight struct {
 	raft.ApplyFuture
+	seq  uint64
 	data []byte
 }
 
-// start starts the proposer. background counts its goroutines.
+// start starts the proposer. background counts its goroutine.
 func (p *proposer) start(background *sync.WaitGroup) {
 	p.failed = make(chan error, 1)
 	p.done = make(chan struct{})
 	p.stop = make(chan struct{})
 	p.finish = make(chan struct{})
-	p.flying = make(chan flight, maxInFlight)
-	p.landed = make(chan struct{}, 1)
 	background.Go(p.run)
-	background.Go(p.await)
 }
 
 // halt ends the proposer. It takes no further run after halt returns.
@@ -87,29 +90,49 @@ func (p *proposer) halt() {
 // must be called at most once.
 func (p *proposer) drain() { close(p.finish) }
 
+// inFlight returns the number of entries that are proposed and not yet applied.
+func (p *proposer) inFlight() int { return int(p.seq.Load() - p.applied.Load()) }
+
+// land notes that the state machine has applied an entry. It wakes the proposer only if the
+// commands that wait are worth an entry now. Otherwise the command that makes them worth one
+// wakes it.
+func (p *proposer) land(seq uint64) {
+	p.applied.Store(seq)
+	if p.backlog.reached(enough(p.inFlight())) {
+		p.backlog.poke()
+	}
+}
+
 // run proposes until it is halted or has drained.
 func (p *proposer) run() {
+	defer close(p.done)
+	defer func() { p.settle(math.MaxUint64) }()
 	defer p.backlog.poke() // for the next proposer, whose wake-up this one may have consumed
-	defer close(p.flying)
+	overdue := time.NewTimer(time.Hour)
+	defer overdue.Stop()
 	finish := p.finish
-	for {
+	// Raft answers the newest applied entry when the state machine is done with it.
+	for p.settle(max(p.applied.Load(), 1) - 1) {
 		if p.worth(finish == nil) {
 			if data := p.collect(); data != nil {
-				p.inFlight.Add(1)
-				p.flying <- flight{p.raft.Apply(data, 0), data}
+				p.flights = append(p.flights, flight{p.raft.Apply(data, 0), p.seq.Load(), data})
+				overdue.Reset(overdueAfter)
 				continue
 			}
 			if finish == nil {
 				return
 			}
 		}
-		wake := p.backlog.wake
-		if p.inFlight.Load() >= maxInFlight {
-			wake = nil // no wake-up is needed for new runs
+		if finish == nil {
+			if !p.settle(p.flights[0].seq) {
+				return
+			}
+			continue
 		}
 		select {
-		case <-wake:
-		case <-p.landed:
+		case <-p.backlog.wake:
+		case <-overdue.C:
+			p.settle(p.seq.Load())
 		case <-finish:
 			finish = nil
 		case <-p.stop:
@@ -118,28 +141,44 @@ func (p *proposer) run() {
 	}
 }
 
-// worth reports whether to propose the queued runs now. If nothing is in flight, any
-// run is enough. While another entry is in flight, the batch must be full or the last
-// one.
+// worth reports whether to propose the queued runs now. If not, the command that makes them
+// worth an entry, or the entry that lands before it, wakes the proposer.
 func (p *proposer) worth(last bool) bool {
-	switch n := p.inFlight.Load(); {
-	case n >= maxInFlight:
-		return false
-	case last:
-		return true
-	case n == 0:
-		return p.backlog.reached(1)
+	for {
+		n := p.inFlight()
+		if last && n < maxInFlight {
+			return true
+		}
+		worth := p.backlog.reached(enough(n))
+		if p.inFlight() == n { // otherwise land may have set another target before
+			return worth
+		}
 	}
-	return p.backlog.reached(fullWeight)
 }
 
-// await waits for the entries in flight, in order. The result of a future tells whether
-// the log refused its entry or the entry was applied.
-func (p *proposer) await() {
-	defer close(p.done)
-	for f := range p.flying {
+// enough returns the weight of the commands that are worth an entry while others are in
+// flight. If none is, any command is enough. During another entry, the batch must be full.
+func enough(inFlight int) int {
+	switch {
+	case inFlight == 0:
+		return 1
+	case inFlight < maxInFlight:
+		return fullWeight
+	}
+	return math.MaxInt
+}
+
+// settle waits for Raft's answers to the entries up to seq. For one that the state machine
+// has applied, that takes no time. It returns false, and halts the proposer, if the log
+// refused one.
+func (p *proposer) settle(seq uint64) (ok bool) {
+	n := 0
+	ok = true
+	for ; n < len(p.flights) && p.flights[n].seq <= seq; n++ {
+		f := p.flights[n]
 		switch err := f.Error(); {
 		case err != nil:
+			ok = false
 			p.halt()
 			select {
 			case p.failed <- fmt.Errorf("proposing a batch: %w", err):
@@ -148,12 +187,9 @@ func (p *proposer) await() {
 		case !p.keeps:
 			p.reuse(f.data)
 		}
-		p.inFlight.Add(-1)
-		select {
-		case p.landed <- struct{}{}:
-		default:
-		}
 	}
+	p.flights = append(p.flights[:0], p.flights[n:]...)
+	return ok
 }
 
 // collect builds one batch of the queued runs. It returns nil if there are none.
@@ -168,8 +204,7 @@ func (p *proposer) collect() []byte {
 		p.spares.put(b)
 		return nil
 	}
-	p.seq++
-	h := batchHeader{incarnation: p.incarnation, seq: p.seq, time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
+	h := batchHeader{incarnation: p.incarnation, seq: p.seq.Add(1), time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
 	if p.full != nil && p.full() {
 		h.policy |= tree.Full
 	}

@@ -40,6 +40,8 @@ func TestRefusedBatch(t *testing.T) {
 	n := r.node
 	log := &stubLog{r: r, refuse: func(batch int) bool { return batch == 3 }}
 	p := &proposer{raft: log, incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+	n.incarnation.Store(3)
+	n.proposing.Store(p)
 	propose := func() {
 		for range maxBatchOps { // fills one batch
 			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
@@ -139,9 +141,9 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 			t.Fatalf("keeps %t: two entries on their way share their memory", keeps)
 		}
 		var background sync.WaitGroup
+		p.flights = []flight{{stubFuture{}, 1, a}, {stubFuture{raft.ErrLeadershipLost}, 2, b}}
 		p.start(&background)
-		p.flying <- flight{stubFuture{}, a}
-		p.flying <- flight{stubFuture{raft.ErrLeadershipLost}, b}
+		p.drain()
 		if err := <-p.failed; err == nil {
 			t.Fatal("no error")
 		}
@@ -187,25 +189,32 @@ func TestWorth(t *testing.T) {
 		if got := commandsOf(t, p.collect()); got != want {
 			t.Fatalf("an entry of %d commands, want %d", got, want)
 		}
-		p.inFlight.Store(1)
 	}
 	worth("nothing waits", false)
 	propose(3)
 	worth("nothing is in flight", true)
 	collect(3)
-	propose(fullWeight/commandWeight - 1)
-	worth("less than a full entry during another", false)
-	propose(1)
+	propose(fullWeight / commandWeight / 2)
+	worth("half of a full entry during another", false)
+	propose(fullWeight / commandWeight / 2)
 	worth("a full entry during another", true)
-	p.inFlight.Store(maxInFlight)
-	worth("as many as may be in flight", false)
-	p.inFlight.Store(1)
 	collect(fullWeight / commandWeight)
+	propose(2 * fullWeight / commandWeight)
+	worth("as many as may be in flight", false)
+	if p.worth(true) {
+		t.Error("the last one is worth a third entry in flight")
+	}
+	p.land(1)
+	worth("one of two has landed", true)
+	collect(2 * fullWeight / commandWeight)
+	p.land(2)
 	propose(1)
 	worth("one command during another entry", false)
 	if !p.worth(true) {
 		t.Error("the last one is not worth it")
 	}
+	p.land(3)
+	worth("none is in flight any more", true)
 }
 
 // commandsOf returns how many commands a batch holds.
