@@ -2,8 +2,6 @@ package ensemble
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -186,30 +185,20 @@ func (c *cluster) form(ids ...int) {
 func (c *cluster) await(ids ...int) {
 	c.t.Helper()
 	for _, id := range ids {
-		c.eventually(fmt.Sprintf("server %d serves", id), func() bool { return strings.Contains(c.word(id, "srvr"), "Mode: ") })
+		c.eventually(fmt.Sprintf("server %d serves", id), func() bool { return c.mode(id) != "" })
 	}
 }
 
 // word sends a four-letter word to a server and returns the reply, or "" if there is none.
 func (c *cluster) word(id int, word string) string {
-	conn, err := net.DialTimeout("tcp", c.nodes[id].addr(), 5*time.Second)
-	if err != nil {
-		return ""
-	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
-	if _, err := io.WriteString(conn, word); err != nil {
-		return ""
-	}
-	b, _ := io.ReadAll(conn)
-	return string(b)
+	answer, _ := process.Word(c.nodes[id].addr(), word, 5*time.Second) // what arrived before an error
+	return answer
 }
 
 // mode returns the server's mode from srvr, or "" if it doesn't serve.
 func (c *cluster) mode(id int) string {
-	_, rest, _ := strings.Cut(c.word(id, "srvr"), "Mode: ")
-	mode, _, _ := strings.Cut(rest, "\n")
-	return mode
+	status, _ := process.ParseStatus(c.word(id, "srvr"))
+	return status.Mode
 }
 
 // leader waits until one of the running servers leads.
@@ -228,18 +217,7 @@ func (c *cluster) leader() int {
 }
 
 func (n *node) running() bool {
-	switch {
-	case n.proc != nil:
-		select {
-		case <-n.proc.Done():
-			return false
-		default:
-			return true
-		}
-	case n.java != nil:
-		return n.java.PID() != 0
-	}
-	return false
+	return n.proc != nil && n.proc.Running() || n.java != nil && n.java.Running()
 }
 
 // kill kills servers as kill -9 does.
@@ -300,13 +278,7 @@ func (c *cluster) says(id int, texts ...string) {
 
 func (c *cluster) eventually(what string, ok func() bool) {
 	c.t.Helper()
-	deadline := time.Now().Add(2 * process.Patience)
-	for !ok() {
-		if time.Now().After(deadline) {
-			c.t.Fatalf("not within %v: %s", 2*process.Patience, what)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	wait.Eventually(c.t, what, ok)
 }
 
 // never checks for a while that something doesn't happen.

@@ -32,7 +32,7 @@ func (c *cluster) cpu() time.Duration {
 		if n.java != nil {
 			pid = n.java.PID()
 		} else {
-			pid = n.proc.Pid()
+			pid = n.proc.PID()
 		}
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {

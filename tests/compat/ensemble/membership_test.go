@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // reconfigurable are the settings of an ensemble that allows reconfig.
@@ -170,12 +171,7 @@ func TestReplaceAll(t *testing.T) {
 
 // eventuallyReplaced waits for replaced, and reports whether it became true.
 func (c *cluster) eventuallyReplaced(id, other int) bool {
-	for end := time.Now().Add(process.Patience / 2); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if c.replaced(id, other) {
-			return true
-		}
-	}
-	return false
+	return wait.For(process.Patience/2, "it is replaced", func() (bool, error) { return c.replaced(id, other), nil }) == nil
 }
 
 // replaced reports whether a server answers and has itself, and not the other server, in

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +15,9 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/servers"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // run is a set of workers and servers, and the faults injected into them.
@@ -20,7 +25,7 @@ type run struct {
 	t        *testing.T
 	ctx      context.Context
 	tools    tools
-	servers  *servers
+	servers  *servers.Ensemble
 	client   *client.Client // of the test itself
 	register *register
 	dir      string
@@ -34,7 +39,8 @@ type run struct {
 
 // team is one worker process and the arguments to restart it.
 type team struct {
-	*proc
+	*process.Proc
+	name string
 	lang string
 	jobs []string
 }
@@ -46,7 +52,7 @@ func newRun(t *testing.T, k tools, n int, real bool, paths ...string) *run {
 	t.Cleanup(cancel)
 	r := &run{t: t, ctx: ctx, tools: k, dir: t.TempDir(), began: time.Now(), workers: make(map[int]*team), done: make(map[string]int)}
 	r.servers = start(t, n, real)
-	c, err := client.Connect(ctx, r.servers.connect())
+	c, err := client.Connect(ctx, strings.Join(r.servers.Addrs(), ","))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,16 +92,18 @@ func (r *run) start(lang string, jobs ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.started++
-	args := append(r.tools.command(r.t, lang), r.servers.connect(), r.register.addr())
-	p, err := launch(r.dir, fmt.Sprint(lang, r.started), append(args, jobs...)...)
+	args := append(r.tools.command(r.t, lang), strings.Join(r.servers.Addrs(), ","), r.register.addr())
+	name := fmt.Sprint(lang, r.started)
+	args = append(args, jobs...)
+	p, err := process.Launch(exec.Command(args[0], args[1:]...), filepath.Join(r.dir, name+".log"))
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.workers[p.cmd.Process.Pid] = &team{p, lang, jobs}
+	r.workers[p.PID()] = &team{p, name, lang, jobs}
 	r.t.Cleanup(func() {
-		p.kill()
+		p.Kill()
 		if r.t.Failed() {
-			r.t.Log(p.tail())
+			r.t.Logf("%s:\n%s", name, p.Tail())
 		}
 	})
 }
@@ -173,7 +181,7 @@ func (r *run) follow(path string, h *holder) {
 func (r *run) pause(path, lang string) {
 	r.t.Helper()
 	trap, h, w := r.catch(path, lang, "write")
-	if err := w.freeze(); err != nil {
+	if err := w.Freeze(); err != nil {
 		r.fatal("stop %v: %v", h, err)
 	}
 	close(trap.on)
@@ -181,7 +189,7 @@ func (r *run) pause(path, lang string) {
 	r.register.mu.Lock()
 	before := len(r.register.events)
 	r.register.mu.Unlock()
-	if err := w.thaw(); err != nil {
+	if err := w.Thaw(); err != nil {
 		r.fatal("go on, %v: %v", h, err)
 	}
 	if err := r.register.until(r.ctx, func() bool { return h.out }); err != nil {
@@ -211,7 +219,7 @@ func (r *run) pause(path, lang string) {
 func (r *run) end(path, lang, mode string) {
 	r.t.Helper()
 	trap, h, w := r.catch(path, lang, mode)
-	w.kill()
+	w.Kill()
 	close(trap.on)
 	r.follow(path, h)
 	if h.out {
@@ -234,24 +242,22 @@ func (r *run) together(path string, languages ...string) {
 // without it, if that is possible.
 func (r *run) crash(leader bool) {
 	r.t.Helper()
-	i, err := r.servers.leader()
-	if err != nil {
-		r.fatal("%v", err)
-	}
+	var victim *servers.Server
+	wait.Eventually(r.t, "a leader", func() bool { victim = r.servers.Leader(); return victim != nil })
 	what := "kill leader"
 	if !leader {
-		i, what = (i+1)%len(r.servers.all), "kill follower"
+		victim, what = r.servers.Servers[victim.ID%len(r.servers.Servers)], "kill follower"
 	}
-	r.servers.kill(i)
-	if len(r.servers.all) > 1 {
+	victim.Kill()
+	if len(r.servers.Servers) > 1 {
 		r.more(50)
 	} else {
 		what = "kill server"
 	}
-	if err := r.servers.launch(i); err != nil {
+	if err := victim.Launch(); err != nil {
 		r.fatal("%v", err)
 	}
-	if err := r.servers.await(); err != nil {
+	if err := r.servers.Await(); err != nil {
 		r.fatal("%v", err)
 	}
 	r.more(10)
@@ -272,7 +278,7 @@ func (r *run) finish(want, least int) {
 	r.register.mu.Unlock()
 	for _, w := range r.workers {
 		select {
-		case <-w.done:
+		case <-w.Done():
 		case <-r.ctx.Done():
 			r.fatal("%s does not end: %v", w.name, context.Cause(r.ctx))
 		}

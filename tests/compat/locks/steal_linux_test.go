@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // waiting is a place in the queue of a mutex.
@@ -69,7 +70,7 @@ func (r *run) steal(path string) {
 		}
 		return n == 2
 	}
-	err := eventually(func() (bool, error) { return taken() || again(), context.Cause(r.ctx) })
+	err := wait.For(wait.Patience, "it waits", func() (bool, error) { return taken() || again(), context.Cause(r.ctx) })
 	if err != nil {
 		r.fatal("the worker whose %s was stolen does not wait again: %v", stolen.path, err)
 	}
@@ -86,7 +87,7 @@ func (r *run) steal(path string) {
 // take replaces the znode of the last waiting Go worker in the queue.
 func (r *run) take(path string) (stolen waiting) {
 	r.t.Helper()
-	err := eventually(func() (bool, error) {
+	err := wait.For(wait.Patience, "one waits", func() (bool, error) {
 		all, err := r.queue(r.ctx, path)
 		if err != nil {
 			return false, context.Cause(r.ctx)

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // patience is far longer than anything takes on a loaded machine.
@@ -114,7 +116,7 @@ func TestCarries(t *testing.T) {
 		t.Errorf("the connection is %+v", got)
 	}
 	c.Close()
-	eventually(t, "the connection is over", func() bool { return len(p.Conns()) == 0 })
+	wait.Eventually(t, "the connection is over", func() bool { return len(p.Conns()) == 0 })
 	if _, err := p.a.Dial(t.Context(), p.b.Addr().String()+":8"); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("a port where no process listens: %v", err)
 	}
@@ -158,7 +160,7 @@ func TestDropLarge(t *testing.T) {
 	p.mustNotEcho(large, 4000)
 	p.mustEcho(c, 100)
 	p.Heal()
-	eventually(t, "the large ones arrive", func() bool { return p.echoes(p.dial(), 4000, patience) })
+	wait.Eventually(t, "the large ones arrive", func() bool { return p.echoes(p.dial(), 4000, patience) })
 	p.Link("b", "a").DropLarge(1400)
 	p.mustEcho(c, 1000)
 	p.mustNotEcho(c, 1400)
@@ -248,14 +250,4 @@ func TestHostNames(t *testing.T) {
 	if _, err := p.Host("a"); err == nil {
 		t.Error("two hosts of one name")
 	}
-}
-
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if f() {
-			return
-		}
-	}
-	t.Fatalf("not seen within %v: %s", patience, what)
 }

@@ -8,9 +8,10 @@ import (
 	"strings"
 )
 
-// configure creates the directories of n servers: zoo.cfg, data and, in an
-// ensemble, myid.
-func configure(dir string, n int, o Options) ([]*Server, error) {
+// Configure creates the directories of n servers on free ports, with zoo.cfg, data and,
+// in an ensemble, myid. zkgo takes the same files. A line replaces the default line of the
+// same key.
+func Configure(dir string, n int, lines ...string) ([]*Server, error) {
 	perServer := 1
 	if n > 1 {
 		perServer = 3
@@ -28,7 +29,7 @@ func configure(dir string, n int, o Options) ([]*Server, error) {
 	}
 	servers := make([]*Server, n)
 	for i := range servers {
-		s := &Server{Port: ports[i], Dir: filepath.Join(dir, fmt.Sprint("server", i+1)), jvm: o.JVM, lib: o.Lib}
+		s := &Server{Port: ports[i], Dir: filepath.Join(dir, fmt.Sprint("server", i+1))}
 		data := filepath.Join(s.Dir, "data")
 		if err := os.MkdirAll(data, 0o700); err != nil {
 			return nil, err
@@ -39,7 +40,7 @@ func configure(dir string, n int, o Options) ([]*Server, error) {
 				return nil, err
 			}
 		}
-		lines := override([]string{
+		all := override(append([]string{
 			"tickTime=2000",
 			"dataDir=" + data,
 			fmt.Sprint("clientPort=", s.Port),
@@ -47,8 +48,8 @@ func configure(dir string, n int, o Options) ([]*Server, error) {
 			"maxClientCnxns=0",
 			"admin.enableServer=false",
 			"4lw.commands.whitelist=*",
-		}, append(members, o.Config...))
-		text := strings.Join(lines, "\n") + "\n"
+		}, members...), lines)
+		text := strings.Join(all, "\n") + "\n"
 		if err := os.WriteFile(filepath.Join(s.Dir, "zoo.cfg"), []byte(text), 0o600); err != nil {
 			return nil, err
 		}

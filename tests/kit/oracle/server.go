@@ -3,15 +3,13 @@ package oracle
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
 // patience bounds every wait. It is generous because nothing is measured: a
@@ -42,37 +40,33 @@ type Server struct {
 
 	jvm  []string
 	lib  string
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the process was reaped
+	proc *process.Proc // nil after Stop
 }
 
 // Addr returns the client address, host:port.
 func (s *Server) Addr() string { return fmt.Sprintf("127.0.0.1:%d", s.Port) }
 
-// PID returns the id of the java process, or 0 if it does not run.
-func (s *Server) PID() int {
-	if s.cmd == nil {
-		return 0
-	}
-	return s.cmd.Process.Pid
-}
+// Running reports whether the java process runs.
+func (s *Server) Running() bool { return s.proc.Running() }
+
+// PID returns the id of the java process.
+func (s *Server) PID() int { return s.proc.PID() }
+
+func (s *Server) log() string { return filepath.Join(s.Dir, "out") }
 
 // Log returns what the server has printed, for the messages of failing tests.
 func (s *Server) Log() string {
-	b, err := os.ReadFile(filepath.Join(s.Dir, "out"))
+	b, err := os.ReadFile(s.log())
 	if err != nil {
 		return err.Error()
 	}
 	return string(b)
 }
 
-// Exited returns a channel that is closed once the process has ended.
-func (s *Server) Exited() <-chan struct{} { return s.done }
-
 // Run starts the process on the existing directory, e.g. after a Stop, and waits
 // until it serves.
 func (s *Server) Run() error {
-	if err := s.launch(); err != nil {
+	if err := s.Launch(); err != nil {
 		return err
 	}
 	return s.await()
@@ -90,10 +84,7 @@ func (s *Server) With(jvm ...string) *Server {
 
 // Launch is Run without the wait: a server of an ensemble serves only after
 // enough of the others were started.
-func (s *Server) Launch() error { return s.launch() }
-
-// launch starts java on zoo.cfg and reaps it in the background.
-func (s *Server) launch() error {
+func (s *Server) Launch() error {
 	lib := s.lib
 	if lib == "" {
 		var err error
@@ -101,11 +92,6 @@ func (s *Server) launch() error {
 			return err
 		}
 	}
-	out, err := os.OpenFile(filepath.Join(s.Dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
 	// Keep it small and quick to start: serial collector, only the first
 	// compiler.
 	args := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
@@ -114,80 +100,40 @@ func (s *Server) launch() error {
 	args = append(args, "-cp", lib+string(os.PathListSeparator)+filepath.Join(lib, "*"),
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.Dir, "zoo.cfg"))
 	cmd := exec.Command("java", args...)
-	cmd.Stdout, cmd.Stderr, cmd.Dir = out, out, s.Dir
-	cmd.SysProcAttr = sysProcAttr()
-
-	started, done := make(chan error, 1), make(chan struct{})
-	go func() {
-		// The parent-death signal is tied to the thread, so keep the thread.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer close(done)
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // the log shows how it ended
-		}
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("oracle: starting java: %w", err)
+	cmd.Dir = s.Dir
+	p, err := process.Launch(cmd, s.log())
+	if err != nil {
+		return fmt.Errorf("oracle: %w", err)
 	}
-	s.cmd, s.done = cmd, done
+	s.proc = p
 	return nil
 }
 
 // errExited is returned if the process ended before it served.
 var errExited = errors.New("oracle: the server ended before it served")
 
-// await waits until "srvr" names a mode, which a server prints only when it
-// serves clients.
+// await waits until srvr names a mode, which a server does only when it serves clients.
 func (s *Server) await() error {
-	deadline := time.Now().Add(patience)
-	poll := time.NewTicker(20 * time.Millisecond)
-	defer poll.Stop()
-	for time.Now().Before(deadline) {
+	err := s.proc.Await(patience, s.Addr()+" serves", func() error {
 		// ZooKeeper can leave a connection hanging forever that arrives before
 		// the database is loaded: give up soon and try another.
-		if out, err := s.word("srvr", 2*time.Second); err == nil && strings.Contains(out, "Mode: ") {
-			return nil
-		}
-		select {
-		case <-s.done:
-			return fmt.Errorf("%w:\n%s", errExited, s.Log())
-		case <-poll.C:
-		}
+		_, err := process.Ask(s.Addr(), 2*time.Second)
+		return err
+	})
+	if err != nil && !s.Running() {
+		return fmt.Errorf("%w: %w", errExited, err)
 	}
-	return fmt.Errorf("oracle: server at %s does not serve after %v:\n%s", s.Addr(), patience, s.Log())
+	return err
 }
 
 // Word sends a four-letter word and returns the reply.
-func (s *Server) Word(word string) (string, error) { return s.word(word, patience) }
-
-func (s *Server) word(word string, limit time.Duration) (string, error) {
-	conn, err := net.DialTimeout("tcp", s.Addr(), limit)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(limit)); err != nil {
-		return "", err
-	}
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	b, err := io.ReadAll(conn)
-	return string(b), err
-}
+func (s *Server) Word(word string) (string, error) { return process.Word(s.Addr(), word, patience) }
 
 // Stop kills the process, like kill -9, and waits until it is gone. The directory
 // stays, so Run can start the server again.
 func (s *Server) Stop() {
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Kill() // it may have ended by itself
-	<-s.done
-	s.cmd = nil
+	s.proc.Kill()
+	s.proc = nil
 }
 
 // Start starts one standalone server and stops it at the end of the test.
@@ -236,12 +182,13 @@ func stopAll(servers []*Server) {
 }
 
 func startAll(dir string, n int, o Options) ([]*Server, error) {
-	servers, err := configure(dir, n, o)
+	servers, err := Configure(dir, n, o.Config...)
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range servers {
-		if err := s.launch(); err != nil {
+		s.jvm, s.lib = o.JVM, o.Lib
+		if err := s.Launch(); err != nil {
 			return servers, err
 		}
 	}

@@ -1,8 +1,7 @@
 package process
 
 import (
-	"bytes"
-	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -40,15 +39,21 @@ func Binary(t testing.TB) string {
 			return
 		}
 		built.path = filepath.Join(dir, "zkgo")
-		out, err := exec.Command("go", "build", "-o", built.path, "github.com/zkgo/zkgo/cmd/zkgo").CombinedOutput()
-		if err != nil {
-			built.err = fmt.Errorf("%w: %s", err, out)
-		}
+		built.err = Build(built.path)
 	})
 	if built.err != nil {
-		t.Fatalf("build zkgo: %v", built.err)
+		t.Fatal(built.err)
 	}
 	return built.path
+}
+
+// Build builds zkgo at a path.
+func Build(path string) error {
+	out, err := exec.Command("go", "build", "-o", path, "github.com/zkgo/zkgo/cmd/zkgo").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("building zkgo: %w: %s", err, out)
+	}
+	return nil
 }
 
 // Needed skips a suite of real servers that takes a while, unless ZKGO_REQUIRE=1
@@ -69,11 +74,8 @@ func Cleanup() {
 
 // Server is a running zkgo.
 type Server struct {
+	*Proc
 	Addr string // for clients
-	cmd  *exec.Cmd
-	out  *lockedBuffer
-	done chan struct{}
-	err  error // result of Wait, valid once done is closed
 }
 
 // Start runs `zkgo server` with the given data directory on a free client port
@@ -94,90 +96,34 @@ func Try(bin, dataDir string, args ...string) (*Server, error) {
 		"--set", "clientPortAddress=127.0.0.1", "--set", "admin.enableServer=false"}, args...)...)
 }
 
-// Run runs zkgo with a command line that serves clients on 127.0.0.1, and returns
-// when it listens. If it does not, the error contains its output.
-func Run(bin string, args ...string) (*Server, error) {
-	s := &Server{cmd: exec.Command(bin, args...), out: &lockedBuffer{}, done: make(chan struct{})}
-	s.cmd.Stdout, s.cmd.Stderr = s.out, s.out
-	if err := s.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		s.err = s.cmd.Wait()
-		close(s.done)
-	}()
-	return s, s.listening()
-}
-
 // clientAddr matches the line in which a server logs its client port.
 var clientAddr = regexp.MustCompile(`listens for clients.* addresses="?(127\.0\.0\.1:\d+)`)
 
-// listening waits until the server logs its address. A port that the test chose
-// in advance could meanwhile belong to another process.
-func (s *Server) listening() error {
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	tick := time.NewTicker(2 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if found := clientAddr.FindStringSubmatch(s.out.String()); found != nil {
-			s.Addr = found[1]
-			return nil
+// errSilent means that a server has not yet logged its client port. A port that the test
+// chose in advance could meanwhile belong to another process.
+var errSilent = errors.New("it has not logged its client port")
+
+// Run runs zkgo with a command line that serves clients on 127.0.0.1, and returns
+// when it listens. If it does not, the error contains its output.
+func Run(bin string, args ...string) (*Server, error) {
+	p, err := Launch(exec.Command(bin, args...), "")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Proc: p}
+	err = p.Await(Patience, "zkgo listens", func() error {
+		found := clientAddr.FindStringSubmatch(p.Output())
+		if found == nil {
+			return errSilent
 		}
-		select {
-		case <-s.done:
-			return fmt.Errorf("zkgo ended: %v\n%s", s.err, s.out)
-		case <-ctx.Done():
-			s.Kill()
-			return fmt.Errorf("zkgo does not listen after %v\n%s", Patience, s.out)
-		case <-tick.C:
-		}
+		s.Addr = found[1]
+		return nil
+	})
+	if err != nil {
+		p.Kill()
 	}
+	return s, err
 }
 
-// Kill ends the process like kill -9 and waits until it is gone.
-func (s *Server) Kill() {
-	s.cmd.Process.Kill() //nolint:errcheck // it may be gone already
-	<-s.done
-}
-
-// Stop asks the process to end and returns how it ended.
-func (s *Server) Stop() error {
-	if err := s.cmd.Process.Signal(os.Interrupt); err != nil {
-		return err
-	}
-	select {
-	case <-s.done:
-		return s.err
-	case <-time.After(Patience):
-		s.Kill()
-		return fmt.Errorf("zkgo did not stop within %v\n%s", Patience, s.out)
-	}
-}
-
-// Done returns a channel that is closed when the process has ended.
-func (s *Server) Done() <-chan struct{} { return s.done }
-
-// Output returns what the process has printed.
-func (s *Server) Output() string { return s.out.String() }
-
-// Pid returns the process id.
-func (s *Server) Pid() int { return s.cmd.Process.Pid }
-
-// lockedBuffer collects a process's output while a test reads it.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
+// Stop asks the server to end, as Ctrl-C does, and returns how it ended.
+func (s *Server) Stop() error { return s.Proc.Stop(os.Interrupt) }

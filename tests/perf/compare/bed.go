@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/bench"
-	"github.com/zkgo/zkgo/tests/safety/failover"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 // Contender is a program with its settings.
@@ -15,7 +15,7 @@ type Contender struct {
 	Name    string
 	Version string
 	// start starts n servers in a directory.
-	start func(dir string, n int) (*failover.Ensemble, error)
+	start func(dir string, n int) (*servers.Ensemble, error)
 	// run runs the load of a bed once.
 	run func(b *Bed) (*bench.Result, error)
 	// can reports whether this program has an equivalent of the cell.
@@ -25,11 +25,11 @@ type Contender struct {
 // Contenders returns zkgo with each log store, ZooKeeper, and etcd if this machine has it
 // and its client can be built into dir. If not, say gets the reason.
 func Contenders(zkgo, dir string, say func(text string)) ([]Contender, error) {
-	theirs, err := failover.ZooKeeper("2g")
+	theirs, err := servers.ZooKeeper("2g")
 	if err != nil {
 		return nil, err
 	}
-	ours, load := failover.Zkgo(zkgo), loader(zkgo)
+	ours, load := servers.Zkgo(zkgo), loader(zkgo)
 	all := []Contender{
 		ofItsKind("zkgo", ours, load),
 		ofItsKind("zkgo bolt", ours, load, "logStore=bolt"),
@@ -45,10 +45,10 @@ func Contenders(zkgo, dir string, say func(text string)) ([]Contender, error) {
 
 // ofItsKind returns a contender that reads zoo.cfg, with lines added to it, and speaks
 // ZooKeeper's protocol.
-func ofItsKind(name string, p failover.Program, load loader, lines ...string) Contender {
+func ofItsKind(name string, p servers.Program, load loader, lines ...string) Contender {
 	return Contender{
 		Name: name, Version: p.Version,
-		start: func(dir string, n int) (*failover.Ensemble, error) { return failover.StartServers(p, dir, n, lines...) },
+		start: func(dir string, n int) (*servers.Ensemble, error) { return servers.Start(p, dir, n, lines...) },
 		run:   load.run,
 		can:   func(*Cell) bool { return true },
 	}
@@ -57,7 +57,7 @@ func ofItsKind(name string, p failover.Program, load loader, lines ...string) Co
 // Bed is one measurement of one cell for one contender: freshly started, empty servers
 // and a load.
 type Bed struct {
-	*failover.Ensemble
+	*servers.Ensemble
 	Load bench.Config // the cell's load, with servers and processes filled in
 	by   Contender
 	part int // divisor for the cell's own durations and session counts
@@ -65,7 +65,7 @@ type Bed struct {
 }
 
 // bed returns a bed for a load on servers of this contender.
-func (c Contender) bed(ctx context.Context, e *failover.Ensemble, cfg bench.Config, o Options) *Bed {
+func (c Contender) bed(ctx context.Context, e *servers.Ensemble, cfg bench.Config, o Options) *Bed {
 	for _, s := range e.Servers {
 		cfg.Servers = append(cfg.Servers, s.Addr)
 		cfg.PIDs = append(cfg.PIDs, s.PID())
@@ -90,8 +90,8 @@ func (b *Bed) put(cfg bench.Config) (*bench.Result, error) {
 	return b.by.run(&other)
 }
 
-// servers starts a contender's servers in a new directory.
-func servers(c Contender, dir string, n int) (*failover.Ensemble, func(), error) {
+// begin starts a contender's servers in a new directory.
+func begin(c Contender, dir string, n int) (*servers.Ensemble, func(), error) {
 	home, err := os.MkdirTemp(dir, "servers-")
 	if err != nil {
 		return nil, nil, err
@@ -109,7 +109,7 @@ func servers(c Contender, dir string, n int) (*failover.Ensemble, func(), error)
 
 // warm runs a load on the servers until a JIT and an allocator reach their long-run
 // state.
-func warm(ctx context.Context, c Contender, e *failover.Ensemble, o Options) error {
+func warm(ctx context.Context, c Contender, e *servers.Ensemble, o Options) error {
 	if o.Warm == 0 {
 		return nil
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/bench"
-	"github.com/zkgo/zkgo/tests/safety/failover"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 // worker is the program that runs bench's loads on etcd; see its package, etcd/.
@@ -26,7 +26,7 @@ type worker struct{ binary string }
 // etcd returns the contender that doesn't speak ZooKeeper's protocol. It builds the worker
 // into dir; the first build downloads etcd's client.
 func etcd(dir string) (Contender, error) {
-	version, err := failover.EtcdVersion()
+	version, err := servers.EtcdVersion()
 	if err != nil {
 		return Contender{}, err
 	}
@@ -34,7 +34,7 @@ func etcd(dir string) (Contender, error) {
 	if err := w.build(); err != nil {
 		return Contender{}, err
 	}
-	return Contender{Name: "etcd", Version: version, start: failover.StartEtcd, run: w.run, can: w.can}, nil
+	return Contender{Name: "etcd", Version: version, start: servers.StartEtcd, run: w.run, can: w.can}, nil
 }
 
 func (w worker) build() error {

@@ -122,7 +122,8 @@ func (c *Contender) Grows() bool { return c.Name == ours || c.Name == reference 
 // MeasureGrowth measures the curves whose amount matches. It measures each point several
 // times on separate servers, which must speak ZooKeeper's protocol.
 func MeasureGrowth(ctx context.Context, contenders []Contender, o Options) (*GrowthReport, error) {
-	report := newGrowthReport(contenders, o)
+	report := &GrowthReport{Heading: newHeading(contenders, o)}
+	defer report.Finish()
 	for _, a := range growths() {
 		if o.Curves != nil && !o.Curves.MatchString(a.Amount) {
 			continue
@@ -186,7 +187,7 @@ func medians(points []Point) (curve []Point) {
 }
 
 func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Point, error) {
-	e, stop, err := servers(c, o.Dir, 1)
+	e, stop, err := begin(c, o.Dir, 1)
 	if err != nil {
 		return Point{}, err
 	}

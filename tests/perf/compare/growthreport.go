@@ -3,7 +3,6 @@ package compare
 import (
 	"fmt"
 	"path"
-	"runtime"
 	"strings"
 	"time"
 
@@ -12,24 +11,8 @@ import (
 
 // GrowthReport holds the curves of one run.
 type GrowthReport struct {
-	Date       time.Time         `json:"date"`
-	Machine    string            `json:"machine"`
-	Go         string            `json:"go"`
-	Versions   map[string]string `json:"versions"` // by contender
-	Runs       int               `json:"runs"`
-	Seconds    float64           `json:"seconds"` // of each run of a point
-	Contenders []string          `json:"contenders"`
-	Curves     []Growth          `json:"curves"`
-}
-
-func newGrowthReport(contenders []Contender, o Options) *GrowthReport {
-	r := &GrowthReport{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(),
-		Go: runtime.Version(), Versions: make(map[string]string), Runs: o.Runs, Seconds: o.Duration.Seconds()}
-	for _, c := range contenders {
-		r.Contenders = append(r.Contenders, c.Name)
-		r.Versions[c.Name] = c.Version
-	}
-	return r
+	Heading
+	Curves []Growth
 }
 
 // Plots returns the plots of the curves.
@@ -51,8 +34,8 @@ func (r *GrowthReport) Plots() (all []Plot) {
 // Section returns the report for a page whose plots are in directory plots.
 func (r *GrowthReport) Section(plots string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, %s; each point is the median of %d runs of %g s, each on a server of its own. Processor time of the server.\n\n",
-		r.Date.Format(time.DateOnly), r.Machine, r.Go, r.Runs, r.Seconds)
+	fmt.Fprintf(&b, "%s, %s, %d CPUs, %s; each point is the median of %d runs of %g s, each on a server of its own. Processor time of the server.\n\n",
+		r.Date.Format(time.DateOnly), r.Machine, r.CPUs, r.Go, r.Runs, r.Seconds)
 	b.WriteString("|work|grows|from|to|")
 	for _, name := range r.Contenders {
 		fmt.Fprintf(&b, "%s: µs|×|", name)

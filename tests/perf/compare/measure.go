@@ -24,6 +24,7 @@ type Options struct {
 // servers, with the contenders taking turns, and repeats all of it several times.
 func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, error) {
 	report := newReport(contenders, o)
+	defer report.Finish()
 	for run := range o.Runs {
 		for _, n := range []int{1, 3} {
 			for _, c := range contenders {
@@ -73,7 +74,7 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 	if len(cells) == 0 {
 		return nil
 	}
-	e, stop, err := servers(c, o.Dir, cells[0].Servers)
+	e, stop, err := begin(c, o.Dir, cells[0].Servers)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func measureLoads(ctx context.Context, c Contender, cells []Cell, o Options, rep
 
 // measureAlone measures a cell that needs its own servers.
 func measureAlone(ctx context.Context, c Contender, cell Cell, o Options, report *Report, run int) error {
-	e, stop, err := servers(c, o.Dir, cell.Servers)
+	e, stop, err := begin(c, o.Dir, cell.Servers)
 	if err != nil {
 		return err
 	}

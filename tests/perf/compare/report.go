@@ -4,22 +4,34 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"runtime"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/report"
 )
 
 // Report holds the results of a run of the matrix.
 type Report struct {
-	Date       time.Time         `json:"date"`
-	Machine    string            `json:"machine"`
-	Go         string            `json:"go"`
-	Versions   map[string]string `json:"versions"` // by contender
-	Runs       int               `json:"runs"`
-	Seconds    float64           `json:"seconds"` // of each load
-	Contenders []string          `json:"contenders"`
-	Cells      []*CellReport     `json:"cells"`
+	Heading
+	Cells []*CellReport
+}
+
+// Heading is what reports of both kinds begin with.
+type Heading struct {
+	report.Frame
+	Versions   map[string]string // by contender
+	Runs       int
+	Seconds    float64 // of each load
+	Contenders []string
+}
+
+func newHeading(contenders []Contender, o Options) Heading {
+	h := Heading{Frame: report.Begin(), Versions: make(map[string]string), Runs: o.Runs, Seconds: o.Duration.Seconds()}
+	for _, c := range contenders {
+		h.Contenders = append(h.Contenders, c.Name)
+		h.Versions[c.Name] = c.Version
+	}
+	return h
 }
 
 // CellReport holds the samples of a cell.
@@ -33,20 +45,11 @@ type CellReport struct {
 }
 
 func newReport(contenders []Contender, o Options) *Report {
-	r := &Report{Date: time.Now().UTC().Truncate(time.Second), Machine: machine(),
-		Go: runtime.Version(), Versions: make(map[string]string), Runs: o.Runs, Seconds: o.Duration.Seconds()}
-	for _, c := range contenders {
-		r.Contenders = append(r.Contenders, c.Name)
-		r.Versions[c.Name] = c.Version
-	}
+	r := &Report{Heading: newHeading(contenders, o)}
 	for _, c := range o.Cells {
 		r.Cells = append(r.Cells, &CellReport{Name: c.Name, Servers: c.Servers, Samples: make(map[string]map[Metric][]float64), wants: c.Wants})
 	}
 	return r
-}
-
-func machine() string {
-	return fmt.Sprintf("%d cores, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (r *Report) add(cell Cell, c Contender, v Values) {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/bench"
-	"github.com/zkgo/zkgo/tests/safety/failover"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 // A report of made-up figures: where a program has no figure, the table has a dash; all
@@ -97,7 +97,7 @@ func TestWorkerArguments(t *testing.T) {
 // follow rejects output that isn't a result.
 func TestFollow(t *testing.T) {
 	t.Parallel()
-	b := &Bed{Ensemble: &failover.Ensemble{}}
+	b := &Bed{Ensemble: &servers.Ensemble{}}
 	r, err := b.follow(strings.NewReader("begin\nend\n{\"work\":\"get\",\"ops\":5}\n"))
 	if err != nil || r.Ops != 5 || r.CPUPerOp == nil {
 		t.Errorf("%+v, %v", r, err)

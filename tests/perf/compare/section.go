@@ -14,7 +14,7 @@ import (
 // plots, as the page has to link it; "" if they were not written.
 func (r *Report) Section(plots string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s, %s, %s; the median of %d runs of %g s for each cell. ", r.Date.Format(time.DateOnly), r.Machine, r.Go, r.Runs, r.Seconds)
+	fmt.Fprintf(&b, "%s, %s, %d CPUs, %s; the median of %d runs of %g s for each cell. ", r.Date.Format(time.DateOnly), r.Machine, r.CPUs, r.Go, r.Runs, r.Seconds)
 	var versions []string
 	for _, c := range r.Contenders {
 		if v := r.Versions[c]; !slices.Contains(versions, v) {

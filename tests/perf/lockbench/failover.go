@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 	"github.com/zkgo/zkgo/tests/perf/lockbench/redis"
 )
 
@@ -34,24 +35,24 @@ func RedisFailover(ctx context.Context, dir string) (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.stop()
-	if err := s.start(); err != nil {
+	defer s.Kill()
+	if err := s.Start(); err != nil {
 		return nil, err
 	}
-	primary, replica := s.procs[0], s.procs[1]
-	watchers := s.procs[2:]
+	primary, replica := s.Servers[0], s.Servers[1]
+	watchers := s.Servers[2:]
 	for _, w := range watchers {
-		if err := w.await(func(ctx context.Context) error { return watches(ctx, w) }); err != nil {
+		if err := w.AwaitThat("knows the others", briefly(func(ctx context.Context) error { return watches(ctx, w) })); err != nil {
 			return nil, err
 		}
 	}
 	t := newTimeline("Redis 7, primary and replica (`appendfsync always`), three Sentinels")
-	a, err := redis.Dial(ctx, primary.addr)
+	a, err := redis.Dial(ctx, primary.Addr)
 	if err != nil {
 		return nil, err
 	}
 	defer a.Close()
-	if err := freeze(replica.cmd.Process); err != nil {
+	if err := replica.Freeze(); err != nil {
 		return nil, err
 	}
 	t.note("replica", "stands still (SIGSTOP)")
@@ -68,17 +69,17 @@ func RedisFailover(ctx context.Context, dir string) (*Timeline, error) {
 		return nil, fmt.Errorf("A did not get the lock: %w", err)
 	}
 	t.note("A", "SET lock A NX PX %d: OK, from the primary, which has fsynced it", length.Milliseconds())
-	primary.kill()
+	primary.Kill()
 	t.note("primary", "is killed (kill -9)")
-	if err := thaw(replica.cmd.Process); err != nil {
+	if err := replica.Thaw(); err != nil {
 		return nil, err
 	}
 	t.note("replica", "goes on")
-	if err := replica.await(func(ctx context.Context) error { return promoted(ctx, watchers[0], replica) }); err != nil {
+	if err := replica.AwaitThat("is promoted", briefly(func(ctx context.Context) error { return promoted(ctx, watchers[0], replica) })); err != nil {
 		return nil, err
 	}
 	t.note("Sentinel", "the replica is the primary now")
-	b, err := redis.Dial(ctx, replica.addr)
+	b, err := redis.Dial(ctx, replica.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -102,39 +103,30 @@ func sentinelService(dir string) (*service, error) {
 	if err != nil {
 		return nil, err
 	}
-	host, port, err := net.SplitHostPort(s.procs[0].addr)
+	host, port, err := net.SplitHostPort(s.Servers[0].Addr)
 	if err != nil {
 		return nil, err
 	}
-	for _, p := range s.procs[2:] {
+	for _, p := range s.Servers[2:] {
 		text := fmt.Sprintf("sentinel monitor locks %s %s %d\nsentinel down-after-milliseconds locks 1000\nsentinel failover-timeout locks 10000\n", host, port, quorum)
-		if err := os.WriteFile(filepath.Join(p.dir, "sentinel.conf"), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(p.Dir, "sentinel.conf"), []byte(text), 0o600); err != nil {
 			return nil, err
 		}
 	}
-	plain := s.launch
-	s.launch = func(p *proc, i int) []string {
-		switch i {
-		case 0:
-			return append(plain(p, i), "--repl-diskless-sync-delay", "0")
-		case 1:
-			return append(plain(p, i), "--replicaof", host+" "+port)
-		}
+	s.Servers[0].Args = append(s.Servers[0].Args, "--repl-diskless-sync-delay", "0")
+	replica := s.Servers[1]
+	replica.Args = append(replica.Args, "--replicaof", host+" "+port)
+	replica.Ready = briefly(func(ctx context.Context) error { return replicates(ctx, replica) })
+	for _, p := range s.Servers[2:] {
 		args := redisCommand(p)
-		return append([]string{args[0], filepath.Join(p.dir, "sentinel.conf"), "--sentinel"}, args[1:]...)
-	}
-	s.ready = func(ctx context.Context, p *proc) error {
-		if p == s.procs[1] {
-			return replicates(ctx, p)
-		}
-		return pong(ctx, p)
+		p.Args = append([]string{args[0], filepath.Join(p.Dir, "sentinel.conf"), "--sentinel"}, args[1:]...)
 	}
 	return s, nil
 }
 
 // ask sends one command on a new connection.
-func ask(ctx context.Context, p *proc, args ...string) (string, error) {
-	c, err := redis.Dial(ctx, p.addr)
+func ask(ctx context.Context, p *servers.Server, args ...string) (string, error) {
+	c, err := redis.Dial(ctx, p.Addr)
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +134,7 @@ func ask(ctx context.Context, p *proc, args ...string) (string, error) {
 	return c.Do(ctx, args...)
 }
 
-func replicates(ctx context.Context, p *proc) error {
+func replicates(ctx context.Context, p *servers.Server) error {
 	out, err := ask(ctx, p, "INFO", "replication")
 	if err == nil && !strings.Contains(out, "master_link_status:up") {
 		err = errors.New("the replica has not copied the primary yet")
@@ -151,7 +143,7 @@ func replicates(ctx context.Context, p *proc) error {
 }
 
 // watches returns nil if a sentinel knows the replica and the other sentinels.
-func watches(ctx context.Context, p *proc) error {
+func watches(ctx context.Context, p *servers.Server) error {
 	out, err := ask(ctx, p, "SENTINEL", "master", "locks")
 	if err == nil && !(strings.Contains(out, "num-slaves\n1\n") && strings.Contains(out, fmt.Sprintf("num-other-sentinels\n%d\n", sentinels-1))) {
 		err = errors.New("the sentinel does not know everybody yet")
@@ -161,12 +153,12 @@ func watches(ctx context.Context, p *proc) error {
 
 // promoted returns nil if the sentinel sends clients to the replica and the replica takes
 // writes.
-func promoted(ctx context.Context, sentinel, replica *proc) error {
+func promoted(ctx context.Context, sentinel, replica *servers.Server) error {
 	out, err := ask(ctx, sentinel, "SENTINEL", "get-master-addr-by-name", "locks")
 	if err != nil {
 		return err
 	}
-	if strings.ReplaceAll(out, "\n", ":") != replica.addr {
+	if strings.ReplaceAll(out, "\n", ":") != replica.Addr {
 		return fmt.Errorf("the primary is still at %s", out)
 	}
 	out, err = ask(ctx, replica, "INFO", "replication")
@@ -182,17 +174,17 @@ func ZkgoFailover(ctx context.Context, dir, binary string) (*Timeline, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.stop()
-	if err := s.start(); err != nil {
+	defer s.Kill()
+	if err := s.Start(); err != nil {
 		return nil, err
 	}
-	leader, followers, err := roles(ctx, s.procs)
+	leader, followers, err := roles(s.Servers)
 	if err != nil {
 		return nil, err
 	}
 	still, other := followers[0], followers[1]
 	t := newTimeline("zkgo, three servers, `lock.Mutex`")
-	a, err := client.Connect(ctx, leader.addr+","+other.addr+","+still.addr, client.WithoutShuffle())
+	a, err := client.Connect(ctx, leader.Addr+","+other.Addr+","+still.Addr, client.WithoutShuffle())
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +192,7 @@ func ZkgoFailover(ctx context.Context, dir, binary string) (*Timeline, error) {
 	if _, err := a.Create(ctx, "/other", nil); err != nil {
 		return nil, err
 	}
-	if err := freeze(still.cmd.Process); err != nil {
+	if err := still.Freeze(); err != nil {
 		return nil, err
 	}
 	t.note("follower", "stands still (SIGSTOP)")
@@ -216,13 +208,13 @@ func ZkgoFailover(ctx context.Context, dir, binary string) (*Timeline, error) {
 		return nil, fmt.Errorf("A did not get the lock: %w", err)
 	}
 	t.note("A", "Acquire: holds the lock, token 0x%x; a majority has fsynced it", int64(lease.Token()))
-	leader.kill()
+	leader.Kill()
 	t.note("leader", "is killed (kill -9)")
-	if err := thaw(still.cmd.Process); err != nil {
+	if err := still.Thaw(); err != nil {
 		return nil, err
 	}
 	t.note("follower", "goes on")
-	b, err := client.Connect(ctx, still.addr+","+other.addr, client.WithoutShuffle())
+	b, err := client.Connect(ctx, still.Addr+","+other.Addr, client.WithoutShuffle())
 	if err != nil {
 		return nil, err
 	}
@@ -263,21 +255,18 @@ func handOver(ctx context.Context, t *Timeline, a *lock.Lease, m *lock.Mutex) er
 }
 
 // roles finds the leader and the followers.
-func roles(ctx context.Context, procs []*proc) (*proc, []*proc, error) {
-	var leader *proc
-	var followers []*proc
-	for _, p := range procs {
-		out, err := fourLetters(ctx, p.addr, "srvr")
-		switch {
+func roles(all []*servers.Server) (leader *servers.Server, followers []*servers.Server, err error) {
+	for _, p := range all {
+		switch st, err := p.Status(); {
 		case err != nil:
 			return nil, nil, err
-		case strings.Contains(out, "Mode: leader"):
+		case st.Mode == "leader":
 			leader = p
-		case strings.Contains(out, "Mode: follower"):
+		case st.Mode == "follower":
 			followers = append(followers, p)
 		}
 	}
-	if leader == nil || len(followers) != len(procs)-1 {
+	if leader == nil || len(followers) != len(all)-1 {
 		return nil, nil, errors.New("the ensemble has no leader with all its followers")
 	}
 	return leader, followers, nil

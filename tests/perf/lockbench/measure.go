@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/tests/perf/lockbench/load"
@@ -59,13 +60,13 @@ func Measure(o Options) (*Report, error) {
 			return nil, err
 		}
 	}
-	b.report.finish()
+	b.report.Finish()
 	return b.report, nil
 }
 
 func (b *bench) stop() {
 	for _, s := range b.services {
-		s.stop()
+		s.Kill()
 	}
 }
 
@@ -103,7 +104,7 @@ func (b *bench) startServices(zkgoBinary string, all []contender) error {
 			continue
 		}
 		b.services[c.service] = s
-		if err := s.start(); err != nil {
+		if err := s.Start(); err != nil {
 			return err
 		}
 		b.logf("%s serves", c.service)
@@ -194,19 +195,12 @@ func (b *bench) run(c contender, shape string, counted time.Duration, clients in
 	if command == nil {
 		return load.Result{}, errors.New("its program is missing")
 	}
-	addrs := ""
-	for i, a := range b.services[c.service].addrs() {
-		if i > 0 {
-			addrs += ","
-		}
-		addrs += a
-	}
+	addrs := strings.Join(b.services[c.service].Addrs(), ",")
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	args := append(command[1:len(command):len(command)], "-kind", c.kind, "-shape", shape, "-addrs", addrs, "-clients", strconv.Itoa(clients),
 		"-warm", millis(c.warm), "-for", millis(counted))
 	cmd := exec.CommandContext(ctx, command[0], append(args, more...)...)
-	cmd.SysProcAttr = sysProcAttr()
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError

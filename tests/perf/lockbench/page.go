@@ -2,26 +2,26 @@ package lockbench
 
 import (
 	"fmt"
-	"os"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/zkgo/zkgo/tests/kit/report"
 	"github.com/zkgo/zkgo/tests/perf/lockbench/load"
 )
 
 // Tables returns the figures in Markdown.
 func (r *Report) Tables() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s UTC, %s, %d CPUs, %s, commit %s; load average before %s, after %s; %.1f minutes.\n\n",
-		r.Date.Format("2006-01-02 15:04"), r.Machine, r.CPUs, r.Go, r.Commit, r.LoadBefore, r.LoadAfter, r.Took/60)
+	fmt.Fprintf(&b, "%s.\n\n", &r.Frame)
 	if r.Small {
 		b.WriteString("**A brief run: it shows that this works and measures nothing.**\n\n")
 	}
 	if r.busy() {
 		b.WriteString("**Other work shared the machine: these figures stand in for ones from a quiet machine.**\n\n")
 	}
-	for _, name := range sortedKeys(r.Skipped) {
+	for _, name := range slices.Sorted(maps.Keys(r.Skipped)) {
 		fmt.Fprintf(&b, "Left out: %s (%s).\n\n", name, strings.Join(strings.Fields(r.Skipped[name]), " "))
 	}
 	r.competition(&b)
@@ -36,7 +36,7 @@ func (r *Report) competition(b *strings.Builder) {
 		"|---|---|---|--:|--:|--:|--:|--:|--:|\n")
 	for _, row := range r.Rows {
 		handed := median(row.Shared, func(l load.Result) float64 { return 100 * float64(l.HandOffs) / float64(max(l.Acquisitions, 1)) })
-		fmt.Fprintf(b, "|%s|%s|%s|%s|%s|%.0f%%|%s|%s|%s|\n", servers(row.Service), row.Label, row.Durable,
+		fmt.Fprintf(b, "|%s|%s|%s|%s|%s|%.0f%%|%s|%s|%s|\n", readable(row.Service), row.Label, row.Durable,
 			count(median(row.Own, perSecond)), count(median(row.Shared, perSecond)), handed,
 			ms(median(row.Shared, waitMax)), ms(median(row.Worked, handOff50)), ms(median(row.Worked, handOff99)))
 	}
@@ -96,13 +96,13 @@ func (r *Report) crowdTable(b *strings.Builder) {
 	fmt.Fprintf(b, "One release while %s wait, counted by the server:\n\n|servers|they watch|packets received and sent|until the next one holds it, ms|\n|---|---|--:|--:|\n",
 		count(float64(r.Crowds[0].Waiters)))
 	for _, c := range r.Crowds {
-		fmt.Fprintf(b, "|%s|%s|%s|%s|\n", servers(c.Service), c.Label, count(c.Packets), ms(c.HandOff))
+		fmt.Fprintf(b, "|%s|%s|%s|%s|\n", readable(c.Service), c.Label, count(c.Packets), ms(c.HandOff))
 	}
 	b.WriteString("\n")
 }
 
-// servers returns a readable name of a service: "zkgo-3" is "zkgo, 3 servers".
-func servers(service string) string {
+// readable returns a readable name of a service: "zkgo-3" is "zkgo, 3 servers".
+func readable(service string) string {
 	parts := strings.Split(service, "-")
 	name := map[string]string{"zkgo": "zkgo", "zookeeper": "ZooKeeper", "etcd": "etcd", "redis": "Redis"}[parts[0]]
 	if parts[1] != "1" {
@@ -135,44 +135,12 @@ func ms(micros float64) string {
 	}
 }
 
-func sortedKeys(m map[string]string) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
+// WriteInto puts the report into a page: its tables and the failovers between their
+// markers.
+func (r *Report) WriteInto(page string) error {
+	err := report.Replace(page, "lockbench-figures", "\n"+r.Tables())
+	if err == nil && len(r.Failovers) > 0 {
+		err = report.Replace(page, "lockbench-failover", "\n"+r.failovers())
 	}
-	slices.Sort(keys)
-	return keys
-}
-
-// WriteInto puts the report into a page: its tables between the markers
-//
-//	<!-- lockbench:figures --> … <!-- lockbench:end -->
-//
-// and the failovers after <!-- lockbench:failover -->.
-func (r *Report) WriteInto(path string) error {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	text, err := between(string(b), "<!-- lockbench:figures -->", "<!-- lockbench:end -->", "\n"+r.Tables())
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if len(r.Failovers) > 0 {
-		text, err = between(text, "<!-- lockbench:failover -->", "<!-- lockbench:end -->", "\n"+r.failovers())
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return os.WriteFile(path, []byte(text), 0o644)
-}
-
-// between replaces the text between a marker and the next end marker.
-func between(text, from, to, with string) (string, error) {
-	head, rest, ok := strings.Cut(text, from)
-	_, tail, closed := strings.Cut(rest, to)
-	if !ok || !closed {
-		return "", fmt.Errorf("%s … %s is not there", from, to)
-	}
-	return head + from + "\n" + with + to + tail, nil
+	return err
 }

@@ -25,7 +25,7 @@ func sample() *Report {
 func TestWriteInto(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "page.md")
-	page := "before\n<!-- lockbench:figures -->\nstale\n<!-- lockbench:end -->\nmiddle\n<!-- lockbench:failover -->\nstale\n<!-- lockbench:end -->\n"
+	page := "before\n<!-- lockbench-figures: begin -->\nstale\n<!-- lockbench-figures: end -->\nmiddle\n<!-- lockbench-failover: begin -->\nstale\n<!-- lockbench-failover: end -->\n"
 	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func TestWriteInto(t *testing.T) {
 	}
 	got := string(b)
 	for _, want := range []string{
-		"before\n<!-- lockbench:figures -->", "|zkgo × 3|`lock.Mutex`|fsynced by 2 of 3|4,100|900|100%|–|1.25|–|",
+		"before\n<!-- lockbench-figures: begin -->", "|zkgo × 3|`lock.Mutex`|fsynced by 2 of 3|4,100|900|100%|–|1.25|–|",
 		"while 1,000 wait", "  1.500 s  A         Release",
 	} {
 		if strings.Count(got, want) != 1 {

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+
+	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
 // programs are the built programs.
@@ -32,7 +34,7 @@ func buildPrograms(dir string) (programs, error) {
 		return p, err
 	}
 	workers := filepath.Join(module, "tests", "perf", "lockbench", "workers")
-	if err := goBuild(module, p.zkgo, "./cmd/zkgo"); err != nil {
+	if err := process.Build(p.zkgo); err != nil {
 		return p, err
 	}
 	for _, name := range []string{"zk", "redis", "etcd"} {

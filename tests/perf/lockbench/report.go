@@ -3,29 +3,19 @@ package lockbench
 import (
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/report"
 	"github.com/zkgo/zkgo/tests/perf/lockbench/load"
-	"github.com/zkgo/zkgo/tests/safety/failover"
 )
 
 // Report is everything that one run measured.
 type Report struct {
-	Date       time.Time
-	Took       float64 // seconds
-	Machine    string
-	CPUs       int
-	Go         string
-	Commit     string
-	LoadBefore string
-	LoadAfter  string
-	Small      bool              // nothing was measured, only shown to work
-	Skipped    map[string]string // what was left out, and why
-	Rows       []*Row
-	Crowds     []Crowd
-	Failovers  []Timeline
-
-	frame *failover.Report
+	report.Frame
+	Small     bool              // nothing was measured, only shown to work
+	Skipped   map[string]string // what was left out, and why
+	Rows      []*Row
+	Crowds    []Crowd
+	Failovers []Timeline
 }
 
 // Row holds the results of one kind of lock on one service, a Result for each turn.
@@ -43,14 +33,7 @@ type Crowd struct {
 }
 
 func newReport(small bool) *Report {
-	f := failover.NewReport()
-	return &Report{Date: f.Date, Machine: f.Machine, CPUs: f.CPUs, Go: f.Go, Commit: f.Commit, LoadBefore: f.LoadBefore,
-		Small: small, Skipped: map[string]string{}, frame: f}
-}
-
-func (r *Report) finish() {
-	r.frame.Finish()
-	r.Took, r.LoadAfter = r.frame.Took, r.frame.LoadAfter
+	return &Report{Frame: report.Begin(), Small: small, Skipped: map[string]string{}}
 }
 
 // row returns a contender's row, and adds it if it is missing.

@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/checkers"
 	"github.com/zkgo/zkgo/tests/kit/netns"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/report"
 	"github.com/zkgo/zkgo/tests/safety/summary"
 )
 
@@ -49,7 +50,7 @@ func TestChaos(t *testing.T) {
 			run := oneRun(t, min(left, longest), *network, *promise)
 			sum.Add(run)
 			if *figures != "" {
-				check(t, summary.Append(*figures, run))
+				check(t, report.Append(*figures, run))
 			}
 		})
 		*seed++

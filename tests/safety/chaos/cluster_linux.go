@@ -113,9 +113,9 @@ func (c *Cluster) Close() {
 // Explain makes every server print its goroutines, which ends it.
 func (c *Cluster) Explain() {
 	for _, m := range c.Members {
-		if p := m.process(); p != nil && p.signal(syscall.SIGQUIT) == nil {
-			_ = p.signal(syscall.SIGCONT)
-			_, _ = p.exit(patience)
+		if p := m.running(); p != nil && p.Signal(syscall.SIGQUIT) == nil {
+			_ = p.Signal(syscall.SIGCONT)
+			_, _ = p.Exit(patience)
 		}
 	}
 }
@@ -259,7 +259,7 @@ func (c *Cluster) AwaitHealthy() error {
 // ended returns an error that names a server that has ended, or nil if all run.
 func (c *Cluster) ended() error {
 	for _, m := range c.Members {
-		if p := m.process(); p == nil || p.ended() {
+		if p := m.running(); !p.Running() {
 			return fmt.Errorf("server %d is gone; it said: %s", m.ID, last(m.Logged(0)))
 		}
 	}

@@ -38,7 +38,7 @@ func diskFull(s *scene) error {
 	if err := d.fill(); err != nil {
 		return err
 	}
-	st, err := m.process().exit(patience)
+	st, err := m.running().Exit(patience)
 	if err != nil {
 		return fmt.Errorf("the disk of server %d is full: %w", m.ID, err)
 	}
@@ -83,7 +83,7 @@ func (m *Member) refusesToStart() (string, error) {
 	if err := m.Start(); err != nil {
 		return "", err
 	}
-	st, err := m.process().exit(patience)
+	st, err := m.running().Exit(patience)
 	if err != nil {
 		return "", fmt.Errorf("server %d starts with a damaged disk: %w", m.ID, err)
 	}
@@ -186,7 +186,7 @@ func damagedSnapshot(s *scene) error {
 		return err
 	}
 	if err := s.Await("the server has judged its snapshot", patience, func(states []Status) bool {
-		return states[m.ID-1].Serves() || m.process().ended()
+		return states[m.ID-1].Serves() || !m.running().Running()
 	}); err != nil {
 		return err
 	}
@@ -194,7 +194,7 @@ func damagedSnapshot(s *scene) error {
 	if !strings.Contains(said, filepath.Base(dir)) {
 		return fmt.Errorf("server %d does not name its damaged snapshot %s: %q", m.ID, filepath.Base(dir), said)
 	}
-	if m.process().ended() {
+	if !m.running().Running() {
 		s.logf("server %d: %s", m.ID, last(said))
 		return s.rejoin(m)
 	}

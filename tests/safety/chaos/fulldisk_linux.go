@@ -140,7 +140,7 @@ func (*sizeLimit) release() error { return nil } // a new process has no limit
 
 func (l *sizeLimit) fill() error {
 	limit := syscall.Rlimit{Cur: 1, Max: 1}
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(l.m.process().cmd.Process.Pid),
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(l.m.running().PID()),
 		syscall.RLIMIT_FSIZE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
 	if errno != 0 {
 		return fmt.Errorf("limit on the size of files: %w", errno)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // A server that has lost the ensemble may not serve the client that held a lock
@@ -111,30 +112,28 @@ func (a *asking) awaitClosed(t *testing.T) {
 // the new owner learned of it. Writes in flight during an election get no reply.
 func acquire(m *Member, lock string) (time.Time, error) {
 	mine := fmt.Sprintf("the next owner, at server %d", m.ID)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	var last error
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); <-tick.C {
+	var learned time.Time
+	err := wait.Success(patience, fmt.Sprintf("a client at server %d gets the lock", m.ID), func() error {
 		c, err := process.Connect(m.ClientAddr(), 0, nil, 30*time.Second)
 		if err != nil {
-			last = err
-			continue
+			return err
 		}
 		defer c.Close()
 		for {
-			if last = c.Create(lock, []byte(mine), proto.ModePersistent); last != nil && !errors.Is(last, proto.ErrNodeExists) {
-				break
+			if err := c.Create(lock, []byte(mine), proto.ModePersistent); err != nil && !errors.Is(err, proto.ErrNodeExists) {
+				return err
 			}
 			data, _, err := c.Get(lock)
 			if string(data) == mine {
-				return time.Now(), nil
+				learned = time.Now()
+				return nil
 			}
-			if last = err; err != nil && !errors.Is(err, proto.ErrNoNode) {
-				break
+			if err != nil && !errors.Is(err, proto.ErrNoNode) {
+				return err
 			}
 		}
-	}
-	return time.Time{}, fmt.Errorf("nobody got the lock at server %d: %w", m.ID, last)
+	})
+	return learned, err
 }
 
 // holding is a lock with its holder on one server and the next owner on another.
@@ -203,7 +202,7 @@ func TestStoppedHolders(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- all[0].s.pause(30*time.Second, 30*time.Second, all[0].old, all[1].old) }()
 	check(t, c.Await("they are stopped", patience, func([]Status) bool {
-		return all[0].old.process().stopped() && all[1].old.process().stopped()
+		return all[0].old.running().Frozen() && all[1].old.running().Frozen()
 	}))
 	for i, h := range all {
 		free[i] = h.passes()

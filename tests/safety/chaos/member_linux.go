@@ -1,13 +1,13 @@
 package chaos
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -33,7 +33,7 @@ type Member struct {
 	listens, dialled string
 
 	mu   sync.Mutex
-	proc *proc
+	proc *process.Proc
 }
 
 // Data returns the server's data directory.
@@ -78,7 +78,8 @@ func (m *Member) writeID() error {
 // Start starts the process. Its port is open to the others as soon as the process
 // listens.
 func (m *Member) Start() error {
-	p, err := launch(m.Log(), func() (bool, error) { return m.c.net.enter(m) }, m.c.opt.Bin, "server", filepath.Join(m.dir, "zoo.cfg"))
+	cmd := exec.Command(m.c.opt.Bin, "server", filepath.Join(m.dir, "zoo.cfg"))
+	p, err := process.LaunchIn(func() (bool, error) { return m.c.net.enter(m) }, cmd, m.Log())
 	if err != nil {
 		return err
 	}
@@ -93,10 +94,10 @@ func (m *Member) Start() error {
 // open opens the ports once the process listens on all of them, and closes them
 // when it ends. If a port were open earlier, the first connection refused behind
 // it would take it down permanently.
-func (m *Member) open(p *proc) {
+func (m *Member) open(p *process.Proc) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for !p.ended() {
+	for p.Running() {
 		if m.listening(m.c.ports.quorum) && m.listening(m.c.ports.client) {
 			m.mu.Lock()
 			if m.proc == p {
@@ -109,7 +110,7 @@ func (m *Member) open(p *proc) {
 		}
 		<-tick.C
 	}
-	<-p.done
+	<-p.Done()
 	m.mu.Lock()
 	if m.proc == p {
 		m.c.net.down(m)
@@ -142,7 +143,7 @@ func (m *Member) session(timeout time.Duration) (*process.Client, error) {
 	return process.Attach(conn, 0, nil, timeout, process.Patience)
 }
 
-func (m *Member) process() *proc {
+func (m *Member) running() *process.Proc {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.proc
@@ -150,75 +151,40 @@ func (m *Member) process() *proc {
 
 // Kill ends the process like kill -9.
 func (m *Member) Kill() {
-	p := m.process()
-	if p == nil || p.ended() {
+	p := m.running()
+	if !p.Running() {
 		return
 	}
 	m.mu.Lock()
 	m.c.net.down(m) // as its kernel would: after a connection has ended, no client finds the port open
 	m.mu.Unlock()
-	p.kill()
+	p.Kill()
 	m.c.forget(m)
 }
 
 // Stop asks the process to end and returns an error if it did not end cleanly.
 func (m *Member) Stop() error {
-	p := m.process()
 	defer m.c.forget(m)
-	if err := p.signal(syscall.SIGTERM); err != nil {
-		return fmt.Errorf("server %d: %w", m.ID, err)
-	}
-	st, err := p.exit(patience)
-	if err != nil {
+	if err := m.running().Stop(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("server %d, asked to stop: %w", m.ID, err)
-	}
-	if !st.Success() {
-		return fmt.Errorf("server %d, asked to stop, ended with %v", m.ID, st)
 	}
 	return nil
 }
 
-// Status is what a server reports about itself.
-type Status struct {
-	Mode string // leader, follower, observer, or empty: it does not serve
-	Zxid int64
-}
-
-// Epoch is the epoch of the newest transaction applied.
-func (s Status) Epoch() int64 { return s.Zxid >> 32 }
-
-// Serves reports whether the server has a place in the ensemble.
-func (s Status) Serves() bool { return s.Mode == "leader" || s.Mode == "follower" }
+// Status is what a server reports about itself. The mode is empty if it does not serve.
+type Status = process.Status
 
 // Status asks the server, bypassing the proxies.
 func (m *Member) Status() (Status, error) {
-	var s Status
 	conn, err := m.dial(m.c.ports.client)
 	if err != nil {
-		return s, err
+		return Status{}, err
 	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(askTimeout)); err != nil {
-		return s, err
+	srvr, err := process.WordOn(conn, "srvr", askTimeout)
+	if err != nil {
+		return Status{}, err
 	}
-	if _, err := io.WriteString(conn, "srvr"); err != nil {
-		return s, err
-	}
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		key, value, _ := strings.Cut(lines.Text(), ": ")
-		switch key {
-		case "Mode":
-			s.Mode = value
-		case "Zxid":
-			z, err := strconv.ParseUint(strings.TrimPrefix(value, "0x"), 16, 64)
-			if err != nil {
-				return s, err
-			}
-			s.Zxid = int64(z)
-		}
-	}
-	return s, lines.Err()
+	return process.ParseStatus(srvr)
 }
 
 // Logged returns what the server has printed since an offset in its log.

@@ -106,14 +106,9 @@ func (s *scene) pause(from, to time.Duration, ms ...*Member) error {
 
 // during stops processes while f runs.
 func (s *scene) during(ms []*Member, f func() error) error {
-	for _, m := range ms {
-		if err := m.process().signal(syscall.SIGSTOP); err != nil {
-			return err
-		}
-	}
 	defer s.resume(ms...)
 	for _, m := range ms {
-		if err := awaitStopped(m.process()); err != nil {
+		if err := m.running().Freeze(); err != nil {
 			return err
 		}
 	}
@@ -121,17 +116,8 @@ func (s *scene) during(ms []*Member, f func() error) error {
 		return err
 	}
 	for _, m := range ms {
-		if !m.process().stopped() {
+		if !m.running().Frozen() {
 			return fmt.Errorf("server %d runs although it was stopped", m.ID)
-		}
-	}
-	return nil
-}
-
-func awaitStopped(p *proc) error {
-	for deadline := time.Now().Add(patience); !p.stopped(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) || p.ended() {
-			return fmt.Errorf("process %d does not stop", p.cmd.Process.Pid)
 		}
 	}
 	return nil
@@ -139,7 +125,7 @@ func awaitStopped(p *proc) error {
 
 func (s *scene) resume(ms ...*Member) {
 	for _, m := range ms {
-		_ = m.process().signal(syscall.SIGCONT) // also to a process that is gone
+		_ = m.running().Signal(syscall.SIGCONT) // also to a process that is gone
 	}
 }
 

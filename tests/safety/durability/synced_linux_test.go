@@ -15,7 +15,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/process"
-	"github.com/zkgo/zkgo/tests/safety/failover"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 // TestLoneWriteIsSynced uses strace to see what servers do between the arrival of
@@ -29,7 +29,7 @@ func TestLoneWriteIsSynced(t *testing.T) {
 	for _, store := range []string{"wal", "bolt"} {
 		for _, n := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s/%d", store, n), func(t *testing.T) {
-				e, err := failover.StartServers(failover.Zkgo(process.Binary(t)), t.TempDir(), n, "logStore="+store)
+				e, err := servers.Start(servers.Zkgo(process.Binary(t)), t.TempDir(), n, "logStore="+store)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -42,13 +42,13 @@ func TestLoneWriteIsSynced(t *testing.T) {
 				for _, s := range e.Servers {
 					writes = append(writes, loneWrites(t, s)...)
 				}
-				var servers [][]span
+				var all [][]span
 				for _, tr := range tracers {
-					servers = append(servers, tr.end(t))
+					all = append(all, tr.end(t))
 				}
 				for i, w := range writes {
 					synced := 0
-					for _, calls := range servers {
+					for _, calls := range all {
 						if w.holdsOneOf(calls) {
 							synced++
 						}
@@ -83,7 +83,7 @@ func (s span) holdsOneOf(calls []span) bool {
 
 // loneWrites makes writes of every kind through a server, one at a time, with
 // nothing else in progress, and returns when each was in flight.
-func loneWrites(t *testing.T, s *failover.Server) (all []span) {
+func loneWrites(t *testing.T, s *servers.Server) (all []span) {
 	t.Helper()
 	c, err := process.Connect(s.Addr, 0, nil, 30*time.Second)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // holdersPerServer is the number of clients per server that only ping.
@@ -17,7 +18,7 @@ const holdersPerServer = 3
 // crowd is the clients of one scenario: a writer, a reader and several holders per
 // server.
 type crowd struct {
-	e       *Ensemble
+	e       *ensemble
 	clients []*client
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
@@ -53,7 +54,7 @@ func (o Outcome) Faults() []string {
 }
 
 // gather starts a crowd and returns once every client has been served.
-func gather(e *Ensemble) (*crowd, error) {
+func gather(e *ensemble) (*crowd, error) {
 	if err := e.ask(func(s *session) error {
 		_, err := s.do(proto.OpCreate, &proto.CreateRequest{Path: root, ACL: proto.OpenACL()})
 		if errors.Is(err, proto.ErrNodeExists) {
@@ -87,36 +88,25 @@ func gather(e *Ensemble) (*crowd, error) {
 }
 
 // ask opens a session at the leader and runs f with it.
-func (e *Ensemble) ask(f func(*session) error) error {
-	var err error
-	for range 100 {
-		l := e.Leader()
-		if l == nil {
-			time.Sleep(50 * time.Millisecond)
-			err = errors.New("nobody leads")
-			continue
-		}
+func (e *ensemble) ask(f func(*session) error) error {
+	return wait.For(wait.Patience, "a session at the leader of "+e.Name, func() (bool, error) {
 		s := &session{timeout: sessionTimeout}
-		if err = s.connect(l.Addr); err != nil {
-			continue
+		if l := e.Leader(); l == nil || s.connect(l.Addr) != nil {
+			return false, nil
 		}
-		err = f(s)
+		defer s.cut()
+		err := f(s)
 		_, _ = s.do(proto.OpCloseSession, nil)
-		s.cut()
-		return err
-	}
-	return err
+		return true, err
+	})
 }
 
 // await waits until each of the clients has had n replies from t on.
 func (c *crowd) await(t time.Time, n int, clients []*client) error {
-	deadline := time.Now().Add(patience)
 	for _, m := range clients {
-		for len(m.since(t)) < n {
-			if time.Now().After(deadline) {
-				return fmt.Errorf("%s: %s is not served after %v", c.e.Program.Name, m.name, patience)
-			}
-			time.Sleep(time.Millisecond)
+		err := wait.For(wait.Patience, c.e.Name+" serves "+m.name, func() (bool, error) { return len(m.since(t)) >= n, nil })
+		if err != nil {
+			return err
 		}
 	}
 	return nil

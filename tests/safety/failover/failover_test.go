@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 func TestMain(m *testing.M) {
@@ -19,7 +20,7 @@ func TestMain(m *testing.M) {
 func TestScenarios(t *testing.T) {
 	process.Needed(t)
 	t.Parallel()
-	results, err := Measure(Zkgo(process.Binary(t)), t.TempDir(), Plan("zkgo", true), func(r Result) { t.Log(r) })
+	results, err := Measure(servers.Zkgo(process.Binary(t)), t.TempDir(), Plan("zkgo", true), func(r Result) { t.Log(r) })
 	if err != nil {
 		t.Fatal(err)
 	}

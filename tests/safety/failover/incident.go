@@ -3,6 +3,8 @@ package failover
 import (
 	"slices"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 // Incident is what clients noticed of one event at the servers. All times are in
@@ -33,7 +35,7 @@ const (
 
 // incident makes something happen to a server and measures until all writers are served
 // again. It ignores the writers of a silent victim, because they can't notice.
-func (c *crowd) incident(victim *Server, silent bool, happen func() error) (Incident, error) {
+func (c *crowd) incident(victim *servers.Server, silent bool, happen func() error) (Incident, error) {
 	var survivors, writers []*client
 	before := map[*client]int{}
 	for _, m := range c.clients {

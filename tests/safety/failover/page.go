@@ -2,6 +2,8 @@ package failover
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -166,11 +168,10 @@ func (r *Report) harm() string {
 // Page returns the whole report in Markdown.
 func (r *Report) Page() string {
 	var versions []string
-	for _, name := range sortedKeys(r.Versions) {
+	for _, name := range slices.Sorted(maps.Keys(r.Versions)) {
 		versions = append(versions, r.Versions[name])
 	}
-	return fmt.Sprintf(page, r.Date.Format("2006-01-02 15:04"), r.Machine, r.CPUs, r.Go, r.LoadBefore, r.LoadAfter, r.Took/60,
-		r.Commit, strings.Join(versions, "; "), r.Table(), r.harm())
+	return fmt.Sprintf(page, &r.Frame, strings.Join(versions, "; "), r.Table(), r.harm())
 }
 
 // page is the text of the report, without its tables.
@@ -178,7 +179,7 @@ const page = `# What clients notice when servers fail
 
 Written by ` + "`make failover`" + ` (tests/safety/failover): do not edit, run it again.
 
-%s UTC, %s, %d CPUs, %s; load average before %s, after %s; %.1f minutes; commit %s; %s.
+%s; %s.
 
 Times are in milliseconds. Worst is the highest, of reads answered and connections kept the lowest.
 

@@ -2,42 +2,22 @@ package failover
 
 import (
 	"fmt"
-	"os/exec"
-	"runtime"
+	"maps"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/report"
 )
 
 // Report is everything that one run measured.
 type Report struct {
-	Date       time.Time
-	Took       float64 // seconds
-	Machine    string
-	CPUs       int
-	Go         string
-	Commit     string
-	LoadBefore string
-	LoadAfter  string
-	Versions   map[string]string
-	Results    []Result
+	report.Frame
+	Versions map[string]string
+	Results  []Result
 }
 
 // NewReport begins a report.
-func NewReport() *Report {
-	commit := "unknown"
-	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
-		commit = strings.TrimSpace(string(out))
-	}
-	return &Report{Date: time.Now().UTC(), Machine: machine(), CPUs: runtime.NumCPU(), Go: runtime.Version(), Commit: commit,
-		LoadBefore: load(), Versions: map[string]string{}}
-}
-
-// Finish notes the end of the run.
-func (r *Report) Finish() {
-	r.Took = time.Since(r.Date).Seconds()
-	r.LoadAfter = load()
-}
+func NewReport() *Report { return &Report{Frame: report.Begin(), Versions: map[string]string{}} }
 
 // Of returns the result of a program's scenario, or nil if there is none.
 func (r *Report) Of(program, scenario string) *Result {
@@ -118,7 +98,7 @@ func (r Result) String() string {
 			r.stats(func(i Incident) float64 { return i.NoRead })
 		fmt.Fprintf(&b, "  n=%d no write %.0f/%.0f ms, every writer %.0f/%.0f, no read %.0f/%.0f", w.n, w.median, w.worst, e.median, e.worst, rd.median, rd.worst)
 	}
-	for _, name := range sortedKeys(r.Values) {
+	for _, name := range slices.Sorted(maps.Keys(r.Values)) {
 		s := of(r.Values[name])
 		fmt.Fprintf(&b, "  %s %.2f/%.2f", name, s.median, s.worst)
 	}
@@ -127,13 +107,4 @@ func (r Result) String() string {
 		fmt.Fprintf(&b, "  FAULTS %v", f)
 	}
 	return b.String()
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	var keys []string
-	for k := range m {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 // Result is the result of one scenario for one program.
@@ -31,19 +33,35 @@ func (r *Result) add(name string, v float64) {
 	r.Values[name] = append(r.Values[name], v)
 }
 
-// Scenario is an event that happens to an ensemble. Run leaves the ensemble complete.
+// ensemble is the servers that a scenario disturbs.
+type ensemble struct {
+	*servers.Ensemble
+	crowds int     // gathered so far; each gets its own znode names
+	disks  []*disk // the servers' disks, if they can hang
+}
+
+// size is the number of servers.
+const size = 3
+
+// start starts an ensemble in a directory and returns when all serve.
+func start(p servers.Program, dir string) (*ensemble, error) {
+	e, err := servers.Start(p, dir, size)
+	return &ensemble{Ensemble: e}, err
+}
+
+// Scenario is an event that happens to an ensemble. It leaves the ensemble complete.
 type Scenario struct {
 	Name string
-	run  func(e *Ensemble, c *crowd, r *Result) error
+	run  func(e *ensemble, c *crowd, r *Result) error
 	// disks means that every server needs a disk that can hang.
 	disks bool
 	// alone means that the scenario runs without clients.
 	alone bool
 }
 
-// Run runs a scenario on an ensemble.
-func (s Scenario) Run(e *Ensemble) (r Result, err error) {
-	r = Result{Scenario: s.Name, Program: e.Program.Name}
+// measure runs a scenario on an ensemble.
+func (s Scenario) measure(e *ensemble) (r Result, err error) {
+	r = Result{Scenario: s.Name, Program: e.Name}
 	began := time.Now()
 	defer func() { r.Took = time.Since(began).Seconds() }()
 	if s.alone {
@@ -62,16 +80,16 @@ func (s Scenario) Run(e *Ensemble) (r Result, err error) {
 }
 
 // leaderOf returns the leader, or an error if there is none.
-func leaderOf(e *Ensemble) (*Server, error) {
+func leaderOf(e *ensemble) (*servers.Server, error) {
 	if l := e.Leader(); l != nil {
 		return l, nil
 	}
-	return nil, fmt.Errorf("%s has no leader", e.Program.Name)
+	return nil, fmt.Errorf("%s has no leader", e.Name)
 }
 
 // whole starts the servers that don't run and waits until the ensemble is complete and
 // every client is connected to its own server.
-func whole(e *Ensemble, c *crowd) error {
+func whole(e *ensemble, c *crowd) error {
 	for _, s := range e.Servers {
 		if !s.Running() {
 			if err := s.Launch(); err != nil {
@@ -90,7 +108,7 @@ func whole(e *Ensemble, c *crowd) error {
 }
 
 // repeat makes something happen to the leader n times.
-func repeat(e *Ensemble, c *crowd, r *Result, n int, silent bool, happen func(l *Server) error, after func(l *Server) error) error {
+func repeat(e *ensemble, c *crowd, r *Result, n int, silent bool, happen func(l *servers.Server) error, after func(l *servers.Server) error) error {
 	for range n {
 		l, err := leaderOf(e)
 		if err != nil {
@@ -113,8 +131,8 @@ func repeat(e *Ensemble, c *crowd, r *Result, n int, silent bool, happen func(l 
 
 // KillLeader kills the leader n times, with SIGKILL.
 func KillLeader(n int) Scenario {
-	return Scenario{Name: "kill", run: func(e *Ensemble, c *crowd, r *Result) error {
-		return repeat(e, c, r, n, false, func(l *Server) error { l.Kill(); return nil }, nil)
+	return Scenario{Name: "kill", run: func(e *ensemble, c *crowd, r *Result) error {
+		return repeat(e, c, r, n, false, func(l *servers.Server) error { l.Kill(); return nil }, nil)
 	}}
 }
 
@@ -122,17 +140,16 @@ func KillLeader(n int) Scenario {
 // ends. To the other servers this looks like a machine that lost power. After the thaw
 // the server must rejoin without help.
 func VanishLeader(n int) Scenario {
-	return Scenario{Name: "vanish", run: func(e *Ensemble, c *crowd, r *Result) error {
+	return Scenario{Name: "vanish", run: func(e *ensemble, c *crowd, r *Result) error {
 		return repeat(e, c, r, n, true,
-			func(l *Server) error { return freeze(l.cmd.Process) },
-			func(l *Server) error { return thaw(l.cmd.Process) })
+			(*servers.Server).Freeze, (*servers.Server).Thaw)
 	}}
 }
 
 // StopLeader stops the leader n times, with SIGTERM.
 func StopLeader(n int) Scenario {
-	return Scenario{Name: "stop", run: func(e *Ensemble, c *crowd, r *Result) error {
-		return repeat(e, c, r, n, false, (*Server).Stop, nil)
+	return Scenario{Name: "stop", run: func(e *ensemble, c *crowd, r *Result) error {
+		return repeat(e, c, r, n, false, (*servers.Server).Stop, nil)
 	}}
 }
 
@@ -143,7 +160,7 @@ const unnoticed = 25 * time.Millisecond
 // RollingRestart stops and starts one server after the other, n times, as an upgrade
 // does.
 func RollingRestart(n int) Scenario {
-	return Scenario{Name: "roll", run: func(e *Ensemble, c *crowd, r *Result) error {
+	return Scenario{Name: "roll", run: func(e *ensemble, c *crowd, r *Result) error {
 		for range n {
 			began := time.Now()
 			in, err := c.incident(nil, false, func() error {
@@ -177,21 +194,13 @@ func RollingRestart(n int) Scenario {
 
 // RestartAll kills all servers at once and starts them again, n times.
 func RestartAll(n int) Scenario {
-	return Scenario{Name: "restart", run: func(e *Ensemble, c *crowd, r *Result) error {
+	return Scenario{Name: "restart", run: func(e *ensemble, c *crowd, r *Result) error {
 		for range n {
 			var started time.Time
 			in, err := c.incident(nil, false, func() error {
-				for _, s := range e.Servers {
-					_ = s.cmd.Process.Kill() // kill all before waiting for one
-				}
 				e.Kill()
 				started = time.Now()
-				for _, s := range e.Servers {
-					if err := s.Launch(); err != nil {
-						return err
-					}
-				}
-				return nil
+				return e.Launch()
 			})
 			if err != nil {
 				return err
@@ -212,7 +221,7 @@ func RestartAll(n int) Scenario {
 
 // quiet runs a disturbance that doesn't call for an election, and counts the elections
 // that happen anyway.
-func quiet(e *Ensemble, c *crowd, r *Result, disturb func() error) error {
+func quiet(e *ensemble, c *crowd, r *Result, disturb func() error) error {
 	before := e.Epoch()
 	in, err := c.incident(nil, false, disturb)
 	if err != nil {
@@ -241,21 +250,14 @@ func Overload(d time.Duration) Scenario { return beside("overload", manyHogs, d)
 
 // beside runs the ensemble beside n such processes for d.
 func beside(name string, n int, d time.Duration) Scenario {
-	return Scenario{Name: name, run: func(e *Ensemble, c *crowd, r *Result) error {
+	return Scenario{Name: name, run: func(e *ensemble, c *crowd, r *Result) error {
 		return quiet(e, c, r, func() error {
-			var running []*exec.Cmd
-			defer func() {
-				for _, h := range running {
-					_ = h.Process.Kill()
-					_ = h.Wait()
-				}
-			}()
 			for range n {
-				h, err := hog()
+				hog, err := process.Launch(exec.Command("sh", "-c", "while :; do :; done"), "")
 				if err != nil {
 					return err
 				}
-				running = append(running, h)
+				defer hog.Kill()
 			}
 			time.Sleep(d)
 			return nil
@@ -269,7 +271,7 @@ const stall = time.Second
 // StallDisks makes each server's disk hang for a second in turn, then all disks at once,
 // and repeats that for d.
 func StallDisks(d time.Duration) Scenario {
-	return Scenario{Name: "stall", disks: true, run: func(e *Ensemble, c *crowd, r *Result) error {
+	return Scenario{Name: "stall", disks: true, run: func(e *ensemble, c *crowd, r *Result) error {
 		return quiet(e, c, r, func() error {
 			for end, k := time.Now().Add(d), 0; time.Now().Before(end); k++ {
 				hit := e.disks
@@ -295,7 +297,7 @@ func StallDisks(d time.Duration) Scenario {
 // Idle measures n sequential writes on an otherwise idle ensemble, by a client at the
 // leader and by one at a follower.
 func Idle(n int) Scenario {
-	return Scenario{Name: "idle", alone: true, run: func(e *Ensemble, _ *crowd, r *Result) error {
+	return Scenario{Name: "idle", alone: true, run: func(e *ensemble, _ *crowd, r *Result) error {
 		l, err := leaderOf(e)
 		if err != nil {
 			return err
@@ -307,7 +309,7 @@ func Idle(n int) Scenario {
 		// Alternate, so that other load on the machine affects both.
 		const turns = 10
 		for range turns {
-			for name, s := range map[string]*Server{"leader, ms": l, "follower, ms": follower} {
+			for name, s := range map[string]*servers.Server{"leader, ms": l, "follower, ms": follower} {
 				if err := lone(s, n/turns, func(d time.Duration) { r.add(name, millis(d)) }); err != nil {
 					return err
 				}
@@ -318,7 +320,7 @@ func Idle(n int) Scenario {
 }
 
 // lone writes n times with one client, with a pause before each write.
-func lone(at *Server, n int, took func(time.Duration)) error {
+func lone(at *servers.Server, n int, took func(time.Duration)) error {
 	s := &session{timeout: sessionTimeout}
 	if err := s.connect(at.Addr); err != nil {
 		return err
@@ -342,8 +344,8 @@ func lone(at *Server, n int, took func(time.Duration)) error {
 
 // Measure runs a program through scenarios, in a directory of its own. The results are
 // valid even if it returns an error.
-func Measure(p Program, dir string, scenarios []Scenario, say func(Result)) (results []Result, err error) {
-	var plain *Ensemble
+func Measure(p servers.Program, dir string, scenarios []Scenario, say func(Result)) (results []Result, err error) {
+	var plain *ensemble
 	defer func() {
 		if plain != nil {
 			plain.Kill()
@@ -356,11 +358,11 @@ func Measure(p Program, dir string, scenarios []Scenario, say func(Result)) (res
 			r, err = onDisks(p, filepath.Join(dir, s.Name), s)
 		default:
 			if plain == nil {
-				if plain, err = Start(p, dir); err != nil {
+				if plain, err = start(p, dir); err != nil {
 					return results, err
 				}
 			}
-			r, err = s.Run(plain)
+			r, err = s.measure(plain)
 		}
 		if err != nil {
 			return results, fmt.Errorf("%s, %s: %w", p.Name, s.Name, err)
@@ -372,7 +374,7 @@ func Measure(p Program, dir string, scenarios []Scenario, say func(Result)) (res
 }
 
 // onDisks runs a scenario on an ensemble whose disks can hang.
-func onDisks(p Program, dir string, s Scenario) (r Result, err error) {
+func onDisks(p servers.Program, dir string, s Scenario) (r Result, err error) {
 	r = Result{Scenario: s.Name, Program: p.Name}
 	var disks []*disk
 	defer func() {
@@ -381,7 +383,7 @@ func onDisks(p Program, dir string, s Scenario) (r Result, err error) {
 		}
 	}()
 	for i := range size {
-		at := filepath.Join(dir, fmt.Sprint("disk", i+1))
+		at := filepath.Join(dir, fmt.Sprint("server", i+1), "data")
 		if err := os.MkdirAll(at, 0o700); err != nil {
 			return r, err
 		}
@@ -392,11 +394,11 @@ func onDisks(p Program, dir string, s Scenario) (r Result, err error) {
 		}
 		disks = append(disks, d)
 	}
-	e, err := start(p, dir, func(i int) string { return filepath.Join(dir, fmt.Sprint("disk", i+1)) })
+	e, err := start(p, dir)
 	if err != nil {
 		return r, err
 	}
 	e.disks = disks
 	defer e.Kill()
-	return s.Run(e)
+	return s.measure(e)
 }

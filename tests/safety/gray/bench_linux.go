@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/zkgo/zkgo/tests/safety/failover"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 // Plan selects the scenarios to run.
@@ -30,7 +30,7 @@ type Plan struct {
 
 // bench runs scenarios with one program.
 type bench struct {
-	program failover.Program
+	program servers.Program
 	dir     string
 	plan    Plan
 	givenUp time.Duration
@@ -44,7 +44,7 @@ type bench struct {
 // Measure runs scenarios with a program, in a directory below dir, and returns
 // their rows. note is called immediately with each row, by one goroutine at a
 // time. The error names what could not be measured.
-func Measure(p failover.Program, dir string, plan Plan, note func(Row)) ([]Row, error) {
+func Measure(p servers.Program, dir string, plan Plan, note func(Row)) ([]Row, error) {
 	b := &bench{program: p, dir: dir, plan: plan, note: note, givenUp: plan.GivenUp}
 	if b.givenUp == 0 {
 		b.givenUp = 40 * time.Second

@@ -189,7 +189,7 @@ func (b *bench) refuse(name string, set Settings, harm func(*ensemble, *server) 
 	if err := harm(e, s); err != nil {
 		return err
 	}
-	err = eventually("it does not serve", patience, func() bool { return s.status().mode == "" })
+	err = eventually("it does not serve", patience, func() bool { return s.status().Mode == "" })
 	if err != nil && b.program.Name != zkgo {
 		return nil // ZooKeeper keeps serving after it was removed: there is nothing to measure
 	}

@@ -5,21 +5,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/netns"
-	"github.com/zkgo/zkgo/tests/safety/failover"
+	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/servers"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // patience bounds every wait for a healthy ensemble.
@@ -41,7 +39,7 @@ type Settings struct {
 
 // ensemble is a set of servers, each in its own namespace.
 type ensemble struct {
-	program failover.Program
+	program servers.Program
 	set     Settings
 	net     *netns.Net
 	clients *netns.Host
@@ -54,15 +52,14 @@ type server struct {
 	e    *ensemble
 	host *netns.Host
 	dir  string
-	cmd  *exec.Cmd
-	done chan struct{}
+	proc *process.Proc // nil before the first launch
 }
 
 // syncLimit is used by every ensemble, in ticks.
 const syncLimit = 5
 
 // start starts an ensemble in a directory and returns when all servers serve.
-func start(p failover.Program, dir string, set Settings) (*ensemble, error) {
+func start(p servers.Program, dir string, set Settings) (*ensemble, error) {
 	if set.Servers == 0 {
 		set.Servers = 3
 	}
@@ -129,14 +126,7 @@ func (e *ensemble) close() {
 // eventually waits until f returns true. Otherwise its error says what was not
 // seen.
 func eventually(what string, within time.Duration, f func() bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); <-tick.C {
-		if f() {
-			return nil
-		}
-	}
-	return fmt.Errorf("not seen within %v: %s", within, what)
+	return wait.For(within, what, func() (bool, error) { return f(), nil })
 }
 
 // await waits until every server serves and one of them leads.
@@ -147,8 +137,8 @@ func (e *ensemble) await() error {
 		leaders := 0
 		for _, s := range e.servers {
 			st := s.status()
-			seen = append(seen, st.mode)
-			if st.mode == "leader" {
+			seen = append(seen, st.Mode)
+			if st.Mode == "leader" {
 				leaders++
 			}
 		}
@@ -166,8 +156,8 @@ func (e *ensemble) leader() (*server, []*server, error) {
 	if err := eventually("a leader", patience, func() bool {
 		var newest int64 = -1
 		for _, s := range e.servers {
-			if st := s.status(); st.mode == "leader" && st.epoch > newest {
-				leader, newest = s, st.epoch
+			if st := s.status(); st.Mode == "leader" && st.Epoch() > newest {
+				leader, newest = s, st.Epoch()
 			}
 		}
 		return leader != nil
@@ -182,7 +172,7 @@ func (e *ensemble) leader() (*server, []*server, error) {
 func (e *ensemble) epoch() int64 {
 	var newest int64
 	for _, s := range e.servers {
-		newest = max(newest, s.status().epoch)
+		newest = max(newest, s.status().Epoch())
 	}
 	return newest
 }
@@ -197,86 +187,38 @@ func (s *server) addr() string {
 
 // launch starts the process in the server's namespace.
 func (s *server) launch() error {
-	cmd, err := s.e.program.Command(s.cfg())
+	args := s.e.program.Command(s.cfg())
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = s.dir
+	p, err := process.LaunchIn(func() (bool, error) { return true, s.host.Enter() }, cmd, filepath.Join(s.dir, "out"))
 	if err != nil {
-		return err
+		return fmt.Errorf("a server of %s: %w", s.e.program.Name, err)
 	}
-	out, err := os.OpenFile(filepath.Join(s.dir, "out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer out.Close()
-	cmd.Stdout, cmd.Stderr, cmd.Dir = out, out, s.dir
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	started, done := make(chan error, 1), make(chan struct{})
-	go func() {
-		// The kernel kills the child with the thread that started it. The thread
-		// stays in the namespace and ends with the goroutine.
-		runtime.LockOSThread()
-		defer close(done)
-		err := s.host.Enter()
-		if err == nil {
-			err = cmd.Start()
-		}
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // its output shows how it ended
-		}
-	}()
-	if err := <-started; err != nil {
-		return fmt.Errorf("starting a server of %s: %w", s.e.program.Name, err)
-	}
-	s.cmd, s.done = cmd, done
+	s.proc = p
 	return nil
 }
 
 // kill ends the process like kill -9.
-func (s *server) kill() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill() // it may be gone
-		<-s.done
-	}
-}
+func (s *server) kill() { s.proc.Kill() }
 
-// state is what srvr reports; mode is empty if the server does not serve.
-type state struct {
-	mode  string
-	epoch int64
-}
-
-var srvr = regexp.MustCompile(`(?s)Zxid: 0x([0-9a-f]+)\nMode: (\w+)`)
-
-// status asks the server from its own namespace, so that no fault is in between.
-func (s *server) status() state {
-	text, err := s.word("srvr")
-	if err != nil {
-		return state{}
-	}
-	found := srvr.FindStringSubmatch(text)
-	if found == nil {
-		return state{}
-	}
-	zxid, err := strconv.ParseUint(found[1], 16, 64)
-	if err != nil || found[2] != "leader" && found[2] != "follower" {
-		return state{}
-	}
-	return state{found[2], int64(zxid >> 32)}
-}
-
-func (s *server) word(word string) (string, error) {
+// status asks the server from its own namespace, so that no fault is in between. The mode
+// is empty if the server does not serve.
+func (s *server) status() process.Status {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	conn, err := s.host.Dial(ctx, s.addr())
 	if err != nil {
-		return "", err
+		return process.Status{}
 	}
-	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
+	text, err := process.WordOn(conn, "srvr", time.Second)
+	if err != nil {
+		return process.Status{}
 	}
-	b, err := io.ReadAll(conn)
-	return string(b), err
+	st, err := process.ParseStatus(text)
+	if err != nil || !st.Serves() {
+		return process.Status{}
+	}
+	return st
 }
 
 // These are the kinds of stream between zkgo servers, as named in their first

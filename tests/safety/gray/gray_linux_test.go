@@ -8,7 +8,7 @@ import (
 
 	"github.com/zkgo/zkgo/tests/kit/netns"
 	"github.com/zkgo/zkgo/tests/kit/process"
-	"github.com/zkgo/zkgo/tests/safety/failover"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 func TestMain(m *testing.M) {
@@ -26,7 +26,7 @@ const slack = 3 * time.Second
 func TestLimits(t *testing.T) {
 	process.Needed(t)
 	netns.Needed(t)
-	p := failover.Zkgo(process.Binary(t))
+	p := servers.Zkgo(process.Binary(t))
 	for name, only := range map[string][]string{
 		"forwards and entries": {"forward stream", "entries to both followers"},
 		"reports and opened":   {"liveness stream", "all connections that both followers have opened"},

@@ -3,36 +3,26 @@ package gray
 import (
 	"cmp"
 	"fmt"
-	"os"
-	"os/exec"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/report"
 )
 
 // Report is the result of one run of one program.
 type Report struct {
+	report.Frame
 	Program, Version string
-	Commit           string // of zkgo and this package
-	Began, Ended     time.Time
-	Before, After    string // load averages
-	Nice             int    // niceness of the servers and the clients
+	Nice             int // niceness of the servers and the clients
 	Rows             []Row
 }
 
 // NewReport begins a report.
 func NewReport(program, version string) *Report {
-	r := &Report{Program: program, Version: version, Began: time.Now().UTC(), Commit: "unknown", Before: loadAverage(), Nice: niceness()}
-	if out, err := exec.Command("git", "describe", "--always", "--dirty").Output(); err == nil {
-		r.Commit = strings.TrimSpace(string(out))
-	}
-	return r
+	return &Report{Frame: report.Begin(), Program: program, Version: version, Nice: niceness()}
 }
-
-// Finish records the end of the run.
-func (r *Report) Finish() { r.Ended, r.After = time.Now().UTC(), loadAverage() }
 
 // niceness returns the niceness of this process.
 func niceness() int {
@@ -45,16 +35,6 @@ func niceness() int {
 	return 20 - n
 }
 
-// loadAverage returns the machine's load average of the last minute.
-func loadAverage() string {
-	b, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return "unknown"
-	}
-	one, _, _ := strings.Cut(string(b), " ")
-	return one
-}
-
 // Page formats reports as Markdown. If several reports have the same scenario,
 // the last one counts.
 func Page(reports []*Report) string {
@@ -62,8 +42,7 @@ func Page(reports []*Report) string {
 	b.WriteString(preamble)
 	var rows []Row
 	for _, r := range reports {
-		fmt.Fprintf(&b, "- %s, %s to %s UTC, commit %s, load average %s to %s, nice %d, %d CPUs\n", r.Version,
-			r.Began.Format("2006-01-02 15:04"), r.Ended.Format("15:04"), r.Commit, r.Before, r.After, r.Nice, runtime.NumCPU())
+		fmt.Fprintf(&b, "- %s: %s, nice %d\n", r.Version, &r.Frame, r.Nice)
 		for _, row := range r.Rows {
 			rows = slices.DeleteFunc(rows, func(old Row) bool { return old.Scenario == row.Scenario && old.Program == row.Program })
 			rows = append(rows, row)

@@ -109,7 +109,7 @@ func (b *bench) comeBack(name string, leads bool, limit time.Duration, f func(*e
 		return err
 	}
 	served := Value{What: "serves after", Limit: limit}
-	if eventually("it serves", b.givenUp, func() bool { return s.status().mode != "" }) != nil {
+	if eventually("it serves", b.givenUp, func() bool { return s.status().Mode != "" }) != nil {
 		served.Kind = AtLeast
 	}
 	served.Took = time.Since(began)

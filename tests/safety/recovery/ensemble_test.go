@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -90,26 +91,15 @@ func (e *ensemble) connect(id int) *process.Client {
 func (e *ensemble) attach(id int, c *process.Client) *process.Client {
 	e.t.Helper()
 	var next *process.Client
-	eventually(e.t, fmt.Sprintf("server %d takes the client", id), func() (err error) {
+	err := wait.Success(wait.Patience, fmt.Sprintf("server %d takes the client", id), func() (err error) {
 		next, err = process.Connect(e.servers[id-1].Addr, c.Session, c.Password, timeout)
 		return err
 	})
+	if err != nil {
+		e.t.Fatal(err)
+	}
 	e.t.Cleanup(func() { next.Close() })
 	return next
-}
-
-// eventually polls until try returns nil.
-func eventually(t *testing.T, what string, try func() error) {
-	t.Helper()
-	for end := time.Now().Add(process.Patience); ; time.Sleep(20 * time.Millisecond) {
-		err := try()
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s: %v", process.Patience, what, err)
-		}
-	}
 }
 
 // zkgo runs a command and returns its output.

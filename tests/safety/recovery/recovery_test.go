@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 func TestTwoOfThreeAreLost(t *testing.T)  { testLostMajority(t, 3) }
@@ -85,7 +86,7 @@ func testLostMajority(t *testing.T, n int) {
 
 	if best != behind { // in its old state it is refused, and says so
 		e.start(behind)
-		eventually(t, "the old server is refused", says(e.servers[behind-1], "belongs to another ensemble", 1))
+		says(t, e.servers[behind-1], "belongs to another ensemble", 1)
 		e.kill(behind)
 		if out := e.mustZkgo("recover", "--yes", "--rejoin", m[1], e.config(behind)); !strings.Contains(out, "before-recovery-") {
 			t.Error(out)
@@ -103,7 +104,7 @@ func testLostMajority(t *testing.T, n int) {
 		}
 	}
 	// The new ensemble can lose a minority.
-	eventually(t, "all have a vote", says(e.servers[best-1], "a vote", n-1))
+	says(t, e.servers[best-1], "a vote", n-1)
 	e.kill(best)
 	c = e.connect(lost[0])
 	if err := c.Create("/after", nil, proto.ModePersistent); err != nil {
@@ -176,12 +177,8 @@ func refuses(t *testing.T, e *ensemble, why string, args ...string) {
 	}
 }
 
-// says reports whether a server has printed what at least often times.
-func says(s *process.Server, what string, often int) func() error {
-	return func() error {
-		if n := strings.Count(s.Output(), what); n < often {
-			return fmt.Errorf("it has said %q %d times", what, n)
-		}
-		return nil
-	}
+// says waits until a server has printed a text at least that often.
+func says(t *testing.T, s *process.Server, what string, often int) {
+	t.Helper()
+	wait.Eventually(t, fmt.Sprintf("the server says %q %d times", what, often), func() bool { return strings.Count(s.Output(), what) >= often })
 }

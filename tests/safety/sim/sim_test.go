@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/tests/kit/report"
 	"github.com/zkgo/zkgo/tests/safety/summary"
 )
 
@@ -68,7 +69,7 @@ func (s *total) add(t *testing.T, r *Result) {
 	if *figures == "" {
 		return
 	}
-	if err := summary.Append(*figures, run); err != nil {
+	if err := report.Append(*figures, run); err != nil {
 		t.Error(err)
 	}
 }

@@ -4,6 +4,6 @@
 //
 //	make sim SEEDS=200; make chaos DURATION=1h; make figures
 //
-// Several processes may append to one file at the same time. The package imports
-// tests/kit/checkers, and only tests import it.
+// The package imports tests/kit/checkers and, for the lines, tests/kit/report. Only tests
+// import it.
 package summary

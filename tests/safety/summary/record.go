@@ -1,12 +1,6 @@
 package summary
 
 import (
-	"bufio"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -60,33 +54,4 @@ func (r *Run) Violate(what string) {
 	what, _, _ = strings.Cut(what, "\n")
 	r.Violations++
 	r.Broken = append(r.Broken, what)
-}
-
-// Append appends a run to a file, and creates the file if it is missing.
-func Append(name string, r *Run) error {
-	line, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(append(line, '\n')) // in one write, because other processes append too
-	return errors.Join(err, f.Close())
-}
-
-// Read reads runs.
-func Read(from io.Reader) ([]*Run, error) {
-	var runs []*Run
-	lines := bufio.NewScanner(from)
-	lines.Buffer(nil, 16<<20)
-	for n := 1; lines.Scan(); n++ {
-		r := new(Run)
-		if err := json.Unmarshal(lines.Bytes(), r); err != nil {
-			return nil, fmt.Errorf("line %d: %w", n, err)
-		}
-		runs = append(runs, r)
-	}
-	return runs, lines.Err()
 }

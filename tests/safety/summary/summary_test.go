@@ -2,35 +2,33 @@ package summary
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/checkers"
+	"github.com/zkgo/zkgo/tests/kit/report"
 )
 
-// TestAppendAndAddUp appends runs concurrently, reads them and adds them up.
+// TestAppendAndAddUp records runs, reads them and adds them up.
 func TestAppendAndAddUp(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "runs.jsonl")
 	const runs = 50
-	var wg sync.WaitGroup
 	for seed := range uint64(runs) {
-		wg.Go(func() {
-			r := &Run{Suite: "chaos", Layout: "3 servers, wal", Seed: seed, Ended: time.Unix(1e9, 0), Seconds: 120, Answered: 1000, Unanswered: 3,
-				Elections: 4, Faults: map[string]int{"kill-leader": 2, "wipe": 1}}
-			r.Judge(&checkers.Verdict{Results: []*checkers.Result{{Checker: "registers", Counts: []checkers.Count{{What: "accesses", N: 70}}}}})
-			if err := Append(name, r); err != nil {
-				t.Error(err)
-			}
-		})
+		r := &Run{Suite: "chaos", Layout: "3 servers, wal", Seed: seed, Ended: time.Unix(1e9, 0), Seconds: 120, Answered: 1000, Unanswered: 3,
+			Elections: 4, Faults: map[string]int{"kill-leader": 2, "wipe": 1}}
+		r.Judge(&checkers.Verdict{Results: []*checkers.Result{{Checker: "registers", Counts: []checkers.Count{{What: "accesses", N: 70}}}}})
+		if err := report.Append(name, r); err != nil {
+			t.Fatal(err)
+		}
 	}
-	wg.Wait()
-	got := read(t, name)
+	got, err := report.ReadFile[Run](name)
+	if err != nil {
+		t.Fatal(err)
+	}
 	all := sum(got)
 	if len(got) != runs || all.Time != runs*2*time.Minute || all.Answered != runs*1000 || all.Unanswered != runs*3 || all.Elections != runs*4 ||
 		all.AllFaults() != runs*3 || all.Checked["registers: accesses"] != runs*70 || all.Violations != 0 {
@@ -119,29 +117,6 @@ func TestRecords(t *testing.T) {
 			t.Errorf("%q is not in\n%s", want, b.String())
 		}
 	}
-}
-
-// TestReadRefusesGarbage: a truncated line is not a run.
-func TestReadRefusesGarbage(t *testing.T) {
-	t.Parallel()
-	_, err := Read(strings.NewReader("{\"suite\":\"chaos\"}\n{\"sui"))
-	if err == nil || !strings.Contains(err.Error(), "line 2") {
-		t.Errorf("read: %v", err)
-	}
-}
-
-func read(t *testing.T, name string) []*Run {
-	t.Helper()
-	f, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	runs, err := Read(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return runs
 }
 
 func text(t *testing.T, runs []*Run) string {

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // load writes to a cluster and records what is acknowledged.
@@ -152,7 +153,7 @@ func TestADestroyedCluster(t *testing.T) {
 		t.Errorf("a session of before: %v", err)
 	}
 	// After the others have votes, any one of the three may stop again.
-	eventually(t, "three votes", func() bool { return strings.Count(c.members[1].proc.Output(), "a vote") >= 2 })
+	wait.Eventually(t, "three votes", func() bool { return strings.Count(c.members[1].proc.Output(), "a vote") >= 2 })
 	c.members[1].proc.Kill()
 	after := connect(t, c.members[0].proc.Addr+","+c.members[2].proc.Addr)
 	if _, err := after.Create(ctx(t), "/after", nil); err != nil {

@@ -159,18 +159,3 @@ func connect(t *testing.T, addrs string, opts ...client.Option) *client.Client {
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
-
-// eventually waits until cond holds.
-func eventually(t *testing.T, what string, cond func() bool) {
-	t.Helper()
-	until := ctx(t)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !cond() {
-		select {
-		case <-tick.C:
-		case <-until.Done():
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}

@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -43,7 +44,7 @@ func running(t *testing.T, n int) *cluster {
 // that the other servers don't support restores yet.
 func (m *member) awaitRestores(t *testing.T) {
 	t.Helper()
-	eventually(t, "restores are taken", func() bool {
+	wait.Eventually(t, "restores are taken", func() bool {
 		code, _, err := post(t, m.commands(), nil)
 		return err == nil && code == http.StatusInternalServerError
 	})
@@ -69,7 +70,7 @@ func post(t *testing.T, commands string, state []byte) (int, string, error) {
 // restore sends a state, and retries until the rate limit allows it.
 func restore(t *testing.T, commands string, state []byte) {
 	t.Helper()
-	eventually(t, "it is restored", func() bool {
+	wait.Eventually(t, "it is restored", func() bool {
 		code, answer, err := post(t, commands, state)
 		if err != nil || code != http.StatusOK && code != http.StatusTooManyRequests {
 			t.Fatalf("%d %s %v", code, answer, err)
@@ -101,7 +102,7 @@ func TestWeRestoreZooKeepersWhileRunning(t *testing.T) {
 	before := old.Session().ID
 	restore(t, mine, state)
 	same(t, "alone", picture(t, addr), want)
-	eventually(t, "its session has expired, and it has begun a new one", func() bool { return old.Session().ID != before })
+	wait.Eventually(t, "its session has expired, and it has begun a new one", func() bool { return old.Session().ID != before })
 
 	e := running(t, 3)
 	for _, m := range e.members {
@@ -111,7 +112,7 @@ func TestWeRestoreZooKeepersWhileRunning(t *testing.T) {
 		}
 		restore(t, m.commands(), state)
 		for _, other := range e.members {
-			eventually(t, "it has it", func() bool { return has(t, other.proc.Addr, "/k") && !has(t, other.proc.Addr, "/old") })
+			wait.Eventually(t, "it has it", func() bool { return has(t, other.proc.Addr, "/k") && !has(t, other.proc.Addr, "/old") })
 			same(t, fmt.Sprintf("through %d, at %d", m.id, other.id), picture(t, other.proc.Addr), want)
 		}
 	}
@@ -233,7 +234,7 @@ func exchange(t *testing.T, url, method, auth, contentType string, body []byte) 
 // asked sends a request, and repeats it while it comes too early.
 func asked(t *testing.T, url, method, auth string, body []byte) (a answer) {
 	t.Helper()
-	eventually(t, "its turn", func() bool {
+	wait.Eventually(t, "its turn", func() bool {
 		code, _, b := exchange(t, url, method, auth, "application/octet-stream", body)
 		a = answer{code: code, values: map[string]any{}}
 		if len(b) > 0 {
@@ -365,14 +366,14 @@ func (c *cluster) agreed(t *testing.T, marks ...string) string {
 	t.Helper()
 	w := connect(t, c.addrs())
 	now := fmt.Sprint("/now-", time.Now().UnixNano())
-	eventually(t, "a write", func() bool {
+	wait.Eventually(t, "a write", func() bool {
 		_, err := w.Create(ctx(t), now, nil)
 		return err == nil || has(t, c.addrs(), now)
 	})
 	var first map[string]string
 	var mark string
 	for _, m := range c.members {
-		eventually(t, "it has caught up", func() bool { return has(t, m.proc.Addr, now) })
+		wait.Eventually(t, "it has caught up", func() bool { return has(t, m.proc.Addr, now) })
 		r := connect(t, m.proc.Addr)
 		data, stat, err := r.Get(ctx(t), "/state")
 		if err != nil || !slices.Contains(marks, string(data)) || stat.NumChildren != 100 {

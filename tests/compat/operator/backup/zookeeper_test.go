@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // need skips tests with the real ZooKeeper unless the environment asks for it.
@@ -220,7 +221,7 @@ func TestSameAnswers(t *testing.T) {
 			var answers []string
 			for _, url := range []string{theirs, mine} {
 				var answer string
-				eventually(t, "its turn", func() bool { // there is a rate limit
+				wait.Eventually(t, "its turn", func() bool { // there is a rate limit
 					code, header, b := exchange(t, url+"/"+command, http.MethodGet, auth, "", nil)
 					if header.Get("Content-Type") == "application/octet-stream" {
 						b = b[:4]

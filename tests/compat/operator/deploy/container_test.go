@@ -86,7 +86,7 @@ func TestContainer(t *testing.T) {
 			t.Errorf("%s belongs to %d", path, owner)
 		}
 	}
-	if err := d.stop(t); err != nil {
+	if err := d.Stop(syscall.SIGTERM); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 	if out, err := inside(t, dir, env, "/zkgo", "health", "/conf/zoo.cfg").CombinedOutput(); err == nil {
@@ -95,7 +95,7 @@ func TestContainer(t *testing.T) {
 	// Again, as after an update of the image: the same data, and existing files.
 	d = run(t, inside(t, dir, env, "/zkgo", "zkServer.sh", "start-foreground"))
 	serves(t, local(port))
-	if out := d.out.String(); !strings.Contains(out, "/conf/zoo.cfg is there already: the ZOO_ variables change nothing") {
+	if out := d.Output(); !strings.Contains(out, "/conf/zoo.cfg is there already: the ZOO_ variables change nothing") {
 		t.Errorf("it does not say that the file decides:\n%s", out)
 	}
 }

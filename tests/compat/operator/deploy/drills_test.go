@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // TestThreeFiveThree grows and shrinks an ensemble with the commands of docs/operate/membership.md.
@@ -58,9 +60,8 @@ func TestLostVolume(t *testing.T) {
 	zkgo := program(t)
 	e.form(zkgo, 1, 2, 3)
 	e.write("a b", 1, 2, 3)
-	lost := e.leader(1, 2, 3)              // the worst case
-	_ = e.servers[lost].cmd.Process.Kill() // it is running
-	<-e.servers[lost].done
+	lost := e.leader(1, 2, 3) // the worst case
+	e.servers[lost].Kill()
 	e.wipe(lost)
 	e.more()
 	e.start(zkgo, lost)
@@ -88,7 +89,7 @@ func TestNewAddress(t *testing.T) {
 	e.start(zkgo, moved)
 	e.whole(1, 2, 3)
 	other := moved%3 + 1
-	eventually(t, "the new address in /zookeeper/config", func() bool {
+	wait.Eventually(t, "the new address in /zookeeper/config", func() bool {
 		out, err := command(t, zkgo, "cli", "-q", "-server", local(e.servers[other].client), "config").CombinedOutput()
 		return err == nil && strings.Contains(string(out), fmt.Sprintf("server.%d=127.0.0.1:%d:", moved, m.quorum))
 	})

@@ -11,12 +11,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/server/health"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // superDigest lets clients log in as super:secret, which may reconfigure.
@@ -32,7 +33,7 @@ type ensemble struct {
 
 // member is a server, running any version of the program.
 type member struct {
-	*daemon
+	*process.Proc
 	id, quorum, election, client int
 	dir                          string
 }
@@ -71,7 +72,7 @@ func (e *ensemble) start(zkgo string, ids ...int) {
 	e.t.Helper()
 	for _, id := range ids {
 		m := e.servers[id]
-		m.daemon = run(e.t, exec.Command(zkgo, "server", m.dir+"/zoo.cfg"))
+		m.Proc = run(e.t, exec.Command(zkgo, "server", m.dir+"/zoo.cfg"))
 	}
 }
 
@@ -97,7 +98,7 @@ func (e *ensemble) form(zkgo string, ids ...int) {
 func (e *ensemble) stop(ids ...int) {
 	e.t.Helper()
 	for _, id := range ids {
-		if err := e.servers[id].daemon.stop(e.t); err != nil {
+		if err := e.servers[id].Stop(syscall.SIGTERM); err != nil {
 			e.t.Fatalf("server %d: %v", id, err)
 		}
 	}
@@ -105,26 +106,21 @@ func (e *ensemble) stop(ids ...int) {
 
 // word returns a server's reply to a four-letter word, or "" if there is none.
 func (e *ensemble) word(id int, word string) string {
-	ctx, cancel := context.WithTimeout(e.t.Context(), process.Patience)
-	defer cancel()
-	answer, err := health.Word(ctx, health.Target{Addr: local(e.servers[id].client)}, word)
-	if err != nil {
-		return ""
-	}
+	answer, _ := process.Word(local(e.servers[id].client), word, process.Patience)
 	return answer
 }
 
 // says waits until a server's mntr has a line.
 func (e *ensemble) says(id int, line string) {
 	e.t.Helper()
-	eventually(e.t, fmt.Sprintf("server %d: %s", id, line), func() bool { return strings.Contains(e.word(id, "mntr"), strings.Replace(line, " ", "\t", 1)+"\n") })
+	wait.Eventually(e.t, fmt.Sprintf("server %d: %s", id, line), func() bool { return strings.Contains(e.word(id, "mntr"), strings.Replace(line, " ", "\t", 1)+"\n") })
 }
 
 // leader waits until one of some servers leads.
 func (e *ensemble) leader(ids ...int) int {
 	e.t.Helper()
 	lead := 0
-	eventually(e.t, "a leader", func() bool {
+	wait.Eventually(e.t, "a leader", func() bool {
 		for _, id := range ids {
 			if strings.Contains(e.word(id, "srvr"), "Mode: leader") {
 				lead = id
@@ -146,7 +142,7 @@ func (e *ensemble) whole(ids ...int) {
 // reconfig runs zkgo cli as the super user until the servers that it needs are available.
 func (e *ensemble) reconfig(through int, args ...string) {
 	e.t.Helper()
-	eventually(e.t, fmt.Sprint("reconfig ", args), func() bool {
+	wait.Eventually(e.t, fmt.Sprint("reconfig ", args), func() bool {
 		out, err := command(e.t, program(e.t), append([]string{"cli", "--auth", "digest:super:secret", "-server", local(e.servers[through].client), "reconfig"}, args...)...).CombinedOutput()
 		if err != nil {
 			e.t.Logf("reconfig %v: %v\n%s", args, err, out)
@@ -224,7 +220,7 @@ func (e *ensemble) more() {
 	e.t.Helper()
 	for _, w := range e.writers {
 		from := w.count()
-		eventually(e.t, "more writes of "+w.name, func() bool {
+		wait.Eventually(e.t, "more writes of "+w.name, func() bool {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			if w.err != nil {

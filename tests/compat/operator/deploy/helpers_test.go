@@ -3,7 +3,6 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -63,22 +61,6 @@ func program(t testing.TB) string {
 // root is the path of the repository.
 const root = "../../../.."
 
-// eventually waits until ok returns true.
-func eventually(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*process.Patience)
-	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("not within %v: %s", 2*process.Patience, what)
-		case <-tick.C:
-		}
-	}
-}
-
 // serves waits until the server at a client port serves, and returns its mode.
 func serves(t testing.TB, addr string) string {
 	t.Helper()
@@ -101,66 +83,20 @@ func freePort(t testing.TB) int {
 	return ports[0]
 }
 
-// daemon is a background process that ends with the test.
-type daemon struct {
-	cmd  *exec.Cmd
-	out  output
-	done chan struct{}
-	err  error // valid after done is closed
-}
-
 // run starts a process in the background and kills it when the test ends.
-func run(t testing.TB, cmd *exec.Cmd) *daemon {
+func run(t testing.TB, cmd *exec.Cmd) *process.Proc {
 	t.Helper()
-	d := &daemon{cmd: cmd, done: make(chan struct{})}
-	cmd.Stdout, cmd.Stderr = &d.out, &d.out
-	if err := cmd.Start(); err != nil {
+	p, err := process.Launch(cmd, "")
+	if err != nil {
 		t.Fatal(err)
 	}
-	go func() {
-		d.err = cmd.Wait()
-		close(d.done)
-	}()
 	t.Cleanup(func() {
-		_ = cmd.Process.Kill() // it may have ended
-		<-d.done
+		p.Kill()
 		if t.Failed() {
-			t.Logf("%s:\n%s", cmd, d.out.String())
+			t.Logf("%s:\n%s", cmd, p.Output())
 		}
 	})
-	return d
-}
-
-// stop stops a process as a service manager does, and returns its exit error.
-func (d *daemon) stop(t testing.TB) error {
-	t.Helper()
-	if err := d.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-d.done:
-	case <-time.After(process.Patience):
-		t.Fatalf("%s does not end on SIGTERM", d.cmd)
-	}
-	return d.err
-}
-
-// output collects the output of a process.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(p)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
+	return p
 }
 
 // must runs a program until it ends and returns its output.

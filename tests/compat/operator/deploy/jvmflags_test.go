@@ -3,6 +3,7 @@
 package deploy
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
 	"os"
@@ -34,7 +35,7 @@ func stub(t *testing.T, config ...string) (home string) {
 // words runs a script with the variables env, and returns its output's lines.
 func words(t *testing.T, home string, env []string, name string, args ...string) (out []string, diagnostics string, err error) {
 	t.Helper()
-	var stdout, stderr output
+	var stdout, stderr bytes.Buffer
 	cmd := command(t, filepath.Join(home, "bin", name), args...)
 	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH")}, env...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

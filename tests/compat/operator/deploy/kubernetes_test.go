@@ -10,9 +10,11 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // pods are the parts of the manifests' stateful set that the test needs.
@@ -72,7 +74,7 @@ func TestKubernetes(t *testing.T) {
 	rooted(t)
 	p := manifests(t)
 	type pod struct {
-		*daemon
+		*process.Proc
 		client, admin string
 	}
 	var list []string
@@ -101,7 +103,7 @@ func TestKubernetes(t *testing.T) {
 			args = append(args, name+"="+env[name])
 		}
 		args = append(args, "/usr/sbin/chroot", "--userspec=1000:1000", image(t), "/zkgo")
-		all[i].daemon = run(t, exec.Command("unshare", append(args, p.args...)...))
+		all[i].Proc = run(t, exec.Command("unshare", append(args, p.args...)...))
 	}
 	probe := func(i int, path string) int {
 		r, err := http.Get(all[i].admin + path)
@@ -114,11 +116,9 @@ func TestKubernetes(t *testing.T) {
 	ready := func(i int) bool { return probe(i, p.ready) == http.StatusOK && probe(i, p.live) == http.StatusOK }
 	lead := -1
 	for i := range all {
-		eventually(t, fmt.Sprintf("pod %d is ready", i), func() bool {
-			select {
-			case <-all[i].done:
-				t.Fatalf("pod %d has ended: %v", i, all[i].err)
-			default:
+		wait.Eventually(t, fmt.Sprintf("pod %d is ready", i), func() bool {
+			if !all[i].Running() {
+				t.Fatalf("pod %d has ended", i)
 			}
 			return ready(i)
 		})
@@ -130,19 +130,19 @@ func TestKubernetes(t *testing.T) {
 		t.Fatal("nobody leads")
 	}
 	// As when the pod is moved: it hands over and ends, and the others stay ready.
-	if err := all[lead].stop(t); err != nil {
+	if err := all[lead].Stop(syscall.SIGTERM); err != nil {
 		t.Errorf("pod %d on SIGTERM: %v", lead, err)
 	}
 	next := (lead + 1) % p.replicas
-	eventually(t, "another one leads", func() bool {
+	wait.Eventually(t, "another one leads", func() bool {
 		return serves(t, all[next].client) == "leader" || serves(t, all[(next+1)%p.replicas].client) == "leader"
 	})
 	// A single server is alive but not ready: a restart would not help it.
-	if err := all[next].stop(t); err != nil {
+	if err := all[next].Stop(syscall.SIGTERM); err != nil {
 		t.Errorf("pod %d on SIGTERM: %v", next, err)
 	}
 	last := 3 - lead - next
-	eventually(t, "the last one is not ready", func() bool { return probe(last, p.ready) == http.StatusServiceUnavailable })
+	wait.Eventually(t, "the last one is not ready", func() bool { return probe(last, p.ready) == http.StatusServiceUnavailable })
 	if got := probe(last, p.live); got != http.StatusOK {
 		t.Errorf("without a quorum %s says %d", p.live, got)
 	}

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -53,7 +54,7 @@ func TestNotify(t *testing.T) {
 	if got := next(); got != "STATUS=serves clients" {
 		t.Errorf("then %q", got)
 	}
-	if err := d.stop(t); err != nil {
+	if err := d.Stop(syscall.SIGTERM); err != nil {
 		t.Error(err)
 	}
 	if got := next(); got != "STOPPING=1\nSTATUS=stops" {

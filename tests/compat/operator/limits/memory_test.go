@@ -2,14 +2,12 @@ package limits
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // TestMemoryCeiling fills a server until it refuses writes, checks what still works, and
@@ -53,31 +51,16 @@ func TestMemoryCeiling(t *testing.T) {
 			t.Fatal(got)
 		}
 	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); ; <-tick.C {
-		if said = p.ask(proto.OpCreate, create("/again", size)); said == proto.Ok.Error() {
-			break
-		}
-		if time.Now().After(end) {
-			t.Fatalf("half of it was deleted, and still: %s", said)
-		}
-	}
+	wait.Eventually(t, "a write after half of it was deleted", func() bool {
+		return p.ask(proto.OpCreate, create("/again", size)) == proto.Ok.Error()
+	})
 }
 
 func mntr(t *testing.T, addr string) string {
 	t.Helper()
-	nc, err := net.DialTimeout("tcp", addr, patience)
+	m, err := process.Word(addr, "mntr", patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nc.Close()
-	if _, err := nc.Write([]byte("mntr")); err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return m
 }

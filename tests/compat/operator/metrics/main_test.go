@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // patience bounds every wait; the tests measure no times.
@@ -87,7 +88,7 @@ func ensemble(t *testing.T) (leader, follower, observer *server.Server) {
 		}))
 	}
 	for _, s := range all {
-		wait(t, "a server serves", func() bool { return s.Node().Status().Serving })
+		wait.Eventually(t, "a server serves", func() bool { return s.Node().Status().Serving })
 		switch s.Node().Status().Role {
 		case raftfsm.Leader:
 			leader = s
@@ -101,18 +102,6 @@ func ensemble(t *testing.T) (leader, follower, observer *server.Server) {
 		t.Fatal("not one of each role")
 	}
 	return leader, follower, observer
-}
-
-// wait waits until ok returns true.
-func wait(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-	}
 }
 
 // scrape reads /metrics.

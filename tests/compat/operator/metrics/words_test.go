@@ -1,8 +1,6 @@
 package metrics
 
 import (
-	"io"
-	"net"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,22 +16,11 @@ import (
 // ask sends a four-letter word and returns the answer.
 func ask(t *testing.T, addr, word string) string {
 	t.Helper()
-	conn, err := net.DialTimeout("tcp", addr, patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, word); err != nil {
-		t.Fatal(err)
-	}
-	b, err := io.ReadAll(conn)
+	answer, err := process.Word(addr, word, patience)
 	if err != nil {
 		t.Fatalf("%s: %v", word, err)
 	}
-	return string(b)
+	return answer
 }
 
 // stir gives a server one session with an ephemeral znode and watches.

@@ -2,7 +2,9 @@ package secure
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // logback makes the real server write its audit log as its own logback.xml does.
@@ -144,11 +147,9 @@ var (
 // or deletes ephemeral znodes, which is that of a hash table.
 func lines(t *testing.T, log string, complete func([]string) bool) []string {
 	t.Helper()
-	deadline := time.After(patience)
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var found []string
+	var found []string
+	err := wait.For(patience, "all lines of "+log, func() (bool, error) {
+		found = nil
 		b, err := os.ReadFile(log)
 		for line := range strings.Lines(string(b)) {
 			line = strings.TrimSuffix(line, "\n")
@@ -162,15 +163,15 @@ func lines(t *testing.T, log string, complete func([]string) bool) []string {
 				return fmt.Sprint("user=", all)
 			}))
 		}
-		if complete(found) {
-			n := slices.IndexFunc(found, func(l string) bool { return strings.Contains(l, "ephemeralZNodeDeletion") })
-			slices.Sort(found[n:])
-			return found
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return complete(found), nil
 		}
-		select {
-		case <-deadline:
-			t.Fatalf("%s is not complete (%v):\n%s", log, err, strings.Join(found, "\n"))
-		case <-tick.C:
-		}
+		return false, err
+	})
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, strings.Join(found, "\n"))
 	}
+	n := slices.IndexFunc(found, func(l string) bool { return strings.Contains(l, "ephemeralZNodeDeletion") })
+	slices.Sort(found[n:])
+	return found
 }

@@ -8,12 +8,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -22,6 +20,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/report"
 	"github.com/zkgo/zkgo/tests/perf/compare"
 )
 
@@ -54,8 +54,8 @@ func run(ctx context.Context) error {
 	defer os.RemoveAll(dir)
 	if *binary == "" {
 		*binary = filepath.Join(dir, "zkgo")
-		if out, err := exec.CommandContext(ctx, "go", "build", "-o", *binary, "github.com/zkgo/zkgo/cmd/zkgo").CombinedOutput(); err != nil {
-			return fmt.Errorf("building zkgo: %w: %s", err, out)
+		if err := process.Build(*binary); err != nil {
+			return err
 		}
 	}
 	matching, err := regexp.Compile(*only)
@@ -73,12 +73,12 @@ func run(ctx context.Context) error {
 	o := compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells, Curves: matching, Log: say}
 	to := places{*results, *plots, *page}
 	if *part != "growth" {
-		report, err := compare.Measure(ctx, contenders, o)
-		if report != nil {
-			fmt.Print("\n", report.Table())
+		r, err := compare.Measure(ctx, contenders, o)
+		if r != nil {
+			fmt.Print("\n", r.Table())
 		}
 		if err == nil {
-			err = to.write("compare", report.Date, report)
+			err = to.write("compare", r.Date, r)
 		}
 		if err != nil {
 			return err
@@ -86,11 +86,11 @@ func run(ctx context.Context) error {
 	}
 	if *part != "matrix" {
 		contenders = slices.DeleteFunc(contenders, func(c compare.Contender) bool { return !c.Grows() })
-		report, err := compare.MeasureGrowth(ctx, contenders, o)
+		r, err := compare.MeasureGrowth(ctx, contenders, o)
 		if err != nil {
 			return err
 		}
-		return to.write("growth", report.Date, report)
+		return to.write("growth", r.Date, r)
 	}
 	return nil
 }
@@ -98,19 +98,16 @@ func run(ctx context.Context) error {
 // places are the destinations of the results; an empty one is skipped.
 type places struct{ results, plots, page string }
 
-// report is a report of either kind.
-type report interface {
+// measured is a report of either kind.
+type measured interface {
 	Plots() []compare.Plot
 	// Section returns the report for a page, with the plots in a directory unless that is "".
 	Section(plots string) string
 }
 
 // write writes the report to every place that is set.
-func (p *places) write(name string, date time.Time, r report) error {
-	var errs []error
-	if p.results != "" {
-		errs = append(errs, writeJSON(r, p.results, name+"-"+date.Format(time.DateOnly)+".json"))
-	}
+func (p *places) write(name string, date time.Time, r measured) error {
+	errs := []error{report.WriteJSON(p.results, name, date, r)}
 	if p.plots != "" {
 		errs = append(errs, writePlots(r, p.plots))
 	}
@@ -120,11 +117,11 @@ func (p *places) write(name string, date time.Time, r report) error {
 	return errors.Join(errs...)
 }
 
-func writePlots(report report, dir string) error {
+func writePlots(r measured, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, p := range report.Plots() {
+	for _, p := range r.Plots() {
 		if err := os.WriteFile(filepath.Join(dir, p.File), []byte(p.SVG), 0o644); err != nil {
 			return err
 		}
@@ -132,35 +129,14 @@ func writePlots(report report, dir string) error {
 	return nil
 }
 
-func writeJSON(report report, dir, name string) error {
-	b, err := json.MarshalIndent(report, "", " ")
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, name), append(b, '\n'), 0o644)
-}
-
-// writePage replaces the text between two markers of a page. The page shows the plots in
+// writePage writes the report between the markers of a page, which shows the plots in
 // directory plots if they were written.
-func writePage(report report, name, file, plots string) error {
-	begin, end := "<!-- "+name+": begin -->\n", "<!-- "+name+": end -->\n"
+func writePage(r measured, name, page, plots string) error {
 	if plots != "" {
 		var err error
-		if plots, err = filepath.Rel(filepath.Dir(file), plots); err != nil {
+		if plots, err = filepath.Rel(filepath.Dir(page), plots); err != nil {
 			return err
 		}
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	before, rest, ok := strings.Cut(string(text), begin)
-	_, after, ok2 := strings.Cut(rest, end)
-	if !ok || !ok2 {
-		return fmt.Errorf("%s: there is no %s … %s", file, strings.TrimSpace(begin), strings.TrimSpace(end))
-	}
-	return os.WriteFile(file, []byte(before+begin+report.Section(filepath.ToSlash(plots))+end+after), 0o644)
+	return report.Replace(page, name, r.Section(filepath.ToSlash(plots)))
 }

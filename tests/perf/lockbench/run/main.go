@@ -7,13 +7,12 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
+	"github.com/zkgo/zkgo/tests/kit/report"
 	"github.com/zkgo/zkgo/tests/perf/lockbench"
 )
 
@@ -41,40 +40,30 @@ func run() error {
 	if *services != "" {
 		o.Services = strings.Split(*services, ",")
 	}
-	report, err := lockbench.Measure(o)
+	r, err := lockbench.Measure(o)
 	if err != nil {
 		return err
 	}
-	fmt.Print("\n", report.Tables())
-	if err := write(report, *out, *page); err != nil {
+	fmt.Print("\n", r.Tables())
+	if err := write(r, *out, *page); err != nil {
 		return err
 	}
-	if *require && len(report.Skipped) > 0 {
-		return fmt.Errorf("left out: %v", report.Skipped)
+	if *require && len(r.Skipped) > 0 {
+		return fmt.Errorf("left out: %v", r.Skipped)
 	}
-	if faults := report.Faults(); len(faults) > 0 {
+	if faults := r.Faults(); len(faults) > 0 {
 		return fmt.Errorf("not as it must be:\n%s", strings.Join(faults, "\n"))
 	}
 	return nil
 }
 
 // write writes the report to the requested places.
-func write(report *lockbench.Report, dir, page string) error {
-	if dir != "" {
-		b, err := json.MarshalIndent(report, "", " ")
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		name := "locks-" + report.Date.Format("2006-01-02") + ".json"
-		if err := os.WriteFile(filepath.Join(dir, name), append(b, '\n'), 0o644); err != nil {
-			return err
-		}
+func write(r *lockbench.Report, dir, page string) error {
+	if err := report.WriteJSON(dir, "locks", r.Date, r); err != nil {
+		return err
 	}
 	if page != "" {
-		return report.WriteInto(page)
+		return r.WriteInto(page)
 	}
 	return nil
 }

@@ -7,16 +7,16 @@
 package main
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/report"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 	"github.com/zkgo/zkgo/tests/safety/failover"
 )
 
@@ -46,49 +46,32 @@ func run() error {
 	} else {
 		defer os.RemoveAll(dir)
 	}
-	report := failover.NewReport()
+	r := failover.NewReport()
 	failed := false
 	for _, name := range strings.Split(*programs, ",") {
-		p, err := program(name, *binary, dir)
+		p, err := servers.Named(name, "1000m", *binary, dir)
 		if err != nil {
 			return err
 		}
-		report.Versions[p.Name] = p.Version
-		results, err := failover.Measure(p, filepath.Join(dir, p.Name), chosen(failover.Plan(p.Name, *small), *only), func(r failover.Result) {
-			fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), r)
+		r.Versions[p.Name] = p.Version
+		results, err := failover.Measure(p, filepath.Join(dir, p.Name), chosen(failover.Plan(p.Name, *small), *only), func(res failover.Result) {
+			fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), res)
 		})
-		report.Results = append(report.Results, results...)
+		r.Results = append(r.Results, results...)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			failed = true
 		}
 	}
-	report.Finish()
-	if err := write(report, *out, *page); err != nil {
+	r.Finish()
+	if err := write(r, *out, *page); err != nil {
 		return err
 	}
-	fmt.Print("\n", report.Table())
-	if faults := report.Faults(!*small); failed || len(faults) > 0 {
+	fmt.Print("\n", r.Table())
+	if faults := r.Faults(!*small); failed || len(faults) > 0 {
 		return fmt.Errorf("not as it must be:\n%s", strings.Join(faults, "\n"))
 	}
 	return nil
-}
-
-// program returns the program to measure.
-func program(name, binary, dir string) (failover.Program, error) {
-	switch {
-	case name == "ZooKeeper":
-		return failover.ZooKeeper("1000m")
-	case name != "zkgo":
-		return failover.Program{}, fmt.Errorf("no program %q", name)
-	case binary == "":
-		binary = filepath.Join(dir, "zkgo-binary")
-		out, err := exec.Command("go", "build", "-o", binary, "github.com/zkgo/zkgo/cmd/zkgo").CombinedOutput()
-		if err != nil {
-			return failover.Program{}, fmt.Errorf("building zkgo: %w: %s", err, out)
-		}
-	}
-	return failover.Zkgo(binary), nil
 }
 
 // chosen filters out the scenarios that the user didn't ask for.
@@ -101,22 +84,12 @@ func chosen(all []failover.Scenario, only string) []failover.Scenario {
 }
 
 // write writes the report to the requested places.
-func write(report *failover.Report, dir, page string) error {
-	if dir != "" {
-		b, err := json.MarshalIndent(report, "", " ")
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-		name := "failover-" + report.Date.Format("2006-01-02") + ".json"
-		if err := os.WriteFile(filepath.Join(dir, name), append(b, '\n'), 0o644); err != nil {
-			return err
-		}
+func write(r *failover.Report, dir, page string) error {
+	if err := report.WriteJSON(dir, "failover", r.Date, r); err != nil {
+		return err
 	}
 	if page != "" {
-		return os.WriteFile(page, []byte(report.Page()), 0o644)
+		return os.WriteFile(page, []byte(r.Page()), 0o644)
 	}
 	return nil
 }

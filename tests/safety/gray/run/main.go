@@ -12,19 +12,15 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/netns"
-	"github.com/zkgo/zkgo/tests/safety/failover"
+	"github.com/zkgo/zkgo/tests/kit/report"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 	"github.com/zkgo/zkgo/tests/safety/gray"
 )
 
@@ -74,7 +70,7 @@ func run() error {
 		wrong = append(wrong, faults...)
 	}
 	if *page != "" {
-		reports, err := read(*record)
+		reports, err := report.ReadFile[gray.Report](*record)
 		if err != nil {
 			return err
 		}
@@ -90,64 +86,18 @@ func run() error {
 
 // measure measures one program, and adds the report to the record.
 func measure(name, binary, dir string, plan gray.Plan, record string, slack time.Duration) (wrong []string, err error) {
-	p, err := program(name, binary, dir)
+	p, err := servers.Named(name, "512m", binary, dir)
 	if err != nil {
 		return nil, err
 	}
-	report := gray.NewReport(p.Name, p.Version)
-	report.Rows, err = gray.Measure(p, dir, plan, func(r gray.Row) { fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), r) })
-	report.Finish()
+	r := gray.NewReport(p.Name, p.Version)
+	r.Rows, err = gray.Measure(p, dir, plan, func(row gray.Row) { fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), row) })
+	r.Finish()
 	if err != nil {
 		wrong = append(wrong, err.Error())
 	}
-	for _, r := range report.Rows {
-		wrong = append(wrong, r.Faults(slack)...)
+	for _, row := range r.Rows {
+		wrong = append(wrong, row.Faults(slack)...)
 	}
-	line, err := json.Marshal(report)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(record, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	_, err = f.Write(append(line, '\n'))
-	return wrong, err
-}
-
-// read reads the reports in a record.
-func read(record string) ([]*gray.Report, error) {
-	f, err := os.Open(record)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var reports []*gray.Report
-	for d := json.NewDecoder(f); ; {
-		r := new(gray.Report)
-		if err := d.Decode(r); errors.Is(err, io.EOF) {
-			return reports, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("%s: %w", record, err)
-		}
-		reports = append(reports, r)
-	}
-}
-
-// program returns the program to measure.
-func program(name, binary, dir string) (failover.Program, error) {
-	switch {
-	case name == "ZooKeeper":
-		return failover.ZooKeeper("512m")
-	case name != "zkgo":
-		return failover.Program{}, fmt.Errorf("no program %q: zkgo or ZooKeeper", name)
-	case binary == "":
-		binary = filepath.Join(dir, "zkgo-binary")
-		out, err := exec.Command("go", "build", "-o", binary, "github.com/zkgo/zkgo/cmd/zkgo").CombinedOutput()
-		if err != nil {
-			return failover.Program{}, fmt.Errorf("building zkgo: %w: %s", err, out)
-		}
-	}
-	return failover.Zkgo(binary), nil
+	return wrong, report.Append(record, r)
 }

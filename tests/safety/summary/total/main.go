@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/report"
 	"github.com/zkgo/zkgo/tests/safety/summary"
 )
 
@@ -36,16 +37,16 @@ func main() {
 func run(names []string, every time.Duration, in io.Reader, out io.Writer) error {
 	var runs []*summary.Run
 	if len(names) == 0 {
-		more, err := summary.Read(in)
+		more, err := report.Read[summary.Run](in)
 		if err != nil {
 			return err
 		}
 		runs = more
 	}
 	for _, name := range names {
-		more, err := readFile(name)
+		more, err := report.ReadFile[summary.Run](name)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return err
 		}
 		runs = append(runs, more...)
 	}
@@ -56,20 +57,11 @@ func run(names []string, every time.Duration, in io.Reader, out io.Writer) error
 func record(names []string, suite string, every time.Duration, out io.Writer) error {
 	var records []summary.Record
 	for _, name := range names {
-		runs, err := readFile(name)
+		runs, err := report.ReadFile[summary.Run](name)
 		if err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+			return err
 		}
 		records = append(records, summary.Record{Commit: filepath.Base(filepath.Dir(name)), Runs: runs})
 	}
 	return summary.WriteRecords(out, suite, records, every)
-}
-
-func readFile(name string) ([]*summary.Run, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return summary.Read(f)
 }

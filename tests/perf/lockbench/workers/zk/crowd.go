@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"math"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/perf/lockbench/load"
 )
 
@@ -195,20 +194,12 @@ func askingCosts(addr string) (int, error) {
 
 // mntr reads the server's numeric mntr values.
 func mntr(addr string) (map[string]int, error) {
-	c, err := net.Dial("tcp", addr)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	if _, err := io.WriteString(c, "mntr"); err != nil {
-		return nil, err
-	}
-	b, err := io.ReadAll(c)
+	text, err := process.Word(addr, "mntr", process.Patience)
 	if err != nil {
 		return nil, err
 	}
 	m := map[string]int{}
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(text) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok {
 			if f, err := strconv.ParseFloat(value, 64); err == nil {
 				m[name] = int(f)
@@ -216,7 +207,7 @@ func mntr(addr string) (map[string]int, error) {
 		}
 	}
 	if _, ok := m["zk_watch_count"]; !ok {
-		return nil, fmt.Errorf("mntr of %s: %q", addr, b)
+		return nil, fmt.Errorf("mntr of %s: %q", addr, text)
 	}
 	return m, nil
 }
