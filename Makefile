@@ -66,13 +66,13 @@ hours-page: ## write docs/design/reliability-hours.md from what make hours has r
 	tests/safety/summary/hours.sh page $(or $(DIR),/tmp/hours) >docs/design/reliability-hours.md
 
 bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; an hour and more
-	go run ./tests/perf/compare/run -results docs/design/results -plots docs/design/plots -page docs/design/benchmarks.md
+	go run ./tests/perf/compare/run -plots docs/design/plots -page docs/design/benchmarks.md
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
-	go run ./tests/safety/failover/run -results docs/design/results -page docs/design/reliability-failover.md
+	go run ./tests/safety/failover/run -page docs/design/reliability-failover.md
 
 lockbench: ## locks beside ZooKeeper, etcd and Redis; five minutes
-	go run ./tests/perf/lockbench/run -results docs/design/results -page docs/guide/locks.md
+	go run ./tests/perf/lockbench/run -page docs/guide/locks.md
 
 ci: ## everything
 	.ci/run

@@ -32,16 +32,16 @@ page() {
 
 Written by `make hours-page`: do not edit.
 
-The cumulative record of the simulation and of chaos on real processes ([what they do](reliability.md)). A row adds up the runs at one
-commit that ended one after another within 25 simulated hours or one hour of chaos.
+The cumulative record of the simulation and of chaos on real processes ([what they do](reliability.md)). A row adds up the runs at
+one commit.
 
     make hours SUITE=sim DIR=/tmp/hours               # 2,000 seeds
     make hours SUITE=chaos DIR=/tmp/hours SEED=1001   # 50 runs, as root
     make hours-page DIR=/tmp/hours
 
 END
-  go run ./tests/safety/summary/total -record simulation -every 25h $(records sim)
-  go run ./tests/safety/summary/total -record chaos -every 1h $(records chaos)
+  go run ./tests/safety/summary/total -record simulation $(records sim)
+  go run ./tests/safety/summary/total -record chaos $(records chaos)
 }
 
 # records prints the names of a suite's records.

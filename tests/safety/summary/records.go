@@ -1,12 +1,9 @@
 package summary
 
 import (
-	"cmp"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -18,10 +15,8 @@ type Record struct {
 }
 
 // WriteRecords writes the cumulative record of a suite as Markdown: a table with a row for
-// each commit and period, the sums by kind of fault, and the failures. The cells with
-// faults by kind hold counts only, in the order of the list of kinds, so that a row
-// stays short.
-func WriteRecords(w io.Writer, suite string, records []Record, every time.Duration) error {
+// each commit, the sums by kind of fault, and the failures.
+func WriteRecords(w io.Writer, suite string, records []Record) error {
 	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return len(r.Runs) == 0 })
 	if len(records) == 0 {
 		return nil
@@ -32,18 +27,15 @@ func WriteRecords(w io.Writer, suite string, records []Record, every time.Durati
 		runs = append(runs, r.Runs...)
 	}
 	all := sum(runs)
-	kinds := slices.Sorted(maps.Keys(all.Faults))
 	var b strings.Builder
 	fmt.Fprintf(&b, "## %s\n\n", strings.ToUpper(suite[:1])+suite[1:])
-	b.WriteString("|commit|ended|hours|runs|void|failed|answered|without a reply|elections|faults|by kind|violations|\n" +
-		"|---|---|--:|--:|--:|--:|--:|--:|--:|--:|---|--:|\n")
+	b.WriteString("|commit|ended|hours|runs|void|failed|answered|without a reply|elections|faults|violations|\n" +
+		"|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
 	for _, r := range records {
-		for _, p := range periods(r.Runs, every) {
-			compact(&b, r.Commit, p.last.UTC().Format("01-02"), p.Total, kinds)
-		}
+		compact(&b, r.Commit, ended(r.Runs).UTC().Format("01-02"), sum(r.Runs))
 	}
-	compact(&b, "all", "", all, kinds)
-	fmt.Fprintf(&b, "\nFaults by kind, in the order of the cells, with their sums: %s.\n\n", list(all.Faults))
+	compact(&b, "all", "", all)
+	fmt.Fprintf(&b, "\nFaults by kind: %s.\n\n", list(all.Faults))
 	layouts, parts := by(runs, func(r *Run) string { return r.Layout })
 	var ensembles []string
 	for _, l := range layouts {
@@ -64,16 +56,17 @@ func WriteRecords(w io.Writer, suite string, records []Record, every time.Durati
 }
 
 // compact writes one row.
-func compact(b *strings.Builder, commit, ended string, t *Total, kinds []string) {
-	var counts []string
-	for _, k := range kinds {
-		counts = append(counts, strconv.Itoa(t.Faults[k]))
-	}
-	fmt.Fprintf(b, "|%s|%s|%.1f|%s|%s|%s|%s|%s|%s|%s|%s|%s|\n", commit, ended, t.Time.Hours(), number(t.Runs), number(t.Void), number(t.Failed),
-		number(t.Answered), number(t.Unanswered), number(t.Elections), number(t.AllFaults()), strings.Join(counts, "/"), number(t.Violations))
+func compact(b *strings.Builder, commit, ended string, t *Total) {
+	fmt.Fprintf(b, "|%s|%s|%.1f|%s|%s|%s|%s|%s|%s|%s|%s|\n", commit, ended, t.Time.Hours(), number(t.Runs), number(t.Void), number(t.Failed),
+		number(t.Answered), number(t.Unanswered), number(t.Elections), number(t.AllFaults()), number(t.Violations))
 }
 
 // began returns when the first of the runs ended.
 func began(runs []*Run) time.Time {
-	return slices.MinFunc(runs, func(a, b *Run) int { return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Seed, b.Seed)) }).Ended
+	return slices.MinFunc(runs, func(a, b *Run) int { return a.Ended.Compare(b.Ended) }).Ended
+}
+
+// ended returns when the last of the runs ended.
+func ended(runs []*Run) time.Time {
+	return slices.MaxFunc(runs, func(a, b *Run) int { return a.Ended.Compare(b.Ended) }).Ended
 }

@@ -3,7 +3,7 @@
 //
 //	go run ./tests/safety/summary/total runs.jsonl
 //	go run ./tests/safety/summary/total -every 10h runs.jsonl   and a row for each ten hours
-//	go run ./tests/safety/summary/total -record simulation -every 25h DIR/*/sim.jsonl
+//	go run ./tests/safety/summary/total -record simulation DIR/*/sim.jsonl
 package main
 
 import (
@@ -26,7 +26,7 @@ func main() {
 	if *suite == "" {
 		err = run(flag.Args(), *every, os.Stdin, os.Stdout)
 	} else {
-		err = record(flag.Args(), *suite, *every, os.Stdout)
+		err = record(flag.Args(), *suite, os.Stdout)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "total:", err)
@@ -54,7 +54,7 @@ func run(names []string, every time.Duration, in io.Reader, out io.Writer) error
 }
 
 // record writes what hours.sh has recorded.
-func record(names []string, suite string, every time.Duration, out io.Writer) error {
+func record(names []string, suite string, out io.Writer) error {
 	var records []summary.Record
 	for _, name := range names {
 		runs, err := report.ReadFile[summary.Run](name)
@@ -63,5 +63,5 @@ func record(names []string, suite string, every time.Duration, out io.Writer) er
 		}
 		records = append(records, summary.Record{Commit: filepath.Base(filepath.Dir(name)), Runs: runs})
 	}
-	return summary.WriteRecords(out, suite, records, every)
+	return summary.WriteRecords(out, suite, records)
 }
