@@ -21,6 +21,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // heldWrites is a file system that holds writes to the end of the log until the test
@@ -207,7 +208,7 @@ func TestBehindFails(t *testing.T) {
 			landed <- i + 2
 		}()
 	}
-	awaitHeld(h, 2)
+	awaitHeld(t, h, 2)
 	h.end(0, syscall.EIO)
 	h.end(0, nil)
 	select {
@@ -280,7 +281,7 @@ func TestPowerLossBehind(t *testing.T) {
 			}
 			index++
 			launch(t, s, command(index, 1+n))
-			awaitHeld(h, before+int(index-landed))
+			awaitHeld(t, h, before+int(index-landed))
 		}
 		image := crashed(t, s.opts)
 		image.FS = vfs.OS{}
@@ -325,10 +326,9 @@ func lastTail(s *Store) *tail {
 }
 
 // awaitHeld returns when n writes are held.
-func awaitHeld(h *heldWrites, n int) {
-	for deadline := time.Now().Add(patience); len(h.held()) < n && time.Now().Before(deadline); {
-		<-time.After(50 * time.Microsecond)
-	}
+func awaitHeld(t *testing.T, h *heldWrites, n int) {
+	t.Helper()
+	wait.Eventually(t, "writes are held", func() bool { return len(h.held()) >= n })
 }
 
 // growBehind stores an entry and holds all writes after it. It returns their number: one
@@ -340,7 +340,7 @@ func growBehind(t *testing.T, s *Store, h *heldWrites, index uint64) int {
 	h.set(true)
 	enough := int(max(100, tail.size-tail.end-zeroAhead(tail.end)/2))
 	go func() { done <- s.Logs().StoreLogs([]*raft.Log{command(index, enough)}) }() // waits if it fills the segment
-	awaitHeld(h, 1)
+	awaitHeld(t, h, 1)
 	h.end(0, nil)
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -352,7 +352,7 @@ func growBehind(t *testing.T, s *Store, h *heldWrites, index uint64) int {
 	if !tail.growth.underWay() {
 		return 0
 	}
-	awaitHeld(h, 1)
+	awaitHeld(t, h, 1)
 	return len(h.held())
 }
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/zkgo/zkgo/tests/compat/peers"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/servers"
+	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
 // start starts n servers of zkgo or of ZooKeeper; if a port has been taken meanwhile, it
@@ -41,19 +41,19 @@ func start(t *testing.T, n int, real bool) *servers.Ensemble {
 	return nil
 }
 
-// tools start the workers in other languages.
-type tools struct{ java, python []string }
+// languages start the workers in other languages.
+type languages struct{ java, python []string }
 
 // findTools installs missing tools, or skips the test if the environment doesn't ask for
 // it.
-func findTools(t *testing.T) tools {
+func findTools(t *testing.T) languages {
 	t.Helper()
-	found := peers.Find(t, "../interop")
-	return tools{java: found.Java(t, "workers/Locks.java"), python: []string{found.Python, "-B", "workers/locks.py"}}
+	found := tools.Find(t)
+	return languages{java: found.Java(t, "workers/Locks.java"), python: []string{found.Python, "-B", "workers/locks.py"}}
 }
 
 // command returns the command line of a worker, without the jobs.
-func (k tools) command(t *testing.T, lang string) []string {
+func (k languages) command(t *testing.T, lang string) []string {
 	t.Helper()
 	switch lang {
 	case "java":

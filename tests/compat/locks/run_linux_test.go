@@ -24,7 +24,7 @@ import (
 type run struct {
 	t        *testing.T
 	ctx      context.Context
-	tools    tools
+	tools    languages
 	servers  *servers.Ensemble
 	client   *client.Client // of the test itself
 	register *register
@@ -46,7 +46,7 @@ type team struct {
 }
 
 // newRun starts servers and registers for the locks at paths.
-func newRun(t *testing.T, k tools, n int, real bool, paths ...string) *run {
+func newRun(t *testing.T, k languages, n int, real bool, paths ...string) *run {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), *limit, fmt.Errorf("the run takes longer than %v", *limit))
 	t.Cleanup(cancel)

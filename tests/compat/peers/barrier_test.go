@@ -8,6 +8,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/barrier"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
 // barrierMember is a member of a double barrier: say begins a step, "enter" or "leave",
@@ -23,7 +24,7 @@ func TestDoubleBarrier(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	zs := zktest.Run(t)
-	tools := Find(t, "../interop")
+	found := tools.Find(t)
 	java := javaPeer(ctx, t, zs)
 	d := barrier.NewDouble(recipes.On(zs.Client(t)), "/barrier", 3)
 	done := make(chan error, 1)
@@ -43,7 +44,7 @@ func TestDoubleBarrier(t *testing.T) {
 		"java": {say: func(step string) { java.say(step, "/barrier", "3") }, hear: java.said},
 	}
 	for _, order := range [][]string{{"go", "java", "python"}, {"python", "go", "java"}, {"java", "python", "go"}} {
-		python := start(ctx, t, tools.Python, "workers/barrier.py", zs.Addrs()[0], "/barrier", "3")
+		python := start(ctx, t, found.Python, "workers/barrier.py", zs.Addrs()[0], "/barrier", "3")
 		members["python"] = barrierMember{say: func(step string) { python.say(step) }, hear: python.said}
 		for i, name := range order {
 			members[name].say("enter")

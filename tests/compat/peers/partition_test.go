@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/partition"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
 // board records which member works on which item, and fails the test if two work on one.
@@ -144,19 +145,19 @@ func (b *board) pyMember(ctx context.Context, zs *zktest.Server, python, id stri
 // TestPartition makes members in Go and in Python join, leave and die.
 func TestPartition(t *testing.T) {
 	t.Parallel()
-	tools := Find(t, "../interop")
+	found := tools.Find(t)
 	ctx := bounded(t)
 	zs := zktest.Run(t)
 	b := newBoard(t)
 	leaveA := b.goMember(ctx, recipes.On(zs.Client(t)), "a")
 	b.await(ctx, "aaaaaa")
-	_, kill := b.pyMember(ctx, zs, tools.Python, "b")
+	_, kill := b.pyMember(ctx, zs, found.Python, "b")
 	b.await(ctx, "ababab")
 	leaveC := b.goMember(ctx, recipes.On(zs.Client(t)), "c")
 	b.await(ctx, "abcabc")
 	kill()
 	b.await(ctx, "acacac")
-	leaveB, _ := b.pyMember(ctx, zs, tools.Python, "b")
+	leaveB, _ := b.pyMember(ctx, zs, found.Python, "b")
 	b.await(ctx, "abcabc")
 	leaveA()
 	b.await(ctx, "bcbcbc")

@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
 // taker is a queue with claims.
@@ -81,8 +82,8 @@ func kinds() map[string]kind {
 // javaPeer starts Curator's side.
 func javaPeer(ctx context.Context, t *testing.T, zs *zktest.Server) *worker {
 	t.Helper()
-	tools := Find(t, "../interop")
-	return start(ctx, t, append(tools.Java(t, "workers/Peer.java"), zs.Addrs()[0])...)
+	found := tools.Find(t)
+	return start(ctx, t, append(found.Java(t, "workers/Peer.java"), zs.Addrs()[0])...)
 }
 
 // TestQueues moves items from Java to Go and back, and makes both take from one queue.

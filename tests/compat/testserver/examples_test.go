@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkgo/zkgo/tests/compat/peers"
 	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
 func TestMain(m *testing.M) {
@@ -78,7 +78,7 @@ func TestTheReadmeShowsWhatIsRun(t *testing.T) {
 // TestPytest runs the example with Kazoo.
 func TestPytest(t *testing.T) {
 	t.Parallel()
-	python := peers.Find(t, "../interop").Python
+	python := tools.Find(t).Python
 	out, err := command(t, "pytest", []string{"ZKGO=" + process.Binary(t)},
 		python, "-B", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout", "120", ".")
 	if want := "7 passed"; err != nil || !strings.Contains(out, want) {
@@ -89,7 +89,7 @@ func TestPytest(t *testing.T) {
 // TestJUnit runs the example with Curator.
 func TestJUnit(t *testing.T) {
 	t.Parallel()
-	peers.Find(t, "../interop")
+	tools.Find(t)
 	dir := t.TempDir() // Maven writes its output beside the sources
 	if err := os.CopyFS(dir, os.DirFS("junit")); err != nil {
 		t.Fatal(err)

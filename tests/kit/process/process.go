@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -54,6 +55,15 @@ func Build(path string) error {
 		return fmt.Errorf("building zkgo: %w: %s", err, out)
 	}
 	return nil
+}
+
+// Root returns the directory of this module.
+func Root() (string, error) {
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/zkgo/zkgo").Output()
+	if err != nil {
+		return "", fmt.Errorf("looking for the module: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
 }
 
 // Needed skips a suite of real servers that takes a while, unless ZKGO_REQUIRE=1

@@ -17,8 +17,8 @@ const Patience = 2 * time.Minute
 
 // The shortest and the longest pause between two questions.
 const (
-	firstPause   = 200 * time.Microsecond
-	longestPause = 20 * time.Millisecond
+	firstPause   = 50 * time.Microsecond
+	longestPause = 5 * time.Millisecond
 )
 
 // Eventually waits until ok returns true, and fails the test if it doesn't within Patience.

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/bench"
+	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
@@ -38,12 +39,12 @@ func etcd(dir string) (Contender, error) {
 }
 
 func (w worker) build() error {
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/zkgo/zkgo").Output()
+	module, err := process.Root()
 	if err != nil {
-		return fmt.Errorf("looking for the module: %w", err)
+		return err
 	}
 	cmd := exec.Command("go", "build", "-o", w.binary, ".")
-	cmd.Dir = filepath.Join(strings.TrimSpace(string(module)), "tests", "perf", "compare", "etcd")
+	cmd.Dir = filepath.Join(module, "tests", "perf", "compare", "etcd")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("building etcd's worker: %w: %s", err, out)

@@ -16,20 +16,11 @@ type programs struct {
 	missing map[string]error    // workers that could not be built
 }
 
-// root returns the module's directory.
-func root() (string, error) {
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/zkgo/zkgo").Output()
-	if err != nil {
-		return "", fmt.Errorf("looking for the module: %w", err)
-	}
-	return string(out[:len(out)-1]), nil
-}
-
 // buildPrograms builds the server and the client programs. Programs that need more than
 // this module may be missing.
 func buildPrograms(dir string) (programs, error) {
 	p := programs{zkgo: filepath.Join(dir, "zkgo"), workers: map[string][]string{}, missing: map[string]error{}}
-	module, err := root()
+	module, err := process.Root()
 	if err != nil {
 		return p, err
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/zkgo/zkgo/tests/compat/peers"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
+	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
 // TestGoZookeeperReadsTheWords runs go-zookeeper's own parsers on the replies. Its srvr
@@ -85,7 +85,7 @@ func TestGoZookeeperReadsBothAlike(t *testing.T) {
 func TestKazooReadsTheWords(t *testing.T) {
 	need(t, "python3")
 	t.Parallel()
-	python := peers.Find(t, "../../interop").Python
+	python := tools.Find(t).Python
 	const program = `
 import sys
 from kazoo.client import KazooClient

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkgo/zkgo/tests/compat/peers"
+	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
 // TestKazoo makes Kazoo authenticate with a digest, with SASL and with a certificate.
 func TestKazoo(t *testing.T) {
 	need(t, "openssl")
 	t.Parallel()
-	python := peers.Find(t, filepath.Join("..", "..", "interop")).Python
+	python := tools.Find(t).Python
 	c := newCerts(t)
 	c.issue("server", pkix.Name{CommonName: "server"}, time.Hour)
 	c.issue("alice", pkix.Name{CommonName: "alice", Organization: []string{"Example"}}, time.Hour)

@@ -1,4 +1,8 @@
-package peers
+// Package tools finds what workers in other languages need: Java with Curator, and Python
+// with Kazoo. tests/compat/interop/run.sh installs it.
+//
+// It imports tests/kit/process.
+package tools
 
 import (
 	"os"
@@ -6,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
 // Tools are the tools that workers in other languages need.
@@ -16,13 +22,16 @@ type Tools struct {
 }
 
 // Find installs missing tools, or skips the test if the environment doesn't ask for it.
-// interop is the path of tests/compat/interop.
-func Find(t testing.TB, interop string) Tools {
+func Find(t testing.TB) Tools {
 	t.Helper()
 	if os.Getenv("ZKGO_LIVE") != "1" && os.Getenv("ZKGO_REQUIRE") != "1" {
 		t.Skip("needs Java, Maven, Python and the package registries: set ZKGO_LIVE=1")
 	}
-	out, err := exec.Command(filepath.Join(interop, "run.sh"), "--install").Output()
+	root, err := process.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(root, "tests", "compat", "interop", "run.sh"), "--install").Output()
 	if err != nil {
 		t.Fatalf("run.sh --install: %v\n%s", err, out)
 	}
