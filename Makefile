@@ -36,43 +36,43 @@ bench: ## run the benchmarks of the packages
 	go test -run '^$$' -bench . -benchmem ./...
 
 bench-diff: ## the same at another commit and here, in turns, compared with benchstat; BASE=main PKG="./tree ./proto" BENCH=Apply COUNT=8
-	BENCH="$(BENCH)" BENCHTIME="$(BENCHTIME)" COUNT="$(COUNT)" tests/benchdiff/run.sh $(or $(BASE),HEAD) $(PKG)
+	BENCH="$(BENCH)" BENCHTIME="$(BENCHTIME)" COUNT="$(COUNT)" tests/perf/benchdiff/run.sh $(or $(BASE),HEAD) $(PKG)
 
 chaos: ## break real processes under load; DURATION=10m SEED=1 SERVERS=5 STORE=bolt NET=netns FAULTS=kill-leader,wipe
-	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -net=$(or $(NET),proxy) -faults=$(FAULTS) -summary=$(abspath $(SUMMARY))
+	go test -count=1 -timeout 0 -v -run '^TestChaos$$' ./tests/safety/chaos -args -duration=$(or $(DURATION),4m) -seed=$(or $(SEED),0) -servers=$(or $(SERVERS),3) -store=$(or $(STORE),wal) -net=$(or $(NET),proxy) -faults=$(FAULTS) -summary=$(abspath $(SUMMARY))
 
 chaos-planted: ## see that chaos finds servers broken on purpose; DURATION=1m for each
-	go test -count=1 -timeout 0 -v ./tests/chaos/planted -args -duration=$(or $(DURATION),1m) -seed=$(or $(SEED),1)
+	go test -count=1 -timeout 0 -v ./tests/safety/chaos/planted -args -duration=$(or $(DURATION),1m) -seed=$(or $(SEED),1)
 
 gray: ## what clients notice of gray networks, beside ZooKeeper; half an hour, root; ONLY="forward stream" for some
-	go run ./tests/gray/run $(if $(ONLY),-only "$(ONLY)",-page docs/design/reliability-gray.md)
+	go run ./tests/safety/gray/run $(if $(ONLY),-only "$(ONLY)",-page docs/design/reliability-gray.md)
 
 interop: ## other projects' clients and test suites; SUITES="zkcli gozk" for some
-	tests/interop/run.sh $(SUITES)
+	tests/compat/interop/run.sh $(SUITES)
 
 golden: ## record the conformance transcripts anew, from the real ZooKeeper
-	ZKGO_REQUIRE=1 go test -count=1 ./tests/conformance -record
+	ZKGO_REQUIRE=1 go test -count=1 ./tests/compat/conformance -record
 
 sim: ## break simulated ensembles: SEEDS=n runs of 10 minutes each, from SEED on
-	go test -count=1 -timeout 0 -v ./tests/sim -run TestSeeds -sim.seeds=$(or $(SEEDS),100) -sim.seed=$(or $(SEED),1) -sim.summary=$(abspath $(SUMMARY))
+	go test -count=1 -timeout 0 -v ./tests/safety/sim -run TestSeeds -sim.seeds=$(or $(SEEDS),100) -sim.seed=$(or $(SEED),1) -sim.summary=$(abspath $(SUMMARY))
 
 figures: ## add up what the runs of sim and chaos in SUMMARY have shown, as Markdown; EVERY=1h for a row an hour
-	@go run ./tests/summary/total -every $(or $(EVERY),0) $(SUMMARY)
+	@go run ./tests/safety/summary/total -every $(or $(EVERY),0) $(SUMMARY)
 
 hours: ## run sim or chaos for hours, again where it was stopped; SUITE=sim RUNS=2000 SEED=1 DIR=/tmp/hours
-	tests/summary/hours.sh $(or $(SUITE),sim) $(or $(DIR),/tmp/hours) $(or $(SEED),1) $(RUNS)
+	tests/safety/summary/hours.sh $(or $(SUITE),sim) $(or $(DIR),/tmp/hours) $(or $(SEED),1) $(RUNS)
 
 hours-page: ## write docs/design/reliability-hours.md from what make hours has recorded in DIR
-	tests/summary/hours.sh page $(or $(DIR),/tmp/hours) >docs/design/reliability-hours.md
+	tests/safety/summary/hours.sh page $(or $(DIR),/tmp/hours) >docs/design/reliability-hours.md
 
 bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; an hour and more
-	go run ./tests/compare/run -results docs/design/results -plots docs/design/plots -page docs/design/benchmarks.md
+	go run ./tests/perf/compare/run -plots docs/design/plots -page docs/design/benchmarks.md
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
-	go run ./tests/failover/run -results docs/design/results -page docs/design/reliability-failover.md
+	go run ./tests/safety/failover/run -page docs/design/reliability-failover.md
 
 lockbench: ## locks beside ZooKeeper, etcd and Redis; five minutes
-	go run ./tests/lockbench/run -results docs/design/results -page docs/guide/locks.md
+	go run ./tests/perf/lockbench/run -page docs/guide/locks.md
 
 ci: ## everything
 	.ci/run

@@ -90,7 +90,7 @@ go_test() {
   rm -f "$first" "$failures"
   counted_test "$first" "$failures" "$@"
   local code=$?
-  if [ $code -ne 0 ] && [ -s "$failures" ] && ! grep -qE '/tests/(durability|powerloss|conformance)' "$failures"; then
+  if [ $code -ne 0 ] && [ -s "$failures" ] && ! grep -qE '/tests/(safety/(durability|powerloss)|compat/conformance)' "$failures"; then
     echo "once more by themselves:" $(<"$failures")
     # shellcheck disable=SC2046 # one word a package
     if counted_test "$work/second" "" -count=1 -p=1 "${flags[@]}" $(<"$failures"); then

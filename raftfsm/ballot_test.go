@@ -22,6 +22,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // nursery holds servers that only form an ensemble. A server that has become a member
@@ -252,21 +253,21 @@ func (n *nursery) clusters() (all []quorum.ClusterID, placed int) {
 // await waits until the given number of servers have a place, all in one ensemble.
 func (n *nursery) await(what string, servers int) quorum.ClusterID {
 	n.t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(50 * time.Millisecond) {
-		all, placed := n.clusters()
-		if len(all) > 1 {
-			n.t.Fatalf("%s: %d ensembles: %v", what, len(all), n.places)
+	var all []quorum.ClusterID
+	err := wait.For(2*time.Minute, what, func() (bool, error) {
+		var placed int
+		if all, placed = n.clusters(); len(all) > 1 {
+			return false, fmt.Errorf("%d ensembles: %v", len(all), n.places)
 		}
-		if placed >= servers {
-			return all[0]
+		return placed >= servers, nil
+	})
+	if err != nil {
+		for id, in := range n.running {
+			n.t.Logf("server %d: %+v", id, in.f.describe())
 		}
-		if time.Now().After(end) {
-			for id, in := range n.running {
-				n.t.Logf("server %d: %+v", id, in.f.describe())
-			}
-			n.t.Fatalf("%s: after two minutes %d of %d servers have a place", what, placed, servers)
-		}
+		n.t.Fatal(err)
 	}
+	return all[0]
 }
 
 // disksOf returns the disk ids for tests that write the seat files.

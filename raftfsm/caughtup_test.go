@@ -40,16 +40,9 @@ func testServesNothingOldAfterARestart(t *testing.T) {
 	if back.exists("/n0") {
 		t.Fatal("the server has applied its log: this test shows nothing")
 	}
-	for deadline := time.Now().Add(2 * patience); ; time.Sleep(time.Millisecond) {
-		// Like a client that connects now: first check the status, then read.
-		if back.Status().Serving {
-			if !back.exists("/n599") {
-				t.Error("a new client is served without what was acknowledged before it came")
-			}
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("never serves: %+v", back.Status())
-		}
+	// Like a client that connects now: first check the status, then read.
+	eventually(t, "the server serves", func() bool { return back.Status().Serving })
+	if !back.exists("/n599") {
+		t.Error("a new client is served without what was acknowledged before it came")
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -154,15 +155,12 @@ func (c *cluster) follower() (uint64, *rig) {
 
 func (c *cluster) eventually(what string, ok func() bool) {
 	c.t.Helper()
-	deadline := time.Now().Add(2 * patience)
-	for !ok() {
-		if time.Now().After(deadline) {
-			for id, r := range c.rigs {
-				c.t.Logf("server %d: %+v\n%q", id, r.Status(), r.dump())
-			}
-			c.t.Fatalf("not within %v: %s", 2*patience, what)
+	err := wait.For(2*patience, what, func() (bool, error) { return ok(), nil })
+	if err != nil {
+		for id, r := range c.rigs {
+			c.t.Logf("server %d: %+v\n%q", id, r.Status(), r.dump())
 		}
-		time.Sleep(5 * time.Millisecond)
+		c.t.Fatal(err)
 	}
 }
 

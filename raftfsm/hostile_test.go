@@ -13,7 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/tests/hostile"
+	"github.com/zkgo/zkgo/tests/safety/hostile"
 )
 
 // TestHostilePeer: a process that knows the cluster id sends every kind of invalid message

@@ -16,7 +16,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/tests/hostile"
+	"github.com/zkgo/zkgo/tests/safety/hostile"
 	"github.com/zkgo/zkgo/tree"
 )
 

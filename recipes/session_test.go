@@ -20,7 +20,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/node"
 	"github.com/zkgo/zkgo/recipes/queue"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
+	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -21,7 +21,7 @@ import (
 
 // elsewhere lists the exported metrics that other tests change.
 var elsewhere = map[string]string{
-	"config_file_differs":             "tests/ensemble",
+	"config_file_differs":             "tests/compat/ensemble",
 	"behaviour_level":                 "TestMixedVersions of raftfsm",
 	"raft_messages_refused":           "TestHostilePeer of raftfsm",
 	"behaviour_level_known":           "a number of this release: it changes with the next",

@@ -8,13 +8,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"io"
 	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
 // certificate writes a key with a self-signed certificate for this host.
@@ -61,14 +62,9 @@ func TestTestserverWithTLS(t *testing.T) {
 	if err != nil {
 		t.Fatalf("secureConnectString %q: %v", ts.ready.SecureConnectString, err)
 	}
-	defer nc.Close()
-	if _, err := nc.Write([]byte("ruok")); err != nil {
-		t.Fatal(err)
+	if answer, err := process.WordOn(nc, "ruok", patience); err != nil || answer != "imok" {
+		t.Errorf("%q, %v", answer, err)
 	}
-	if b, err := io.ReadAll(nc); err != nil || string(b) != "imok" {
-		t.Errorf("%q, %v", b, err)
-	}
-	nc.Close()
 	ts.stdin.Close()
 	ts.await(t, "stdin has ended")
 }

@@ -3,7 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
-	"net"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 func TestMain(m *testing.M) {
@@ -113,15 +115,16 @@ func (l *lockedBuffer) String() string {
 // eventually polls for a condition, unless the command ends.
 func eventually(t *testing.T, what string, ok func() bool, ended <-chan error) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+	err := wait.For(patience, what, func() (bool, error) {
 		select {
 		case err := <-ended:
-			t.Fatalf("it ended before %s: %v", what, err)
+			return false, fmt.Errorf("the command ended before: %w", err)
 		default:
+			return ok(), nil
 		}
-		if time.Now().After(end) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -140,17 +143,8 @@ func TestServerRunsUntilItIsStopped(t *testing.T) {
 	eventually(t, "the server serves", func() bool { return strings.Contains(log.String(), "serves clients") }, ended)
 	_, rest, _ := strings.Cut(log.String(), `"addresses":"`)
 	addr, _, _ := strings.Cut(rest, `"`)
-	nc, err := net.Dial("tcp", addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	if _, err := nc.Write([]byte("srvr")); err != nil {
-		t.Fatal(err)
-	}
-	var b [17]byte
-	if _, err := nc.Read(b[:]); err != nil || string(b[:]) != "Zookeeper version" {
-		t.Errorf("%q, %v", b, err)
+	if srvr, err := process.Word(addr, "srvr", patience); err != nil || !strings.HasPrefix(srvr, "Zookeeper version") {
+		t.Errorf("%q, %v", srvr, err)
 	}
 	stop()
 	if err := <-ended; err != nil || out.Len() != 0 {

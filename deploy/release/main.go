@@ -6,7 +6,7 @@
 //
 // The same commit and the same version of Go give the same bytes on any machine: no file
 // depends on the machine, the user, the directory or the time of the build.
-// TestReproducible (tests/operator/deploy) builds twice.
+// TestReproducible (tests/compat/operator/deploy) builds twice.
 //
 //	make release VERSION=1.2.3        # into ./dist
 package main

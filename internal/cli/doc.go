@@ -43,7 +43,7 @@
 // # Invariants
 //
 //   - A command of zkCli.sh prints the same bytes as zkCli.sh to the same stream;
-//     tests/operator/cli runs both and contains the table of deliberate differences.
+//     tests/compat/operator/cli runs both and contains the table of deliberate differences.
 //   - Colours, columns and progress appear only on a terminal.
 //   - ctx ends every command: an interrupt ends the command, not the shell.
 package cli

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestCommands is one session; tests/operator/cli compares it with zkCli.sh.
+// TestCommands is one session; tests/compat/operator/cli compares it with zkCli.sh.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 	"go.uber.org/goleak"
+
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -132,13 +134,7 @@ func startOne(t *testing.T, m *Memory, s raft.Server, conf raft.Configuration, t
 // eventually polls for a state that has no notification.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
-		}
-		time.Sleep(2 * time.Millisecond)
-	}
+	wait.Eventually(t, what, ok)
 }
 
 func leaderOf(t *testing.T, nodes []*node) *node {

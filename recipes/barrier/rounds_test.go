@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/barrier"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
+	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
 // rounds is how often TestDoubleBarrierRounds repeats a round.

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/counter"
 	"github.com/zkgo/zkgo/recipes/naming"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
+	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
 // After 2³² - 1 writes, a znode has version -1, which in a request means any version.

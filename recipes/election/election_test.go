@@ -16,8 +16,8 @@ import (
 	"github.com/zkgo/zkgo/recipes/election"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
-	"github.com/zkgo/zkgo/tests/steps"
+	"github.com/zkgo/zkgo/tests/kit/rig"
+	"github.com/zkgo/zkgo/tests/kit/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

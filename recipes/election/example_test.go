@@ -6,7 +6,7 @@ import (
 
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/election"
-	"github.com/zkgo/zkgo/tests/rig"
+	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
 func ExampleElection_Run() {

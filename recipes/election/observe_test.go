@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/election"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
+	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
 // observe returns the leaders that an observer sees, as fast as the client's requests

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
+	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
 // tallied counts the requests of a recipe that a leader must process.

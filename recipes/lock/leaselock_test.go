@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
-	"github.com/zkgo/zkgo/tests/steps"
+	"github.com/zkgo/zkgo/tests/kit/rig"
+	"github.com/zkgo/zkgo/tests/kit/steps"
 )
 
 func TestLeaseIsRenewedWhileItsHolderLives(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
-	"github.com/zkgo/zkgo/tests/rig"
-	"github.com/zkgo/zkgo/tests/steps"
+	"github.com/zkgo/zkgo/tests/kit/rig"
+	"github.com/zkgo/zkgo/tests/kit/steps"
 )
 
 func otherConn(e *steps.Env) recipes.Conn { return recipes.On(e.Other) }

@@ -18,8 +18,8 @@ import (
 	"github.com/zkgo/zkgo/recipes/node"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
-	"github.com/zkgo/zkgo/tests/steps"
+	"github.com/zkgo/zkgo/tests/kit/rig"
+	"github.com/zkgo/zkgo/tests/kit/steps"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

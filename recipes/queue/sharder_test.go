@@ -17,8 +17,8 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/rig"
-	"github.com/zkgo/zkgo/tests/steps"
+	"github.com/zkgo/zkgo/tests/kit/rig"
+	"github.com/zkgo/zkgo/tests/kit/steps"
 )
 
 // shard opens a sharder with a threshold of four items and checks every ten seconds,

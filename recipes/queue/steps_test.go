@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
-	"github.com/zkgo/zkgo/tests/rig"
-	"github.com/zkgo/zkgo/tests/steps"
+	"github.com/zkgo/zkgo/tests/kit/rig"
+	"github.com/zkgo/zkgo/tests/kit/steps"
 )
 
 // kind is a kind of queue with claims, as the step tests need it.

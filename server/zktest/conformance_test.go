@@ -9,11 +9,11 @@ import (
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/server/zoocfg"
-	"github.com/zkgo/zkgo/tests/conformance"
+	"github.com/zkgo/zkgo/tests/compat/conformance"
 )
 
 // recorded is the directory with the real server's replies.
-const recorded = "../../tests/conformance/testdata"
+const recorded = "../../tests/compat/conformance/testdata"
 
 // TestConformance plays the conformance scripts against the servers that Run and
 // RunCluster start, for a cluster through the leader and through a follower, and
@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 					t.Skip("waits for the server's clock, or starts ensembles; not with -short")
 				}
 				if name == "reconfig" && where != "alone" {
-					t.Skip("is about a server without an ensemble; tests/ensemble has the scripts about one with")
+					t.Skip("is about a server without an ensemble; tests/compat/ensemble has the scripts about one with")
 				}
 				got, err := conformance.Run(s, start(t, configured(t, s)).Addrs()[0])
 				if err != nil {

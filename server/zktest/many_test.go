@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
 // manyAtOnce is the number of concurrent tests, each with its own server.
@@ -82,14 +83,13 @@ func TestManyInOneProcess(t *testing.T) {
 			t.Errorf("%s is still there", dir)
 		}
 	}
-	eventually(t, func() bool { return runtime.NumGoroutine() <= goroutines }, func() string {
+	err := wait.For(patience, "the goroutines end", func() (bool, error) { return runtime.NumGoroutine() <= goroutines, nil })
+	if err != nil {
 		stacks := make([]byte, 1<<20)
-		return fmt.Sprintf("%d goroutines, %d before:\n%s", runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
-	})
+		t.Fatalf("%v: %d, %d before:\n%s", err, runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
+	}
 	// The first socket of a process opens the runtime's poller, which stays open.
-	eventually(t, func() bool { return openFiles(t) <= files+4 }, func() string {
-		return fmt.Sprintf("%d open files, %d before", openFiles(t), files)
-	})
+	wait.Eventually(t, fmt.Sprintf("no more open files than %d before", files), func() bool { return openFiles(t) <= files+4 })
 	if !t.Failed() && len(addrs) == manyAtOnce {
 		t.Log("nothing is left")
 	}
@@ -104,16 +104,4 @@ func openFiles(t *testing.T) int {
 		return 0
 	}
 	return len(list)
-}
-
-// eventually waits until ok returns true.
-func eventually(t *testing.T, ok func() bool, otherwise func() string) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for end := time.Now().Add(patience); !ok(); <-tick.C {
-		if time.Now().After(end) {
-			t.Fatal(otherwise())
-		}
-	}
 }

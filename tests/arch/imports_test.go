@@ -101,6 +101,50 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
+// groups are the folders of tests. A suite builds on its own group and on the kit, and
+// the kit on the API: not on what a suite is about, and on nothing internal.
+var groups = map[string][]string{
+	"kit":    {"proto", "tree", "raftfsm", "server", "server/zktest", "client", "recipes", "tests/kit/..."},
+	"compat": {"tests/kit/...", "tests/compat/..."},
+	"safety": {"tests/kit/...", "tests/safety/..."},
+	"perf":   {"tests/kit/...", "tests/perf/..."},
+	"arch":   nil,
+}
+
+// TestGroupsOfTests checks the imports between the folders of tests, also those of test
+// files, and those of the kit.
+func TestGroupsOfTests(t *testing.T) {
+	t.Parallel()
+	for _, f := range sources(t) {
+		within, is := strings.CutPrefix(f.pkg, "tests/")
+		if !is {
+			continue
+		}
+		group, _, _ := strings.Cut(within, "/")
+		allows, known := groups[group]
+		if !known {
+			t.Errorf("%s is in none of the groups of tests", f.path)
+		}
+		for _, imp := range f.imports {
+			path, ours := strings.CutPrefix(imp, module+"/")
+			if ours && (strings.HasPrefix(path, "tests/") || group == "kit" && !f.test) && !matches(allows, path) {
+				t.Errorf("%s imports %s, which %s may not", f.path, path, group)
+			}
+		}
+	}
+}
+
+// TestOnlyTheKitStartsServers: a process that has to die with its test takes a thread
+// that is kept for it, which is easy to get wrong and was written six times.
+func TestOnlyTheKitStartsServers(t *testing.T) {
+	t.Parallel()
+	for _, f := range sources(t) {
+		if f.threads && strings.HasPrefix(f.pkg, "tests/") && !strings.HasPrefix(f.pkg, "tests/kit/") {
+			t.Errorf("%s keeps a thread: tests/kit/process starts processes", f.path)
+		}
+	}
+}
+
 // TestEveryPackageHasARule: a package that the table does not know could import anything.
 func TestEveryPackageHasARule(t *testing.T) {
 	t.Parallel()

@@ -21,6 +21,7 @@ type file struct {
 	doc      bool // has a package comment
 	synctest bool // runs in fake time, where sleeping costs nothing
 	bubble   bool // has a helper that runs tests in fake time
+	threads  bool // keeps a thread for itself
 	lines    int
 	imports  []string
 	comments []comment
@@ -96,6 +97,7 @@ func read(t *testing.T, name, rel string) file {
 			continue
 		}
 		f.funcs[funcName(fn)] = set.Position(fn.End()).Line - set.Position(fn.Pos()).Line
+		f.threads = f.threads || calls(fn, "runtime", "LockOSThread")
 		if calls(fn, "time", "Sleep") {
 			f.sleeps[fn.Name.Name] = struct{}{}
 		}

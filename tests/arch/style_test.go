@@ -1,9 +1,6 @@
 package arch
 
-import (
-	"strings"
-	"testing"
-)
+import "testing"
 
 const (
 	maxFileLines = 800
@@ -37,9 +34,9 @@ func TestNoInitFunctions(t *testing.T) {
 }
 
 // TestNoSleepingTests: a test that sleeps is slow on a fast machine and wrong
-// on a slow one. Waiting for a condition belongs into a helper named eventually.
-// In fake time sleeping is how time passes: files that make a bubble, and packages
-// with a helper that makes one, or that use the one of package rig, may.
+// on a slow one. tests/kit/wait waits for a condition. In fake time sleeping is
+// how time passes: files that make a bubble, and packages with a helper that makes one, or
+// that use the one of package rig, may.
 func TestNoSleepingTests(t *testing.T) {
 	t.Parallel()
 	files := sources(t)
@@ -52,9 +49,7 @@ func TestNoSleepingTests(t *testing.T) {
 			continue
 		}
 		for name := range f.sleeps {
-			if !strings.Contains(strings.ToLower(name), "eventually") {
-				t.Errorf("%s: %s sleeps", f.path, name)
-			}
+			t.Errorf("%s: %s sleeps", f.path, name)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // releases returns the releases whose directories are in testdata, recorded by
-// tests/operator/move, and whether they store digests.
+// tests/compat/operator/move, and whether they store digests.
 func releases() map[string]bool {
 	return map[string]bool{"3.4.14": false, "3.5.10": false, "3.8.4": true, "3.9.5": true}
 }

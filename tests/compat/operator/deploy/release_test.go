@@ -1,0 +1,221 @@
+//go:build linux
+
+package deploy
+
+import (
+	"debug/elf"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/process"
+)
+
+// The version that these tests release.
+const (
+	version  = "1.2.3"
+	revision = "0123456789abcdef0123456789abcdef01234567"
+	commit   = "2026-11-22T09:00:00Z"
+)
+
+// released is the release that several tests inspect.
+var released struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// release makes a release for this machine's platform, once.
+func release(t *testing.T) string {
+	t.Helper()
+	released.once.Do(func() {
+		dir, err := os.MkdirTemp("", "zkgo-release-test-")
+		if err != nil {
+			released.err = err
+			return
+		}
+		released.dir = filepath.Join(dir, "dist")
+		released.err = makeRelease(t, root, released.dir)
+	})
+	if released.err != nil {
+		t.Fatal(released.err)
+	}
+	return released.dir
+}
+
+func makeRelease(t *testing.T, source, out string) error {
+	cmd := command(t, "go", "run", "-C", filepath.Join(source, "deploy/release"), ".", "-out", out, "-platforms", "linux/amd64",
+		"-version", version, "-revision", revision, "-time", commit)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, text)
+	}
+	return nil
+}
+
+// TestReproducible makes a second release from the same sources, in another directory.
+func TestReproducible(t *testing.T) {
+	process.Needed(t)
+	first := release(t)
+	elsewhere := filepath.Join(t.TempDir(), "some", "where else")
+	for _, name := range strings.Split(strings.TrimRight(must(t, command(t, "git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z")), "\x00"), "\x00") {
+		b, err := os.ReadFile(filepath.Join(root, name))
+		if os.IsNotExist(err) {
+			continue // deleted, but not committed yet
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		to := filepath.Join(elsewhere, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(to, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := filepath.Join(t.TempDir(), "dist")
+	if err := makeRelease(t, elsewhere, second); err != nil {
+		t.Fatal(err)
+	}
+	sums := func(dir string) string {
+		b, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	if a, b := sums(first), sums(second); a != b || strings.Count(a, "\n") < 4 {
+		t.Errorf("the first time\n%sthe second time\n%s", a, b)
+	}
+	check := command(t, "sha256sum", "-c", "--strict", "SHA256SUMS")
+	check.Dir = second
+	must(t, check)
+}
+
+// TestArchive unpacks the archive and runs its contents: the program, the wrappers, the list
+// of modules.
+func TestArchive(t *testing.T) {
+	process.Needed(t)
+	dist, dir := release(t), t.TempDir()
+	must(t, command(t, "tar", "-xzf", filepath.Join(dist, "zkgo-1.2.3-linux-amd64.tar.gz"), "-C", dir))
+	home := filepath.Join(dir, "zkgo-1.2.3-linux-amd64")
+	if out := must(t, command(t, home+"/zkgo", "version")); !strings.HasPrefix(out, "zkgo 1.2.3 (ZooKeeper 3.9.5) linux/amd64 go") {
+		t.Errorf("version: %q", out)
+	}
+	if out := script(t, home, "version"); !strings.Contains(out, "zkgo 1.2.3, compatible with Apache ZooKeeper, version 3.9.5\n") {
+		t.Errorf("zkServer.sh version: %q", out)
+	}
+	program, err := elf.Open(home + "/zkgo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	for _, p := range program.Progs {
+		if p.Type == elf.PT_INTERP {
+			t.Error("the program needs a loader: it is not static")
+		}
+	}
+	for _, name := range []string{"LICENSE", "conf/zoo_sample.cfg", "docs/operate/quickstart.md", "man/zkgo-server.1", "completions/zkgo.bash", "bin/zkCli.sh"} {
+		if _, err := os.Stat(filepath.Join(home, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	must(t, command(t, "bash", "-n", home+"/completions/zkgo.bash"))
+	if out := must(t, command(t, "man", "--warnings", "-l", home+"/man/zkgo-health.1")); !strings.Contains(out, "zkgo-health - Ask a running server") {
+		t.Errorf("the man page: %s", out)
+	}
+	bom, err := os.ReadFile(filepath.Join(dist, "zkgo-1.2.3-linux-amd64.cdx.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list struct {
+		BomFormat, SpecVersion string
+		Metadata               struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version, Purl string }
+	}
+	if err := json.Unmarshal(bom, &list); err != nil || list.BomFormat != "CycloneDX" || list.Metadata.Component.Version != version {
+		t.Fatalf("%v: %+v", err, list)
+	}
+	var have, want []string
+	for _, c := range list.Components {
+		if c.Name != "std" {
+			have = append(have, c.Name+" "+c.Version)
+		}
+	}
+	for line := range strings.Lines(must(t, command(t, "go", "version", "-m", home+"/zkgo"))) {
+		if words := strings.Fields(line); words[0] == "dep" {
+			want = append(want, words[1]+" "+words[2])
+		}
+	}
+	if !slices.Equal(have, want) || len(want) < 10 {
+		t.Errorf("the list has %q, the program %q", have, want)
+	}
+}
+
+// TestDebianPackage installs, runs, updates, removes and purges the package, on a
+// copy-on-write copy of this machine's files if the kernel allows us to make one.
+func TestDebianPackage(t *testing.T) {
+	process.Needed(t)
+	rooted(t)
+	deb := filepath.Join(release(t), "zkgo_1.2.3_amd64.deb")
+	for line := range strings.Lines(must(t, command(t, "dpkg-deb", "-c", deb))) {
+		words := strings.Fields(line)
+		if words[1] != "root/root" || words[0][0] != 'l' && (words[0][8] == 'w' || words[0][5] == 'w') {
+			t.Errorf("in the package: %s", line)
+		}
+	}
+	script, err := filepath.Abs("testdata/package.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := []string{script, deb, fmt.Sprint(freePort(t))}
+	name := "bash"
+	if over := overlay(t); over != "" {
+		args = append([]string{"-m", "bash", over, "bash"}, args...)
+		name = "unshare"
+	} else {
+		t.Log("no copy of the machine: the package goes onto the machine itself")
+	}
+	out := must(t, command(t, name, args...))
+	if !strings.HasSuffix(out, "all is well\n") {
+		t.Errorf("the package:\n%s", out)
+	}
+}
+
+// overlay returns a script that runs a command on a copy of the machine, or "" if the kernel
+// or the container that we run in doesn't allow us to mount one.
+func overlay(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, d := range []string{"upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path := filepath.Join(dir, "overlay.sh")
+	write(t, path, "set -e", "cd "+dir,
+		"mount -t overlay overlay -o lowerdir=/,upperdir=upper,workdir=work merged",
+		"mount --bind /proc merged/proc", "mount --bind /dev merged/dev", `exec chroot merged "$@"`)
+	// The kernel creates directories in it that RemoveAll has no permission for.
+	t.Cleanup(func() {
+		_ = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				_ = os.Chmod(p, 0o700)
+			}
+			return nil
+		})
+	})
+	if exec.Command("unshare", "-m", "bash", path, "true").Run() != nil {
+		return ""
+	}
+	return path
+}

@@ -1,0 +1,72 @@
+package move
+
+import (
+	"bufio"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/tests/kit/oracle"
+)
+
+// TestJavaClientMovesOver: ZooKeeper's own client keeps its session, its ephemeral znode and
+// its watch.
+func TestJavaClientMovesOver(t *testing.T) {
+	t.Parallel()
+	need(t)
+	zk := oracle.Start(t, options())
+	here := freeAddr(t)
+	c := connect(t, zk.Addr())
+	must[string](t)(c.Create(ctx(t), "/java-watched", nil))
+
+	lib := must[string](t)(oracle.Dir())
+	holder := exec.CommandContext(ctx(t), "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", lib+string(os.PathListSeparator)+filepath.Join(lib, "*"),
+		"testdata/Holder.java", zk.Addr()+","+here)
+	holder.Stderr = os.Stderr
+	in, err := holder.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := holder.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = holder.Process.Kill()
+		_ = holder.Wait()
+	})
+	lines := bufio.NewScanner(out)
+	said := func(word string) string {
+		t.Helper()
+		for lines.Scan() {
+			if rest, is := strings.CutPrefix(lines.Text(), word+" "); is {
+				return rest
+			}
+		}
+		t.Fatalf("the client has ended before it said %q", word)
+		return ""
+	}
+	next := func() { must[int](t)(io.WriteString(in, "\n")) }
+
+	session := said("holds")
+	zk.Stop()
+	data, _ := imported(t, zkfiles.Source{Data: dir(dataDir(zk))})
+	start(t, data, here)
+	next()
+	if got := said("still"); got != session+" "+session {
+		t.Errorf("owner and session are %s, the session was %s", got, session)
+	}
+	must[client.Stat](t)(connect(t, here).Set(ctx(t), "/java-watched", []byte("changed"), -1))
+	next()
+	if got := said("watch"); got != "true" {
+		t.Error("the watch did not come along")
+	}
+}

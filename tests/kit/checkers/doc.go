@@ -1,0 +1,48 @@
+// Package checkers decides whether what clients saw of an ensemble was what
+// ZooKeeper guarantees. It reads a history.History, which package workload
+// records, and returns a Verdict:
+//
+//	v := checkers.Check(rec.History(), checkers.Options{})
+//	fmt.Print(v)     // what was counted, and every violation with what happened around it
+//	if !v.OK() { … } // keep the file: checkers.Check(history.Read(file)) says the same again
+//
+// # What is checked, one file each
+//
+//	facts         one history of each znode explains every reply (facts.go, writes.go)
+//	realtime      zxids follow real time, for writes and for reads after a sync
+//	registers     linearizability of each register, by search (porcupine)
+//	sessions      replies in order, zxids never go back, also on another server
+//	ephemerals    exist exactly as long as their sessions
+//	sequences     numbers rise under a parent and are never used again
+//	locks         no lock has two holders, by what holders believed and by what servers told them
+//	watches       no event lost, none spurious, each before any reply that shows its change
+//	replicas      servers hold the same at equal zxids
+//	expiry        no session expired although a server had heard its client
+//
+// # How
+//
+// Every reply carries the zxid of the state that it was read from, so there is
+// hardly anything to search for: a reply that shows a znode with a czxid, an
+// mzxid and a pzxid at a zxid states that the znode existed, that its data did
+// not change, and that its children did not change between those and this. All
+// such statements about a path, from all clients and servers, and all
+// acknowledged writes have to be consistent. A lost write, a stale read and two
+// diverged servers are all pairs of statements that contradict each other.
+//
+// A checker is sound: it reports only what no correct ensemble could have
+// replied, whatever became of the requests without a reply. A checker concludes
+// that such a request was executed only if a client saw its value: values are
+// unique.
+//
+// # For simulations and chaos runs
+//
+// Record each fault and its time as history.Note; notes are shown around a
+// violation. When the clients have ended, the network has healed and all servers
+// follow, record a final State of each server (workload.Inspect in one process,
+// otherwise workload.Dump and the digests of the admin command hash): the
+// checkers look for acknowledged writes in them, and compare the replicas. A run
+// that found nothing is worth only what it counted: Verdict.Count returns that,
+// and the caller decides below which counts a run is void.
+//
+// It imports tests/kit/history, proto and porcupine, and no package of the server.
+package checkers

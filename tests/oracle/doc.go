@@ -1,7 +1,0 @@
-// Package oracle runs the real Apache ZooKeeper 3.9.5 for tests: it finds or
-// installs the jars (install.sh), starts a standalone server or an ensemble in
-// its own directories on free ports, waits until it serves, and stops it.
-// It is test support: it imports only the standard library, and only tests import
-// it. No process outlives the test that started it: Stop kills and reaps it, and
-// on Linux the kernel kills it when the test binary dies.
-package oracle

@@ -1,0 +1,69 @@
+package compare
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/process"
+)
+
+// The whole matrix works, with every program; the test judges no times.
+func TestMatrix(t *testing.T) {
+	process.Needed(t)
+	t.Parallel() // the times don't matter
+	say := func(text string) { t.Log(text) }
+	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cells := Plan()
+	for i := range cells {
+		cells[i].Load.Conns = min(cells[i].Load.Conns, 100)
+		cells[i].Load.Nodes = min(cells[i].Load.Nodes, 10_000)
+	}
+	report, err := Measure(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Small: true, Dir: t.TempDir(), Cells: cells, Log: say})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range report.lines() {
+		if l.want != nil && math.IsNaN(l.missed) {
+			t.Errorf("%s: %s was not measured", l.cell.Name, l.metric)
+		}
+	}
+	for _, c := range contenders {
+		for i, cell := range cells {
+			if got := report.Cells[i].Samples[c.Name]; c.can(&cell) != (len(got) > 0) {
+				t.Errorf("%s, %s: measured %v", c.Name, cell.Name, got)
+			}
+		}
+	}
+	if n := strings.Count(report.Table(), "\n"); n < len(cells) {
+		t.Errorf("%d lines:\n%s", n, report.Table())
+	}
+}
+
+// Every curve can be drawn for every program.
+func TestGrowth(t *testing.T) {
+	process.Needed(t)
+	t.Parallel() // the times don't matter
+	say := func(text string) { t.Log(text) }
+	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
+	if err != nil {
+		t.Fatal(err)
+	}
+	contenders = slices.DeleteFunc(contenders, func(c Contender) bool { return !c.Grows() })
+	report, err := MeasureGrowth(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Small: true, Dir: t.TempDir(), Most: 1000, Log: say})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range report.Curves {
+		for _, c := range contenders {
+			if f := g.flatness(c.Name); f < 1 {
+				t.Errorf("%s, %s: %v", g.Name, c.Name, g.Points[c.Name])
+			}
+		}
+	}
+}

@@ -1,0 +1,14 @@
+// Package gray measures what clients notice when the network between the servers
+// of an ensemble misbehaves without going down: established connections are
+// forgotten while new ones work, large packets are lost but small ones are not, a
+// link is slow, a server is cut off without a reset. zkgo and Apache ZooKeeper
+// run the same scenarios with the same zoo.cfg and the same clients.
+//
+// Each server and the clients run in their own network namespaces (tests/kit/netns),
+// and packets are dropped between them. The package needs Linux and root.
+//
+// On every server one client writes, one opens sessions and one reads; they never
+// move to another server, so that each server is measured. A Row has what they
+// noticed and the limits that zkgo has to meet. The command run writes
+// docs/design/reliability-gray.md; the tests of this package run the short scenarios.
+package gray

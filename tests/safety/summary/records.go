@@ -1,0 +1,72 @@
+package summary
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Record holds the runs of one suite at one commit.
+type Record struct {
+	Commit string
+	Runs   []*Run
+}
+
+// WriteRecords writes the cumulative record of a suite as Markdown: a table with a row for
+// each commit, the sums by kind of fault, and the failures.
+func WriteRecords(w io.Writer, suite string, records []Record) error {
+	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return len(r.Runs) == 0 })
+	if len(records) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(records, func(a, b Record) int { return began(a.Runs).Compare(began(b.Runs)) })
+	var runs []*Run
+	for _, r := range records {
+		runs = append(runs, r.Runs...)
+	}
+	all := sum(runs)
+	var b strings.Builder
+	fmt.Fprintf(&b, "## %s\n\n", strings.ToUpper(suite[:1])+suite[1:])
+	b.WriteString("|commit|ended|hours|runs|void|failed|answered|without a reply|elections|faults|violations|\n" +
+		"|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	for _, r := range records {
+		compact(&b, r.Commit, ended(r.Runs).UTC().Format("01-02"), sum(r.Runs))
+	}
+	compact(&b, "all", "", all)
+	fmt.Fprintf(&b, "\nFaults by kind: %s.\n\n", list(all.Faults))
+	layouts, parts := by(runs, func(r *Run) string { return r.Layout })
+	var ensembles []string
+	for _, l := range layouts {
+		t := sum(parts[l])
+		ensembles = append(ensembles, fmt.Sprintf("%s: %s runs, %s", l, number(t.Runs), hours(t.Time)))
+	}
+	fmt.Fprintf(&b, "Ensembles: %s.\n\n", strings.Join(ensembles, "; "))
+	var failures []string
+	for _, r := range records {
+		for _, f := range sum(r.Runs).Failures {
+			failures = append(failures, r.Commit+", "+strings.TrimPrefix(f, suite+", "))
+		}
+	}
+	paragraph(&b, "Failed", slices.Compact(failures))
+	paragraph(&b, "Undecided", all.Undecided)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// compact writes one row.
+func compact(b *strings.Builder, commit, ended string, t *Total) {
+	fmt.Fprintf(b, "|%s|%s|%.1f|%s|%s|%s|%s|%s|%s|%s|%s|\n", commit, ended, t.Time.Hours(), number(t.Runs), number(t.Void), number(t.Failed),
+		number(t.Answered), number(t.Unanswered), number(t.Elections), number(t.AllFaults()), number(t.Violations))
+}
+
+// began returns when the first of the runs ended.
+func began(runs []*Run) time.Time {
+	return slices.MinFunc(runs, func(a, b *Run) int { return a.Ended.Compare(b.Ended) }).Ended
+}
+
+// ended returns when the last of the runs ended.
+func ended(runs []*Run) time.Time {
+	return slices.MaxFunc(runs, func(a, b *Run) int { return a.Ended.Compare(b.Ended) }).Ended
+}
