@@ -44,11 +44,15 @@ func LayEtcd(dir string, n int) (*Ensemble, error) {
 	return e, nil
 }
 
-// StartEtcd starts n etcd servers and returns when all serve.
-func StartEtcd(dir string, n int) (*Ensemble, error) {
+// StartEtcd starts n etcd servers on a list of CPUs, "" for all, and returns when all
+// serve.
+func StartEtcd(dir string, n int, cpus string) (*Ensemble, error) {
 	e, err := LayEtcd(dir, n)
 	if err != nil {
 		return nil, err
+	}
+	for _, s := range e.Servers {
+		s.Args = Pinned(cpus, s.Args)
 	}
 	return e, e.Start()
 }

@@ -30,6 +30,22 @@ type Program struct {
 	command []string // that starts a server, without the path of its zoo.cfg
 }
 
+// On returns the program with its servers pinned to a list of CPUs, as taskset takes it;
+// "" pins nothing.
+func (p Program) On(cpus string) Program {
+	p.command = Pinned(cpus, p.command)
+	return p
+}
+
+// Pinned returns the command line that runs another one on a list of CPUs; "" pins
+// nothing.
+func Pinned(cpus string, command []string) []string {
+	if cpus == "" {
+		return command
+	}
+	return append([]string{"taskset", "-c", cpus}, command...)
+}
+
 // Zkgo returns the zkgo binary at path.
 func Zkgo(path string) Program {
 	version := "zkgo"

@@ -22,20 +22,24 @@ type Contender struct {
 	can func(c *Cell) bool
 }
 
+// CPUs are the CPUs that servers and clients run on, as lists for taskset. "" means all.
+type CPUs struct{ Servers, Clients string }
+
 // Contenders returns zkgo with each log store, ZooKeeper, and etcd if this machine has it
 // and its client can be built into dir. If not, say gets the reason.
-func Contenders(zkgo, dir string, say func(text string)) ([]Contender, error) {
+func Contenders(zkgo, dir string, on CPUs, say func(text string)) ([]Contender, error) {
 	theirs, err := servers.ZooKeeper("2g")
 	if err != nil {
 		return nil, err
 	}
-	ours, load := servers.Zkgo(zkgo), loader(zkgo)
+	theirs = theirs.On(on.Servers)
+	ours, load := servers.Zkgo(zkgo).On(on.Servers), loader{zkgo, on.Clients}
 	all := []Contender{
 		ofItsKind("zkgo", ours, load),
 		ofItsKind("zkgo bolt", ours, load, "logStore=bolt"),
 		ofItsKind(reference, theirs, load),
 	}
-	other, err := etcd(dir)
+	other, err := etcd(dir, on)
 	if err != nil {
 		say("without etcd: " + err.Error())
 		return all, nil

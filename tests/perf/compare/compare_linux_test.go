@@ -15,11 +15,11 @@ func TestMatrix(t *testing.T) {
 	process.Needed(t)
 	t.Parallel() // the times don't matter
 	say := func(text string) { t.Log(text) }
-	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
+	contenders, err := Contenders(process.Binary(t), t.TempDir(), CPUs{}, say)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells := Plan()
+	cells := Plan(false)
 	for i := range cells {
 		cells[i].Load.Conns = min(cells[i].Load.Conns, 100)
 		cells[i].Load.Nodes = min(cells[i].Load.Nodes, 10_000)
@@ -50,7 +50,7 @@ func TestGrowth(t *testing.T) {
 	process.Needed(t)
 	t.Parallel() // the times don't matter
 	say := func(text string) { t.Log(text) }
-	contenders, err := Contenders(process.Binary(t), t.TempDir(), say)
+	contenders, err := Contenders(process.Binary(t), t.TempDir(), CPUs{}, say)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,20 +22,24 @@ import (
 )
 
 // worker is the program that runs bench's loads on etcd; see its package, etcd/.
-type worker struct{ binary string }
+type worker struct {
+	binary string
+	cpus   string // for taskset
+}
 
 // etcd returns the contender that doesn't speak ZooKeeper's protocol. It builds the worker
 // into dir; the first build downloads etcd's client.
-func etcd(dir string) (Contender, error) {
+func etcd(dir string, on CPUs) (Contender, error) {
 	version, err := servers.EtcdVersion()
 	if err != nil {
 		return Contender{}, err
 	}
-	w := worker{filepath.Join(dir, "etcd-worker")}
+	w := worker{filepath.Join(dir, "etcd-worker"), on.Clients}
 	if err := w.build(); err != nil {
 		return Contender{}, err
 	}
-	return Contender{Name: "etcd", Version: version, start: servers.StartEtcd, run: w.run, can: w.can}, nil
+	start := func(dir string, n int) (*servers.Ensemble, error) { return servers.StartEtcd(dir, n, on.Servers) }
+	return Contender{Name: "etcd", Version: version, start: start, run: w.run, can: w.can}, nil
 }
 
 func (w worker) build() error {
@@ -69,7 +73,8 @@ func (w worker) run(b *Bed) (*bench.Result, error) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	defer cancel()
 	var complaint bytes.Buffer
-	cmd := exec.CommandContext(ctx, w.binary, w.arguments(&b.Load)...)
+	line := servers.Pinned(w.cpus, append([]string{w.binary}, w.arguments(&b.Load)...))
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
 	cmd.Stderr = &complaint
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -10,18 +10,23 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/bench"
+	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
 // loader is a zkgo binary that runs loads on servers of ZooKeeper's kind: "zkgo bench" in
 // a separate process, as a user who compares servers would run it. In this process, the
 // loads would run with the default runtime settings and with the heap left over from
 // earlier measurements.
-type loader string
+type loader struct {
+	binary string
+	cpus   string // for taskset
+}
 
 // run implements Contender.
 func (l loader) run(b *Bed) (*bench.Result, error) {
 	var complaint bytes.Buffer
-	cmd := exec.CommandContext(b.ctx, string(l), l.arguments(&b.Load)...)
+	line := servers.Pinned(l.cpus, append([]string{l.binary}, l.arguments(&b.Load)...))
+	cmd := exec.CommandContext(b.ctx, line[0], line[1:]...)
 	cmd.Stderr = &complaint
 	out, err := cmd.Output()
 	if err != nil {

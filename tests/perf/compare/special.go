@@ -161,6 +161,19 @@ func idle(b *Bed) (Values, error) {
 	return Values{PerIdle: (after - before) / float64(sessions) / 1024, Idle: (now - used).Seconds() / time.Since(began).Seconds()}, err
 }
 
+// unused measures an ensemble that no client uses.
+func unused(b *Bed) (Values, error) {
+	pause(b.lasts(5 * time.Second))
+	used, err := b.processorTime()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	pause(b.lasts(40 * time.Second))
+	now, err := b.processorTime()
+	return Values{Idle: (now - used).Seconds() / time.Since(began).Seconds()}, err
+}
+
 // reattach restarts a server that has sessions with watches, and waits until all sessions
 // and their watches are back.
 func reattach(b *Bed) (Values, error) {

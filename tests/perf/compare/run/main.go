@@ -3,6 +3,7 @@
 //
 //	go run ./tests/perf/compare/run                        everything, about an hour
 //	go run ./tests/perf/compare/run -runs 1 -duration 1s   a first look
+//	go run ./tests/perf/compare/run -pinned                servers on one CPU, clients on another
 //	go run ./tests/perf/compare/run -only 'set|create'     some lines of the matrix
 package main
 
@@ -42,6 +43,7 @@ func run(ctx context.Context) error {
 	programs := flag.String("programs", "zkgo,zkgo bolt,ZooKeeper,etcd", "measure these `programs`")
 	part := flag.String("part", "all", "measure the `matrix`, growth or all")
 	binary := flag.String("zkgo", "", "measure this zkgo `binary` instead of building one")
+	pinned := flag.Bool("pinned", false, "run the servers on CPU 0 and the clients on CPU 1, both on all otherwise")
 	results := flag.String("results", "", "write the results as JSON into this `directory`")
 	page := flag.String("page", "", "write the tables between the markers of this `file`")
 	plots := flag.String("plots", "", "write pictures of the results into this `directory`")
@@ -63,14 +65,22 @@ func run(ctx context.Context) error {
 		return err
 	}
 	say := func(text string) { fmt.Printf("%s  %s\n", time.Now().Format(time.TimeOnly), text) }
-	contenders, err := compare.Contenders(*binary, dir, say)
+	var on compare.CPUs
+	if *pinned {
+		on = compare.CPUs{Servers: "0", Clients: "1"}
+	}
+	contenders, err := compare.Contenders(*binary, dir, on, say)
 	if err != nil {
 		return err
 	}
 	names := strings.Split(*programs, ",")
 	contenders = slices.DeleteFunc(contenders, func(c compare.Contender) bool { return !slices.Contains(names, c.Name) })
-	cells := slices.DeleteFunc(compare.Plan(), func(c compare.Cell) bool { return !matching.MatchString(c.Name) })
+	cells := slices.DeleteFunc(compare.Plan(*pinned), func(c compare.Cell) bool { return !matching.MatchString(c.Name) })
 	o := compare.Options{Runs: *runs, Duration: *duration, Warm: *warm, Dir: dir, Cells: cells, Curves: matching, Log: say}
+	name := "compare"
+	if *pinned {
+		name = "compare-pinned"
+	}
 	to := places{*results, *plots, *page}
 	if *part != "growth" {
 		r, err := compare.Measure(ctx, contenders, o)
@@ -78,7 +88,7 @@ func run(ctx context.Context) error {
 			fmt.Print("\n", r.Table())
 		}
 		if err == nil {
-			err = to.write("compare", r.Date, r)
+			err = to.write(name, r.Date, r)
 		}
 		if err != nil {
 			return err
