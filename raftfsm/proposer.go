@@ -17,8 +17,8 @@ import (
 // More entries gain nothing.
 const maxInFlight = 2
 
-// overdueAfter is how long an entry is in flight before the proposer asks Raft whether it was
-// refused. Raft refuses entries when the leadership ends, which the control goroutine learns
+// overdueAfter is how long an entry is in flight before a goroutine waits for Raft's answer: it may be
+// a refusal. Raft refuses entries when the leadership ends, which the control goroutine learns
 // from Raft, and while it transfers the leadership, after which it may stay leader.
 const overdueAfter = 100 * time.Millisecond
 
@@ -106,6 +106,8 @@ func (p *proposer) land(seq uint64) {
 // run proposes until it is halted or has drained.
 func (p *proposer) run() {
 	defer close(p.done)
+	var late sync.WaitGroup // goroutines that wait for Raft's answers to overdue entries
+	defer late.Wait()
 	defer func() { p.settle(math.MaxUint64) }()
 	defer p.backlog.poke() // for the next proposer, whose wake-up this one may have consumed
 	overdue := time.NewTimer(time.Hour)
@@ -124,7 +126,8 @@ func (p *proposer) run() {
 			}
 		}
 		if finish == nil {
-			if !p.settle(p.flights[0].seq) {
+			late.Wait()
+			if !p.settle(p.applied.Load() + 1) {
 				return
 			}
 			continue
@@ -132,7 +135,9 @@ func (p *proposer) run() {
 		select {
 		case <-p.backlog.wake:
 		case <-overdue.C:
-			p.settle(p.seq.Load())
+			flights := p.flights
+			p.flights = nil
+			late.Go(func() { p.await(flights) })
 		case <-finish:
 			finish = nil
 		case <-p.stop:
@@ -169,13 +174,22 @@ func enough(inFlight int) int {
 }
 
 // settle waits for Raft's answers to the entries up to seq. For one that the state machine
-// has applied, that takes no time. It returns false, and halts the proposer, if the log
-// refused one.
-func (p *proposer) settle(seq uint64) (ok bool) {
+// has applied, that takes no time. It returns false if the log refused one.
+func (p *proposer) settle(seq uint64) bool {
 	n := 0
+	for n < len(p.flights) && p.flights[n].seq <= seq {
+		n++
+	}
+	ok := p.await(p.flights[:n])
+	p.flights = append(p.flights[:0], p.flights[n:]...)
+	return ok
+}
+
+// await waits for Raft's answers to entries. It returns false, and halts the proposer, if
+// the log refused one.
+func (p *proposer) await(flights []flight) (ok bool) {
 	ok = true
-	for ; n < len(p.flights) && p.flights[n].seq <= seq; n++ {
-		f := p.flights[n]
+	for _, f := range flights {
 		switch err := f.Error(); {
 		case err != nil:
 			ok = false
@@ -188,7 +202,6 @@ func (p *proposer) settle(seq uint64) (ok bool) {
 			p.reuse(f.data)
 		}
 	}
-	p.flights = append(p.flights[:0], p.flights[n:]...)
 	return ok
 }
 

@@ -275,6 +275,9 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		return quorum.CompareIDs(b.ID, a.ID)
 	})
 	err := errNobody
+	if len(able) > 0 {
+		e.heartbeatNow() // a server that can't be reached any more is noticed immediately
+	}
 	for _, s := range able {
 		if ctx.Err() != nil {
 			return ctx.Err()

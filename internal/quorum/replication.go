@@ -30,6 +30,7 @@ type paths struct {
 	mu      sync.Mutex
 	term    uint64
 	failing map[raft.ServerID]failing
+	silent  map[raft.ServerID]int    // how many heartbeats in a row a server has not answered
 	ahead   map[raft.ServerID]uint64 // followers that have a newer snapshot than Raft knows, and its index
 	news    chan struct{}            // closed when a follower answers a heartbeat; nil: no goroutine waits
 }
@@ -96,11 +97,26 @@ func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 	return true
 }
 
-// fails reports whether the last requests to a server failed.
+// fails reports whether the last requests or the last heartbeats to a server failed. A
+// leader without writes sends hardly anything but heartbeats.
 func (p *paths) fails(term uint64, id raft.ServerID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return term == p.term && p.failing[id].times >= failuresInARow
+	return term == p.term && p.failing[id].times >= failuresInARow || p.silent[id] >= failuresInARow
+}
+
+// beat notes the outcome of a heartbeat.
+func (p *paths) beat(id raft.ServerID, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil {
+		delete(p.silent, id)
+		return
+	}
+	if p.silent == nil {
+		p.silent = make(map[raft.ServerID]int)
+	}
+	p.silent[id]++
 }
 
 // some reports whether any path fails in a term.

@@ -232,7 +232,9 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 		if t.cannotReplicate(args.Term, time.Now()) {
 			return ErrMuted
 		}
-		return t.send(t.beats, id, addr, args, resp) // a heartbeat
+		err := t.send(t.beats, id, addr, args, resp) // a heartbeat
+		t.paths.beat(id, err)
+		return err
 	}
 	if deposed(args.Term, args.PrevLogTerm, args.Entries) {
 		return errDeposed
