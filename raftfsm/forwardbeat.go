@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// Heartbeats on the stream of commands. Both sides send one every fifth of the stall
+// Heartbeats on the stream of commands. Both sides send one every third of the stall
 // limit:
 //
 //	follower → leader: filler = (fillFlag | n):4 byte*n
@@ -43,7 +43,7 @@ const (
 	// signSize is the size of a leader's heartbeat.
 	signSize = 8 + 1
 	// signsPerStall is the number of heartbeats per stall limit.
-	signsPerStall = 5
+	signsPerStall = 3
 )
 
 // stream is a forwarder over a connection.

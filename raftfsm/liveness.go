@@ -412,7 +412,7 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 	r := bufio.NewReader(conn)
 	var head [reportSize]byte
 	var sessions []int64
-	for {
+	for first := true; ; first = false {
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return
 		}
@@ -420,6 +420,7 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 			return
 		}
 		count := binary.BigEndian.Uint32(head[8:])
+		urgent := count&reportUrgent != 0
 		if count &^= reportUrgent; count > maxReport {
 			return
 		}
@@ -432,9 +433,9 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
 		}
 		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), came: e.asked(l)}
-		// Send heartbeats now, so that neither a joining server nor a client has to
-		// wait, and no follower takes this server for silent.
-		e.heartbeatNow()
+		if first || urgent { // neither a joining server nor a client has to wait for the next heartbeat
+			e.heartbeatNow()
+		}
 		if count > 0 {
 			e.n.touch(sessions)
 		}

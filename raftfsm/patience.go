@@ -26,8 +26,8 @@ import (
 //   - A leader that is silent on a machine that accepts connections may only be slow. The
 //     server gives it up after timing.slow, which has no upper bound.
 //
-// Silence counts only while this server was awake: a late tick of the loop counts for
-// two ticks at most.
+// Silence counts only while this server was awake: if the loop looks later than it meant
+// to, it counts one tick more than it meant to wait.
 //
 // A server hides a leader that it gave up from everything in this package that asks for
 // the leader. The servers agree on the next leader as they do after a crash, in a
@@ -40,7 +40,8 @@ type timing struct {
 	// ask is the silence after which a server checks whether the leader's machine
 	// accepts connections. For dead and slow, see above.
 	ask, dead, slow time.Duration
-	// tick is how often a server checks.
+	// tick is how often a server checks while its leader is silent. It checks less often
+	// otherwise, because each check wakes an idle process.
 	tick time.Duration
 }
 
@@ -88,13 +89,17 @@ type silence struct {
 	lasted  time.Duration // only the time that this server was awake
 }
 
-// look is called once per tick with the server that Raft considers the leader and the
-// newest sign of life from it.
-func (s *silence) look(lead leadOf, contact, now time.Time, tick time.Duration) time.Duration {
-	if lead != s.lead || contact.After(s.contact) {
+// look is called with the server that Raft considers the leader and the newest sign of
+// life from it. The time since the previous call counts only up to most.
+func (s *silence) look(lead leadOf, contact, now time.Time, most time.Duration) time.Duration {
+	awake := min(now.Sub(s.looked), most)
+	switch {
+	case lead != s.lead:
 		s.lasted = 0
-	} else {
-		s.lasted += min(now.Sub(s.looked), 2*tick)
+	case contact.After(s.contact):
+		s.lasted = min(now.Sub(contact), awake)
+	default:
+		s.lasted += awake
 	}
 	s.lead, s.contact, s.looked = lead, contact, now
 	return s.lasted
@@ -111,37 +116,53 @@ type reachability struct {
 
 // vigil watches the leader until this server is closed.
 func (e *ensemble) vigil() {
-	p := e.n.cfg.timing()
-	tick := time.NewTicker(p.tick)
-	defer tick.Stop()
-	var quiet silence
-	var reach reachability
-	var lost time.Time // since when there is no known leader
+	w := watchman{e: e, timing: e.n.cfg.timing()}
+	pause := w.tick
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
 	for {
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-e.ctx.Done():
 			return
 		}
-		r := e.n.raftNow()
-		_, leader := r.LeaderWithID()
-		if r.State() == raft.Leader {
-			lost = time.Time{}
-			continue
-		}
-		if leader != "" {
-			lasted := quiet.look(leadOf{leader, r.CurrentTerm()}, r.LastContact(), time.Now(), p.tick)
-			e.judge(&quiet, &reach, lasted, p)
-		}
-		if e.leaderID() != "" {
-			lost = time.Time{}
-			continue
-		}
-		if lost.IsZero() {
-			lost = time.Now()
-		}
-		e.seekLeader(r, time.Since(lost), p)
+		pause = w.look(pause)
+		timer.Reset(pause)
 	}
+}
+
+// watchman is the state of vigil.
+type watchman struct {
+	e *ensemble
+	timing
+	quiet silence
+	reach reachability
+	lost  time.Time // since when there is no known leader
+}
+
+// look checks the leader after a pause and returns when to do so again.
+func (w *watchman) look(pause time.Duration) time.Duration {
+	r := w.e.n.raftNow()
+	_, leader := r.LeaderWithID()
+	if r.State() == raft.Leader {
+		w.lost = time.Time{}
+		return w.ask / 2
+	}
+	next := w.tick
+	if leader != "" {
+		lasted := w.quiet.look(leadOf{leader, r.CurrentTerm()}, r.LastContact(), time.Now(), pause+w.tick)
+		w.e.judge(&w.quiet, &w.reach, lasted, w.timing)
+		next = max(next, min(w.ask-lasted, w.ask/2))
+	}
+	if w.e.leaderID() != "" {
+		w.lost = time.Time{}
+		return next
+	}
+	if w.lost.IsZero() {
+		w.lost = time.Now()
+	}
+	w.e.seekLeader(r, time.Since(w.lost), w.timing)
+	return w.tick
 }
 
 // judge gives the leader up, or takes that back.

@@ -36,21 +36,21 @@ func TestSilenceCountsOnlyWhileAwake(t *testing.T) {
 	now := time.Now()
 	heard := now
 	var s silence
-	s.look(lead, heard, now, tick)
+	s.look(lead, heard, now, 2*tick)
 	for range 10 {
 		now = now.Add(tick)
-		s.look(lead, heard, now, tick)
+		s.look(lead, heard, now, 2*tick)
 	}
 	now = now.Add(time.Hour) // it slept
-	if got := s.look(lead, heard, now, tick); got != 12*tick {
+	if got := s.look(lead, heard, now, 2*tick); got != 12*tick {
 		t.Errorf("silent for %v, want %v", got, 12*tick)
 	}
 	now = now.Add(tick)
-	if got := s.look(lead, now, now, tick); got != 0 {
+	if got := s.look(lead, now, now, 2*tick); got != 0 {
 		t.Errorf("silent for %v after a word from the leader", got)
 	}
 	now = now.Add(tick)
-	if got := s.look(leadOf{"2", 8}, heard, now, tick); got != 0 {
+	if got := s.look(leadOf{"2", 8}, heard, now, 2*tick); got != 0 {
 		t.Errorf("silent for %v under another leader", got)
 	}
 }

@@ -19,7 +19,7 @@ import (
 const (
 	// maxProbe bounds the size of a question and of its answer.
 	maxProbe = 1 << 20
-	// probeTimeout is for questions that are answered immediately. Empty messages, five
+	// probeTimeout is for questions that are answered immediately. Empty messages, three
 	// per probeTimeout, precede the answer to any other question.
 	probeTimeout = 2 * time.Second
 )
