@@ -61,9 +61,9 @@ func (b *setback) failed(log *slog.Logger, what string, err error) {
 // rests reports whether a change has to wait because it failed recently.
 func (b *setback) rests(what string) bool { return b.what == what && time.Now().Before(b.until) }
 
-// changeRaft changes Raft's configuration as far as possible now. Only the reconcile
-// loop calls it.
-func (e *ensemble) changeRaft(l *leading, since farewells, failed *setback) {
+// changeRaft changes Raft's configuration as far as possible now. It reports whether
+// something remains to be done. Only the reconcile loop calls it.
+func (e *ensemble) changeRaft(l *leading, since farewells, failed *setback) (pending bool) {
 	for l.ctx.Err() == nil && e.ctx.Err() == nil {
 		s := e.step(l, since)
 		if s.change != nil && failed.rests(s.what) {
@@ -71,19 +71,20 @@ func (e *ensemble) changeRaft(l *leading, since farewells, failed *setback) {
 		}
 		e.reconfigs.report(s)
 		if s.change == nil {
-			return
+			return s.waiting || s.refused
 		}
 		if err := s.change(); err != nil {
 			if l.ctx.Err() == nil {
 				failed.failed(e.log, s.what, err)
 			}
-			return
+			return true
 		}
 		e.log.Info("Raft's configuration changed", "change", s.what)
 		if s.leave {
-			return // wait until Raft reports another leader
+			return true // wait until Raft reports another leader
 		}
 	}
+	return false
 }
 
 // step finds the next difference between Raft's configuration and the wanted

@@ -127,7 +127,7 @@ func (p *proposer) run() {
 		}
 		if finish == nil {
 			late.Wait()
-			if !p.settle(p.applied.Load() + 1) {
+			if len(p.flights) > 0 && !p.settle(p.flights[0].seq) {
 				return
 			}
 			continue

@@ -21,8 +21,12 @@ import (
 // anywhere, and the log needs no record of the progress.
 
 const (
-	// reconcileEvery is how often a leader compares the two unprompted.
+	// reconcileEvery is how often a leader compares the two unprompted, while they differ
+	// or for eager after a change. checkEvery is how often any server does otherwise, since
+	// each look wakes an idle process.
 	reconcileEvery = 200 * time.Millisecond
+	checkEvery     = time.Second
+	eager          = 10 * time.Second
 	// changeTimeout bounds one change of Raft's configuration.
 	changeTimeout = 10 * time.Second
 	// silentFor is how long a server must be silent before another disk may take its
@@ -104,9 +108,10 @@ func (e *ensemble) reconcileLoop() {
 	var known uint64 // version of the membership in the last round
 	var since farewells
 	var failed setback
-	tick := time.NewTicker(reconcileEvery)
-	defer tick.Stop()
+	timer := time.NewTimer(checkEvery)
+	defer timer.Stop()
 	for {
+		pause := checkEvery
 		e.leaveOff()
 		if m := e.replicated(); m != nil {
 			if m.version != known {
@@ -126,10 +131,13 @@ func (e *ensemble) reconcileLoop() {
 			if m := e.replicated(); m != nil {
 				e.followFiles(l, m)
 			}
-			e.changeRaft(l, since, &failed)
+			if pending := e.changeRaft(l, since, &failed); pending || min(time.Since(l.since), time.Since(since.at)) < eager {
+				pause = reconcileEvery
+			}
 		}
+		timer.Reset(pause)
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-e.reconfigs.poked():
 		case <-e.ctx.Done():
 			return
@@ -169,9 +177,10 @@ func (e *ensemble) lookoutLoop() {
 	stop := func() {}
 	defer func() { stop() }()
 	asking := false
-	tick := time.NewTicker(askSlowly)
-	defer tick.Stop()
+	timer := time.NewTimer(askSlowly)
+	defer timer.Stop()
 	for {
+		pause := checkEvery
 		outside := e.outside()
 		e.formation.ask(outside)
 		if !outside {
@@ -181,6 +190,9 @@ func (e *ensemble) lookoutLoop() {
 			}
 		}
 		lost := outside || e.leaderID() == ""
+		if lost {
+			pause = askSlowly
+		}
 		switch {
 		case lost && !asking:
 			ctx, cancel := context.WithCancel(e.ctx)
@@ -190,8 +202,9 @@ func (e *ensemble) lookoutLoop() {
 			asking = false
 			stop()
 		}
+		timer.Reset(pause)
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-e.ctx.Done():
 			return
 		}

@@ -35,7 +35,9 @@ const (
 	leastPercent = 1  // of the ceiling: written before the next check, at least
 	copies       = 4  // of a write in the heap until a collection
 
-	memoryEvery = 200 * time.Millisecond
+	memoryEvery = 200 * time.Millisecond // between two periodic checks
+	seldomEvery = time.Second            // while less than fewPercent of the ceiling is used
+	fewPercent  = 25
 	fullEvery   = 5 * time.Second // between collections while memory is full
 	// shedPatience is how long it may take until the memory of closed clients is found
 	// to be free.
@@ -102,17 +104,21 @@ func readMemory() memoryUse {
 
 // watchMemory checks the memory until the server closes.
 func (s *Server) watchMemory() {
-	ticker := time.NewTicker(memoryEvery)
-	defer ticker.Stop()
+	timer := time.NewTimer(memoryEvery)
+	defer timer.Stop()
 	for {
 		select {
-		case <-ticker.C:
-			s.memory.look()
+		case <-timer.C:
 		case <-s.memory.poke:
-			s.memory.look()
 		case <-s.done:
 			return
 		}
+		s.memory.look()
+		pause := memoryEvery
+		if s.memory.used.Load() < s.memory.part(fewPercent) {
+			pause = seldomEvery
+		}
+		timer.Reset(pause)
 	}
 }
 
