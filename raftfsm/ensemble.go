@@ -37,6 +37,7 @@ type ensemble struct {
 	formation *formation
 	joins     joins
 	reconfigs reconfigs
+	rhythm    rhythm
 
 	ctx    context.Context // ends with settle
 	cancel context.CancelFunc
@@ -108,7 +109,7 @@ func newEnsemble(n *Node) (*ensemble, error) {
 		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
 	}
 	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, reporting: make(map[int64]int), unacked: make(map[int64]struct{}),
-		installed: make(chan struct{}, 1), inquiries: newInquiries()}
+		installed: make(chan struct{}, 1), inquiries: newInquiries(), rhythm: rhythm{time.Now()}}
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
 }

@@ -211,7 +211,7 @@ func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr strin
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	s := newStream(conn, e.stallLimit())
+	s := newStream(conn, e.stallLimit(), e.rhythm)
 	err = s.open(incarnation)
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -242,7 +242,7 @@ func (e *ensemble) acceptForward(conn net.Conn, from quorum.Identity) {
 	}
 	stop := context.AfterFunc(l.ctx, func() { _ = conn.Close() })
 	defer stop()
-	in := newForwarded(conn, e.stallLimit(), from.Beats)
+	in := newForwarded(conn, e.stallLimit(), from.Beats, e.rhythm)
 	if err := in.begin(); err != nil {
 		return
 	}

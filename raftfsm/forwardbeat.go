@@ -48,12 +48,13 @@ const (
 
 // stream is a forwarder over a connection.
 type stream struct {
-	conn  net.Conn
-	in    *bufio.Reader // of conn
-	limit time.Duration
-	beats bool          // both sides send heartbeats
-	ended chan struct{} // closed when the stream has ended
-	once  sync.Once
+	conn   net.Conn
+	in     *bufio.Reader // of conn
+	limit  time.Duration
+	rhythm rhythm
+	beats  bool          // both sides send heartbeats
+	ended  chan struct{} // closed when the stream has ended
+	once   sync.Once
 
 	mu   sync.Mutex // held during a write
 	buf  []byte     // a run, preceded by its size
@@ -62,8 +63,8 @@ type stream struct {
 	sent atomic.Uint64 // bytes since the leader accepted the stream
 }
 
-func newStream(conn net.Conn, limit time.Duration) *stream {
-	return &stream{conn: conn, in: bufio.NewReaderSize(conn, 64), limit: limit, ended: make(chan struct{})}
+func newStream(conn net.Conn, limit time.Duration, r rhythm) *stream {
+	return &stream{conn: conn, in: bufio.NewReaderSize(conn, 64), limit: limit, rhythm: r, ended: make(chan struct{})}
 }
 
 // open asks the leader to accept the stream, and checks that a few packets get through.
@@ -132,11 +133,12 @@ func (s *stream) beat() {
 		return
 	}
 	every := s.limit / signsPerStall
-	tick := time.NewTicker(every)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		timer.Reset(s.rhythm.next(every))
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-s.ended:
 			return
 		}
@@ -211,11 +213,12 @@ func isTimeout(err error) bool {
 
 // forwarded is the leader's end of a stream of commands.
 type forwarded struct {
-	conn  net.Conn
-	limit time.Duration
-	beats bool
-	ended chan struct{}
-	wg    sync.WaitGroup
+	conn   net.Conn
+	limit  time.Duration
+	rhythm rhythm
+	beats  bool
+	ended  chan struct{}
+	wg     sync.WaitGroup
 
 	carried  bool // it has carried a run; used by the reader only
 	received atomic.Uint64
@@ -223,8 +226,8 @@ type forwarded struct {
 	confirm  chan struct{} // capacity 1: send a heartbeat now
 }
 
-func newForwarded(conn net.Conn, limit time.Duration, beats bool) *forwarded {
-	return &forwarded{conn: conn, limit: limit, beats: beats, ended: make(chan struct{}), confirm: make(chan struct{}, 1)}
+func newForwarded(conn net.Conn, limit time.Duration, beats bool, r rhythm) *forwarded {
+	return &forwarded{conn: conn, limit: limit, beats: beats, rhythm: r, ended: make(chan struct{}), confirm: make(chan struct{}, 1)}
 }
 
 // begin accepts the stream and starts the heartbeats.
@@ -281,11 +284,12 @@ func (f *forwarded) fill(r io.Reader, n uint32) error {
 
 // sign sends heartbeats until the stream ends.
 func (f *forwarded) sign() {
-	tick := time.NewTicker(f.limit / signsPerStall)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		timer.Reset(f.rhythm.next(f.limit / signsPerStall))
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-f.confirm:
 		case <-f.ended:
 			return

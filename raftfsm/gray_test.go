@@ -435,7 +435,7 @@ func TestStreamWithoutProgress(t *testing.T) {
 					}
 				}()
 				const limit = time.Second
-				s := newStream(ours, limit)
+				s := newStream(ours, limit, rhythm{time.Now()})
 				s.beats = true
 				watched := make(chan struct{})
 				go func() {

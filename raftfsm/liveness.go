@@ -202,7 +202,7 @@ func (r *reporter) report(ctx context.Context, urgent bool) error {
 // pause waits until the next report is due or an inquiry arrives. urgent reports the
 // latter.
 func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
-	t := time.NewTimer(time.Until(r.full.Add(r.e.reportInterval())))
+	t := time.NewTimer(r.e.rhythm.next(r.e.reportInterval()))
 	defer t.Stop()
 	select {
 	case <-t.C:

@@ -146,13 +146,13 @@ func (w *watchman) look(pause time.Duration) time.Duration {
 	_, leader := r.LeaderWithID()
 	if r.State() == raft.Leader {
 		w.lost = time.Time{}
-		return w.ask / 2
+		return w.e.rhythm.next(w.ask / 2)
 	}
 	next := w.tick
 	if leader != "" {
 		lasted := w.quiet.look(leadOf{leader, r.CurrentTerm()}, r.LastContact(), time.Now(), pause+w.tick)
 		w.e.judge(&w.quiet, &w.reach, lasted, w.timing)
-		next = max(next, min(w.ask-lasted, w.ask/2))
+		next = max(next, min(w.ask-lasted, w.e.rhythm.next(w.ask/2)))
 	}
 	if w.e.leaderID() != "" {
 		w.lost = time.Time{}

@@ -135,7 +135,7 @@ func (e *ensemble) reconcileLoop() {
 				pause = reconcileEvery
 			}
 		}
-		timer.Reset(pause)
+		timer.Reset(e.rhythm.next(pause))
 		select {
 		case <-timer.C:
 		case <-e.reconfigs.poked():
@@ -202,7 +202,7 @@ func (e *ensemble) lookoutLoop() {
 			asking = false
 			stop()
 		}
-		timer.Reset(pause)
+		timer.Reset(e.rhythm.next(pause))
 		select {
 		case <-timer.C:
 		case <-e.ctx.Done():

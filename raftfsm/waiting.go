@@ -55,11 +55,12 @@ func (w *waiting) due(now time.Time, text string) bool {
 // other server of the ensemble, why it can't be reached or what it says about itself.
 func (e *ensemble) waitingLoop() {
 	var w waiting
-	tick := time.NewTicker(waitsLook)
-	defer tick.Stop()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
+		timer.Reset(e.rhythm.next(waitsLook))
 		select {
-		case <-tick.C:
+		case <-timer.C:
 		case <-e.ctx.Done():
 			return
 		}
