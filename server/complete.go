@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
@@ -15,7 +16,7 @@ type fsm struct {
 	fired   *tree.Event               // being fired, for allow
 	allow   func(*watch.Watcher) bool // made once
 	dirty   []*conn                   // connections with output to write, at the latest at the end of the entry
-	writer  *rawWriter
+	writer  *poller.Writer
 	now     int64 // clock, read once per entry; 0 until then
 	sent    int64 // events since the last update of the counters
 	replied int64 // replies since then
@@ -236,7 +237,7 @@ var _ raftfsm.Handler = handler{}
 
 // newFSM returns the applying goroutine's state.
 func newFSM() fsm {
-	return fsm{writer: newRawWriter(), writes: tally{write: true}}
+	return fsm{writer: poller.NewWriter(), writes: tally{write: true}}
 }
 
 // mayRead reports whether w's client may receive the event being fired.

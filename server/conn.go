@@ -6,33 +6,33 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
 
-// conn is a client's connection. One goroutine at a time is its reader: a poller, or a
-// goroutine of its own (rounds.go). The fields say what other goroutines may touch.
+// conn is a client's connection. One goroutine at a time is its reader: a worker, or a
+// goroutine of its own (polling.go). The fields say what other goroutines may touch.
 type conn struct {
-	s      *Server
-	nc     net.Conn
-	raw    syscall.RawConn            // of a socket, for reads that hold no buffer while they wait, and writes that never wait
-	try    tryWriter                  // of an in-process connection, for the same purpose
-	wake   func(fd uintptr) (ok bool) // method value of readReady, made once
-	listen func(fd uintptr)           // method value of readNow
-	host   string                     // the client's address without the port
-	born   int64                      // clock
-	secure bool                       // accepted by the secure listener
-	local  bool                       // read-only mode: the session belongs to this server alone
+	s        *Server
+	nc       net.Conn
+	raw      syscall.RawConn            // of a socket, for reads that hold no buffer while they wait, and writes that never wait
+	try      tryWriter                  // of an in-process connection, for the same purpose
+	recvWait func(fd uintptr) (ok bool) // method value of recvOrWait, made once
+	recvNow  func(fd uintptr)           // method value of recv
+	host     string                     // the client's address without the port
+	born     int64                      // clock
+	secure   bool                       // accepted by the secure listener
+	local    bool                       // read-only mode: the session belongs to this server alone
 
 	// Used only by the reader.
 	in      *buffer // unparsed input is in.b[parsed:]; nil if there is none
 	parsed  int
-	readErr error              // of the last readReady or readNow
-	silent  bool               // the last readNow found nothing
-	round   *round             // the poller that runs the reader; nil: a goroutine of c's own
-	id      int32              // among the polled connections
+	readErr error              // of the last recv
+	worker  *worker            // that runs the reader; nil: a goroutine of c's own
+	pollID  poller.ID          // NoID: c is not polled
 	busy    int                // how many more small batches it takes until c is polled again
 	work    *work              // what a batch of requests needs; nil between batches
 	ended   bool               // closeSession or a fatal error was read: the rest of the input is ignored
@@ -145,7 +145,7 @@ func (c *conn) await(ready func() bool) bool {
 		}
 		wait := c.wait
 		c.mu.Unlock()
-		c.leaveRound()
+		c.leaveWorker()
 		<-wait
 		c.mu.Lock()
 	}
@@ -167,8 +167,8 @@ func (c *conn) serve() {
 // happening between the steps of a transaction's completion.
 func (c *conn) finish() {
 	defer c.s.wg.Done()
-	if c.id != noID {
-		c.s.rounds.remove(c)
+	if c.pollID != poller.NoID {
+		c.s.polling.remove(c)
 	}
 	t := c.s.tree
 	t.RLock()

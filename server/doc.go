@@ -7,9 +7,9 @@
 // It imports raftfsm, tree, session, watch, proto and its own subfolders. It doesn't
 // know the tree's rules: the tree decides what a write does.
 //
-// The life of a request. A few pollers read from the sockets that have input; busy
-// connections, and connections without a socket, have a goroutine each (rounds.go,
-// readloop.go). A read that has nothing of its session in flight is answered at once,
+// The life of a request. A few workers share an internal/poller and read from the
+// sockets that have input; busy connections, and connections without a socket, have a
+// goroutine each (polling.go, readloop.go). A read that has nothing of its session in flight is answered at once,
 // under the tree's read lock (reads.go). A write is checked to decode, proposed with
 // the client's own bytes (writes.go), and waits in the connection's queue (pending.go);
 // requests that the client sends after it wait there too. The goroutine that applies
@@ -30,5 +30,5 @@
 //     ensemble (gate.go).
 //
 // Lock order: the tree's lock, the watch table's, a connection's. The Server's own
-// mutex and that of the rounds are leaves: no other lock is taken while they are held.
+// mutex and the poller's are leaves: no other lock is taken while they are held.
 package server

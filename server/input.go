@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -26,11 +27,29 @@ func (c *conn) fill() error {
 	if c.raw == nil {
 		return c.fillPlain()
 	}
-	c.readErr = nil
-	if err := c.raw.Read(c.wake); err != nil {
+	if err := c.raw.Read(c.recvWait); err != nil {
 		return err
 	}
 	return c.readErr
+}
+
+// recvOrWait reads from a socket. If there is no input, it releases the buffers and
+// returns false; the caller calls it again when there is some.
+func (c *conn) recvOrWait(fd uintptr) bool {
+	if c.recv(fd); c.readErr != poller.ErrNoInput {
+		return true
+	}
+	c.idle()
+	return false
+}
+
+// recv reads the input that a socket has. It keeps the buffers.
+func (c *conn) recv(fd uintptr) {
+	c.makeRoom()
+	b := c.in.b
+	var n int
+	n, c.readErr = poller.Recv(fd, b[len(b):cap(b)])
+	c.in.b = b[:len(b)+n]
 }
 
 // fillPlain reads from a connection of unknown type.

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -63,12 +64,12 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	if port != nil {
 		nc = &tlsConn{Conn: nc, port: port}
 	}
-	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock(), id: noID, kernel: kernel}
+	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock(), pollID: poller.NoID, kernel: kernel}
 	c.calls.Store(1)
 	c.last.Store(c.born)
-	if sc, ok := nc.(syscall.Conn); ok && rawSockets {
+	if sc, ok := nc.(syscall.Conn); ok && poller.Supported {
 		if raw, err := sc.SyscallConn(); err == nil {
-			c.raw, c.wake, c.listen = raw, c.readReady, c.readNow
+			c.raw, c.recvWait, c.recvNow = raw, c.recvOrWait, c.recv
 		}
 	}
 	c.try, _ = nc.(tryWriter)

@@ -3,6 +3,8 @@ package server
 import (
 	"runtime"
 	"sync"
+
+	"github.com/zkgo/zkgo/internal/poller"
 )
 
 // queue appends b to c's output; c.mu is held. If the output would exceed its bound, it
@@ -117,24 +119,24 @@ func (c *conn) flush() {
 // writeOut writes b to the client. A socket first takes as much as it can at once.
 func (c *conn) writeOut(b []byte) error {
 	if c.raw != nil {
-		n, err := c.s.getWork(c).writer.tryWrite(c, b)
+		n, err := c.s.getWork(c).writer.TryWrite(c.raw, b)
 		if err != nil || n == len(b) {
 			return err
 		}
 		c.gone(n)
 		b = b[n:]
 	}
-	c.leaveRound()
+	c.leaveWorker()
 	return c.writeAll(b)
 }
 
 // flushNow writes what the client takes at once. A new goroutine waits and writes the
 // rest.
-func (c *conn) flushNow(w *rawWriter) {
+func (c *conn) flushNow(w *poller.Writer) {
 	for b := c.take(); b != nil; {
 		n, err := 0, c.gate()
 		if err == nil {
-			n, err = w.tryWrite(c, b.b)
+			n, err = c.tryWrite(w, b.b)
 		}
 		if err == nil && n < len(b.b) {
 			c.s.spawn(func() { c.drain(b, n) })
@@ -142,6 +144,17 @@ func (c *conn) flushNow(w *rawWriter) {
 		}
 		b = c.written(b, err)
 	}
+}
+
+// tryWrite writes as much of b as the client takes at once and returns how much.
+func (c *conn) tryWrite(w *poller.Writer, b []byte) (int, error) {
+	switch {
+	case c.raw != nil:
+		return w.TryWrite(c.raw, b)
+	case c.try != nil:
+		return c.try.TryWrite(b)
+	}
+	return 0, nil
 }
 
 // drain writes b from n on, and then the output queued in the meantime.
@@ -229,7 +242,7 @@ const (
 // help does work that the flushers have not begun yet, on the applying goroutine: a
 // sleeping flusher arrives when some of it is done, and the next entry has more
 // commands once those of this entry are answered. The flushers do the closing.
-func (f *flushers) help(w *rawWriter) {
+func (f *flushers) help(w *poller.Writer) {
 	var room [helpChunk]*conn
 	var closing []*conn
 	for left := helpMost; left > 0; left -= helpChunk {
@@ -252,7 +265,7 @@ func (f *flushers) help(w *rawWriter) {
 
 // run is one flusher.
 func (f *flushers) run() {
-	w := newRawWriter()
+	w := poller.NewWriter()
 	for cs := f.next(nil); len(cs) > 0; cs = f.next(cs) {
 		for _, c := range cs {
 			if c.flushNow(w); c.isClosed() {
@@ -267,7 +280,7 @@ func (f *flushers) run() {
 func (c *conn) hang() {
 	if c.raw != nil || c.try != nil {
 		c.disconnect() // the reader sees it
-		c.call()
+		c.checkInput()
 		return
 	}
 	c.s.spawn(func() { _ = c.nc.Close() })

@@ -98,7 +98,7 @@ func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	}
 	switch h.Op {
 	case proto.OpAuth, proto.OpSASL:
-		c.leaveRound() // authentication may ask an external provider
+		c.leaveWorker() // authentication may ask an external provider
 		if h.Op == proto.OpAuth {
 			return c.authenticate(w, h, body)
 		}
@@ -134,8 +134,8 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 			return ok
 		}
 	}
-	if c.round != nil && refuse == proto.Ok && c.takesLong(w, h.Op, body) {
-		c.leaveRound()
+	if c.worker != nil && refuse == proto.Ok && c.takesLong(w, h.Op, body) {
+		c.leaveWorker()
 	}
 	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.identities(), reads: &w.reads}
 	if (h.Op == proto.OpGetAllChildrenNumber || h.Op == proto.OpGetEphemerals) && refuse == proto.Ok {

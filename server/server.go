@@ -34,7 +34,7 @@ type Server struct {
 
 	fsm        fsm
 	flushers   flushers
-	rounds     rounds
+	polling    polling
 	complaints complaints
 	long       *longAnswers
 	barriers   barriers
@@ -172,7 +172,7 @@ func newServer(cfg Config) *Server {
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
 	s.inTouch.Store(never)
 	s.freshAt.Store(never)
-	s.rounds.prepare(s)
+	s.polling.s = s
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
 }
@@ -300,7 +300,7 @@ func (s *Server) close() error {
 	errs = append(errs, s.node.Close())
 	s.eachConn((*conn).kill)
 	s.flushers.stop()
-	s.rounds.stop()
+	s.polling.stop()
 	s.wg.Wait()
 	errs = append(errs, s.closeAudit())
 	return errors.Join(errs...)

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -19,7 +20,7 @@ type work struct {
 	reads   tally
 	zxid    int64 // in the latest reply
 	cmd     raftfsm.Command
-	writer  *rawWriter
+	writer  *poller.Writer
 
 	requests *proto.Requests // for the write being examined
 }
@@ -29,7 +30,7 @@ func (s *Server) getWork(c *conn) *work {
 	if c.work == nil {
 		w, ok := s.works.Get().(*work)
 		if !ok {
-			w = &work{writer: newRawWriter(), requests: new(proto.Requests)}
+			w = &work{writer: poller.NewWriter(), requests: new(proto.Requests)}
 		}
 		c.work = w
 	}

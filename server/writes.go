@@ -55,7 +55,7 @@ func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
 }
 
 // propose queues p and proposes w.cmd. It releases the tree's lock first, because
-// Propose may wait for the goroutine that applies the log. It leaves the round before
+// Propose may wait for the goroutine that applies the log. It leaves the worker before
 // Propose waits for room, or for a server that has to catch up.
 func (c *conn) propose(w *work, p *pending) bool {
 	if w.locked {
@@ -70,8 +70,8 @@ func (c *conn) propose(w *work, p *pending) bool {
 	if !c.push(p) {
 		return false
 	}
-	if c.round != nil && (w.cmd.Op == proto.OpReconfig || c.s.node.Congested()) {
-		c.leaveRound()
+	if c.worker != nil && (w.cmd.Op == proto.OpReconfig || c.s.node.Congested()) {
+		c.leaveWorker()
 	}
 	err := c.s.node.Propose(&w.cmd)
 	c.way = w.cmd.Way

@@ -1,0 +1,232 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/zkgo/zkgo/internal/poller"
+)
+
+// polling reads the input of most sockets: a few workers wait for all of them, so an idle
+// client takes no goroutine, and the server wakes no goroutine for each request. A
+// connection has a goroutine of its own while its client sends many requests at a time,
+// or long ones (conn.keep), and while it has to wait (worker.leave).
+type polling struct {
+	s      *Server
+	begin  sync.Once
+	poller *poller.Poller[*conn] // nil: every connection has a goroutine of its own
+}
+
+// pollChunk is how many connections a worker takes at a time.
+const pollChunk = 4
+
+// start starts the workers when the first socket arrives, if the system supports them.
+// A server with an Interceptor, a request throttle or an audit log has none: these
+// block a reader for reasons other than its own client.
+func (p *polling) start() {
+	s := p.s
+	if s.cfg.Interceptor != nil || s.throttle != nil || s.audit != nil {
+		return
+	}
+	var err error
+	if p.poller, err = poller.New[*conn](); err != nil {
+		s.log.Debug("a goroutine for each connection", "reason", err)
+		return
+	}
+	for range runtime.GOMAXPROCS(0) {
+		s.spawn((&worker{polling: p}).run)
+	}
+}
+
+// stop ends the workers, or keeps them from starting.
+func (p *polling) stop() {
+	p.begin.Do(func() {})
+	if p.poller != nil {
+		p.poller.Close()
+	}
+}
+
+// add makes the workers handle the input of c. It returns false if they can't.
+func (p *polling) add(c *conn) bool {
+	p.begin.Do(p.start)
+	if p.poller == nil {
+		return false
+	}
+	id, err := p.poller.Add(c.raw, c)
+	c.pollID = id
+	return err == nil
+}
+
+// remove undoes add.
+func (p *polling) remove(c *conn) {
+	p.poller.Remove(c.raw, c.pollID)
+	c.pollID = poller.NoID
+}
+
+// worker is a goroutine that handles the input of polled connections one after another.
+type worker struct {
+	*polling
+	events [pollChunk]poller.Event[*conn]
+	todo   []poller.Event[*conn] // of events: not yet handled
+	over   bool                  // another worker has taken over
+}
+
+func (w *worker) run() {
+	for {
+		for len(w.todo) > 0 {
+			e := w.todo[0]
+			w.todo = w.todo[1:]
+			if e.HungUp {
+				e.Handle.hungUp.Store(true)
+			}
+			if e.Handle.input(w); w.over {
+				return
+			}
+		}
+		n, err := w.poller.Wait(w.events[:])
+		if err != nil {
+			w.failed(err)
+			return
+		}
+		w.todo = w.events[:n]
+	}
+}
+
+// failed closes all clients if the poller has failed: it would miss their input.
+func (w *worker) failed(err error) {
+	if errors.Is(err, poller.ErrClosed) {
+		return
+	}
+	w.s.log.Error("cannot wait for sockets any more", "error", err)
+	w.s.eachConn((*conn).kill)
+}
+
+// leave starts another worker in place of w, because the connection that w handles has to
+// wait.
+func (w *worker) leave() {
+	w.over = true
+	next := &worker{polling: w.polling}
+	next.todo = append(next.events[:0], w.todo...)
+	w.todo = nil
+	w.s.spawn(next.run)
+}
+
+// leaveWorker keeps other connections from waiting with c. The reader calls it before
+// anything that takes long; on a goroutine of c's own it does nothing.
+func (c *conn) leaveWorker() {
+	if w := c.worker; w != nil {
+		c.worker = nil
+		w.leave()
+	}
+}
+
+// input handles an event of c. The goroutine that counts the first call becomes the
+// reader, until no call has arrived while it read.
+func (c *conn) input(w *worker) {
+	if c.calls.Add(1) == 1 {
+		c.serveInput(w)
+	}
+}
+
+// checkInput makes a new goroutine the reader of c, if c has none.
+func (c *conn) checkInput() {
+	if c.calls.Add(1) == 1 {
+		c.s.spawn(func() { c.serveInput(nil) })
+	}
+}
+
+// serveInput reads and handles the input of c, on a worker or on a goroutine of c's own.
+func (c *conn) serveInput(w *worker) {
+	for {
+		n := c.calls.Load()
+		c.worker = w
+		ok := c.receive()
+		if c.worker == nil {
+			w = nil
+		}
+		c.worker = nil
+		if ok && c.needsReader() {
+			if w != nil {
+				w.leave()
+			}
+			c.s.polling.remove(c)
+			c.keep()
+			return
+		}
+		if !ok {
+			c.finish()
+			return
+		}
+		if c.calls.CompareAndSwap(n, 0) {
+			return
+		}
+	}
+}
+
+// receive reads the input that has arrived, once unless the client has hung up, and
+// handles it. It returns false when the connection ends.
+func (c *conn) receive() bool {
+	for {
+		if err := c.raw.Control(c.recvNow); err != nil {
+			return false
+		}
+		switch c.readErr {
+		case nil:
+		case poller.ErrNoInput:
+			c.idle()
+			return true
+		default:
+			return false
+		}
+		full := len(c.in.b) == cap(c.in.b)
+		if !c.handle() {
+			return false
+		}
+		if full {
+			c.busy = busyFor
+		}
+		if c.busy > 0 {
+			return true
+		}
+		if !c.hungUp.Load() {
+			c.idle()
+			return true
+		}
+	}
+}
+
+// A client that sends many requests at a time, or long ones, gets a goroutine of its
+// own until it has sent busyFor small batches.
+const (
+	manyRequests = 8
+	busyFor      = 16
+)
+
+// needsReader reports whether c should have a goroutine of its own.
+func (c *conn) needsReader() bool { return c.busy > 0 || c.linear || c.raw == nil }
+
+// keep reads from c on a goroutine of its own, until the workers can take over.
+func (c *conn) keep() {
+	for c.needsReader() || !c.join() {
+		if c.fill() != nil || !c.handle() {
+			c.finish()
+			return
+		}
+	}
+}
+
+// join hands c over to the workers. It returns false if they can't take it.
+func (c *conn) join() bool {
+	c.idle()
+	n := c.calls.Load()
+	if !c.s.polling.add(c) {
+		c.busy = math.MaxInt
+		return false
+	}
+	if !c.calls.CompareAndSwap(n, 0) {
+		c.serveInput(nil)
+	}
+	return true
+}
