@@ -34,8 +34,8 @@ const maxScratch = 64 << 10
 
 // touch records that c has output.
 func (f *fsm) touch(c *conn) {
-	if !c.dirty {
-		c.dirty = true
+	if !c.replies.dirty {
+		c.replies.dirty = true
 		f.dirty = append(f.dirty, c)
 	}
 }
@@ -107,26 +107,26 @@ func appendWriteReply(out []byte, a *raftfsm.Applied, p *pending, last int64) []
 // advance queues the scratch reply of the head p, and answers the requests after it up
 // to the next one in flight.
 func (s *Server) advance(c *conn, p *pending, hangUp bool) {
-	f := &s.fsm
+	f, out := &s.fsm, &c.replies
 	f.touch(c)
-	s.stats.queued.Observe(1, int64(c.waiting.Load()))
+	s.stats.queued.Observe(1, int64(out.waiting.Load()))
 	reads := int64(0)
 	for {
-		c.mu.Lock()
-		if c.closed {
-			c.mu.Unlock()
+		out.mu.Lock()
+		if out.closed {
+			out.mu.Unlock()
 			s.stats.staleReplies.Add(1)
 			return
 		}
-		c.queue(f.scratch)
-		c.countLate(p, f.clock(s), f.zxid)
-		c.hangUp = c.hangUp || hangUp
-		crowded := c.crowded()
-		next := c.pop()
-		if next == nil || crowded && !c.crowded() {
-			c.wakeReader()
+		out.queue(f.scratch)
+		out.countLate(p, f.clock(s), f.zxid)
+		out.hangUp = out.hangUp || hangUp
+		crowded := out.crowded()
+		next := out.pop()
+		if next == nil || crowded && !out.crowded() {
+			out.wakeReader()
 		}
-		c.mu.Unlock()
+		out.mu.Unlock()
 		f.replied++
 		f.sizes.note(len(f.scratch) - proto.LengthSize)
 		s.freePending(p)
@@ -187,11 +187,11 @@ func (s *Server) writeAnswers() {
 		return
 	}
 	for _, c := range f.dirty {
-		c.dirty = false
+		c.replies.dirty = false
 	}
 	if len(f.dirty) <= fewDirty {
 		for _, c := range f.dirty {
-			c.flushNow(f.writer)
+			c.replies.flushNow(f.writer)
 		}
 	} else {
 		s.flushers.add(f.dirty...)
@@ -207,12 +207,12 @@ func (s *Server) writeAnswers() {
 // unknown, so no client gets an answer for them.
 func (h handler) Lost(reason error) {
 	h.s.eachConn(func(c *conn) {
-		c.mu.Lock()
+		c.replies.mu.Lock()
 		inFlight := false
-		for p := c.head; p != nil && !inFlight; p = p.next {
+		for p := c.replies.head; p != nil && !inFlight; p = p.next {
 			inFlight = p.inFlight
 		}
-		c.mu.Unlock()
+		c.replies.mu.Unlock()
 		if inFlight {
 			h.s.log.Debug("closing a client with requests in flight", "client", c.nc.RemoteAddr(), "reason", reason)
 			c.kill()
@@ -243,5 +243,5 @@ func newFSM() fsm {
 // mayRead reports whether w's client may receive the event being fired.
 func (f *fsm) mayRead(w *watch.Watcher) bool {
 	c, ok := w.Sink().(*conn)
-	return ok && f.fired.Allows(proto.PermRead, c.identities())
+	return ok && f.fired.Allows(proto.PermRead, c.session.identities())
 }

@@ -16,33 +16,34 @@ const never = math.MinInt64 / 2
 // gate reports whether a reply may leave. It may not once the leader may have expired
 // the session: the client could then rely on a lock that another client already holds.
 // docs/design/architecture.md has the rule.
-func (c *conn) gate() error {
-	if !c.s.gated || c.local || c.sid == 0 || c.alive() {
+func (cs *clientSession) gate() error {
+	if !cs.c.s.gated || cs.local || cs.id == 0 || cs.alive() {
 		return nil
 	}
 	return errOutOfTouch
 }
 
 // alive reports whether the session of c can't have expired yet.
-func (c *conn) alive() bool {
-	timeout := time.Duration(c.timeout) * time.Millisecond
-	return c.s.knows(timeout) && c.s.clock()-c.heardOf(c.s.inTouch.Load()) < int64(timeout-timeout/10)
+func (cs *clientSession) alive() bool {
+	c := cs.c
+	timeout := time.Duration(cs.timeout) * time.Millisecond
+	return c.s.knows(timeout) && c.s.clock()-cs.heardOf(c.s.inTouch.Load()) < int64(timeout-timeout/10)
 }
 
 // heardOf returns a clock when the session was active that the ensemble knows: no
 // leader ends the session within its timeout from then. touch is the newest contact
 // with the ensemble.
-func (c *conn) heardOf(touch int64) int64 {
-	if reported := c.reported.Load(); reported <= touch {
+func (cs *clientSession) heardOf(touch int64) int64 {
+	if reported := cs.reported.Load(); reported <= touch {
 		return reported
 	}
-	return c.known.Load()
+	return cs.known.Load()
 }
 
 // report records that the ensemble will be told that the session is alive as of now.
-func (c *conn) report(now, touch int64) {
-	c.known.Store(c.heardOf(touch))
-	c.reported.Store(now)
+func (cs *clientSession) report(now, touch int64) {
+	cs.known.Store(cs.heardOf(touch))
+	cs.reported.Store(now)
 }
 
 // knows reports whether this server may answer the client of a session with that

@@ -40,10 +40,10 @@ func (s *Server) forget(c *conn) {
 	if s.perHost[c.host]--; s.perHost[c.host] == 0 {
 		delete(s.perHost, c.host)
 	}
-	if s.sessions[c.sid] == c {
-		delete(s.sessions, c.sid)
-		if !c.local {
-			s.lost.add(c.sid, c.host)
+	if s.sessions[c.session.id] == c {
+		delete(s.sessions, c.session.id)
+		if !c.session.local {
+			s.lost.add(c.session.id, c.host)
 		}
 	}
 }
@@ -95,21 +95,21 @@ func (s *Server) tend() {
 // credit resets the silence of all clients. It is called after the whole process stood
 // still: what the clients sent in the meantime is still unread in the sockets.
 func (s *Server) credit(now int64) {
-	s.eachConn(func(c *conn) { c.last.Store(now) })
+	s.eachConn(func(c *conn) { c.session.last.Store(now) })
 }
 
 // check closes c if it has been silent for its session's timeout, if it has waited too
 // long for a session, or if the server may no longer answer it.
 func (s *Server) check(c *conn, now int64) {
-	c.mu.Lock()
-	timeout, sid := time.Duration(c.timeout)*time.Millisecond, c.sid
-	waits, gated := c.head != nil || c.barred.Load(), s.gated && !c.local && c.sid != 0
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	timeout, sid := time.Duration(c.session.timeout)*time.Millisecond, c.session.id
+	waits, gated := c.replies.head != nil || c.replies.barred.Load(), s.gated && !c.session.local && c.session.id != 0
+	c.replies.mu.Unlock()
 	limit := timeout
 	switch {
 	case sid == 0 && waits:
 		limit /= 3 // leaves the client time for another server
-		if c.s.gated && c.s.inTouch.Load() <= c.last.Load() && !c.s.node.Electing() {
+		if c.s.gated && c.s.inTouch.Load() <= c.session.last.Load() && !c.s.node.Electing() {
 			limit = min(limit, confirmHold) // there may be no leader that can create the session
 		}
 	case sid == 0:
@@ -120,7 +120,7 @@ func (s *Server) check(c *conn, now int64) {
 	if sid != 0 && !c.lookAtSlow(now, int64(timeout)) {
 		return
 	}
-	if limit > 0 && now-c.last.Load() > int64(limit) || gated && !c.alive() {
+	if limit > 0 && now-c.session.last.Load() > int64(limit) || gated && !c.session.alive() {
 		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
 		s.stats.expired.Add(1)
 		c.kill()

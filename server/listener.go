@@ -64,16 +64,16 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	if port != nil {
 		nc = &tlsConn{Conn: nc, port: port}
 	}
-	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock(), pollID: poller.NoID, kernel: kernel}
-	c.calls.Store(1)
-	c.last.Store(c.born)
+	c := newConn(s, nc)
+	c.host, c.kernel, c.secure = host, kernel, port != nil && !port.optional
+	c.reader.calls.Store(1)
 	if sc, ok := nc.(syscall.Conn); ok && poller.Supported {
 		if raw, err := sc.SyscallConn(); err == nil {
-			c.raw, c.recvWait, c.recvNow = raw, c.recvOrWait, c.recv
+			c.raw, c.reader.recvWait, c.reader.recvNow = raw, c.reader.recvOrWait, c.reader.recv
 		}
 	}
 	c.try, _ = nc.(tryWriter)
-	c.setIdentities([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
+	c.session.setIdentities([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
 	if !s.admit(c) {
 		_ = nc.Close()
 		return

@@ -83,7 +83,7 @@ func (s *Server) changeMode(change func(*modes)) {
 	s.log.Log(context.Background(), level, "server state changed", "serving", now == serving, "role", modeName(now, st.Role), "leader", leaderWord(&st), "epoch", st.Epoch, "reason", st.Reason)
 	if was == readOnly && now != readOnly {
 		s.eachConn(func(c *conn) {
-			if c.isLocal() {
+			if c.session.isLocal() {
 				c.kill()
 			}
 		})
@@ -103,10 +103,10 @@ func leaderWord(st *raftfsm.Status) any {
 }
 
 // isLocal reports whether c's session belongs to this server alone.
-func (c *conn) isLocal() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.local
+func (cs *clientSession) isLocal() bool {
+	cs.c.replies.mu.Lock()
+	defer cs.c.replies.mu.Unlock()
+	return cs.local
 }
 
 // set changes the mode; m.mu is held.

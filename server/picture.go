@@ -125,18 +125,18 @@ func (v picture) Conns() []status.Conn {
 // conn returns the status of one connection.
 func (v picture) conn(c *conn) status.Conn {
 	s := v.s
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k := &c.counters
-	timeout := time.Duration(c.timeout) * time.Millisecond
+	c.replies.mu.Lock()
+	defer c.replies.mu.Unlock()
+	k := &c.replies.counters
+	timeout := time.Duration(c.session.timeout) * time.Millisecond
 	p := status.Conn{
 		Addr: c.nc.RemoteAddr().String(), Secure: c.secure, Interest: 1,
-		Queued: int64(c.waiting.Load()), Received: k.recved, Sent: k.sent,
-		SessionID: c.sid, LastOp: "NA", Established: s.epoch.Add(time.Duration(c.born)), Timeout: timeout,
+		Queued: int64(c.replies.waiting.Load()), Received: k.recved, Sent: k.sent,
+		SessionID: c.session.id, LastOp: "NA", Established: s.epoch.Add(time.Duration(c.born)), Timeout: timeout,
 		LastCxid: -1, LastZxid: k.lastZxid, LastResponse: time.Duration(k.lastResponse),
 		LastLatency: k.latencyLast / millisecond, MinLatency: k.latencyMin / millisecond, MaxLatency: k.latencyMax / millisecond,
 	}
-	if c.sid == 0 {
+	if c.session.id == 0 {
 		timeout = s.cfg.SessionlessTimeout
 	}
 	if k.latencyN > 0 {
@@ -146,7 +146,7 @@ func (v picture) conn(c *conn) status.Conn {
 		p.LastOp, p.LastCxid = k.last.op.Abbrev(), int64(k.last.xid)
 	}
 	tick := s.cfg.TickTime
-	p.Expires = s.epoch.Add(time.Duration(c.last.Load()) + timeout).Truncate(tick).Add(tick)
+	p.Expires = s.epoch.Add(time.Duration(c.session.last.Load()) + timeout).Truncate(tick).Add(tick)
 	return p
 }
 
@@ -179,9 +179,9 @@ func watcherSession(w *watch.Watcher) int64 {
 	if !ok {
 		return 0
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sid
+	c.replies.mu.Lock()
+	defer c.replies.mu.Unlock()
+	return c.session.id
 }
 
 // WatchesBySession implements status.Source.
@@ -234,9 +234,9 @@ func (v picture) ResetServer() {
 // ResetConns implements status.Source.
 func (v picture) ResetConns() {
 	v.s.eachConn(func(c *conn) {
-		c.mu.Lock()
-		c.counters.reset()
-		c.mu.Unlock()
+		c.replies.mu.Lock()
+		c.replies.counters.reset()
+		c.replies.mu.Unlock()
 	})
 }
 

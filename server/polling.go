@@ -12,7 +12,7 @@ import (
 // polling reads the input of most sockets: a few workers wait for all of them, so an idle
 // client takes no goroutine, and the server wakes no goroutine for each request. A
 // connection has a goroutine of its own while its client sends many requests at a time,
-// or long ones (conn.keep), and while it has to wait (worker.leave).
+// or long ones (reader.keep), and while it has to wait (worker.leave).
 type polling struct {
 	s      *Server
 	begin  sync.Once
@@ -55,14 +55,14 @@ func (p *polling) add(c *conn) bool {
 		return false
 	}
 	id, err := p.poller.Add(c.raw, c)
-	c.pollID = id
+	c.reader.pollID = id
 	return err == nil
 }
 
 // remove undoes add.
 func (p *polling) remove(c *conn) {
-	p.poller.Remove(c.raw, c.pollID)
-	c.pollID = poller.NoID
+	p.poller.Remove(c.raw, c.reader.pollID)
+	c.reader.pollID = poller.NoID
 }
 
 // worker is a goroutine that handles the input of polled connections one after another.
@@ -79,9 +79,9 @@ func (w *worker) run() {
 			e := w.todo[0]
 			w.todo = w.todo[1:]
 			if e.HungUp {
-				e.Handle.hungUp.Store(true)
+				e.Handle.reader.hungUp.Store(true)
 			}
-			if e.Handle.input(w); w.over {
+			if e.Handle.reader.input(w); w.over {
 				return
 			}
 		}
@@ -115,51 +115,52 @@ func (w *worker) leave() {
 
 // leaveWorker keeps other connections from waiting with c. The reader calls it before
 // anything that takes long; on a goroutine of c's own it does nothing.
-func (c *conn) leaveWorker() {
-	if w := c.worker; w != nil {
-		c.worker = nil
+func (r *reader) leaveWorker() {
+	if w := r.worker; w != nil {
+		r.worker = nil
 		w.leave()
 	}
 }
 
 // input handles an event of c. The goroutine that counts the first call becomes the
 // reader, until no call has arrived while it read.
-func (c *conn) input(w *worker) {
-	if c.calls.Add(1) == 1 {
-		c.serveInput(w)
+func (r *reader) input(w *worker) {
+	if r.calls.Add(1) == 1 {
+		r.serveInput(w)
 	}
 }
 
 // checkInput makes a new goroutine the reader of c, if c has none.
-func (c *conn) checkInput() {
-	if c.calls.Add(1) == 1 {
-		c.s.spawn(func() { c.serveInput(nil) })
+func (r *reader) checkInput() {
+	if r.calls.Add(1) == 1 {
+		r.c.s.spawn(func() { r.serveInput(nil) })
 	}
 }
 
 // serveInput reads and handles the input of c, on a worker or on a goroutine of c's own.
-func (c *conn) serveInput(w *worker) {
+func (r *reader) serveInput(w *worker) {
+	c := r.c
 	for {
-		n := c.calls.Load()
-		c.worker = w
-		ok := c.receive()
-		if c.worker == nil {
+		n := r.calls.Load()
+		r.worker = w
+		ok := r.receive()
+		if r.worker == nil {
 			w = nil
 		}
-		c.worker = nil
-		if ok && c.needsReader() {
+		r.worker = nil
+		if ok && r.needsReader() {
 			if w != nil {
 				w.leave()
 			}
 			c.s.polling.remove(c)
-			c.keep()
+			r.keep()
 			return
 		}
 		if !ok {
 			c.finish()
 			return
 		}
-		if c.calls.CompareAndSwap(n, 0) {
+		if r.calls.CompareAndSwap(n, 0) {
 			return
 		}
 	}
@@ -167,31 +168,31 @@ func (c *conn) serveInput(w *worker) {
 
 // receive reads the input that has arrived, once unless the client has hung up, and
 // handles it. It returns false when the connection ends.
-func (c *conn) receive() bool {
+func (r *reader) receive() bool {
 	for {
-		if err := c.raw.Control(c.recvNow); err != nil {
+		if err := r.c.raw.Control(r.recvNow); err != nil {
 			return false
 		}
-		switch c.readErr {
+		switch r.readErr {
 		case nil:
 		case poller.ErrNoInput:
-			c.idle()
+			r.idle()
 			return true
 		default:
 			return false
 		}
-		full := len(c.in.b) == cap(c.in.b)
-		if !c.handle() {
+		full := len(r.in.b) == cap(r.in.b)
+		if !r.handle() {
 			return false
 		}
 		if full {
-			c.busy = busyFor
+			r.busy = busyFor
 		}
-		if c.busy > 0 {
+		if r.busy > 0 {
 			return true
 		}
-		if !c.hungUp.Load() {
-			c.idle()
+		if !r.hungUp.Load() {
+			r.idle()
 			return true
 		}
 	}
@@ -205,28 +206,28 @@ const (
 )
 
 // needsReader reports whether c should have a goroutine of its own.
-func (c *conn) needsReader() bool { return c.busy > 0 || c.linear || c.raw == nil }
+func (r *reader) needsReader() bool { return r.busy > 0 || r.c.session.linear || r.c.raw == nil }
 
 // keep reads from c on a goroutine of its own, until the workers can take over.
-func (c *conn) keep() {
-	for c.needsReader() || !c.join() {
-		if c.fill() != nil || !c.handle() {
-			c.finish()
+func (r *reader) keep() {
+	for r.needsReader() || !r.join() {
+		if r.fill() != nil || !r.handle() {
+			r.c.finish()
 			return
 		}
 	}
 }
 
 // join hands c over to the workers. It returns false if they can't take it.
-func (c *conn) join() bool {
-	c.idle()
-	n := c.calls.Load()
-	if !c.s.polling.add(c) {
-		c.busy = math.MaxInt
+func (r *reader) join() bool {
+	r.idle()
+	n := r.calls.Load()
+	if !r.c.s.polling.add(r.c) {
+		r.busy = math.MaxInt
 		return false
 	}
-	if !c.calls.CompareAndSwap(n, 0) {
-		c.serveInput(nil)
+	if !r.calls.CompareAndSwap(n, 0) {
+		r.serveInput(nil)
 	}
 	return true
 }

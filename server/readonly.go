@@ -51,9 +51,9 @@ func (s *Server) ForceReadOnly(on bool) {
 // leaveToOthers closes the clients that have a session of the ensemble.
 func (s *Server) leaveToOthers() {
 	s.eachConn(func(c *conn) {
-		c.mu.Lock()
-		global := c.sid != 0 && !c.local
-		c.mu.Unlock()
+		c.replies.mu.Lock()
+		global := c.session.id != 0 && !c.session.local
+		c.replies.mu.Unlock()
 		if global {
 			c.kill()
 		}
@@ -84,13 +84,13 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 	}
 	s.sessions[req.SessionID] = c
 	s.mu.Unlock()
-	c.mu.Lock()
-	c.local, c.sid, c.timeout = true, req.SessionID, ms
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	c.session.local, c.session.id, c.session.timeout = true, req.SessionID, ms
+	c.replies.mu.Unlock()
 	if m, _ := s.modes.get(); m != readOnly {
 		return false // the change of mode may have missed this connection
 	}
-	w := s.getWork(c)
+	w := c.reader.getWork()
 	w.replies = s.bufs.get(smallBuffer)
 	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{
 		TimeOut: ms, SessionID: req.SessionID, Passwd: pw[:], ReadOnly: true, HasReadOnly: req.HasReadOnly})
@@ -122,10 +122,10 @@ func (c *conn) refuseReadOnly() bool {
 	s := c.s
 	s.stats.readOnlyRefused.Add(1)
 	c.complain("refusing to begin a session in read-only mode: that takes localSessionsEnabled=true")
-	w := s.getWork(c)
+	w := c.reader.getWork()
 	c.turnAway(w, proto.RequestHeader{}, proto.ErrNotReadOnly)
 	w.done++
-	c.flush()
+	c.replies.flush()
 	return true
 }
 

@@ -125,7 +125,7 @@ func (s *Server) prepare(q *request) {
 	}
 	if q.op == proto.OpGetEphemerals {
 		if prefix, ok := ephemeralPrefix(q.body); ok {
-			q.ephemerals = s.tree.ListEphemerals(q.c.sid, prefix)
+			q.ephemerals = s.tree.ListEphemerals(q.c.session.id, prefix)
 			for q.ephemerals.Step() {
 				yield()
 			}
@@ -168,7 +168,7 @@ func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
 	}
 	list := q.ephemerals
 	if list == nil {
-		list = s.tree.ListEphemerals(q.c.sid, prefix)
+		list = s.tree.ListEphemerals(q.c.session.id, prefix)
 	}
 	reply := proto.GetEphemeralsResponse{Ephemerals: list.Paths()}
 	return proto.Ok, reply.Append(out)

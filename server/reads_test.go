@@ -194,7 +194,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		{proto.OpGetChildren2, &proto.GetChildrenRequest{Path: "/a"}},
 		{proto.OpPing, nil},
 	} {
-		q := request{c: c, op: v.op, ids: c.identities(), reads: new(tally)}
+		q := request{c: c, op: v.op, ids: c.session.identities(), reads: new(tally)}
 		if v.req != nil {
 			q.body = v.req.Append(nil)
 		}
@@ -242,7 +242,7 @@ func TestGetAllChildrenNumberOfManyNodes(t *testing.T) {
 	}
 	var c *conn
 	s.eachConn(func(one *conn) { c = one })
-	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.identities(), body: req.Append(nil)}
+	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.session.identities(), body: req.Append(nil)}
 	s.tree.RLock()
 	s.prepare(&q)
 	s.tree.RUnlock()
@@ -278,7 +278,7 @@ func TestGetEphemeralsOfManyNodes(t *testing.T) {
 	}
 	var c *conn
 	s.eachConn(func(one *conn) { c = one })
-	q := request{c: c, op: proto.OpGetEphemerals, ids: c.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
+	q := request{c: c, op: proto.OpGetEphemerals, ids: c.session.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
 	s.tree.RLock()
 	s.prepare(&q)
 	s.tree.RUnlock()

@@ -161,14 +161,14 @@ func TestStaleRequestsAreDropped(t *testing.T) {
 	w := dial(t, s)
 	var c *conn
 	s.eachConn(func(other *conn) {
-		if other.sid == 0 {
+		if other.session.id == 0 {
 			c = other
 		}
 	})
-	c.mu.Lock()
-	c.timeout = 2
-	c.mu.Unlock()
-	c.started = s.clock()
+	c.replies.mu.Lock()
+	c.session.timeout = 2
+	c.replies.mu.Unlock()
+	c.reader.started = s.clock()
 	if s.throttle.enter(c) {
 		t.Fatal("it has a slot at once")
 	}

@@ -25,7 +25,7 @@ func (id sessionID) String() string { return fmt.Sprintf("0x%x", uint64(id)) }
 // attach proposes a session for c, new or existing, and waits until this server has
 // applied it: only then does the client get its answer.
 func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
-	w := c.s.getWork(c)
+	w := c.reader.getWork()
 	p := c.s.newPending(c, proto.OpCreateSession, 0)
 	p.inFlight = true
 	p.connect = &connecting{timeout: int32(timeout / time.Millisecond), hasReadOnly: req.HasReadOnly}
@@ -39,18 +39,18 @@ func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 		c.unproved(req.SessionID)
 		return c.sessionExpired(w, req.HasReadOnly)
 	}
-	c.mu.Lock()
-	c.timeout = p.connect.timeout
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	c.session.timeout = p.connect.timeout
+	c.replies.mu.Unlock()
 	asked := p.connect
-	answered := c.propose(w, p) && c.await(func() bool { return c.head == nil })
+	answered := c.reader.propose(w, p) && c.replies.awaitAnswers()
 	if asked.refused.Load() {
 		c.unproved(req.SessionID)
 	}
 	if !answered {
 		return false
 	}
-	c.ended = c.sid == 0 // refused: the rest of its input is ignored
+	c.reader.ended = c.session.id == 0 // refused: the rest of its input is ignored
 	return true
 }
 
@@ -67,7 +67,7 @@ func (c *conn) sessionExpired(w *work, hasReadOnly bool) bool {
 	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{Passwd: make([]byte, proto.PasswordSize), HasReadOnly: hasReadOnly})
 	w.done++
 	c.endWith()
-	c.flush()
+	c.replies.flush()
 	return true
 }
 
@@ -91,13 +91,13 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 	if a.Code == proto.Ok && a.Attached != nil {
 		at := a.Attached
 		resp.SessionID, resp.TimeOut, resp.Passwd = at.ID, p.connect.timeout, at.Password[:]
-		c.mu.Lock()
-		c.sid, c.gen, c.timeout = at.ID, at.Gen, p.connect.timeout
-		c.known.Store(p.arrived) // known to every leader that has applied this entry
-		c.reported.Store(p.arrived)
-		c.counters.last.op = proto.OpCreateSession
-		closed := c.closed
-		c.mu.Unlock()
+		c.replies.mu.Lock()
+		c.session.id, c.session.gen, c.session.timeout = at.ID, at.Gen, p.connect.timeout
+		c.session.known.Store(p.arrived) // known to every leader that has applied this entry
+		c.session.reported.Store(p.arrived)
+		c.replies.counters.last.op = proto.OpCreateSession
+		closed := c.replies.closed
+		c.replies.mu.Unlock()
 		if !closed {
 			s.own(c)
 		}
@@ -113,8 +113,8 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 // the same time.
 func (s *Server) own(c *conn) {
 	s.mu.Lock()
-	s.sessions[c.sid] = c
-	s.lost.remove(c.sid)
+	s.sessions[c.session.id] = c
+	s.lost.remove(c.session.id)
 	s.mu.Unlock()
 }
 
@@ -148,8 +148,8 @@ func (h handler) Live(dst []int64) []int64 {
 	now := h.s.clock()
 	h.s.mu.Lock()
 	for sid, c := range h.s.sessions {
-		if c.heard.Swap(false) || c.waits() {
-			c.report(now, touch)
+		if c.session.heard.Swap(false) || c.replies.waits() {
+			c.session.report(now, touch)
 			dst = append(dst, sid)
 		}
 	}

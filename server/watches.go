@@ -11,10 +11,10 @@ import (
 // watch sets a watch of c; the tree is locked. It returns ErrQuotaExceeded if the
 // client's watches would take too much memory.
 func (s *Server) watch(c *conn, path string, k watch.Kind) proto.Code {
-	w := c.watcher.Load()
+	w := c.session.watcher.Load()
 	if w == nil {
 		w = s.watches.NewWatcher(c)
-		c.watcher.Store(w)
+		c.session.watcher.Store(w)
 	}
 	if !s.watches.Add(w, path, k) {
 		s.stats.watchesRefused.Add(1)
@@ -35,10 +35,10 @@ func (s *Server) watch(c *conn, path string, k watch.Kind) proto.Code {
 func (c *conn) Notify(typ proto.EventType, path string, zxid int64) {
 	f := &c.s.fsm
 	frame := f.event.make(typ, path, zxid)
-	c.mu.Lock()
-	c.queueShared(frame)
-	c.counters.sent++
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	c.replies.queueShared(frame)
+	c.replies.counters.sent++
+	c.replies.mu.Unlock()
 	f.sent++
 	f.eventBytes += int64(len(frame.b) - proto.LengthSize)
 	f.touch(c)
@@ -125,7 +125,7 @@ func decodeCheck(q *request) (path string, typ proto.WatcherType, code proto.Cod
 
 func (s *Server) checkWatches(q *request) proto.Code {
 	path, typ, code := decodeCheck(q)
-	if w := q.c.watcher.Load(); code == proto.Ok && (w == nil || !s.watches.Has(w, path, typ)) {
+	if w := q.c.session.watcher.Load(); code == proto.Ok && (w == nil || !s.watches.Has(w, path, typ)) {
 		return proto.ErrNoWatcher
 	}
 	return code
@@ -133,7 +133,7 @@ func (s *Server) checkWatches(q *request) proto.Code {
 
 func (s *Server) removeWatches(q *request) proto.Code {
 	path, typ, code := decodeCheck(q)
-	if w := q.c.watcher.Load(); code == proto.Ok && (w == nil || !s.watches.Remove(w, path, typ)) {
+	if w := q.c.session.watcher.Load(); code == proto.Ok && (w == nil || !s.watches.Remove(w, path, typ)) {
 		return proto.ErrNoWatcher
 	}
 	return code
