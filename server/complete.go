@@ -136,7 +136,7 @@ func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 		p = next
 		reads++
 		q := request{c: c, op: p.op, xid: p.xid, refuse: p.refuse, body: p.body, ids: p.ids, reads: &f.reads}
-		f.scratch = s.answer(&q, f.scratch[:0])
+		f.scratch = q.answer(f.scratch[:0])
 		hangUp = q.hangUp
 	}
 	if reads > 0 {

@@ -154,9 +154,9 @@ func (n *namespace) has(path string) bool {
 }
 
 // countRead counts a read of path that returned so many bytes.
-func (s *Server) countRead(q *request, path string, bytes int) {
+func (q *request) countRead(path string, bytes int) {
 	if q.reads != nil {
-		q.reads.add(&s.spaces, path, len(path)+bytes)
+		q.reads.add(&q.c.s.spaces, path, len(path)+bytes)
 	}
 }
 

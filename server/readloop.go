@@ -145,7 +145,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 		r.settle(w)
 		c.s.tree.RLock()
 		w.locked = true
-		c.s.prepare(&q)
+		q.prepare()
 	}
 	if !w.locked {
 		c.s.tree.RLock()
@@ -155,7 +155,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 		w.replies = c.s.bufs.get(smallBuffer)
 	}
 	before := len(w.replies.b)
-	w.replies.b = c.s.answer(&q, w.replies.b)
+	w.replies.b = q.answer(w.replies.b)
 	w.sizes.note(len(w.replies.b) - before - proto.LengthSize)
 	w.zxid = q.zxid
 	w.n++

@@ -201,7 +201,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		out := make([]byte, 0, 4096)
 		if n := testing.AllocsPerRun(100, func() {
 			s.tree.RLock()
-			out = s.answer(&q, out[:0])
+			out = q.answer(out[:0])
 			s.tree.RUnlock()
 		}); n != 0 {
 			t.Errorf("%v: %v allocations", v.op, n)
@@ -244,11 +244,11 @@ func TestGetAllChildrenNumberOfManyNodes(t *testing.T) {
 	s.eachConn(func(one *conn) { c = one })
 	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.session.identities(), body: req.Append(nil)}
 	s.tree.RLock()
-	s.prepare(&q)
+	q.prepare()
 	s.tree.RUnlock()
 	w.create("/a/later", nil, proto.ModePersistent)
 	s.tree.RLock()
-	reply := s.answer(&q, nil)
+	reply := q.answer(nil)
 	s.tree.RUnlock()
 	if got := binary.BigEndian.Uint32(reply[len(reply)-4:]); got != children {
 		t.Errorf("%d nodes in the reply, want those counted before it, %d", got, children)
@@ -280,11 +280,11 @@ func TestGetEphemeralsOfManyNodes(t *testing.T) {
 	s.eachConn(func(one *conn) { c = one })
 	q := request{c: c, op: proto.OpGetEphemerals, ids: c.session.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
 	s.tree.RLock()
-	s.prepare(&q)
+	q.prepare()
 	s.tree.RUnlock()
 	w.must(proto.OpDelete, &proto.DeleteRequest{Path: "/e5", Version: -1})
 	s.tree.RLock()
-	reply := s.answer(&q, nil)
+	reply := q.answer(nil)
 	s.tree.RUnlock()
 	var header proto.ReplyHeader
 	var resp proto.GetEphemeralsResponse
