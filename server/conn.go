@@ -74,7 +74,7 @@ func (c *conn) finish() {
 		c.s.watches.Drop(w)
 	}
 	t.RUnlock()
-	c.s.forget(c)
+	c.s.clients.forget(c)
 	c.disconnect() // the output that could be written has been written
 	c.reader.release()
 }

@@ -54,7 +54,7 @@ type consumer struct {
 func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 	total := int64(0)
 	hosts, sums := make(map[string][]consumer), make(map[string]int64)
-	s.eachConn(func(c *conn) {
+	s.clients.each(func(c *conn) {
 		h := c.holds()
 		if n := part(h); n > 0 {
 			hosts[c.host] = append(hosts[c.host], consumer{c, n, h})

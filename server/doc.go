@@ -32,6 +32,7 @@
 //   - A reply leaves only while the server is known to be in touch with its
 //     ensemble (gate.go).
 //
-// Lock order: the tree's lock, the watch table's, a connection's. The Server's own
-// mutex and the poller's are leaves: no other lock is taken while they are held.
+// Lock order: the tree's lock, the watch table's, that of a reply queue. The mutexes of the
+// client table (clients.go) and of the poller come last: while they are held, only the log of
+// complaints takes another one.
 package server

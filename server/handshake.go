@@ -69,12 +69,12 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		_, deficit := s.tokens.state()
 		s.stats.tokenDeficit.Observe(1, int64(deficit))
 	}
-	if req.SessionID == 0 && !s.mayBegin(c) {
+	if req.SessionID == 0 && !s.clients.mayBegin(c) {
 		return false
 	}
 	timeout := s.negotiate(req.TimeOut)
 	m := s.awaitMode(timeout, req.ReadOnly)
-	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.welcomes(timeout) {
+	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.contact.welcomes(timeout) {
 		s.stats.turnedAway.Add(1)
 		return false
 	}
@@ -89,7 +89,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		if r := s.node.Status().Role; r == raftfsm.Follower || r == raftfsm.Observer {
 			s.stats.asked.Add(1)
 		}
-		s.displace(req.SessionID, nil) // even if the password is wrong
+		s.clients.displace(req.SessionID, nil) // even if the password is wrong
 	}
 	if m == readOnly {
 		if req.SessionID == 0 && !s.cfg.LocalSessions {

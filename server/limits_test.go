@@ -98,7 +98,7 @@ func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
 	s := startServer(t, func(c *Config) { c.LargeRequestAbove, c.LargeRequestMax = 1000, 2000 })
 	connect(t, s)
 	var other *conn
-	s.eachConn(func(c *conn) { other = c })
+	s.clients.each(func(c *conn) { other = c })
 	c := newConn(s, other.nc)
 	if err := c.reader.admitLarge(1200, false); err != nil {
 		t.Fatal(err)

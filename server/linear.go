@@ -51,7 +51,7 @@ type barriers struct {
 func (r *reader) barrier(w *work) bool {
 	c := r.c
 	r.current = true
-	if c.session.local || !c.s.gated {
+	if c.session.local || !c.s.contact.gated {
 		return true
 	}
 	r.settle(w)
@@ -68,16 +68,15 @@ func (r *reader) barrier(w *work) bool {
 	return c.replies.awaitUnbarred()
 }
 
-// passBarriers runs a barrier on behalf of all waiting readers. A reader that arrives
-// during a barrier waits for the next one.
-func (s *Server) passBarriers() {
+// run passes a barrier on behalf of all waiting readers. A reader that arrives during a
+// barrier waits for the next one.
+func (b *barriers) run(s *Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.spawn(func() {
 		<-s.done
 		cancel()
 	})
-	b := &s.barriers
 	for {
 		select {
 		case <-b.poke:

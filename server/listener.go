@@ -1,8 +1,10 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
@@ -10,17 +12,86 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
+// clientPorts are the listeners for clients.
+type clientPorts struct {
+	s     *Server
+	tls   *tlsPort      // nil without TLS
+	moved chan struct{} // signals follow that the membership changed
+
+	mu        sync.Mutex
+	listeners []net.Listener
+	closed    bool
+}
+
+// openAll opens the client ports. ctx ends the wait for a host name.
+func (p *clientPorts) openAll(ctx context.Context) error {
+	c := &p.s.cfg
+	open := func(at port, security *tlsPort) error {
+		_, err := c.awaitName(ctx, at, func(addr string) (net.Listener, error) { return nil, p.listen(at.setting, addr, security) })
+		return err
+	}
+	if c.ClientAddr != "" {
+		if err := open(port{"clientPort", c.ClientAddr}, p.clientTLS()); err != nil {
+			return err
+		}
+	}
+	if c.SecureAddr != "" {
+		return open(port{"secureClientPort", c.SecureAddr}, p.tls)
+	}
+	return nil
+}
+
+// clientTLS returns the TLS that the plaintext port also accepts, nil if none.
+func (p *clientPorts) clientTLS() *tlsPort {
+	if p.s.cfg.PortUnification {
+		return p.tls.asOptional()
+	}
+	return nil
+}
+
+// openListener opens a port for clients.
+func (p *clientPorts) openListener(addr string) (net.Listener, error) {
+	lc := net.ListenConfig{KeepAlive: -1}
+	if p.s.cfg.TCPKeepAlive {
+		lc.KeepAlive = 0 // the system's default
+	}
+	return lc.Listen(context.Background(), "tcp", addr)
+}
+
+// addrs returns the addresses of all listeners.
+func (p *clientPorts) addrs() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var addrs []string
+	for _, l := range p.listeners {
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
+
+// close closes all listeners.
+func (p *clientPorts) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var errs []error
+	for _, l := range p.listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // listen opens a listener for clients. port is nil for plaintext; setting is the key
 // that names the address.
-func (s *Server) listen(setting, addr string, port *tlsPort) error {
-	l, err := s.openListener(addr)
+func (p *clientPorts) listen(setting, addr string, port *tlsPort) error {
+	l, err := p.openListener(addr)
 	if err != nil {
 		return &ListenError{Setting: setting, Addr: addr, Err: err}
 	}
-	s.mu.Lock()
-	s.listeners = append(s.listeners, l)
-	s.mu.Unlock()
-	s.spawn(func() { s.accept(l, port) })
+	p.mu.Lock()
+	p.listeners = append(p.listeners, l)
+	p.mu.Unlock()
+	p.s.spawn(func() { p.accept(l, port) })
 	return nil
 }
 
@@ -29,7 +100,8 @@ func (s *Server) listen(setting, addr string, port *tlsPort) error {
 const acceptPause = 50 * time.Millisecond
 
 // accept accepts connections until the listener is closed.
-func (s *Server) accept(l net.Listener, port *tlsPort) {
+func (p *clientPorts) accept(l net.Listener, port *tlsPort) {
+	s := p.s
 	for {
 		nc, err := l.Accept()
 		if err == nil {
@@ -74,7 +146,7 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	}
 	c.try, _ = nc.(tryWriter)
 	c.session.setIdentities([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
-	if !s.admit(c) {
+	if !s.clients.admit(c) {
 		_ = nc.Close()
 		return
 	}

@@ -161,7 +161,8 @@ func (q *request) countRead(path string, bytes int) {
 }
 
 // countWrite counts the changes of a transaction, with the bytes of its request.
-func (s *Server) countWrite(a *raftfsm.Applied) {
+func (f *fsm) countWrite(a *raftfsm.Applied) {
+	s := f.s
 	if a.Kind == raftfsm.KindReconfigDone {
 		return // not a client's request: ZooKeeper doesn't count what its leader writes there
 	}

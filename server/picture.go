@@ -6,10 +6,12 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
 
@@ -55,9 +57,7 @@ func (v picture) Server() status.Server {
 		p.QuorumSize = bytes.Count(n.Data(), []byte(":participant"))
 	}
 	t.RUnlock()
-	s.mu.Lock()
-	p.Connections, p.LocalSessions = len(s.conns), len(s.locals)
-	s.mu.Unlock()
+	p.Connections, p.LocalSessions = s.clients.count()
 	return p
 }
 
@@ -117,7 +117,7 @@ func modeName(m mode, r raftfsm.Role) string {
 // Conns implements status.Source.
 func (v picture) Conns() []status.Conn {
 	list := []status.Conn{}
-	v.s.eachConn(func(c *conn) { list = append(list, v.conn(c)) })
+	v.s.clients.each(func(c *conn) { list = append(list, v.conn(c)) })
 	slices.SortFunc(list, func(a, b status.Conn) int { return cmp.Compare(a.Addr, b.Addr) })
 	return list
 }
@@ -208,16 +208,12 @@ func (v picture) WatchesByPath() map[string][]int64 {
 
 // TraceMask implements status.Source.
 func (v picture) TraceMask() uint64 {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	return v.s.traceMask
+	return v.s.traceMask.Load()
 }
 
 // SetTraceMask implements status.Source.
 func (v picture) SetTraceMask(mask uint64) {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	v.s.traceMask = mask
+	v.s.traceMask.Store(mask)
 }
 
 // ResetServer implements status.Source.
@@ -233,7 +229,7 @@ func (v picture) ResetServer() {
 
 // ResetConns implements status.Source.
 func (v picture) ResetConns() {
-	v.s.eachConn(func(c *conn) {
+	v.s.clients.each(func(c *conn) {
 		c.replies.mu.Lock()
 		c.replies.counters.reset()
 		c.replies.mu.Unlock()
@@ -299,28 +295,32 @@ const (
 	digestsKept = 1024
 )
 
-// digestLog holds the latest digests, oldest first; the Server's mutex guards it.
-type digestLog []status.Digest
+// digestLog holds the latest digests, oldest first.
+type digestLog struct {
+	mu   sync.Mutex
+	list []status.Digest
+}
 
-// noteDigest records the digest after a transaction; the tree is locked.
-func (s *Server) noteDigest(zxid int64) {
+// note records the digest after a transaction; the tree is locked.
+func (l *digestLog) note(zxid int64, t *tree.Tree) {
 	if uint32(zxid)%digestEvery != 0 || uint32(zxid) == 0 { // 0 begins an epoch and is not a client's transaction
 		return
 	}
-	d := status.Digest{Zxid: zxid, Digest: s.tree.Digest()}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.digests) == digestsKept {
-		s.digests = append(s.digests[:0], s.digests[1:]...)
+	d := status.Digest{Zxid: zxid, Digest: t.Digest()}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.list) == digestsKept {
+		l.list = append(l.list[:0], l.list[1:]...)
 	}
-	s.digests = append(s.digests, d)
+	l.list = append(l.list, d)
 }
 
 // Digests implements status.Source.
 func (v picture) Digests() []status.Digest {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	return slices.Clone(v.s.digests)
+	l := &v.s.digests
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
 }
 
 var _ status.Source = picture{}

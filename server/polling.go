@@ -100,7 +100,7 @@ func (w *worker) failed(err error) {
 		return
 	}
 	w.s.log.Error("cannot wait for sockets any more", "error", err)
-	w.s.eachConn((*conn).kill)
+	w.s.clients.each((*conn).kill)
 }
 
 // leave starts another worker in place of w, because the connection that w handles has to

@@ -171,7 +171,7 @@ func TestAPolledConnectionIsClosed(t *testing.T) {
 	s := polledServer(t)
 	w := connectTCP(t, s.ClientAddr(), nil)
 	eventually(t, "it is polled", func() bool { return s.polled() == 1 })
-	s.eachConn((*conn).kill)
+	s.clients.each((*conn).kill)
 	w.wantClosed()
 	eventually(t, "it is polled no more", func() bool { return s.polled() == 0 })
 }

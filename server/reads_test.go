@@ -183,7 +183,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	w.create("/a", []byte("data"), proto.ModePersistent)
 	w.create("/a/b", nil, proto.ModePersistent)
 	var c *conn
-	s.eachConn(func(one *conn) { c = one })
+	s.clients.each(func(one *conn) { c = one })
 	for _, v := range []struct {
 		op  proto.Op
 		req proto.Record
@@ -241,7 +241,7 @@ func TestGetAllChildrenNumberOfManyNodes(t *testing.T) {
 		t.Errorf("%d nodes, want %d", resp.Total, children)
 	}
 	var c *conn
-	s.eachConn(func(one *conn) { c = one })
+	s.clients.each(func(one *conn) { c = one })
 	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.session.identities(), body: req.Append(nil)}
 	s.tree.RLock()
 	q.prepare()
@@ -277,7 +277,7 @@ func TestGetEphemeralsOfManyNodes(t *testing.T) {
 		}
 	}
 	var c *conn
-	s.eachConn(func(one *conn) { c = one })
+	s.clients.each(func(one *conn) { c = one })
 	q := request{c: c, op: proto.OpGetEphemerals, ids: c.session.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
 	s.tree.RLock()
 	q.prepare()

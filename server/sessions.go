@@ -79,9 +79,10 @@ func appendConnect(out []byte, resp proto.ConnectResponse) []byte {
 
 // applyAttach gives a session to the connection that asked for it, and closes the
 // connection that had it. It runs on every server.
-func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
+func (f *fsm) applyAttach(a *raftfsm.Applied, p *pending) {
+	s := f.s
 	if a.Code == proto.Ok && a.Attached != nil {
-		s.displace(a.Attached.ID, p)
+		s.clients.displace(a.Attached.ID, p)
 	}
 	if p == nil {
 		return
@@ -99,61 +100,21 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 		closed := c.replies.closed
 		c.replies.mu.Unlock()
 		if !closed {
-			s.own(c)
+			s.clients.own(c)
 		}
 	} else {
 		p.connect.refused.Store(true)
 		resp.Passwd = make([]byte, proto.PasswordSize)
 	}
-	s.fsm.scratch, s.fsm.zxid = appendConnect(s.fsm.scratch[:0], resp), a.Zxid
-	s.advance(c, p, resp.SessionID == 0)
-}
-
-// own makes c the connection of its session. The tree is locked, so c can't leave at
-// the same time.
-func (s *Server) own(c *conn) {
-	s.mu.Lock()
-	s.sessions[c.session.id] = c
-	s.lost.remove(c.session.id)
-	s.mu.Unlock()
-}
-
-// displace closes this server's connection of a session, unless it is p's.
-func (s *Server) displace(sid int64, p *pending) {
-	s.mu.Lock()
-	c := s.sessions[sid]
-	s.mu.Unlock()
-	if c != nil && (p == nil || p.c != c) {
-		c.kill()
-	}
-}
-
-// sessionClosed closes the connection of a session that has ended. The connection that
-// asked for it gets its answer and closes by itself.
-func (s *Server) sessionClosed(sid int64, p *pending) {
-	s.mu.Lock()
-	c := s.sessions[sid]
-	delete(s.sessions, sid)
-	s.lost.remove(sid)
-	s.mu.Unlock()
-	if c != nil && (p == nil || p.c != c) {
-		c.kill()
-	}
+	f.scratch, f.zxid = appendConnect(f.scratch[:0], resp), a.Zxid
+	f.advance(c, p, resp.SessionID == 0)
 }
 
 // Live implements raftfsm.Handler. A client that we don't read from, or that waits for
 // an answer, counts as alive.
 func (h handler) Live(dst []int64) []int64 {
-	touch := h.s.lookAt()
-	now := h.s.clock()
-	h.s.mu.Lock()
-	for sid, c := range h.s.sessions {
-		if c.session.heard.Swap(false) || c.replies.waits() {
-			c.session.report(now, touch)
-			dst = append(dst, sid)
-		}
-	}
-	h.s.mu.Unlock()
+	touch := h.s.contact.refresh()
+	dst = h.s.clients.live(dst, h.s.clock(), touch)
 	if ic := h.s.cfg.Interceptor; ic != nil {
 		dst = ic.Live(dst)
 	}

@@ -76,8 +76,8 @@ func appendEvent(out []byte, typ proto.EventType, path string, zxid int64) []byt
 
 // fire delivers the events of a transaction to the watchers that may read the znodes
 // concerned.
-func (s *Server) fire(events []tree.Event) {
-	f := &s.fsm
+func (f *fsm) fire(events []tree.Event) {
+	s := f.s
 	for i := range events {
 		e := &events[i]
 		allow := f.allow

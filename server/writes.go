@@ -14,7 +14,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 	switch {
 	case c.session.local && h.Op == proto.OpCloseSession:
 		r.ended = true
-		c.s.endLocal(c.session.id)
+		c.s.clients.endLocal(c.session.id)
 		return r.read(w, h, nil, proto.Ok)
 	case c.session.local:
 		return r.read(w, h, nil, proto.ErrNotReadOnly)
@@ -30,7 +30,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 	if m := c.s.memory; m != nil && m.full.Load() && m.refuses(c.s, req, brings) {
 		return r.read(w, h, nil, proto.ErrQuotaExceeded)
 	}
-	if c.s.cfg.EagerACL && c.s.gated {
+	if c.s.cfg.EagerACL && c.s.contact.gated {
 		if code := c.session.eagerly(h.Op, req); code != proto.Ok {
 			r.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
 			return true
