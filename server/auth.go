@@ -17,12 +17,12 @@ import (
 )
 
 // mayNot reports whether the client must authenticate before op.
-func (c *conn) mayNot(op proto.Op) bool {
-	need := c.s.cfg.RequireAuth
+func (cs *clientSession) mayNot(op proto.Op) bool {
+	need := cs.c.s.cfg.RequireAuth
 	if len(need) == 0 || op == proto.OpAuth || op == proto.OpSASL {
 		return false
 	}
-	return !slices.ContainsFunc(c.identities(), func(id proto.ID) bool { return slices.Contains(need, id.Scheme) })
+	return !slices.ContainsFunc(cs.identities(), func(id proto.ID) bool { return slices.Contains(need, id.Scheme) })
 }
 
 // authenticate answers auth. It doesn't wait for the requests before it; those after it
@@ -34,10 +34,10 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 		return c.garbled(r.Err())
 	}
 	if req.Scheme == schemeOptions {
-		if !c.setOption(string(req.Auth)) {
+		if !c.session.setOption(string(req.Auth)) {
 			return c.turnAway(w, h, proto.ErrAuthFailed)
 		}
-		c.reply(w, proto.ReplyHeader{Xid: h.Xid}, nil)
+		c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid}, nil)
 		return true
 	}
 	ids, ok := c.prove(w, &req)
@@ -49,10 +49,10 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 		}
 		return c.turnAway(w, h, proto.ErrAuthFailed)
 	}
-	if !c.addIdentities(ids...) {
+	if !c.session.addIdentities(ids...) {
 		return c.turnAway(w, h, proto.ErrAuthFailed)
 	}
-	c.reply(w, proto.ReplyHeader{Xid: h.Xid}, nil)
+	c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid}, nil)
 	return true
 }
 

@@ -73,8 +73,8 @@ func (c *conn) prove(w *work, req *proto.AuthPacket) ([]proto.ID, bool) {
 
 // ask calls a provider. It holds no lock during the call.
 func (c *conn) ask(w *work, p AuthProvider, req *proto.AuthPacket) ([]proto.ID, bool) {
-	c.settle(w)
-	c.flush()
+	c.reader.settle(w)
+	c.replies.flush()
 	ctx, cancel := context.WithTimeout(context.Background(), authLimit)
 	defer cancel()
 	go func() {
@@ -84,7 +84,7 @@ func (c *conn) ask(w *work, p AuthProvider, req *proto.AuthPacket) ([]proto.ID, 
 		case <-ctx.Done():
 		}
 	}()
-	r := AuthRequest{Auth: req.Auth, Session: c.sid, Remote: c.nc.RemoteAddr()}
+	r := AuthRequest{Auth: req.Auth, Session: c.session.id, Remote: c.nc.RemoteAddr()}
 	if t, ok := c.nc.(*tlsConn); ok {
 		if stream := t.stream.Load(); stream != nil {
 			state := stream.ConnectionState()

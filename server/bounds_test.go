@@ -41,12 +41,12 @@ func TestLongNamespacesAreNotCounted(t *testing.T) {
 func TestLocalSessionsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := newServer(Config{Memory: true}.withDefaults())
-	s.locals[1], s.sessions[1] = [proto.PasswordSize]byte{}, new(conn)
+	s.clients.locals[1], s.clients.sessions[1] = [proto.PasswordSize]byte{}, new(conn)
 	for sid := int64(2); sid < 3*maxLocals; sid++ {
-		s.forgetLocal()
-		s.locals[sid] = [proto.PasswordSize]byte{}
+		s.clients.forgetLocal()
+		s.clients.locals[sid] = [proto.PasswordSize]byte{}
 	}
-	if _, ok := s.locals[1]; !ok || len(s.locals) > maxLocals {
-		t.Errorf("%d are remembered, the one in use: %v", len(s.locals), ok)
+	if _, ok := s.clients.locals[1]; !ok || len(s.clients.locals) > maxLocals {
+		t.Errorf("%d are remembered, the one in use: %v", len(s.clients.locals), ok)
 	}
 }

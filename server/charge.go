@@ -36,28 +36,29 @@ func (c *Config) largeAbove() int {
 // admitLarge decides about a request of n bytes: once when its length is known, and
 // again when it has arrived; only then it counts. The server closes a client whose
 // request doesn't fit, because the rest of its input isn't worth the memory either.
-func (c *conn) admitLarge(n int, whole bool) error {
-	s := c.s
+func (r *reader) admitLarge(n int, whole bool) error {
+	s := r.c.s
 	if !whole {
-		if c.announced {
+		if r.announced {
 			return nil
 		}
-		c.announced = true
+		r.announced = true
 		if s.largeBytes.Load()+int64(n) > int64(s.cfg.LargeRequestMax) {
-			return c.refuseLarge(n)
+			return r.refuseLarge(n)
 		}
 		return nil
 	}
-	c.announced = false
+	r.announced = false
 	if s.largeBytes.Add(int64(n)) > int64(s.cfg.LargeRequestMax) {
 		s.largeBytes.Add(-int64(n))
-		return c.refuseLarge(n)
+		return r.refuseLarge(n)
 	}
-	c.charge.large = n
+	r.charge.large = n
 	return nil
 }
 
-func (c *conn) refuseLarge(n int) error {
+func (r *reader) refuseLarge(n int) error {
+	c := r.c
 	c.s.stats.largeRejected.Add(1)
 	c.complain("closing a client: largeRequestMaxBytes are taken by other large requests", "bytes", n, "largeRequestMaxBytes", c.s.cfg.LargeRequestMax)
 	return errLarge

@@ -1,10 +1,8 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"net"
-	"slices"
 	"syscall"
 	"time"
 )
@@ -17,8 +15,9 @@ import (
 // portRetry is the delay before another attempt to open a port that a reconfig has set.
 const portRetry = 5 * time.Second
 
-// keepClientPort follows the membership until the server is closed.
-func (s *Server) keepClientPort() {
+// follow follows the membership until the server is closed.
+func (p *clientPorts) follow() {
+	s := p.s
 	if s.cfg.ClientAddr == "" || !s.cfg.distributed() {
 		return
 	}
@@ -32,7 +31,7 @@ func (s *Server) keepClientPort() {
 			select {
 			case <-s.done:
 				return
-			case <-s.lines:
+			case <-p.moved:
 			case <-retry:
 			}
 			line := s.node.Self()
@@ -47,12 +46,12 @@ func (s *Server) keepClientPort() {
 				failed = ""
 				continue
 			}
-			switch err := s.moveClientPort(at, want); {
+			switch err := p.move(at, want); {
 			case err == nil:
 				s.log.Info("clients connect at another address", "from", at, "to", want)
 				at, failed = want, ""
 			case failed != want && !errors.Is(err, ErrClosed):
-				s.staysAt(at, want, err)
+				p.staysAt(at, want, err)
 				failed = want
 			}
 		}
@@ -62,7 +61,8 @@ func (s *Server) keepClientPort() {
 // staysAt logs that the server can't listen for clients at the address that a reconfig
 // has set. The leader doesn't know on which other ports the server listens, so it can't
 // refuse such a reconfig.
-func (s *Server) staysAt(at, want string, err error) {
+func (p *clientPorts) staysAt(at, want string, err error) {
+	s := p.s
 	for _, own := range []port{{"secureClientPort", s.cfg.SecureAddr}, {"admin.serverPort", s.AdminAddr()}, {"metricsProvider.httpPort", s.MetricsAddr()}} {
 		if overlap(own.addr, want) {
 			s.log.Warn("a reconfig has set a client address at which this server has another port: it goes on at the old one and tries again; "+
@@ -75,60 +75,42 @@ func (s *Server) staysAt(at, want string, err error) {
 		"free the port, or set another one with reconfig", "addr", want, "listening", at, "error", err)
 }
 
-// moveClientPort opens the plaintext listener at another address and closes the old
+// move opens the plaintext listener at another address and closes the old
 // one. If that fails, the old one stays open.
-func (s *Server) moveClientPort(from, to string) error {
-	s.mu.Lock()
-	old := s.listeners[0]
-	s.mu.Unlock()
-	next, err := s.openListener(to)
+func (p *clientPorts) move(from, to string) error {
+	p.mu.Lock()
+	old := p.listeners[0]
+	p.mu.Unlock()
+	next, err := p.openListener(to)
 	_, oldPort, _ := net.SplitHostPort(from)
 	if _, port, _ := net.SplitHostPort(to); errors.Is(err, syscall.EADDRINUSE) && port == oldPort {
 		// The same port at overlapping addresses: the old listener must close first.
 		_ = old.Close()
-		if next, err = s.openListener(to); err != nil {
-			again, lost := s.openListener(old.Addr().String())
+		if next, err = p.openListener(to); err != nil {
+			again, lost := p.openListener(old.Addr().String())
 			if lost != nil {
 				return errors.Join(err, lost)
 			}
-			return errors.Join(err, s.swapListener(old, again))
+			return errors.Join(err, p.swap(old, again))
 		}
 	}
 	if err != nil {
 		return err
 	}
-	return s.swapListener(old, next)
+	return p.swap(old, next)
 }
 
-// swapListener replaces old with next and closes old.
-func (s *Server) swapListener(old, next net.Listener) error {
-	s.mu.Lock()
-	if s.closing {
-		s.mu.Unlock()
+// swap replaces old with next and closes old.
+func (p *clientPorts) swap(old, next net.Listener) error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
 		_ = next.Close()
 		return ErrClosed
 	}
-	s.listeners = slices.Clone(s.listeners)
-	s.listeners[0] = next
-	s.mu.Unlock()
-	s.spawn(func() { s.accept(next, s.clientTLS()) })
+	p.listeners[0] = next
+	p.mu.Unlock()
+	p.s.spawn(func() { p.accept(next, p.clientTLS()) })
 	_ = old.Close()
 	return nil
-}
-
-// clientTLS returns the TLS that the plaintext port also accepts, nil if none.
-func (s *Server) clientTLS() *tlsPort {
-	if s.cfg.PortUnification {
-		return s.tlsPort.asOptional()
-	}
-	return nil
-}
-
-// openListener opens a port for clients.
-func (s *Server) openListener(addr string) (net.Listener, error) {
-	lc := net.ListenConfig{KeepAlive: -1}
-	if s.cfg.TCPKeepAlive {
-		lc.KeepAlive = 0 // the system's default
-	}
-	return lc.Listen(context.Background(), "tcp", addr)
 }

@@ -85,7 +85,7 @@ func (k *complaints) catchUp(now int64) {
 
 // complain logs that the server refuses something to the client of c.
 func (c *conn) complain(msg string, args ...any) {
-	c.s.complaints.warn(c.s.clock(), msg, append([]any{"client", c.nc.RemoteAddr(), "session", sessionID(c.sid)}, args...)...)
+	c.s.complaints.warn(c.s.clock(), msg, append([]any{"client", c.nc.RemoteAddr(), "session", sessionID(c.session.id)}, args...)...)
 }
 
 // clip shortens s to about most bytes.

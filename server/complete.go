@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
@@ -10,12 +11,14 @@ import (
 // fsm is what the goroutine that applies the log keeps between calls. No other
 // goroutine uses it.
 type fsm struct {
+	s *Server
+
 	scratch []byte                    // the reply being built
 	event   notification              // the event being delivered
 	fired   *tree.Event               // being fired, for allow
 	allow   func(*watch.Watcher) bool // made once
 	dirty   []*conn                   // connections with output to write, at the latest at the end of the entry
-	writer  *rawWriter
+	writer  *poller.Writer
 	now     int64 // clock, read once per entry; 0 until then
 	sent    int64 // events since the last update of the counters
 	replied int64 // replies since then
@@ -33,8 +36,8 @@ const maxScratch = 64 << 10
 
 // touch records that c has output.
 func (f *fsm) touch(c *conn) {
-	if !c.dirty {
-		c.dirty = true
+	if !c.replies.dirty {
+		c.replies.dirty = true
 		f.dirty = append(f.dirty, c)
 	}
 }
@@ -45,13 +48,13 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	s := h.s
 	if a.Zxid != 0 {
 		s.stats.commits.Add(1)
-		s.countWrite(a)
+		s.fsm.countWrite(a)
 		if s.memory != nil {
 			s.memory.wrote(len(a.Body))
 		}
 	}
-	s.fire(a.Events)
-	s.noteDigest(a.Zxid)
+	s.fsm.fire(a.Events)
+	s.digests.note(a.Zxid, s.tree)
 	p, _ := a.Waiter.(*pending)
 	if done, ok := a.Waiter.(func(*raftfsm.Applied)); ok {
 		defer done(a) // for a command that no client proposed
@@ -63,27 +66,26 @@ func (h handler) Applied(a *raftfsm.Applied) {
 		s.membersChanged()
 	}
 	if a.Op == proto.OpCloseSession && a.Code == proto.Ok {
-		s.sessionClosed(a.Session, p)
+		s.clients.sessionClosed(a.Session, p)
 	}
 	switch {
 	case a.Kind == raftfsm.KindAttach:
-		s.applyAttach(a, p)
+		s.fsm.applyAttach(a, p)
 	case p != nil:
-		s.complete(a, p)
+		s.fsm.complete(a, p)
 	}
 }
 
 // complete answers p, which was in flight, and runs the requests queued after it.
-func (s *Server) complete(a *raftfsm.Applied, p *pending) {
+func (f *fsm) complete(a *raftfsm.Applied, p *pending) {
 	c := p.c
 	if a.Code == proto.ErrSessionMoved {
 		c.kill()
 		return
 	}
-	f := &s.fsm
-	f.scratch = appendWriteReply(f.scratch[:0], a, p, s.tree.LastZxid())
+	f.scratch = appendWriteReply(f.scratch[:0], a, p, f.s.tree.LastZxid())
 	f.zxid = a.Zxid
-	s.advance(c, p, a.Op == proto.OpCloseSession)
+	f.advance(c, p, a.Op == proto.OpCloseSession)
 }
 
 // appendWriteReply appends the reply to p.
@@ -105,27 +107,27 @@ func appendWriteReply(out []byte, a *raftfsm.Applied, p *pending, last int64) []
 
 // advance queues the scratch reply of the head p, and answers the requests after it up
 // to the next one in flight.
-func (s *Server) advance(c *conn, p *pending, hangUp bool) {
-	f := &s.fsm
+func (f *fsm) advance(c *conn, p *pending, hangUp bool) {
+	s, out := f.s, &c.replies
 	f.touch(c)
-	s.stats.queued.Observe(1, int64(c.waiting.Load()))
+	s.stats.queued.Observe(1, int64(out.waiting.Load()))
 	reads := int64(0)
 	for {
-		c.mu.Lock()
-		if c.closed {
-			c.mu.Unlock()
+		out.mu.Lock()
+		if out.closed {
+			out.mu.Unlock()
 			s.stats.staleReplies.Add(1)
 			return
 		}
-		c.queue(f.scratch)
-		c.countLate(p, f.clock(s), f.zxid)
-		c.hangUp = c.hangUp || hangUp
-		crowded := c.crowded()
-		next := c.pop()
-		if next == nil || crowded && !c.crowded() {
-			c.wakeReader()
+		out.queue(f.scratch)
+		out.countLate(p, f.clock(), f.zxid)
+		out.hangUp = out.hangUp || hangUp
+		crowded := out.crowded()
+		next := out.pop()
+		if next == nil || crowded && !out.crowded() {
+			out.wakeReader()
 		}
-		c.mu.Unlock()
+		out.mu.Unlock()
 		f.replied++
 		f.sizes.note(len(f.scratch) - proto.LengthSize)
 		s.freePending(p)
@@ -135,7 +137,7 @@ func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 		p = next
 		reads++
 		q := request{c: c, op: p.op, xid: p.xid, refuse: p.refuse, body: p.body, ids: p.ids, reads: &f.reads}
-		f.scratch = s.answer(&q, f.scratch[:0])
+		f.scratch = q.answer(f.scratch[:0])
 		hangUp = q.hangUp
 	}
 	if reads > 0 {
@@ -147,9 +149,9 @@ func (s *Server) advance(c *conn, p *pending, hangUp bool) {
 }
 
 // clock returns the approximate time of this log entry.
-func (f *fsm) clock(s *Server) int64 {
+func (f *fsm) clock() int64 {
 	if f.now == 0 {
-		f.now = s.clock()
+		f.now = f.s.clock()
 	}
 	return f.now
 }
@@ -166,12 +168,12 @@ const helpAnswers = 4
 // BatchDone implements raftfsm.Handler: it writes what the entry queued.
 func (h handler) BatchDone() {
 	h.s.fsm.now = 0
-	h.s.writeAnswers()
+	h.s.fsm.writeAnswers()
 }
 
 // writeAnswers counts the queued output and writes it.
-func (s *Server) writeAnswers() {
-	f := &s.fsm
+func (f *fsm) writeAnswers() {
+	s := f.s
 	f.reads.flush()
 	f.writes.flush()
 	answers := f.sent + f.replied
@@ -186,11 +188,11 @@ func (s *Server) writeAnswers() {
 		return
 	}
 	for _, c := range f.dirty {
-		c.dirty = false
+		c.replies.dirty = false
 	}
 	if len(f.dirty) <= fewDirty {
 		for _, c := range f.dirty {
-			c.flushNow(f.writer)
+			c.replies.flushNow(f.writer)
 		}
 	} else {
 		s.flushers.add(f.dirty...)
@@ -205,13 +207,13 @@ func (s *Server) writeAnswers() {
 // Lost implements raftfsm.Handler. Whether the proposed commands will be applied is
 // unknown, so no client gets an answer for them.
 func (h handler) Lost(reason error) {
-	h.s.eachConn(func(c *conn) {
-		c.mu.Lock()
+	h.s.clients.each(func(c *conn) {
+		c.replies.mu.Lock()
 		inFlight := false
-		for p := c.head; p != nil && !inFlight; p = p.next {
+		for p := c.replies.head; p != nil && !inFlight; p = p.next {
 			inFlight = p.inFlight
 		}
-		c.mu.Unlock()
+		c.replies.mu.Unlock()
 		if inFlight {
 			h.s.log.Debug("closing a client with requests in flight", "client", c.nc.RemoteAddr(), "reason", reason)
 			c.kill()
@@ -222,10 +224,8 @@ func (h handler) Lost(reason error) {
 // Jumped implements raftfsm.Handler.
 func (h handler) Jumped() {
 	h.s.log.Info("closing all clients: the state was replaced by a snapshot")
-	h.s.mu.Lock()
-	h.s.lost = lostSessions{} // the new state has other sessions
-	h.s.mu.Unlock()
-	h.s.eachConn((*conn).kill)
+	h.s.clients.forgetLost() // the new state has other sessions
+	h.s.clients.each((*conn).kill)
 }
 
 // handler is the Server as the replicated state sees it. It keeps these methods out of
@@ -234,13 +234,14 @@ type handler struct{ s *Server }
 
 var _ raftfsm.Handler = handler{}
 
-// newFSM returns the applying goroutine's state.
-func newFSM() fsm {
-	return fsm{writer: newRawWriter(), writes: tally{write: true}}
+// prepare initializes f as the state of s's applying goroutine.
+func (f *fsm) prepare(s *Server) {
+	f.s, f.writer, f.writes.write = s, poller.NewWriter(), true
+	f.allow = f.mayRead
 }
 
 // mayRead reports whether w's client may receive the event being fired.
 func (f *fsm) mayRead(w *watch.Watcher) bool {
 	c, ok := w.Sink().(*conn)
-	return ok && f.fired.Allows(proto.PermRead, c.identities())
+	return ok && f.fired.Allows(proto.PermRead, c.session.identities())
 }

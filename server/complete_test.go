@@ -25,10 +25,11 @@ func TestAnswersOfAnEntry(t *testing.T) {
 		apply := func(*raftfsm.Applied) {
 			early := 0
 			for i := range takers {
-				conn := &conn{s: s, try: &takers[i]}
+				conn := newConn(s, nil)
+				conn.try = &takers[i]
 				p := s.newPending(conn, proto.OpSetData, int32(i+1))
 				p.inFlight = true
-				conn.push(p)
+				conn.replies.push(p)
 				handler{s}.Applied(&raftfsm.Applied{Kind: raftfsm.KindRequest, Op: proto.OpSetData, Code: proto.ErrNoNode, Body: make([]byte, 8<<10), Waiter: p})
 			}
 			for i := range takers {

@@ -22,16 +22,16 @@ func (h holding) ofOutput() int64 { return h.output }
 
 // holds returns what c holds, nothing once it is closed.
 func (c *conn) holds() holding {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+	c.replies.mu.Lock()
+	defer c.replies.mu.Unlock()
+	if c.replies.closed {
 		return holding{}
 	}
-	h := holding{output: int64(c.pushing), input: c.inHeld.Load(), requests: int64(c.held), ids: int64(identityBytes(c.identities()))}
-	if c.out != nil {
-		h.output += int64(len(c.out.b))
+	h := holding{output: int64(c.replies.pushing), input: c.reader.inHeld.Load(), requests: int64(c.replies.held), ids: int64(identityBytes(c.session.identities()))}
+	if c.replies.out != nil {
+		h.output += int64(len(c.replies.out.b))
 	}
-	if w := c.watcher.Load(); w != nil {
+	if w := c.session.watcher.Load(); w != nil {
 		h.watches = w.Held()
 	}
 	return h
@@ -54,7 +54,7 @@ type consumer struct {
 func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 	total := int64(0)
 	hosts, sums := make(map[string][]consumer), make(map[string]int64)
-	s.eachConn(func(c *conn) {
+	s.clients.each(func(c *conn) {
 		h := c.holds()
 		if n := part(h); n > 0 {
 			hosts[c.host] = append(hosts[c.host], consumer{c, n, h})

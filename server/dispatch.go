@@ -26,16 +26,16 @@ type request struct {
 
 // answer appends the reply to q, and before it the events that must precede it. The
 // tree is locked, for reading or writing.
-func (s *Server) answer(q *request, out []byte) []byte {
+func (q *request) answer(out []byte) []byte {
 	if q.op == proto.OpSetWatches || q.op == proto.OpSetWatches2 {
-		return s.answerSetWatches(q, out)
+		return q.answerSetWatches(out)
 	}
 	out, mark := proto.BeginFrame(out)
-	h := proto.ReplyHeader{Xid: q.xid, Zxid: s.tree.LastZxid(), Err: q.refuse}
+	h := proto.ReplyHeader{Xid: q.xid, Zxid: q.c.s.tree.LastZxid(), Err: q.refuse}
 	out = h.Append(out)
 	head := len(out)
 	if h.Err == proto.Ok {
-		h.Err, out = s.body(q, out)
+		h.Err, out = q.appendBody(out)
 	}
 	if h.Err != proto.Ok {
 		out = out[:head]
@@ -52,31 +52,31 @@ func (s *Server) answer(q *request, out []byte) []byte {
 	return proto.EndFrame(out, mark)
 }
 
-// body appends the body of the reply to q.
-func (s *Server) body(q *request, out []byte) (proto.Code, []byte) {
+// appendBody appends the body of the reply to q.
+func (q *request) appendBody(out []byte) (proto.Code, []byte) {
 	switch q.op {
 	case proto.OpPing:
 		return proto.Ok, out
 	case proto.OpGetData:
-		return s.getData(q, out)
+		return q.getData(out)
 	case proto.OpExists:
-		return s.exists(q, out)
+		return q.exists(out)
 	case proto.OpGetChildren, proto.OpGetChildren2:
-		return s.getChildren(q, out)
+		return q.getChildren(out)
 	case proto.OpGetACL:
-		return s.getACL(q, out)
+		return q.getACL(out)
 	case proto.OpGetEphemerals:
-		return s.getEphemerals(q, out)
+		return q.getEphemerals(out)
 	case proto.OpGetAllChildrenNumber:
-		return s.getAllChildrenNumber(q, out)
+		return q.getAllChildrenNumber(out)
 	case proto.OpMultiRead:
-		return s.multiRead(q, out)
+		return q.multiRead(out)
 	case proto.OpAddWatch:
-		return s.addWatch(q, out)
+		return q.addWatch(out)
 	case proto.OpCheckWatches:
-		return s.checkWatches(q), out
+		return q.checkWatches(), out
 	case proto.OpRemoveWatches:
-		return s.removeWatches(q), out
+		return q.removeWatches(), out
 	case proto.OpWhoAmI:
 		return proto.Ok, whoAmI(q, out)
 	case proto.OpCloseSession:

@@ -7,15 +7,18 @@
 // It imports raftfsm, tree, session, watch, proto and its own subfolders. It doesn't
 // know the tree's rules: the tree decides what a write does.
 //
-// The life of a request. A few pollers read from the sockets that have input; busy
-// connections, and connections without a socket, have a goroutine each (rounds.go,
-// readloop.go). A read that has nothing of its session in flight is answered at once,
-// under the tree's read lock (reads.go). A write is checked to decode, proposed with
-// the client's own bytes (writes.go), and waits in the connection's queue (pending.go);
+// A connection (conn.go) has three parts: the reader (reader.go), the reply queue
+// (replyqueue.go) and the client's session (clientsession.go). Each says who may use it.
+//
+// The life of a request. A few workers share an internal/poller and read from the
+// sockets that have input; busy connections, and connections without a socket, have a
+// goroutine each (polling.go, readloop.go). A read that has nothing of its session in
+// flight is answered at once, under the tree's read lock (reads.go). A write is checked to
+// decode, proposed with the client's own bytes (writes.go), and waits in the reply queue;
 // requests that the client sends after it wait there too. The goroutine that applies
 // the write fires the events, answers the write, and answers the requests queued after
 // it up to the next write, still under the tree's lock (complete.go). Replies collect
-// in the connection's output buffer and are written many at a time (output.go).
+// in the output of the reply queue and are written many at a time (output.go).
 //
 // Invariants:
 //   - Replies leave a connection in the order of its requests, except for auth
@@ -29,6 +32,7 @@
 //   - A reply leaves only while the server is known to be in touch with its
 //     ensemble (gate.go).
 //
-// Lock order: the tree's lock, the watch table's, a connection's. The Server's own
-// mutex and that of the rounds are leaves: no other lock is taken while they are held.
+// Lock order: the tree's lock, the watch table's, that of a reply queue. The mutexes of the
+// client table (clients.go) and of the poller come last: while they are held, only the log of
+// complaints takes another one.
 package server

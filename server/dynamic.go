@@ -22,10 +22,10 @@ import (
 // can't be written, the server logs a warning and continues: the log has the
 // membership.
 
-// membersChanged wakes keepDynamic and keepClientPort. It doesn't block, so the
+// membersChanged wakes keepDynamic and clientPorts.follow. It doesn't block, so the
 // goroutine that applies the log may call it.
 func (s *Server) membersChanged() {
-	for _, ch := range []chan struct{}{s.members, s.lines} {
+	for _, ch := range []chan struct{}{s.members, s.ports.moved} {
 		select {
 		case ch <- struct{}{}:
 		default:

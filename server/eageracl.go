@@ -10,14 +10,15 @@ import (
 // nothing. The log decides about paths that are missing here and requests that don't
 // decode. It also decides about a write queued after others of its session, because
 // these may permit it. ZooKeeper leaves createContainer and createTTL to the log too.
-func (c *conn) eagerly(op proto.Op, req proto.Record) proto.Code {
+func (cs *clientSession) eagerly(op proto.Op, req proto.Record) proto.Code {
+	c := cs.c
 	path, ok := proto.PathOf(req)
-	if !ok || op.Perms() == 0 || op == proto.OpCreateContainer || op == proto.OpCreateTTL || c.waiting.Load() != 0 || proto.ValidatePath(path) != nil {
+	if !ok || op.Perms() == 0 || op == proto.OpCreateContainer || op == proto.OpCreateTTL || c.replies.waiting.Load() != 0 || proto.ValidatePath(path) != nil {
 		return proto.Ok
 	}
 	policy := c.s.cfg.policy()
 	if acl, sets := aclOf(req); sets {
-		if _, code := tree.NormalizeACL(acl, c.identities(), policy); code == proto.ErrInvalidACL {
+		if _, code := tree.NormalizeACL(acl, cs.identities(), policy); code == proto.ErrInvalidACL {
 			return code
 		}
 	}
@@ -27,7 +28,7 @@ func (c *conn) eagerly(op proto.Op, req proto.Record) proto.Code {
 	t := c.s.tree
 	t.RLock()
 	defer t.RUnlock()
-	if n := t.Get(op.Guard(path)); n != nil && !n.Allows(op.Perms(), c.identities()) {
+	if n := t.Get(op.Guard(path)); n != nil && !n.Allows(op.Perms(), cs.identities()) {
 		return proto.ErrNoAuth
 	}
 	return proto.Ok

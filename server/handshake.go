@@ -14,13 +14,13 @@ func (c *conn) open() bool {
 	if !c.secured() {
 		return false
 	}
-	for len(c.unread()) < proto.LengthSize {
-		if c.fill() != nil {
+	for len(c.reader.unread()) < proto.LengthSize {
+		if c.reader.fill() != nil {
 			return false
 		}
 	}
-	c.last.Store(c.s.clock())
-	if word := string(c.unread()[:proto.LengthSize]); isWord(word) {
+	c.session.last.Store(c.s.clock())
+	if word := string(c.reader.unread()[:proto.LengthSize]); isWord(word) {
 		c.answerWord(word)
 		return false
 	}
@@ -30,19 +30,19 @@ func (c *conn) open() bool {
 // handshake reads the connect request and answers it. It handles the requests that the
 // client sent with it before reading more.
 func (c *conn) handshake() bool {
-	frame, whole, err := c.next()
+	frame, whole, err := c.reader.next()
 	for !whole {
 		if errors.Is(err, errFrame) {
 			return c.garbled(err)
 		}
-		if err != nil || c.fill() != nil {
+		if err != nil || c.reader.fill() != nil {
 			return false
 		}
-		frame, whole, err = c.next()
+		frame, whole, err = c.reader.next()
 	}
-	c.started = c.s.clock()
-	c.last.Store(c.started)
-	c.countReceived(len(frame))
+	c.reader.started = c.s.clock()
+	c.session.last.Store(c.reader.started)
+	c.replies.countReceived(len(frame))
 	c.s.stats.connects.Add(1)
 	var req proto.ConnectRequest
 	r := proto.NewReader(frame)
@@ -52,8 +52,8 @@ func (c *conn) handshake() bool {
 	if !c.interceptConnect(&req, frame) {
 		return false
 	}
-	c.heard.Store(true)
-	return c.handle()
+	c.session.heard.Store(true)
+	return c.reader.handle()
 }
 
 // connect answers a connect request. It returns false if the connection must be closed
@@ -69,12 +69,12 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		_, deficit := s.tokens.state()
 		s.stats.tokenDeficit.Observe(1, int64(deficit))
 	}
-	if req.SessionID == 0 && !s.mayBegin(c) {
+	if req.SessionID == 0 && !s.clients.mayBegin(c) {
 		return false
 	}
 	timeout := s.negotiate(req.TimeOut)
 	m := s.awaitMode(timeout, req.ReadOnly)
-	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.welcomes(timeout) {
+	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.contact.welcomes(timeout) {
 		s.stats.turnedAway.Add(1)
 		return false
 	}
@@ -89,7 +89,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		if r := s.node.Status().Role; r == raftfsm.Follower || r == raftfsm.Observer {
 			s.stats.asked.Add(1)
 		}
-		s.displace(req.SessionID, nil) // even if the password is wrong
+		s.clients.displace(req.SessionID, nil) // even if the password is wrong
 	}
 	if m == readOnly {
 		if req.SessionID == 0 && !s.cfg.LocalSessions {

@@ -222,9 +222,9 @@ func TestAbandonedRequestsLeaveNothing(t *testing.T) {
 		p := s.Status().Server()
 		return p.Connections == 0 && p.Outstanding == 0 && p.WatchCount == 0 && s.queuedOut.Load() == 0
 	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.sessions)+len(s.perHost) != 0 {
-		t.Errorf("left: %d sessions, %d hosts", len(s.sessions), len(s.perHost))
+	s.clients.mu.Lock()
+	defer s.clients.mu.Unlock()
+	if len(s.clients.sessions)+len(s.clients.perHost) != 0 {
+		t.Errorf("left: %d sessions, %d hosts", len(s.clients.sessions), len(s.clients.perHost))
 	}
 }

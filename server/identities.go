@@ -25,24 +25,24 @@ const maxCarriedBytes = 512
 const schemeSuper = "super"
 
 // identities returns the client's identities.
-func (c *conn) identities() []proto.ID { return *c.ids.Load() }
+func (cs *clientSession) identities() []proto.ID { return *cs.ids.Load() }
 
 // addIdentities adds identities, each once. It returns false if there are too many. The
 // reader calls it.
-func (c *conn) addIdentities(more ...proto.ID) bool {
-	ids := slices.Clone(c.identities())
+func (cs *clientSession) addIdentities(more ...proto.ID) bool {
+	ids := slices.Clone(cs.identities())
 	for _, id := range more {
 		if !slices.Contains(ids, id) {
 			ids = append(ids, id)
 		}
 	}
 	if len(ids) > maxIdentities || identityBytes(ids) > maxIdentityBytes {
-		c.s.stats.authFailed.Add(1)
-		c.complain("closing a client that has proved too many identities",
+		cs.c.s.stats.authFailed.Add(1)
+		cs.c.complain("closing a client that has proved too many identities",
 			"identities", len(ids), "bytes", identityBytes(ids), "most", maxIdentities, "mostBytes", maxIdentityBytes)
 		return false
 	}
-	c.setIdentities(ids)
+	cs.setIdentities(ids)
 	return true
 }
 
@@ -57,31 +57,31 @@ func identityBytes(ids []proto.ID) int {
 
 // setIdentities replaces the client's identities. Only the reader calls it, or the
 // goroutine that creates the connection.
-func (c *conn) setIdentities(ids []proto.ID) {
-	c.ids.Store(&ids)
-	if c.short, c.prints = ids, nil; identityBytes(ids) <= maxCarriedBytes {
+func (cs *clientSession) setIdentities(ids []proto.ID) {
+	cs.ids.Store(&ids)
+	if cs.short, cs.prints = ids, nil; identityBytes(ids) <= maxCarriedBytes {
 		return
 	}
-	c.short = nil
+	cs.short = nil
 	for _, id := range ids {
 		switch id.Scheme {
 		case "ip": // compared by its prefix
-			c.short = append(c.short, id)
+			cs.short = append(cs.short, id)
 		case schemeSuper:
-			c.short = append(c.short, proto.ID{Scheme: schemeSuper})
+			cs.short = append(cs.short, proto.ID{Scheme: schemeSuper})
 		default:
-			c.prints = append(c.prints, tree.FingerprintOf(id))
+			cs.prints = append(cs.prints, tree.FingerprintOf(id))
 		}
 	}
-	slices.SortFunc(c.prints, tree.Fingerprint.Compare)
+	slices.SortFunc(cs.prints, tree.Fingerprint.Compare)
 }
 
 // identify sets in cmd the identities that its request can need. A request that adds
 // them to an ACL, and a reconfig, need them in full.
-func (c *conn) identify(cmd *raftfsm.Command, brings content) {
+func (cs *clientSession) identify(cmd *raftfsm.Command, brings content) {
 	if brings&authList != 0 || cmd.Op == proto.OpReconfig {
-		cmd.IDs = c.identities()
+		cmd.IDs = cs.identities()
 		return
 	}
-	cmd.IDs, cmd.Prints = c.short, c.prints
+	cmd.IDs, cmd.Prints = cs.short, cs.prints
 }

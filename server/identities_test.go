@@ -91,10 +91,10 @@ func TestIdentitiesWithACommandAreBounded(t *testing.T) {
 	ids = append(ids, proto.ID{Scheme: "ip", ID: "10.0.0.1"}, proto.ID{Scheme: schemeSuper, ID: strings.Repeat("CN", 1000)})
 	for _, n := range []int{0, 1, 2, 3, 100, len(ids)} {
 		c := new(conn)
-		c.setIdentities(ids[len(ids)-n:])
+		c.session.setIdentities(ids[len(ids)-n:])
 		for _, op := range []proto.Op{proto.OpCreate, proto.OpSetData, proto.OpMulti, proto.OpDelete} {
 			var cmd raftfsm.Command
-			c.identify(&cmd, 0)
+			c.session.identify(&cmd, 0)
 			got := identityBytes(cmd.IDs) + len(cmd.Prints)*len(tree.Fingerprint{})
 			if most := maxCarriedBytes + maxIdentities*len(tree.Fingerprint{}); got > most {
 				t.Errorf("%d identities take %d bytes with %v, more than %d", n, got, op, most)

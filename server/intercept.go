@@ -41,23 +41,24 @@ type Verdict struct {
 }
 
 // intercept asks the Interceptor about a request and obeys the verdict.
-func (c *conn) intercept(w *work, h proto.RequestHeader, body []byte) bool {
-	c.settle(w) // so that the answers so far leave first, and no lock is held
-	c.flush()
-	v := c.s.cfg.Interceptor.Request(Request{Session: c.sid, Addr: c.nc.RemoteAddr(), Op: h.Op, Xid: h.Xid, Body: body})
+func (r *reader) intercept(w *work, h proto.RequestHeader, body []byte) bool {
+	c := r.c
+	r.settle(w) // so that the answers so far leave first, and no lock is held
+	c.replies.flush()
+	v := c.s.cfg.Interceptor.Request(Request{Session: c.session.id, Addr: c.nc.RemoteAddr(), Op: h.Op, Xid: h.Xid, Body: body})
 	switch {
 	case v.Drop:
 		return false
 	case v.Lose:
-		c.executeUnanswered(w, h, body)
+		r.executeUnanswered(w, h, body)
 		return false
 	case v.Code != proto.Ok:
 		if h.Op == proto.OpCloseSession {
-			return c.read(w, h, nil, v.Code) // the session continues
+			return r.read(w, h, nil, v.Code) // the session continues
 		}
-		return c.read(w, h, body, v.Code)
+		return r.read(w, h, body, v.Code)
 	}
-	return c.execute(w, h, body)
+	return r.execute(w, h, body)
 }
 
 // interceptConnect asks the Interceptor about a handshake and obeys the verdict.
@@ -71,13 +72,11 @@ func (c *conn) interceptConnect(req *proto.ConnectRequest, frame []byte) bool {
 	case v.Drop:
 		return false
 	case v.Lose:
-		c.mu.Lock()
-		c.writing = true // no goroutine writes: the answer is never sent
-		c.mu.Unlock()
+		c.replies.mute()
 		c.connect(req)
 		return false
 	case v.Code == proto.ErrSessionExpired:
-		return c.sessionExpired(c.s.getWork(c), req.HasReadOnly)
+		return c.sessionExpired(c.reader.getWork(), req.HasReadOnly)
 	case v.Code != proto.Ok:
 		return false
 	}
@@ -86,16 +85,15 @@ func (c *conn) interceptConnect(req *proto.ConnectRequest, frame []byte) bool {
 
 // executeUnanswered executes a request and waits until that is done. It answers all
 // requests before it, but not the request itself.
-func (c *conn) executeUnanswered(w *work, h proto.RequestHeader, body []byte) {
-	if !c.await(func() bool { return c.head == nil && c.out == nil && !c.writing }) {
+func (r *reader) executeUnanswered(w *work, h proto.RequestHeader, body []byte) {
+	c := r.c
+	if !c.replies.await(func() bool { return c.replies.head == nil && c.replies.out == nil && !c.replies.writing }) {
 		return
 	}
-	c.mu.Lock()
-	c.writing = true // no goroutine writes: queued output is never sent
-	c.mu.Unlock()
-	if c.execute(w, h, body) {
-		c.settle(w)
-		c.await(func() bool { return c.head == nil })
+	c.replies.mute()
+	if r.execute(w, h, body) {
+		r.settle(w)
+		c.replies.awaitAnswers()
 	}
 }
 

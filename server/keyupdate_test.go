@@ -121,14 +121,14 @@ func TestUnreadKeyUpdate(t *testing.T) {
 		c.TLS = &TLS{Config: quietTLS(t, a)}
 	})
 	nc, server := bufferless(t)
-	s.begin(server, s.tlsPort)
+	s.begin(server, s.ports.tls)
 	requestKeyUpdate(t, nc, a.client(nil))
 	eventually(t, "the server waits for the client to read", func() bool { return server.writes.Load() == 1 })
-	s.eachConn((*conn).kill)
+	s.clients.each((*conn).kill)
 	server.wantClosed(t)
 	eventually(t, "the server has forgotten the connection", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.conns) == 0
+		s.clients.mu.Lock()
+		defer s.clients.mu.Unlock()
+		return len(s.clients.conns) == 0
 	})
 }

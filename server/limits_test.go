@@ -98,21 +98,21 @@ func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
 	s := startServer(t, func(c *Config) { c.LargeRequestAbove, c.LargeRequestMax = 1000, 2000 })
 	connect(t, s)
 	var other *conn
-	s.eachConn(func(c *conn) { other = c })
-	c := &conn{s: s, nc: other.nc}
-	if err := c.admitLarge(1200, false); err != nil {
+	s.clients.each(func(c *conn) { other = c })
+	c := newConn(s, other.nc)
+	if err := c.reader.admitLarge(1200, false); err != nil {
 		t.Fatal(err)
 	}
 	s.largeBytes.Add(1200)
-	if err := c.admitLarge(1200, false); err != nil {
+	if err := c.reader.admitLarge(1200, false); err != nil {
 		t.Errorf("what was let in is asked again: %v", err)
 	}
-	if err := c.admitLarge(1200, true); err == nil || s.largeBytes.Load() != 1200 || c.charge != (charge{}) {
-		t.Errorf("%v, %d bytes, %+v", err, s.largeBytes.Load(), c.charge)
+	if err := c.reader.admitLarge(1200, true); err == nil || s.largeBytes.Load() != 1200 || c.reader.charge != (charge{}) {
+		t.Errorf("%v, %d bytes, %+v", err, s.largeBytes.Load(), c.reader.charge)
 	}
 	s.largeBytes.Add(-400)
-	if err := c.admitLarge(1200, true); err != nil || s.largeBytes.Load() != 2000 || c.charge.large != 1200 {
-		t.Errorf("%v, %d bytes, %+v", err, s.largeBytes.Load(), c.charge)
+	if err := c.reader.admitLarge(1200, true); err != nil || s.largeBytes.Load() != 2000 || c.reader.charge.large != 1200 {
+		t.Errorf("%v, %d bytes, %+v", err, s.largeBytes.Load(), c.reader.charge)
 	}
 }
 

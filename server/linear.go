@@ -27,12 +27,12 @@ const (
 
 // setOption sets the option that an auth packet of schemeOptions names. It returns
 // false for an unknown option, so that a client never assumes one that isn't set.
-func (c *conn) setOption(option string) bool {
+func (cs *clientSession) setOption(option string) bool {
 	switch option {
 	case optionLinearizable:
-		c.linear = true
+		cs.linear = true
 	case optionSequential:
-		c.linear = false
+		cs.linear = false
 	default:
 		return false
 	}
@@ -48,14 +48,15 @@ type barriers struct {
 
 // barrier waits until the input can be answered as of its arrival. It returns false if
 // the connection is closed first.
-func (c *conn) barrier(w *work) bool {
-	c.current = true
-	if c.local || !c.s.gated {
+func (r *reader) barrier(w *work) bool {
+	c := r.c
+	r.current = true
+	if c.session.local || !c.s.contact.gated {
 		return true
 	}
-	c.settle(w)
-	c.flush()
-	c.barred.Store(true)
+	r.settle(w)
+	c.replies.flush()
+	c.replies.barred.Store(true)
 	b := &c.s.barriers
 	b.mu.Lock()
 	b.waiting = append(b.waiting, c)
@@ -64,19 +65,18 @@ func (c *conn) barrier(w *work) bool {
 	case b.poke <- struct{}{}:
 	default:
 	}
-	return c.await(func() bool { return !c.barred.Load() })
+	return c.replies.awaitUnbarred()
 }
 
-// passBarriers runs a barrier on behalf of all waiting readers. A reader that arrives
-// during a barrier waits for the next one.
-func (s *Server) passBarriers() {
+// run passes a barrier on behalf of all waiting readers. A reader that arrives during a
+// barrier waits for the next one.
+func (b *barriers) run(s *Server) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.spawn(func() {
 		<-s.done
 		cancel()
 	})
-	b := &s.barriers
 	for {
 		select {
 		case <-b.poke:
@@ -91,13 +91,7 @@ func (s *Server) passBarriers() {
 			return // the server is closing, and its connections with it
 		}
 		for _, c := range all {
-			c.mu.Lock()
-			c.barred.Store(false)
-			c.wakeReader()
-			c.mu.Unlock()
+			c.replies.unbar()
 		}
 	}
 }
-
-// waits reports whether c's client waits for us, which may be why it sends nothing.
-func (c *conn) waits() bool { return c.waiting.Load() != 0 || c.barred.Load() }

@@ -1,25 +1,97 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"net"
+	"sync"
 	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 )
 
+// clientPorts are the listeners for clients.
+type clientPorts struct {
+	s     *Server
+	tls   *tlsPort      // nil without TLS
+	moved chan struct{} // signals follow that the membership changed
+
+	mu        sync.Mutex
+	listeners []net.Listener
+	closed    bool
+}
+
+// openAll opens the client ports. ctx ends the wait for a host name.
+func (p *clientPorts) openAll(ctx context.Context) error {
+	c := &p.s.cfg
+	open := func(at port, security *tlsPort) error {
+		_, err := c.awaitName(ctx, at, func(addr string) (net.Listener, error) { return nil, p.listen(at.setting, addr, security) })
+		return err
+	}
+	if c.ClientAddr != "" {
+		if err := open(port{"clientPort", c.ClientAddr}, p.clientTLS()); err != nil {
+			return err
+		}
+	}
+	if c.SecureAddr != "" {
+		return open(port{"secureClientPort", c.SecureAddr}, p.tls)
+	}
+	return nil
+}
+
+// clientTLS returns the TLS that the plaintext port also accepts, nil if none.
+func (p *clientPorts) clientTLS() *tlsPort {
+	if p.s.cfg.PortUnification {
+		return p.tls.asOptional()
+	}
+	return nil
+}
+
+// openListener opens a port for clients.
+func (p *clientPorts) openListener(addr string) (net.Listener, error) {
+	lc := net.ListenConfig{KeepAlive: -1}
+	if p.s.cfg.TCPKeepAlive {
+		lc.KeepAlive = 0 // the system's default
+	}
+	return lc.Listen(context.Background(), "tcp", addr)
+}
+
+// addrs returns the addresses of all listeners.
+func (p *clientPorts) addrs() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var addrs []string
+	for _, l := range p.listeners {
+		addrs = append(addrs, l.Addr().String())
+	}
+	return addrs
+}
+
+// close closes all listeners.
+func (p *clientPorts) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	var errs []error
+	for _, l := range p.listeners {
+		errs = append(errs, l.Close())
+	}
+	return errors.Join(errs...)
+}
+
 // listen opens a listener for clients. port is nil for plaintext; setting is the key
 // that names the address.
-func (s *Server) listen(setting, addr string, port *tlsPort) error {
-	l, err := s.openListener(addr)
+func (p *clientPorts) listen(setting, addr string, port *tlsPort) error {
+	l, err := p.openListener(addr)
 	if err != nil {
 		return &ListenError{Setting: setting, Addr: addr, Err: err}
 	}
-	s.mu.Lock()
-	s.listeners = append(s.listeners, l)
-	s.mu.Unlock()
-	s.spawn(func() { s.accept(l, port) })
+	p.mu.Lock()
+	p.listeners = append(p.listeners, l)
+	p.mu.Unlock()
+	p.s.spawn(func() { p.accept(l, port) })
 	return nil
 }
 
@@ -28,7 +100,8 @@ func (s *Server) listen(setting, addr string, port *tlsPort) error {
 const acceptPause = 50 * time.Millisecond
 
 // accept accepts connections until the listener is closed.
-func (s *Server) accept(l net.Listener, port *tlsPort) {
+func (p *clientPorts) accept(l net.Listener, port *tlsPort) {
+	s := p.s
 	for {
 		nc, err := l.Accept()
 		if err == nil {
@@ -63,17 +136,17 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	if port != nil {
 		nc = &tlsConn{Conn: nc, port: port}
 	}
-	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock(), id: noID, kernel: kernel}
-	c.calls.Store(1)
-	c.last.Store(c.born)
-	if sc, ok := nc.(syscall.Conn); ok && rawSockets {
+	c := newConn(s, nc)
+	c.host, c.kernel, c.secure = host, kernel, port != nil && !port.optional
+	c.reader.calls.Store(1)
+	if sc, ok := nc.(syscall.Conn); ok && poller.Supported {
 		if raw, err := sc.SyscallConn(); err == nil {
-			c.raw, c.wake, c.listen = raw, c.readReady, c.readNow
+			c.raw, c.reader.recvWait, c.reader.recvNow = raw, c.reader.recvOrWait, c.reader.recv
 		}
 	}
 	c.try, _ = nc.(tryWriter)
-	c.setIdentities([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
-	if !s.admit(c) {
+	c.session.setIdentities([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
+	if !s.clients.admit(c) {
 		_ = nc.Close()
 		return
 	}

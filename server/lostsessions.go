@@ -9,7 +9,7 @@ const lostSessionsPerCnxn = 100
 const maxLostSessions = 100_000
 
 // lostSessions counts, by address, the sessions that have lost their connection to this
-// server and have neither ended nor come back. The Server's mutex guards it.
+// server and have neither ended nor come back. The mutex of clientTable guards it.
 type lostSessions struct {
 	hosts  map[int64]string
 	counts map[string]int
@@ -40,7 +40,8 @@ func (l *lostSessions) remove(sid int64) {
 }
 
 // mayBegin reports whether the address of c may begin another session.
-func (s *Server) mayBegin(c *conn) bool {
+func (t *clientTable) mayBegin(c *conn) bool {
+	s := t.s
 	most := s.cfg.MaxClientCnxns * lostSessionsPerCnxn
 	if most <= 0 {
 		most = maxLostSessions
@@ -48,13 +49,20 @@ func (s *Server) mayBegin(c *conn) bool {
 	if c.host == "" {
 		return true
 	}
-	s.mu.Lock()
-	n := s.lost.counts[c.host]
-	s.mu.Unlock()
+	t.mu.Lock()
+	n := t.lost.counts[c.host]
+	t.mu.Unlock()
 	if n < most {
 		return true
 	}
 	s.stats.rejected.Add(1)
 	c.complain("closing a client: its address has too many sessions that have lost their connections", "sessions", n, "maxClientCnxns", s.cfg.MaxClientCnxns)
 	return false
+}
+
+// forgetLost forgets which sessions have lost their connections.
+func (t *clientTable) forgetLost() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost = lostSessions{}
 }

@@ -14,9 +14,9 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", 2 })
 	lost := func() int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.lost.counts["127.0.0.2"]
+		s.clients.mu.Lock()
+		defer s.clients.mu.Unlock()
+		return s.clients.lost.counts["127.0.0.2"]
 	}
 	const most = 2 * lostSessionsPerCnxn
 	var last *wire
@@ -65,9 +65,9 @@ func TestSessionsAreBoundedWithoutMaxClientCnxns(t *testing.T) {
 	if w := tcp(t, s, "127.0.0.2"); w.resp.TimeOut == 0 {
 		t.Fatal("the first session is refused")
 	}
-	s.mu.Lock()
-	s.lost.counts = map[string]int{"127.0.0.2": maxLostSessions}
-	s.mu.Unlock()
+	s.clients.mu.Lock()
+	s.clients.lost.counts = map[string]int{"127.0.0.2": maxLostSessions}
+	s.clients.mu.Unlock()
 	nc, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}).Dial("tcp", s.ClientAddr())
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ func (s *Server) changeMode(change func(*modes)) {
 	}
 	m.mu.Unlock()
 	if mute && was == serving {
-		s.eachConn((*conn).kill) // they will find a server that doesn't lead
+		s.clients.each((*conn).kill) // they will find a server that doesn't lead
 	}
 	if now == serving {
 		s.membersChanged() // perhaps it changed while this server was down
@@ -77,19 +77,19 @@ func (s *Server) changeMode(change func(*modes)) {
 		return
 	}
 	level := slog.LevelInfo
-	if was == serving && now != serving && !s.stopping() {
+	if was == serving && now != serving && !s.clients.stopping() {
 		level = slog.LevelWarn // its clients have lost this server
 	}
 	s.log.Log(context.Background(), level, "server state changed", "serving", now == serving, "role", modeName(now, st.Role), "leader", leaderWord(&st), "epoch", st.Epoch, "reason", st.Reason)
 	if was == readOnly && now != readOnly {
-		s.eachConn(func(c *conn) {
-			if c.isLocal() {
+		s.clients.each(func(c *conn) {
+			if c.session.isLocal() {
 				c.kill()
 			}
 		})
-		s.mu.Lock()
-		clear(s.locals) // they end with this mode
-		s.mu.Unlock()
+		s.clients.mu.Lock()
+		clear(s.clients.locals) // they end with this mode
+		s.clients.mu.Unlock()
 	}
 }
 
@@ -103,10 +103,10 @@ func leaderWord(st *raftfsm.Status) any {
 }
 
 // isLocal reports whether c's session belongs to this server alone.
-func (c *conn) isLocal() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.local
+func (cs *clientSession) isLocal() bool {
+	cs.c.replies.mu.Lock()
+	defer cs.c.replies.mu.Unlock()
+	return cs.local
 }
 
 // set changes the mode; m.mu is held.
@@ -162,7 +162,7 @@ const (
 // because the client needs its time to find another server. If there is no other
 // server, or for read-only mode, it waits for a third of its timeout.
 func (s *Server) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
-	if !s.gated || readOnlyOK && s.cfg.ReadOnlyMode || s.node.Electing() {
+	if !s.contact.gated || readOnlyOK && s.cfg.ReadOnlyMode || s.node.Electing() {
 		return timeout / 3
 	}
 	s.modes.mu.Lock()

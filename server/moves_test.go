@@ -232,9 +232,9 @@ func (m *moves) connections(t *testing.T) {
 	w := connect(t, s)
 	m.by(t, s, "connection_revalidate_count", func() { w.again(s, w.resp.Passwd) })
 	m.by(t, s, "local_sessions", func() { // read-only mode has its own tests
-		s.mu.Lock()
-		s.locals[1] = [proto.PasswordSize]byte{}
-		s.mu.Unlock()
+		s.clients.mu.Lock()
+		s.clients.locals[1] = [proto.PasswordSize]byte{}
+		s.clients.mu.Unlock()
 	})
 }
 

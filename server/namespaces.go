@@ -154,14 +154,15 @@ func (n *namespace) has(path string) bool {
 }
 
 // countRead counts a read of path that returned so many bytes.
-func (s *Server) countRead(q *request, path string, bytes int) {
+func (q *request) countRead(path string, bytes int) {
 	if q.reads != nil {
-		q.reads.add(&s.spaces, path, len(path)+bytes)
+		q.reads.add(&q.c.s.spaces, path, len(path)+bytes)
 	}
 }
 
 // countWrite counts the changes of a transaction, with the bytes of its request.
-func (s *Server) countWrite(a *raftfsm.Applied) {
+func (f *fsm) countWrite(a *raftfsm.Applied) {
+	s := f.s
 	if a.Kind == raftfsm.KindReconfigDone {
 		return // not a client's request: ZooKeeper doesn't count what its leader writes there
 	}

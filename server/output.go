@@ -3,159 +3,177 @@ package server
 import (
 	"runtime"
 	"sync"
+
+	"github.com/zkgo/zkgo/internal/poller"
 )
 
-// queue appends b to c's output; c.mu is held. If the output would exceed its bound, it
+// queue appends b to the output; q.mu is held. If the output would exceed its bound, it
 // closes the connection, because the client doesn't read. What is being written doesn't
 // count here, so a single reply may have any size.
-func (c *conn) queue(b []byte) {
-	if c.closed || len(b) == 0 {
+func (q *replyQueue) queue(b []byte) {
+	c := q.c
+	if q.closed || len(b) == 0 {
 		return
 	}
 	switch {
-	case c.out == nil:
-		c.out = c.s.bufs.get(len(b))
-	case len(c.out.b)+len(b) > c.s.cfg.MaxOutput:
-		c.overflow()
+	case q.out == nil:
+		q.out = c.s.bufs.get(len(b))
+	case len(q.out.b)+len(b) > c.s.cfg.MaxOutput:
+		q.overflow()
 		return
-	case c.out.shared:
-		own := c.s.bufs.get(len(c.out.b) + len(b))
-		own.b = append(own.b, c.out.b...)
-		c.out = own
+	case q.out.shared:
+		own := c.s.bufs.get(len(q.out.b) + len(b))
+		own.b = append(own.b, q.out.b...)
+		q.out = own
 	}
-	c.out.b = append(c.out.b, b...)
+	q.out.b = append(q.out.b, b...)
 	c.s.countQueued(len(b))
 }
 
-// queueBuffer queues a whole buffer. It keeps b as c's output if there is none yet;
+// queueBuffer queues a whole buffer. It keeps b as the output if there is none yet;
 // otherwise it copies b and returns it.
-func (c *conn) queueBuffer(b *buffer) *buffer {
-	if c.out == nil && !c.closed {
-		c.out = b
-		c.s.countQueued(len(b.b))
+func (q *replyQueue) queueBuffer(b *buffer) *buffer {
+	if q.out == nil && !q.closed {
+		q.out = b
+		q.c.s.countQueued(len(b.b))
 		return nil
 	}
-	c.queue(b.b)
+	q.queue(b.b)
 	b.b = b.b[:0]
 	return b
 }
 
 // queueShared queues a shared buffer. It takes no memory for a client that has no other
 // output.
-func (c *conn) queueShared(b *buffer) {
-	if c.out != nil || c.closed {
-		c.queue(b.b)
+func (q *replyQueue) queueShared(b *buffer) {
+	if q.out != nil || q.closed {
+		q.queue(b.b)
 		return
 	}
-	c.out = b
-	c.s.countQueued(len(b.b))
+	q.out = b
+	q.c.s.countQueued(len(b.b))
 }
 
-// overflow closes a client that doesn't read; c.mu is held.
-func (c *conn) overflow() {
+// overflow closes a client that doesn't read; q.mu is held.
+func (q *replyQueue) overflow() {
+	c := q.c
 	c.complain("closing a client that does not read its replies")
 	c.s.stats.dropped.Add(1)
-	c.shut()
+	q.shut()
 	c.s.flushers.add(c)
 }
 
 // take returns the output and makes the caller the writer. It returns nil if there is
 // no output, or another goroutine is writing.
-func (c *conn) take() *buffer {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.writing || c.out == nil {
+func (q *replyQueue) take() *buffer {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.writing || q.out == nil {
 		return nil
 	}
-	c.writing = true
-	return c.takeMore()
+	q.writing = true
+	return q.takeMore()
 }
 
-// takeMore returns the output, which counts until it has been written; c.mu is held.
-func (c *conn) takeMore() *buffer {
-	b := c.out
-	c.out, c.pushing = nil, len(b.b)
+// takeMore returns the output, which counts until it has been written; q.mu is held.
+func (q *replyQueue) takeMore() *buffer {
+	b := q.out
+	q.out, q.pushing = nil, len(b.b)
 	return b
 }
 
 // written ends the write of b. It returns the output queued since, or nil if the caller
 // is no longer the writer.
-func (c *conn) written(b *buffer, err error) *buffer {
+func (q *replyQueue) written(b *buffer, err error) *buffer {
+	c := q.c
 	c.s.bufs.put(b)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.s.queuedOut.Add(-int64(c.pushing))
-	c.sentBytes += int64(c.pushing)
-	c.pushing = 0
-	if err == nil && c.out != nil {
-		return c.takeMore()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	c.s.queuedOut.Add(-int64(q.pushing))
+	q.sentBytes += int64(q.pushing)
+	q.pushing = 0
+	if err == nil && q.out != nil {
+		return q.takeMore()
 	}
-	c.writing = false
+	q.writing = false
 	if err != nil {
-		c.shut()
+		q.shut()
 	}
-	if c.hangUp || c.closed {
-		c.shut()
+	if q.hangUp || q.closed {
+		q.shut()
 		c.s.flushers.add(c)
 	}
-	c.wakeReader()
+	q.wakeReader()
 	return nil
 }
 
 // flush writes the output and may wait for the client. The reader calls it, so the
 // server stops reading from a client that doesn't read.
-func (c *conn) flush() {
-	for b := c.take(); b != nil; {
-		err := c.gate()
+func (q *replyQueue) flush() {
+	for b := q.take(); b != nil; {
+		err := q.c.session.gate()
 		if err == nil {
-			err = c.writeOut(b.b)
+			err = q.writeOut(b.b)
 		}
-		b = c.written(b, err)
+		b = q.written(b, err)
 	}
 }
 
 // writeOut writes b to the client. A socket first takes as much as it can at once.
-func (c *conn) writeOut(b []byte) error {
+func (q *replyQueue) writeOut(b []byte) error {
+	c := q.c
 	if c.raw != nil {
-		n, err := c.s.getWork(c).writer.tryWrite(c, b)
+		n, err := c.reader.getWork().writer.TryWrite(c.raw, b)
 		if err != nil || n == len(b) {
 			return err
 		}
-		c.gone(n)
+		q.gone(n)
 		b = b[n:]
 	}
-	c.leaveRound()
-	return c.writeAll(b)
+	c.reader.leaveWorker()
+	return q.writeAll(b)
 }
 
 // flushNow writes what the client takes at once. A new goroutine waits and writes the
 // rest.
-func (c *conn) flushNow(w *rawWriter) {
-	for b := c.take(); b != nil; {
-		n, err := 0, c.gate()
+func (q *replyQueue) flushNow(w *poller.Writer) {
+	c := q.c
+	for b := q.take(); b != nil; {
+		n, err := 0, c.session.gate()
 		if err == nil {
-			n, err = w.tryWrite(c, b.b)
+			n, err = c.tryWrite(w, b.b)
 		}
 		if err == nil && n < len(b.b) {
-			c.s.spawn(func() { c.drain(b, n) })
+			c.s.spawn(func() { q.drain(b, n) })
 			return
 		}
-		b = c.written(b, err)
+		b = q.written(b, err)
 	}
 }
 
+// tryWrite writes as much of b as the client takes at once and returns how much.
+func (c *conn) tryWrite(w *poller.Writer, b []byte) (int, error) {
+	switch {
+	case c.raw != nil:
+		return w.TryWrite(c.raw, b)
+	case c.try != nil:
+		return c.try.TryWrite(b)
+	}
+	return 0, nil
+}
+
 // drain writes b from n on, and then the output queued in the meantime.
-func (c *conn) drain(b *buffer, n int) {
-	c.gone(n)
-	err := c.writeAll(b.b[n:])
-	if b = c.written(b, err); b == nil {
+func (q *replyQueue) drain(b *buffer, n int) {
+	q.gone(n)
+	err := q.writeAll(b.b[n:])
+	if b = q.written(b, err); b == nil {
 		return
 	}
 	for b != nil {
-		if err = c.gate(); err == nil {
-			err = c.writeAll(b.b)
+		if err = q.c.session.gate(); err == nil {
+			err = q.writeAll(b.b)
 		}
-		b = c.written(b, err)
+		b = q.written(b, err)
 	}
 }
 
@@ -229,7 +247,7 @@ const (
 // help does work that the flushers have not begun yet, on the applying goroutine: a
 // sleeping flusher arrives when some of it is done, and the next entry has more
 // commands once those of this entry are answered. The flushers do the closing.
-func (f *flushers) help(w *rawWriter) {
+func (f *flushers) help(w *poller.Writer) {
 	var room [helpChunk]*conn
 	var closing []*conn
 	for left := helpMost; left > 0; left -= helpChunk {
@@ -240,7 +258,7 @@ func (f *flushers) help(w *rawWriter) {
 			break
 		}
 		for _, c := range cs {
-			if c.flushNow(w); c.isClosed() {
+			if c.replies.flushNow(w); c.replies.isClosed() {
 				closing = append(closing, c)
 			}
 		}
@@ -252,10 +270,10 @@ func (f *flushers) help(w *rawWriter) {
 
 // run is one flusher.
 func (f *flushers) run() {
-	w := newRawWriter()
+	w := poller.NewWriter()
 	for cs := f.next(nil); len(cs) > 0; cs = f.next(cs) {
 		for _, c := range cs {
-			if c.flushNow(w); c.isClosed() {
+			if c.replies.flushNow(w); c.replies.isClosed() {
 				c.hang()
 			}
 		}
@@ -267,7 +285,7 @@ func (f *flushers) run() {
 func (c *conn) hang() {
 	if c.raw != nil || c.try != nil {
 		c.disconnect() // the reader sees it
-		c.call()
+		c.reader.checkInput()
 		return
 	}
 	c.s.spawn(func() { _ = c.nc.Close() })

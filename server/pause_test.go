@@ -14,14 +14,14 @@ func TestAPauseIsNobodysSilence(t *testing.T) {
 	s := startServer(t)
 	w := connect(t, s)
 	var c *conn
-	s.eachConn(func(one *conn) { c = one })
+	s.clients.each(func(one *conn) { c = one })
 	// The connection's clock is set as if the process had been stopped for longer than
 	// the timeout.
-	c.last.Store(s.clock() - int64(time.Hour))
+	c.session.last.Store(s.clock() - int64(time.Hour))
 	s.credit(s.clock())
 	s.check(c, s.clock())
 	w.must(proto.OpPing, nil)
-	c.last.Store(s.clock() - int64(time.Hour))
+	c.session.last.Store(s.clock() - int64(time.Hour))
 	s.check(c, s.clock())
 	w.wantClosed()
 }

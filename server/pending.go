@@ -28,7 +28,7 @@ func (s *Server) newPending(c *conn, op proto.Op, xid int32) *pending {
 	if !ok {
 		p = new(pending)
 	}
-	p.c, p.op, p.xid, p.arrived = c, op, xid, c.started
+	p.c, p.op, p.xid, p.arrived = c, op, xid, c.reader.started
 	return p
 }
 
@@ -40,76 +40,4 @@ func (s *Server) freePending(p *pending) {
 	}
 	*p = pending{body: body}
 	s.pendings.Put(p)
-}
-
-// push appends p to the queue, after the replies made so far. From then on, until the
-// queue is empty, the reader itself answers nothing. It returns false if the connection
-// is closed, or if p is not in flight and the queue is empty.
-func (c *conn) push(p *pending) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed || !p.inFlight && c.head == nil {
-		return false
-	}
-	c.settleReplies()
-	if c.tail == nil {
-		c.head = p
-	} else {
-		c.tail.next = p
-	}
-	c.tail = p
-	c.held += len(p.body)
-	c.due += p.weight
-	c.waiting.Add(1)
-	if p.inFlight {
-		if c.s.outstanding.Add(1) > int64(c.s.cfg.GlobalOutstanding) {
-			c.over = true
-		}
-		if p.op == proto.OpSync {
-			c.s.stats.syncs.Add(1)
-		}
-	}
-	p.charge, c.charge = c.charge, charge{}
-	return true
-}
-
-// pop removes the head and returns the next one; c.mu is held.
-func (c *conn) pop() *pending {
-	p := c.head
-	c.head = p.next
-	if c.head == nil {
-		c.tail = nil
-	}
-	c.held -= len(p.body)
-	c.due -= p.weight
-	c.waiting.Add(-1)
-	if p.inFlight {
-		c.s.outstanding.Add(-1)
-		if p.op == proto.OpSync {
-			c.s.stats.syncs.Add(-1)
-		}
-	}
-	if p.charge != (charge{}) {
-		c.s.discharge(p.charge)
-	}
-	return c.head
-}
-
-// abandon empties the queue of a connection that has ended. A request in flight may
-// still complete, and then finds the connection closed; c.mu is held.
-func (c *conn) abandon() {
-	for c.head != nil {
-		c.pop()
-	}
-}
-
-// Bounds of what a client may have queued before the server stops reading from it.
-const (
-	maxHeldRequests = 16384
-	maxHeldBytes    = 1 << 20
-)
-
-// crowded reports whether the queue is so long that reading must pause; c.mu is held.
-func (c *conn) crowded() bool {
-	return c.held > maxHeldBytes || int(c.waiting.Load()) > maxHeldRequests
 }

@@ -6,10 +6,12 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
 
@@ -55,9 +57,7 @@ func (v picture) Server() status.Server {
 		p.QuorumSize = bytes.Count(n.Data(), []byte(":participant"))
 	}
 	t.RUnlock()
-	s.mu.Lock()
-	p.Connections, p.LocalSessions = len(s.conns), len(s.locals)
-	s.mu.Unlock()
+	p.Connections, p.LocalSessions = s.clients.count()
 	return p
 }
 
@@ -117,7 +117,7 @@ func modeName(m mode, r raftfsm.Role) string {
 // Conns implements status.Source.
 func (v picture) Conns() []status.Conn {
 	list := []status.Conn{}
-	v.s.eachConn(func(c *conn) { list = append(list, v.conn(c)) })
+	v.s.clients.each(func(c *conn) { list = append(list, v.conn(c)) })
 	slices.SortFunc(list, func(a, b status.Conn) int { return cmp.Compare(a.Addr, b.Addr) })
 	return list
 }
@@ -125,18 +125,18 @@ func (v picture) Conns() []status.Conn {
 // conn returns the status of one connection.
 func (v picture) conn(c *conn) status.Conn {
 	s := v.s
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	k := &c.counters
-	timeout := time.Duration(c.timeout) * time.Millisecond
+	c.replies.mu.Lock()
+	defer c.replies.mu.Unlock()
+	k := &c.replies.counters
+	timeout := time.Duration(c.session.timeout) * time.Millisecond
 	p := status.Conn{
 		Addr: c.nc.RemoteAddr().String(), Secure: c.secure, Interest: 1,
-		Queued: int64(c.waiting.Load()), Received: k.recved, Sent: k.sent,
-		SessionID: c.sid, LastOp: "NA", Established: s.epoch.Add(time.Duration(c.born)), Timeout: timeout,
+		Queued: int64(c.replies.waiting.Load()), Received: k.recved, Sent: k.sent,
+		SessionID: c.session.id, LastOp: "NA", Established: s.epoch.Add(time.Duration(c.born)), Timeout: timeout,
 		LastCxid: -1, LastZxid: k.lastZxid, LastResponse: time.Duration(k.lastResponse),
 		LastLatency: k.latencyLast / millisecond, MinLatency: k.latencyMin / millisecond, MaxLatency: k.latencyMax / millisecond,
 	}
-	if c.sid == 0 {
+	if c.session.id == 0 {
 		timeout = s.cfg.SessionlessTimeout
 	}
 	if k.latencyN > 0 {
@@ -146,7 +146,7 @@ func (v picture) conn(c *conn) status.Conn {
 		p.LastOp, p.LastCxid = k.last.op.Abbrev(), int64(k.last.xid)
 	}
 	tick := s.cfg.TickTime
-	p.Expires = s.epoch.Add(time.Duration(c.last.Load()) + timeout).Truncate(tick).Add(tick)
+	p.Expires = s.epoch.Add(time.Duration(c.session.last.Load()) + timeout).Truncate(tick).Add(tick)
 	return p
 }
 
@@ -179,9 +179,9 @@ func watcherSession(w *watch.Watcher) int64 {
 	if !ok {
 		return 0
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sid
+	c.replies.mu.Lock()
+	defer c.replies.mu.Unlock()
+	return c.session.id
 }
 
 // WatchesBySession implements status.Source.
@@ -208,16 +208,12 @@ func (v picture) WatchesByPath() map[string][]int64 {
 
 // TraceMask implements status.Source.
 func (v picture) TraceMask() uint64 {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	return v.s.traceMask
+	return v.s.traceMask.Load()
 }
 
 // SetTraceMask implements status.Source.
 func (v picture) SetTraceMask(mask uint64) {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	v.s.traceMask = mask
+	v.s.traceMask.Store(mask)
 }
 
 // ResetServer implements status.Source.
@@ -233,10 +229,10 @@ func (v picture) ResetServer() {
 
 // ResetConns implements status.Source.
 func (v picture) ResetConns() {
-	v.s.eachConn(func(c *conn) {
-		c.mu.Lock()
-		c.counters.reset()
-		c.mu.Unlock()
+	v.s.clients.each(func(c *conn) {
+		c.replies.mu.Lock()
+		c.replies.counters.reset()
+		c.replies.mu.Unlock()
 	})
 }
 
@@ -299,28 +295,32 @@ const (
 	digestsKept = 1024
 )
 
-// digestLog holds the latest digests, oldest first; the Server's mutex guards it.
-type digestLog []status.Digest
+// digestLog holds the latest digests, oldest first.
+type digestLog struct {
+	mu   sync.Mutex
+	list []status.Digest
+}
 
-// noteDigest records the digest after a transaction; the tree is locked.
-func (s *Server) noteDigest(zxid int64) {
+// note records the digest after a transaction; the tree is locked.
+func (l *digestLog) note(zxid int64, t *tree.Tree) {
 	if uint32(zxid)%digestEvery != 0 || uint32(zxid) == 0 { // 0 begins an epoch and is not a client's transaction
 		return
 	}
-	d := status.Digest{Zxid: zxid, Digest: s.tree.Digest()}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.digests) == digestsKept {
-		s.digests = append(s.digests[:0], s.digests[1:]...)
+	d := status.Digest{Zxid: zxid, Digest: t.Digest()}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.list) == digestsKept {
+		l.list = append(l.list[:0], l.list[1:]...)
 	}
-	s.digests = append(s.digests, d)
+	l.list = append(l.list, d)
 }
 
 // Digests implements status.Source.
 func (v picture) Digests() []status.Digest {
-	v.s.mu.Lock()
-	defer v.s.mu.Unlock()
-	return slices.Clone(v.s.digests)
+	l := &v.s.digests
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.list)
 }
 
 var _ status.Source = picture{}

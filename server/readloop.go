@@ -25,17 +25,18 @@ const spared = 128
 
 // handle handles all requests that have arrived. It returns false when the connection
 // ends.
-func (c *conn) handle() bool {
-	c.started, c.current = c.s.clock(), false
-	c.last.Store(c.started)
-	if !c.heard.Load() {
-		c.heard.Store(true)
+func (r *reader) handle() bool {
+	c := r.c
+	r.started, r.current = c.s.clock(), false
+	c.session.last.Store(r.started)
+	if !c.session.heard.Load() {
+		c.session.heard.Store(true)
 	}
-	w := c.s.getWork(c)
+	w := r.getWork()
 	ok := true
 	requests := 0
-	for ok && !c.ended {
-		frame, whole, err := c.next()
+	for ok && !r.ended {
+		frame, whole, err := r.next()
 		if err != nil || !whole {
 			ok = err == nil
 			if errors.Is(err, errFrame) {
@@ -46,103 +47,105 @@ func (c *conn) handle() bool {
 		requests++
 		w.got++
 		w.bytes += len(frame)
-		ok = c.request(w, frame)
-		if c.charge != (charge{}) {
-			c.s.discharge(c.charge)
-			c.charge = charge{}
+		ok = r.request(w, frame)
+		if r.charge != (charge{}) {
+			c.s.discharge(r.charge)
+			r.charge = charge{}
 		}
-		if c.over && c.waiting.Load() > spared {
-			c.over = false
-			c.settle(w)
-			c.flush()
-			ok = ok && c.pace()
+		if r.over && c.replies.waiting.Load() > spared {
+			r.over = false
+			r.settle(w)
+			c.replies.flush()
+			ok = ok && r.pace()
 		}
 		if w.replies != nil && len(w.replies.b) > flushAbove || w.n >= maxLocked {
-			c.settle(w)
-			c.flush()
-			ok = ok && (c.ended || c.awaitOutput())
+			r.settle(w)
+			c.replies.flush()
+			ok = ok && (r.ended || c.replies.awaitOutput())
 		}
 	}
-	c.settle(w)
-	c.flush()
+	r.settle(w)
+	c.replies.flush()
 	switch {
 	case requests >= manyRequests:
-		c.busy = busyFor
-	case c.busy > 0:
-		c.busy--
+		r.busy = busyFor
+	case r.busy > 0:
+		r.busy--
 	}
-	return ok && c.pace()
+	return ok && r.pace()
 }
 
 // request handles one request. It returns false if the connection must be closed
 // without an answer.
-func (c *conn) request(w *work, frame []byte) bool {
-	r := proto.AliasReader(frame)
+func (r *reader) request(w *work, frame []byte) bool {
+	in := proto.AliasReader(frame)
 	var h proto.RequestHeader
-	if h.Decode(&r); r.Err() != nil {
-		return c.garbled(r.Err())
+	if h.Decode(&in); in.Err() != nil {
+		return r.c.garbled(in.Err())
 	}
 	w.last.note(h)
-	if c.s.cfg.Interceptor != nil {
-		return c.intercept(w, h, r.Rest())
+	if r.c.s.cfg.Interceptor != nil {
+		return r.intercept(w, h, in.Rest())
 	}
-	return c.execute(w, h, r.Rest())
+	return r.execute(w, h, in.Rest())
 }
 
 // execute executes a request. It returns false as request does.
-func (c *conn) execute(w *work, h proto.RequestHeader, body []byte) bool {
-	if c.mayNot(h.Op) {
+func (r *reader) execute(w *work, h proto.RequestHeader, body []byte) bool {
+	c := r.c
+	if c.session.mayNot(h.Op) {
 		c.s.stats.unauthenticated.Add(1)
 		c.complain("closing a client that has to authenticate before anything else", "schemes", strings.Join(c.s.cfg.RequireAuth, ","))
 		return c.turnAway(w, h, proto.ErrSessionClosedRequireSASL)
 	}
 	switch h.Op {
 	case proto.OpAuth, proto.OpSASL:
-		c.leaveRound() // authentication may ask an external provider
+		r.leaveWorker() // authentication may ask an external provider
 		if h.Op == proto.OpAuth {
 			return c.authenticate(w, h, body)
 		}
 		return c.negotiate(w, h, body)
 	}
 	if c.s.throttle != nil {
-		refuse, ok := c.admit(w, h.Op)
+		refuse, ok := r.admit(w, h.Op)
 		if !ok {
 			return false
 		}
 		if refuse != proto.Ok {
-			return c.read(w, h, nil, refuse)
+			return r.read(w, h, nil, refuse)
 		}
 	}
 	switch {
 	case h.Op.Transaction(), h.Op == proto.OpSync:
-		return c.write(w, h, body)
+		return r.write(w, h, body)
 	case h.Op.Kind() == proto.Unknown:
-		c.ended, body = true, nil // the answer is Unimplemented
+		r.ended, body = true, nil // the answer is Unimplemented
 	}
-	return c.read(w, h, body, proto.Ok)
+	return r.read(w, h, body, proto.Ok)
 }
 
 // read answers a request from the tree: now if nothing of the session is in flight,
 // otherwise when its turn comes. refuse is the answer if it is not Ok.
-func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Code) bool {
-	if c.linear && !c.current && h.Op.Kind() == proto.Read && !c.barrier(w) {
+func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Code) bool {
+	c := r.c
+	if c.session.linear && !r.current && h.Op.Kind() == proto.Read && !r.barrier(w) {
 		return false
 	}
-	if c.waiting.Load() != 0 {
-		c.settle(w)
-		if queued, ok := c.queueRead(h, body, refuse); queued || !ok {
+	if c.replies.waiting.Load() != 0 {
+		r.settle(w)
+		if queued, ok := r.queueRead(h, body, refuse); queued || !ok {
 			return ok
 		}
 	}
-	if c.round != nil && refuse == proto.Ok && c.takesLong(w, h.Op, body) {
-		c.leaveRound()
+	if r.worker != nil && refuse == proto.Ok && r.takesLong(w, h.Op, body) {
+		r.leaveWorker()
 	}
-	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.identities(), reads: &w.reads}
+	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.session.identities(), reads: &w.reads}
 	if (h.Op == proto.OpGetAllChildrenNumber || h.Op == proto.OpGetEphemerals) && refuse == proto.Ok {
-		c.settle(w)
+		r.settle(w)
 		c.s.tree.RLock()
 		w.locked = true
-		c.s.prepare(&q)
+		q.prepare()
 	}
 	if !w.locked {
 		c.s.tree.RLock()
@@ -152,7 +155,7 @@ func (c *conn) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Co
 		w.replies = c.s.bufs.get(smallBuffer)
 	}
 	before := len(w.replies.b)
-	w.replies.b = c.s.answer(&q, w.replies.b)
+	w.replies.b = q.answer(w.replies.b)
 	w.sizes.note(len(w.replies.b) - before - proto.LengthSize)
 	w.zxid = q.zxid
 	w.n++
@@ -176,15 +179,15 @@ func (c *conn) garbled(err error) bool {
 
 // turnAway answers h with a code and no zxid, and closes the connection.
 func (c *conn) turnAway(w *work, h proto.RequestHeader, code proto.Code) bool {
-	c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
+	c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
 	c.endWith()
 	return true
 }
 
 // reply appends a reply that overtakes the queued requests.
-func (c *conn) reply(w *work, h proto.ReplyHeader, body proto.Record) {
+func (r *reader) reply(w *work, h proto.ReplyHeader, body proto.Record) {
 	if w.replies == nil {
-		w.replies = c.s.bufs.get(smallBuffer)
+		w.replies = r.c.s.bufs.get(smallBuffer)
 	}
 	b, mark := proto.BeginFrame(w.replies.b)
 	b = h.Append(b)
@@ -197,24 +200,25 @@ func (c *conn) reply(w *work, h proto.ReplyHeader, body proto.Record) {
 
 // endWith closes the connection after its output has been written.
 func (c *conn) endWith() {
-	c.ended = true
-	c.mu.Lock()
-	c.settleReplies()
-	c.hangUp = true
-	if c.out == nil && !c.writing && !c.closed {
-		c.shut()
+	c.reader.ended = true
+	c.replies.mu.Lock()
+	c.replies.settle()
+	c.replies.hangUp = true
+	if c.replies.out == nil && !c.replies.writing && !c.replies.closed {
+		c.replies.shut()
 		c.s.flushers.add(c)
 	}
-	c.mu.Unlock()
+	c.replies.mu.Unlock()
 }
 
 // settle moves the replies into the output before it releases the tree's lock: after
 // that, an event may be queued.
-func (c *conn) settle(w *work) {
+func (r *reader) settle(w *work) {
+	c := r.c
 	if w.got != 0 || w.done != 0 || w.replies != nil && len(w.replies.b) > 0 {
-		c.mu.Lock()
-		c.settleReplies()
-		c.mu.Unlock()
+		c.replies.mu.Lock()
+		c.replies.settle()
+		c.replies.mu.Unlock()
 	}
 	if w.locked {
 		w.locked, w.n = false, 0
@@ -222,41 +226,24 @@ func (c *conn) settle(w *work) {
 	}
 }
 
-// settleReplies is settle without releasing the tree's lock; c.mu is held.
-func (c *conn) settleReplies() {
-	w := c.work
-	if w == nil {
-		return
-	}
-	c.count(w)
-	if w.replies != nil && len(w.replies.b) > 0 {
-		w.replies = c.queueBuffer(w.replies)
-	}
-}
-
 // pace makes the reader wait if reading on would only lengthen the queues. It returns
 // false when the connection has been closed.
-func (c *conn) pace() bool {
-	if c.ended {
+func (r *reader) pace() bool {
+	c := r.c
+	if r.ended {
 		// The last answer may still be in flight or unwritten. Wait until the
 		// connection closes.
-		return c.await(func() bool { return false })
+		return c.replies.await(func() bool { return false })
 	}
 	s := c.s
 	if s.audit != nil {
 		s.audit.Wait(s.done)
 	}
-	if c.waiting.Load() == 0 {
-		return c.awaitOutput()
+	if c.replies.waiting.Load() == 0 {
+		return c.replies.awaitOutput()
 	}
 	if s.outstanding.Load() >= int64(s.cfg.GlobalOutstanding) {
-		return c.await(func() bool { return c.head == nil })
+		return c.replies.awaitAnswers()
 	}
-	return c.await(func() bool { return !c.crowded() })
-}
-
-// awaitOutput waits while another goroutine is writing to the client and much more
-// output is queued. It returns false when the connection has been closed.
-func (c *conn) awaitOutput() bool {
-	return c.await(func() bool { return !c.writing || c.out == nil || len(c.out.b) < flushAbove })
+	return c.replies.await(func() bool { return !c.replies.crowded() })
 }

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"crypto/rand"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -50,10 +49,10 @@ func (s *Server) ForceReadOnly(on bool) {
 
 // leaveToOthers closes the clients that have a session of the ensemble.
 func (s *Server) leaveToOthers() {
-	s.eachConn(func(c *conn) {
-		c.mu.Lock()
-		global := c.sid != 0 && !c.local
-		c.mu.Unlock()
+	s.clients.each(func(c *conn) {
+		c.replies.mu.Lock()
+		global := c.session.id != 0 && !c.session.local
+		c.replies.mu.Unlock()
 		if global {
 			c.kill()
 		}
@@ -69,50 +68,22 @@ const localSessions = -1 << 56
 func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) bool {
 	s := c.s
 	ms := int32(timeout / time.Millisecond)
-	s.mu.Lock()
-	pw, known := s.locals[req.SessionID]
-	switch {
-	case req.SessionID == 0:
-		s.forgetLocal()
-		s.lastLocal++
-		req.SessionID = localSessions | s.lastLocal
-		rand.Read(pw[:])
-		s.locals[req.SessionID] = pw
-	case !known || string(pw[:]) != string(req.Passwd):
-		s.mu.Unlock()
+	pw, ok := s.clients.attachLocal(req, c)
+	if !ok {
 		return false
 	}
-	s.sessions[req.SessionID] = c
-	s.mu.Unlock()
-	c.mu.Lock()
-	c.local, c.sid, c.timeout = true, req.SessionID, ms
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	c.session.local, c.session.id, c.session.timeout = true, req.SessionID, ms
+	c.replies.mu.Unlock()
 	if m, _ := s.modes.get(); m != readOnly {
 		return false // the change of mode may have missed this connection
 	}
-	w := s.getWork(c)
+	w := c.reader.getWork()
 	w.replies = s.bufs.get(smallBuffer)
 	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{
 		TimeOut: ms, SessionID: req.SessionID, Passwd: pw[:], ReadOnly: true, HasReadOnly: req.HasReadOnly})
 	w.done++
 	return true
-}
-
-// maxLocals is how many sessions a server in read-only mode remembers. Above that, it
-// forgets sessions that their clients didn't close.
-const maxLocals = 10_000
-
-// forgetLocal makes room for another local session; s.mu is held.
-func (s *Server) forgetLocal() {
-	if len(s.locals) < maxLocals {
-		return
-	}
-	for sid := range s.locals {
-		if s.sessions[sid] == nil {
-			delete(s.locals, sid)
-			return
-		}
-	}
 }
 
 // refuseReadOnly answers a client that wants to begin a session in read-only mode
@@ -122,16 +93,9 @@ func (c *conn) refuseReadOnly() bool {
 	s := c.s
 	s.stats.readOnlyRefused.Add(1)
 	c.complain("refusing to begin a session in read-only mode: that takes localSessionsEnabled=true")
-	w := s.getWork(c)
+	w := c.reader.getWork()
 	c.turnAway(w, proto.RequestHeader{}, proto.ErrNotReadOnly)
 	w.done++
-	c.flush()
+	c.replies.flush()
 	return true
-}
-
-// endLocal ends a session of read-only mode at its client's request.
-func (s *Server) endLocal(sid int64) {
-	s.mu.Lock()
-	delete(s.locals, sid)
-	s.mu.Unlock()
 }

@@ -10,17 +10,17 @@ import (
 )
 
 // allowed reports whether one of q's identities has one of perms on n.
-func (s *Server) allowed(q *request, n *tree.Node, perms proto.Perms) bool {
-	return s.cfg.SkipACL || n.Allows(perms, q.ids)
+func (q *request) allowed(n *tree.Node, perms proto.Perms) bool {
+	return q.c.s.cfg.SkipACL || n.Allows(perms, q.ids)
 }
 
 // find returns the node at path if q's client may read it with op.
-func (s *Server) find(q *request, op proto.Op, path string) (*tree.Node, proto.Code) {
-	n := s.tree.Get(path)
+func (q *request) find(op proto.Op, path string) (*tree.Node, proto.Code) {
+	n := q.c.s.tree.Get(path)
 	if n == nil {
 		return nil, proto.ErrNoNode
 	}
-	if !s.allowed(q, n, op.Perms()) {
+	if !q.allowed(n, op.Perms()) {
 		return nil, proto.ErrNoAuth
 	}
 	return n, proto.Ok
@@ -33,7 +33,7 @@ func bad(r *proto.Reader, path string) bool { return r.Err() != nil || path == p
 // readNode does what all reads with a watch begin with: it decodes the request, finds the
 // znode, and sets the watch. exists sets it even if there is no znode: the client waits
 // for its creation.
-func (s *Server) readNode(q *request, kind watch.Kind) (path string, n *tree.Node, code proto.Code) {
+func (q *request) readNode(kind watch.Kind) (path string, n *tree.Node, code proto.Code) {
 	var req proto.WatchRecord
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); bad(&r, req.Path) {
@@ -42,21 +42,21 @@ func (s *Server) readNode(q *request, kind watch.Kind) (path string, n *tree.Nod
 	if q.op == proto.OpExists && strings.IndexByte(req.Path, 0) >= 0 {
 		return "", nil, proto.ErrBadArguments
 	}
-	n, code = s.find(q, q.op, req.Path)
+	n, code = q.find(q.op, req.Path)
 	if req.Watch && (code == proto.Ok || code == proto.ErrNoNode && q.op == proto.OpExists) {
-		if refused := s.watch(q.c, req.Path, kind); refused != proto.Ok {
+		if refused := q.c.setWatch(req.Path, kind); refused != proto.Ok {
 			return "", nil, refused
 		}
 	}
 	return req.Path, n, code
 }
 
-func (s *Server) getData(q *request, out []byte) (proto.Code, []byte) {
-	path, n, code := s.readNode(q, watch.Data)
+func (q *request) getData(out []byte) (proto.Code, []byte) {
+	path, n, code := q.readNode(watch.Data)
 	if code != proto.Ok {
 		return code, out
 	}
-	s.countRead(q, path, len(n.Data()))
+	q.countRead(path, len(n.Data()))
 	return proto.Ok, appendData(out, n)
 }
 
@@ -67,12 +67,12 @@ func appendData(out []byte, n *tree.Node) []byte {
 	return reply.Append(out)
 }
 
-func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
-	path, n, code := s.readNode(q, watch.Data)
+func (q *request) exists(out []byte) (proto.Code, []byte) {
+	path, n, code := q.readNode(watch.Data)
 	if code != proto.Ok {
 		return code, out
 	}
-	s.countRead(q, path, 0)
+	q.countRead(path, 0)
 	var reply proto.ExistsResponse
 	n.Stat(&reply.Stat)
 	return proto.Ok, reply.Append(out)
@@ -80,14 +80,14 @@ func (s *Server) exists(q *request, out []byte) (proto.Code, []byte) {
 
 // getChildren also answers getChildren2. It appends the fields of these replies one by
 // one, because the tree has no list of the names.
-func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
-	path, n, code := s.readNode(q, watch.Child)
+func (q *request) getChildren(out []byte) (proto.Code, []byte) {
+	path, n, code := q.readNode(watch.Child)
 	if code != proto.Ok {
 		return code, out
 	}
 	before := len(out)
-	out = s.tree.AppendChildren(out, n)
-	s.countRead(q, path, len(out)-before)
+	out = q.c.s.tree.AppendChildren(out, n)
+	q.countRead(path, len(out)-before)
 	if q.op == proto.OpGetChildren2 {
 		var st proto.Stat
 		n.Stat(&st)
@@ -97,19 +97,19 @@ func (s *Server) getChildren(q *request, out []byte) (proto.Code, []byte) {
 }
 
 // getACL hides the hashes of digests from clients without the admin permission.
-func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
+func (q *request) getACL(out []byte) (proto.Code, []byte) {
 	var req proto.GetACLRequest
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); bad(&r, req.Path) {
 		return proto.ErrMarshalling, out
 	}
-	n, code := s.find(q, q.op, req.Path)
+	n, code := q.find(q.op, req.Path)
 	if code != proto.Ok {
 		return code, out
 	}
 	reply := proto.GetACLResponse{ACL: n.ACL()}
 	n.Stat(&reply.Stat)
-	if !s.allowed(q, n, proto.PermAdmin) {
+	if !q.allowed(n, proto.PermAdmin) {
 		reply.ACL = tree.RedactACL(reply.ACL)
 	}
 	return proto.Ok, reply.Append(out)
@@ -118,14 +118,15 @@ func (s *Server) getACL(q *request, out []byte) (proto.Code, []byte) {
 // prepare does the slow part of a getEphemerals or getAllChildrenNumber that is answered
 // next. The caller holds the tree's lock for reading and has no replies that events could
 // overtake: if there are many nodes, prepare releases the lock now and then.
-func (s *Server) prepare(q *request) {
+func (q *request) prepare() {
+	s := q.c.s
 	yield := func() {
 		s.tree.RUnlock()
 		s.tree.RLock()
 	}
 	if q.op == proto.OpGetEphemerals {
 		if prefix, ok := ephemeralPrefix(q.body); ok {
-			q.ephemerals = s.tree.ListEphemerals(q.c.sid, prefix)
+			q.ephemerals = s.tree.ListEphemerals(q.c.session.id, prefix)
 			for q.ephemerals.Step() {
 				yield()
 			}
@@ -137,7 +138,7 @@ func (s *Server) prepare(q *request) {
 	if req.Decode(&r); bad(&r, req.Path) {
 		return
 	}
-	if n, code := s.find(q, q.op, req.Path); code == proto.Ok {
+	if n, code := q.find(q.op, req.Path); code == proto.Ok {
 		q.census = s.tree.Census(n)
 		for q.census.Step() {
 			yield()
@@ -161,26 +162,26 @@ func ephemeralPrefix(body []byte) (prefix string, ok bool) {
 }
 
 // getEphemerals lists the session's ephemeral znodes.
-func (s *Server) getEphemerals(q *request, out []byte) (proto.Code, []byte) {
+func (q *request) getEphemerals(out []byte) (proto.Code, []byte) {
 	prefix, ok := ephemeralPrefix(q.body)
 	if !ok {
 		return proto.ErrMarshalling, out
 	}
 	list := q.ephemerals
 	if list == nil {
-		list = s.tree.ListEphemerals(q.c.sid, prefix)
+		list = q.c.s.tree.ListEphemerals(q.c.session.id, prefix)
 	}
 	reply := proto.GetEphemeralsResponse{Ephemerals: list.Paths()}
 	return proto.Ok, reply.Append(out)
 }
 
-func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byte) {
+func (q *request) getAllChildrenNumber(out []byte) (proto.Code, []byte) {
 	var req proto.GetAllChildrenNumberRequest
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); bad(&r, req.Path) {
 		return proto.ErrMarshalling, out
 	}
-	n, code := s.find(q, q.op, req.Path)
+	n, code := q.find(q.op, req.Path)
 	if code != proto.Ok {
 		return code, out
 	}
@@ -188,7 +189,7 @@ func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byt
 	if q.census != nil {
 		reply.Total = int32(q.census.Count())
 	} else {
-		reply.Total = int32(s.tree.CountDescendants(n)) // it has become readable since prepare
+		reply.Total = int32(q.c.s.tree.CountDescendants(n)) // it has become readable since prepare
 	}
 	if req.Path == "" {
 		reply.Total++ // ZooKeeper counts the root, under its other name, among its descendants
@@ -199,7 +200,8 @@ func (s *Server) getAllChildrenNumber(q *request, out []byte) (proto.Code, []byt
 // multiRead answers each of its reads with a code of its own. It sets no watches. A
 // short request can ask for any amount of data, so a reply above the bound of a
 // client's output is refused before it takes memory.
-func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
+func (q *request) multiRead(out []byte) (proto.Code, []byte) {
+	s := q.c.s
 	var req proto.MultiRequest
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); r.Err() != nil || len(req.Ops) > 0 && req.Ops[0].Op.Kind() != proto.Read {
@@ -212,7 +214,7 @@ func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 		if path == proto.NullString {
 			return proto.ErrMarshalling, out
 		}
-		if size += s.leastReply(q, op.Op, path); size > s.cfg.MaxOutput {
+		if size += q.leastReply(op.Op, path); size > s.cfg.MaxOutput {
 			return proto.ErrMarshalling, out
 		}
 	}
@@ -221,7 +223,7 @@ func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 	for i := range req.Ops {
 		op := &req.Ops[i]
 		path, _ := op.Path()
-		if out = s.readOne(q, op.Op, path, out); len(out)-start > s.cfg.MaxOutput {
+		if out = q.readOne(op.Op, path, out); len(out)-start > s.cfg.MaxOutput {
 			return proto.ErrMarshalling, out[:start]
 		}
 	}
@@ -230,9 +232,9 @@ func (s *Server) multiRead(q *request, out []byte) (proto.Code, []byte) {
 
 // leastReply returns how many bytes one read of a multiRead adds to the reply, without
 // the names of children.
-func (s *Server) leastReply(q *request, op proto.Op, path string) int {
+func (q *request) leastReply(op proto.Op, path string) int {
 	const header, length = 9, 4
-	n, code := s.find(q, op, path)
+	n, code := q.find(op, path)
 	switch {
 	case code != proto.Ok:
 		return header + length
@@ -243,8 +245,8 @@ func (s *Server) leastReply(q *request, op proto.Op, path string) int {
 }
 
 // readOne answers one read of a multiRead.
-func (s *Server) readOne(q *request, op proto.Op, path string, out []byte) []byte {
-	n, code := s.find(q, op, path)
+func (q *request) readOne(op proto.Op, path string, out []byte) []byte {
+	n, code := q.find(op, path)
 	if code != proto.Ok {
 		return proto.AppendMultiError(out, code)
 	}
@@ -253,5 +255,5 @@ func (s *Server) readOne(q *request, op proto.Op, path string, out []byte) []byt
 	if op == proto.OpGetData {
 		return appendData(out, n)
 	}
-	return s.tree.AppendChildren(out, n)
+	return q.c.s.tree.AppendChildren(out, n)
 }

@@ -183,7 +183,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 	w.create("/a", []byte("data"), proto.ModePersistent)
 	w.create("/a/b", nil, proto.ModePersistent)
 	var c *conn
-	s.eachConn(func(one *conn) { c = one })
+	s.clients.each(func(one *conn) { c = one })
 	for _, v := range []struct {
 		op  proto.Op
 		req proto.Record
@@ -194,14 +194,14 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		{proto.OpGetChildren2, &proto.GetChildrenRequest{Path: "/a"}},
 		{proto.OpPing, nil},
 	} {
-		q := request{c: c, op: v.op, ids: c.identities(), reads: new(tally)}
+		q := request{c: c, op: v.op, ids: c.session.identities(), reads: new(tally)}
 		if v.req != nil {
 			q.body = v.req.Append(nil)
 		}
 		out := make([]byte, 0, 4096)
 		if n := testing.AllocsPerRun(100, func() {
 			s.tree.RLock()
-			out = s.answer(&q, out[:0])
+			out = q.answer(out[:0])
 			s.tree.RUnlock()
 		}); n != 0 {
 			t.Errorf("%v: %v allocations", v.op, n)
@@ -241,14 +241,14 @@ func TestGetAllChildrenNumberOfManyNodes(t *testing.T) {
 		t.Errorf("%d nodes, want %d", resp.Total, children)
 	}
 	var c *conn
-	s.eachConn(func(one *conn) { c = one })
-	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.identities(), body: req.Append(nil)}
+	s.clients.each(func(one *conn) { c = one })
+	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.session.identities(), body: req.Append(nil)}
 	s.tree.RLock()
-	s.prepare(&q)
+	q.prepare()
 	s.tree.RUnlock()
 	w.create("/a/later", nil, proto.ModePersistent)
 	s.tree.RLock()
-	reply := s.answer(&q, nil)
+	reply := q.answer(nil)
 	s.tree.RUnlock()
 	if got := binary.BigEndian.Uint32(reply[len(reply)-4:]); got != children {
 		t.Errorf("%d nodes in the reply, want those counted before it, %d", got, children)
@@ -277,14 +277,14 @@ func TestGetEphemeralsOfManyNodes(t *testing.T) {
 		}
 	}
 	var c *conn
-	s.eachConn(func(one *conn) { c = one })
-	q := request{c: c, op: proto.OpGetEphemerals, ids: c.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
+	s.clients.each(func(one *conn) { c = one })
+	q := request{c: c, op: proto.OpGetEphemerals, ids: c.session.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
 	s.tree.RLock()
-	s.prepare(&q)
+	q.prepare()
 	s.tree.RUnlock()
 	w.must(proto.OpDelete, &proto.DeleteRequest{Path: "/e5", Version: -1})
 	s.tree.RLock()
-	reply := s.answer(&q, nil)
+	reply := q.answer(nil)
 	s.tree.RUnlock()
 	var header proto.ReplyHeader
 	var resp proto.GetEphemeralsResponse

@@ -51,12 +51,12 @@ func (t *throttle) enter(c *conn) (now bool) {
 		t.taken++
 		return true
 	}
-	c.barred.Store(true)
+	c.replies.barred.Store(true)
 	t.waiting = append(t.waiting, c)
 	return false
 }
 
-// release returns a slot. c.mu may be held.
+// release returns a slot. The lock of a reply queue may be held.
 func (t *throttle) release() {
 	t.mu.Lock()
 	t.taken--
@@ -113,10 +113,7 @@ func (s *Server) passThrottle() {
 			return
 		}
 		for c := t.next(); c != nil; c = t.next() {
-			c.mu.Lock()
-			c.barred.Store(false)
-			c.wakeReader()
-			c.mu.Unlock()
+			c.replies.unbar()
 		}
 	}
 }
@@ -133,10 +130,10 @@ func (s *Server) dropStale() {
 	t.mu.Unlock()
 	now := s.clock()
 	for _, c := range all {
-		c.mu.Lock()
+		c.replies.mu.Lock()
 		// A waiting reader doesn't change these fields.
-		stale := c.barred.Load() && now-c.started > int64(c.timeout)*millisecond
-		c.mu.Unlock()
+		stale := c.replies.barred.Load() && now-c.reader.started > int64(c.session.timeout)*millisecond
+		c.replies.mu.Unlock()
 		if stale {
 			c.complain("closing a client whose request has waited for longer than its session's timeout")
 			c.kill()
@@ -146,17 +143,18 @@ func (s *Server) dropStale() {
 
 // admit waits until the request may be processed. ok is false if the connection was
 // closed meanwhile; refuse is the answer if the request must not be executed.
-func (c *conn) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
+func (r *reader) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
+	c := r.c
 	t := c.s.throttle
 	if op == proto.OpPing {
 		return proto.Ok, true // a waiting client must not lose its session
 	}
 	if t.cfg.MaxRequests > 0 {
 		if !t.enter(c) {
-			c.settle(w)
-			c.flush()
+			r.settle(w)
+			c.replies.flush()
 			c.s.stats.throttleWaits.Add(1)
-			if !c.await(func() bool { return !c.barred.Load() }) {
+			if !c.replies.awaitUnbarred() {
 				if !t.leave(c) {
 					t.release()
 				}
@@ -164,9 +162,9 @@ func (c *conn) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
 				return proto.Ok, false
 			}
 		}
-		c.charge.slot = true
+		r.charge.slot = true
 	}
-	waited := c.s.clock() - c.started
+	waited := c.s.clock() - r.started
 	c.s.stats.throttleQueue.Observe(1, waited)
 	if t.cfg.OpWait > 0 && waited > int64(t.cfg.OpWait) && op != proto.OpCloseSession {
 		c.s.stats.throttledOps.Add(1)

@@ -100,9 +100,9 @@ func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	if len(live) != 2 {
 		t.Errorf("alive are %v, want both sessions", live)
 	}
-	s.mu.Lock()
-	c := s.sessions[w.resp.SessionID]
-	s.mu.Unlock()
+	s.clients.mu.Lock()
+	c := s.clients.sessions[w.resp.SessionID]
+	s.clients.mu.Unlock()
 	c.kill()
 	eventually(t, "who was closed leaves the line and is counted", func() bool { return s.stats.staleDropped.Load() == 1 })
 	release()
@@ -160,15 +160,15 @@ func TestStaleRequestsAreDropped(t *testing.T) {
 	// A connection whose session has a timeout of 2 ms, as far as the throttle knows.
 	w := dial(t, s)
 	var c *conn
-	s.eachConn(func(other *conn) {
-		if other.sid == 0 {
+	s.clients.each(func(other *conn) {
+		if other.session.id == 0 {
 			c = other
 		}
 	})
-	c.mu.Lock()
-	c.timeout = 2
-	c.mu.Unlock()
-	c.started = s.clock()
+	c.replies.mu.Lock()
+	c.session.timeout = 2
+	c.replies.mu.Unlock()
+	c.reader.started = s.clock()
 	if s.throttle.enter(c) {
 		t.Fatal("it has a slot at once")
 	}

@@ -37,13 +37,13 @@ func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 	}
 	settings := c.s.cfg.SASL
 	if settings == nil {
-		c.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{})
+		c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{})
 		return true
 	}
-	if c.sasl == nil {
-		c.sasl = sasl.NewServer(settings.Users)
+	if c.session.sasl == nil {
+		c.session.sasl = sasl.NewServer(settings.Users)
 	}
-	token, user, err := c.sasl.Step(req.Token)
+	token, user, err := c.session.sasl.Step(req.Token)
 	if err != nil {
 		return c.saslFailed(w, h, err)
 	}
@@ -53,14 +53,14 @@ func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 		if !super {
 			ids = ids[:1]
 		}
-		if !c.addIdentities(ids...) {
+		if !c.session.addIdentities(ids...) {
 			return c.turnAway(w, h, proto.ErrAuthFailed)
 		}
 		if super {
-			c.s.log.Info("a client is the super user by SASL", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "user", user)
+			c.s.log.Info("a client is the super user by SASL", "client", c.nc.RemoteAddr(), "session", sessionID(c.session.id), "user", user)
 		}
 	}
-	c.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{Token: token})
+	c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{Token: token})
 	return true
 }
 
@@ -76,7 +76,7 @@ func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
 		code = proto.Ok
 	}
 	c.complain("sasl authentication failed", "stays", code == proto.Ok, "error", err)
-	c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, &proto.SASLResponse{})
+	c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, &proto.SASLResponse{})
 	if code != proto.Ok {
 		c.endWith()
 	}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/audit"
 	"github.com/zkgo/zkgo/tree"
@@ -23,18 +22,18 @@ var ErrClosed = errors.New("server: closed")
 
 // Server is a ZooKeeper server.
 type Server struct {
-	cfg       Config
-	log       *slog.Logger
-	node      *raftfsm.Node
-	tree      *tree.Tree
-	watches   *watch.Table
-	confirmed func() time.Time // time of the newest proof that the ensemble knows this server
-	fresh     func() time.Time // everything acknowledged by that time is applied here
-	gated     bool             // whether replies depend on them
+	cfg     Config
+	log     *slog.Logger
+	node    *raftfsm.Node
+	tree    *tree.Tree
+	watches *watch.Table
+	contact contact
+	clients clientTable
+	ports   clientPorts
 
 	fsm        fsm
 	flushers   flushers
-	rounds     rounds
+	polling    polling
 	complaints complaints
 	long       *longAnswers
 	barriers   barriers
@@ -47,39 +46,24 @@ type Server struct {
 	epoch      time.Time // when clock began
 	relieve    chan struct{}
 	members    chan struct{} // signals keepDynamic that the membership changed
-	lines      chan struct{} // signals keepClientPort the same
-	tlsPort    *tlsPort      // nil without TLS
 	tokens     *connThrottle // nil: no limit
 	throttle   *throttle     // nil: no limit
 	memory     *memoryGuard  // nil: no limit
 	largeAt    int           // the length above which a request is large
-	listeners  []net.Listener
 	admin      *httpServer
 	metrics    *httpServer
 	audit      *audit.Log // nil: no audit log
 	user       string     // the user that the process runs as, for audit
+	traceMask  atomic.Uint64
+	digests    digestLog
 
 	outstanding atomic.Int64 // requests in flight
 	largeBytes  atomic.Int64 // of all large requests
 	queuedOut   atomic.Int64 // bytes in all outputs
-	inTouch     atomic.Int64 // clock: a time that confirmed returned
-	freshAt     atomic.Int64 // clock: a time that fresh returned
 
 	done      chan struct{}
 	closeOnce func() error
 	wg        sync.WaitGroup // every goroutine except the Node's
-
-	mu        sync.Mutex
-	closing   bool
-	conns     map[*conn]struct{}
-	perHost   map[string]int
-	lost      lostSessions
-	sessions  map[int64]*conn // by session id
-	locals    map[int64][proto.PasswordSize]byte
-	lastLocal int64
-	dialed    int
-	traceMask uint64
-	digests   digestLog
 }
 
 // Start starts a server. It returns when the listeners are open; Ready tells when the
@@ -104,7 +88,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.tlsPort = port
+		s.ports.tls = port
 	}
 	nodeConfig := s.nodeConfig()
 	if cfg.QuorumTLS != nil && cfg.distributed() {
@@ -130,39 +114,40 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		return nil, errors.Join(err, s.closeAudit())
 	}
 	s.node, s.tree = node, node.Tree()
-	s.confirmed, s.fresh, s.gated = node.Confirmed, node.Fresh, cfg.distributed()
+	s.contact.confirmed, s.contact.fresh, s.contact.gated = node.Confirmed, node.Fresh, cfg.distributed()
 	if err := node.Start(); err != nil {
 		return nil, errors.Join(err, s.closeAudit())
 	}
 	s.flushers.start(s)
 	s.spawn(s.tend)
 	s.keepDynamic()
-	s.spawn(s.passBarriers)
+	s.spawn(func() { s.barriers.run(s) })
 	if s.throttle != nil {
 		s.spawn(s.passThrottle)
 	}
 	if s.memory != nil {
 		s.spawn(s.watchMemory)
 	}
-	if err := errors.Join(s.openListeners(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
+	if err := errors.Join(s.ports.openAll(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
-	s.keepClientPort()
+	s.ports.follow()
 	return s, nil
 }
 
 // newServer returns a Server without a Node; the caller sets it.
 func newServer(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(cfg.MaxWatchBytes), fsm: newFSM(), epoch: time.Now(),
-		relieve: make(chan struct{}, 1), members: make(chan struct{}, 1), lines: make(chan struct{}, 1), done: make(chan struct{}),
-		barriers: barriers{poke: make(chan struct{}, 1)},
-		conns:    make(map[*conn]struct{}), perHost: make(map[string]int),
-		sessions: make(map[int64]*conn), locals: make(map[int64][proto.PasswordSize]byte),
-		traceMask: defaultTraceMask, long: newLongAnswers(),
+		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(cfg.MaxWatchBytes), epoch: time.Now(),
+		relieve: make(chan struct{}, 1), members: make(chan struct{}, 1), done: make(chan struct{}),
+		barriers: barriers{poke: make(chan struct{}, 1)}, long: newLongAnswers(),
 	}
-	s.fsm.allow = s.fsm.mayRead
+	s.fsm.prepare(s)
+	s.clients.prepare(s)
+	s.contact.prepare(s)
+	s.ports.s, s.ports.moved = s, make(chan struct{}, 1)
 	s.complaints.log = cfg.Logger
+	s.traceMask.Store(defaultTraceMask)
 	s.tokens, s.throttle, s.largeAt = newConnThrottle(cfg.ConnThrottle, 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
 	if cfg.MemoryCeiling > 0 {
 		s.memory = newMemoryGuard(cfg.MemoryCeiling, cfg.Logger)
@@ -170,9 +155,7 @@ func newServer(cfg Config) *Server {
 	}
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
-	s.inTouch.Store(never)
-	s.freshAt.Store(never)
-	s.rounds.prepare(s)
+	s.polling.s = s
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
 }
@@ -194,24 +177,6 @@ func (s *Server) nodeConfig() raftfsm.Config {
 		ContainerMaxPerMin: c.ContainerMaxPerMin, ContainerMaxNeverUse: c.ContainerMaxNeverUsed,
 		Now: c.Now, Wall: c.Wall, Logger: c.Logger, Handler: handler{s},
 	}
-}
-
-// openListeners opens the client ports. ctx ends the wait for a host name.
-func (s *Server) openListeners(ctx context.Context) error {
-	c := &s.cfg
-	open := func(p port, security *tlsPort) error {
-		_, err := c.awaitName(ctx, p, func(addr string) (net.Listener, error) { return nil, s.listen(p.setting, addr, security) })
-		return err
-	}
-	if c.ClientAddr != "" {
-		if err := open(port{"clientPort", c.ClientAddr}, s.clientTLS()); err != nil {
-			return err
-		}
-	}
-	if c.SecureAddr != "" {
-		return open(port{"secureClientPort", c.SecureAddr}, s.tlsPort)
-	}
-	return nil
 }
 
 // spawn runs f on a goroutine that Close waits for.
@@ -243,15 +208,7 @@ func (s *Server) ClientAddr() string {
 }
 
 // ClientAddrs returns the addresses of all listeners for clients.
-func (s *Server) ClientAddrs() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var addrs []string
-	for _, l := range s.listeners {
-		addrs = append(addrs, l.Addr().String())
-	}
-	return addrs
-}
+func (s *Server) ClientAddrs() []string { return s.ports.addrs() }
 
 // Ready returns a channel that is closed when the server first answers clients.
 func (s *Server) Ready() <-chan struct{} { return s.modes.ready }
@@ -266,15 +223,11 @@ func (s *Server) Node() *raftfsm.Node { return s.node }
 // Dial connects a client to the server without a socket. The connection speaks the same
 // protocol as one over TCP.
 func (s *Server) Dial() (net.Conn, error) {
-	s.mu.Lock()
-	s.dialed++
-	name := fmt.Sprintf("client-%d", s.dialed)
-	closing := s.closing
-	s.mu.Unlock()
-	if closing {
+	n := s.clients.dial()
+	if n == 0 {
 		return nil, ErrClosed
 	}
-	client, server := newPipe(name, fmt.Sprintf("server-%d", s.cfg.ID))
+	client, server := newPipe(fmt.Sprintf("client-%d", n), fmt.Sprintf("server-%d", s.cfg.ID))
 	s.begin(server, nil)
 	return client, nil
 }
@@ -285,22 +238,15 @@ func (s *Server) Close() error { return s.closeOnce() }
 
 func (s *Server) close() error {
 	var errs []error
-	s.mu.Lock()
-	s.closing = true
-	listeners := s.listeners
-	s.mu.Unlock()
+	s.clients.close()
 	close(s.done)
 	if s.audit != nil {
 		s.audit.Add(audit.Record{Time: s.cfg.Wall(), User: s.user, Operation: audit.Stop, Result: audit.Invoked})
 	}
-	for _, l := range listeners {
-		errs = append(errs, l.Close())
-	}
-	errs = append(errs, s.admin.close(), s.metrics.close())
-	errs = append(errs, s.node.Close())
-	s.eachConn((*conn).kill)
+	errs = append(errs, s.ports.close(), s.admin.close(), s.metrics.close(), s.node.Close())
+	s.clients.each((*conn).kill)
 	s.flushers.stop()
-	s.rounds.stop()
+	s.polling.stop()
 	s.wg.Wait()
 	errs = append(errs, s.closeAudit())
 	return errors.Join(errs...)

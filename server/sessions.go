@@ -25,7 +25,7 @@ func (id sessionID) String() string { return fmt.Sprintf("0x%x", uint64(id)) }
 // attach proposes a session for c, new or existing, and waits until this server has
 // applied it: only then does the client get its answer.
 func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
-	w := c.s.getWork(c)
+	w := c.reader.getWork()
 	p := c.s.newPending(c, proto.OpCreateSession, 0)
 	p.inFlight = true
 	p.connect = &connecting{timeout: int32(timeout / time.Millisecond), hasReadOnly: req.HasReadOnly}
@@ -39,18 +39,18 @@ func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 		c.unproved(req.SessionID)
 		return c.sessionExpired(w, req.HasReadOnly)
 	}
-	c.mu.Lock()
-	c.timeout = p.connect.timeout
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	c.session.timeout = p.connect.timeout
+	c.replies.mu.Unlock()
 	asked := p.connect
-	answered := c.propose(w, p) && c.await(func() bool { return c.head == nil })
+	answered := c.reader.propose(w, p) && c.replies.awaitAnswers()
 	if asked.refused.Load() {
 		c.unproved(req.SessionID)
 	}
 	if !answered {
 		return false
 	}
-	c.ended = c.sid == 0 // refused: the rest of its input is ignored
+	c.reader.ended = c.session.id == 0 // refused: the rest of its input is ignored
 	return true
 }
 
@@ -67,7 +67,7 @@ func (c *conn) sessionExpired(w *work, hasReadOnly bool) bool {
 	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{Passwd: make([]byte, proto.PasswordSize), HasReadOnly: hasReadOnly})
 	w.done++
 	c.endWith()
-	c.flush()
+	c.replies.flush()
 	return true
 }
 
@@ -79,9 +79,10 @@ func appendConnect(out []byte, resp proto.ConnectResponse) []byte {
 
 // applyAttach gives a session to the connection that asked for it, and closes the
 // connection that had it. It runs on every server.
-func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
+func (f *fsm) applyAttach(a *raftfsm.Applied, p *pending) {
+	s := f.s
 	if a.Code == proto.Ok && a.Attached != nil {
-		s.displace(a.Attached.ID, p)
+		s.clients.displace(a.Attached.ID, p)
 	}
 	if p == nil {
 		return
@@ -91,69 +92,29 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 	if a.Code == proto.Ok && a.Attached != nil {
 		at := a.Attached
 		resp.SessionID, resp.TimeOut, resp.Passwd = at.ID, p.connect.timeout, at.Password[:]
-		c.mu.Lock()
-		c.sid, c.gen, c.timeout = at.ID, at.Gen, p.connect.timeout
-		c.known.Store(p.arrived) // known to every leader that has applied this entry
-		c.reported.Store(p.arrived)
-		c.counters.last.op = proto.OpCreateSession
-		closed := c.closed
-		c.mu.Unlock()
+		c.replies.mu.Lock()
+		c.session.id, c.session.gen, c.session.timeout = at.ID, at.Gen, p.connect.timeout
+		c.session.known.Store(p.arrived) // known to every leader that has applied this entry
+		c.session.reported.Store(p.arrived)
+		c.replies.counters.last.op = proto.OpCreateSession
+		closed := c.replies.closed
+		c.replies.mu.Unlock()
 		if !closed {
-			s.own(c)
+			s.clients.own(c)
 		}
 	} else {
 		p.connect.refused.Store(true)
 		resp.Passwd = make([]byte, proto.PasswordSize)
 	}
-	s.fsm.scratch, s.fsm.zxid = appendConnect(s.fsm.scratch[:0], resp), a.Zxid
-	s.advance(c, p, resp.SessionID == 0)
-}
-
-// own makes c the connection of its session. The tree is locked, so c can't leave at
-// the same time.
-func (s *Server) own(c *conn) {
-	s.mu.Lock()
-	s.sessions[c.sid] = c
-	s.lost.remove(c.sid)
-	s.mu.Unlock()
-}
-
-// displace closes this server's connection of a session, unless it is p's.
-func (s *Server) displace(sid int64, p *pending) {
-	s.mu.Lock()
-	c := s.sessions[sid]
-	s.mu.Unlock()
-	if c != nil && (p == nil || p.c != c) {
-		c.kill()
-	}
-}
-
-// sessionClosed closes the connection of a session that has ended. The connection that
-// asked for it gets its answer and closes by itself.
-func (s *Server) sessionClosed(sid int64, p *pending) {
-	s.mu.Lock()
-	c := s.sessions[sid]
-	delete(s.sessions, sid)
-	s.lost.remove(sid)
-	s.mu.Unlock()
-	if c != nil && (p == nil || p.c != c) {
-		c.kill()
-	}
+	f.scratch, f.zxid = appendConnect(f.scratch[:0], resp), a.Zxid
+	f.advance(c, p, resp.SessionID == 0)
 }
 
 // Live implements raftfsm.Handler. A client that we don't read from, or that waits for
 // an answer, counts as alive.
 func (h handler) Live(dst []int64) []int64 {
-	touch := h.s.lookAt()
-	now := h.s.clock()
-	h.s.mu.Lock()
-	for sid, c := range h.s.sessions {
-		if c.heard.Swap(false) || c.waits() {
-			c.report(now, touch)
-			dst = append(dst, sid)
-		}
-	}
-	h.s.mu.Unlock()
+	touch := h.s.contact.refresh()
+	dst = h.s.clients.live(dst, h.s.clock(), touch)
 	if ic := h.s.cfg.Interceptor; ic != nil {
 		dst = ic.Live(dst)
 	}

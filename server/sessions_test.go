@@ -97,8 +97,8 @@ func TestTheGateCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t)
 		confirmed := time.Now()
-		s.confirmed, s.gated = func() time.Time { return confirmed }, true
-		s.fresh = s.confirmed
+		s.contact.confirmed, s.contact.gated = func() time.Time { return confirmed }, true
+		s.contact.fresh = s.contact.confirmed
 		short, long := dial(t, s), connect(t, s)
 		short.handshake(proto.ConnectRequest{TimeOut: 6000, HasReadOnly: true})
 		time.Sleep(3900 * time.Millisecond)

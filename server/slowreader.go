@@ -21,27 +21,28 @@ const (
 const writeChunk = 64 << 10
 
 // writeAll writes b, however long the client takes, and counts the bytes written.
-func (c *conn) writeAll(b []byte) error {
+func (q *replyQueue) writeAll(b []byte) error {
+	c := q.c
 	for len(b) > 0 {
 		n, err := c.nc.Write(b[:min(len(b), writeChunk)])
-		c.gone(n)
+		q.gone(n)
 		if err != nil {
 			return err
 		}
-		c.last.Store(c.s.clock())
-		c.heard.Store(true)
+		c.session.last.Store(c.s.clock())
+		c.session.heard.Store(true)
 		b = b[n:]
 	}
 	return nil
 }
 
 // gone counts n bytes of the current write as written.
-func (c *conn) gone(n int) {
-	c.mu.Lock()
-	c.pushing -= n
-	c.sentBytes += int64(n)
-	c.mu.Unlock()
-	c.s.queuedOut.Add(-int64(n))
+func (q *replyQueue) gone(n int) {
+	q.mu.Lock()
+	q.pushing -= n
+	q.sentBytes += int64(n)
+	q.mu.Unlock()
+	q.c.s.queuedOut.Add(-int64(n))
 }
 
 // slowness is what the server knows of a silent or slow client. Only the goroutine that
@@ -72,18 +73,19 @@ func (p *slowness) look(now, taken int64, inbox, waiting int) (alive, stalled bo
 // lookAtSlow checks a client that is being written to, or that has been silent for half
 // of limit, for signs of life. It returns false if it closed the client.
 func (c *conn) lookAtSlow(now, limit int64) bool {
-	c.mu.Lock()
-	writing, written, waiting := c.writing, c.sentBytes, c.pushing
-	if c.out != nil {
-		waiting += len(c.out.b)
+	q := &c.replies
+	q.mu.Lock()
+	writing, written, waiting := q.writing, q.sentBytes, q.pushing
+	if q.out != nil {
+		waiting += len(q.out.b)
 	}
-	c.mu.Unlock()
-	if !writing && now-c.last.Load() < limit/2 {
-		c.slow.looked = false
+	q.mu.Unlock()
+	if !writing && now-c.session.last.Load() < limit/2 {
+		q.slow.looked = false
 		return true
 	}
 	unsent, inbox := kernelQueues(c.kernel)
-	alive, stalled := c.slow.look(now, written-int64(unsent), inbox, waiting+unsent)
+	alive, stalled := q.slow.look(now, written-int64(unsent), inbox, waiting+unsent)
 	if stalled {
 		c.s.stats.dropped.Add(1)
 		c.s.complaints.warn(c.s.clock(), "closing a client that hardly takes what waits for it", "client", c.nc.RemoteAddr(), "bytes", waiting+unsent)
@@ -91,8 +93,8 @@ func (c *conn) lookAtSlow(now, limit int64) bool {
 		return false
 	}
 	if alive {
-		c.last.Store(now)
-		c.heard.Store(true)
+		c.session.last.Store(now)
+		c.session.heard.Store(true)
 	}
 	return true
 }

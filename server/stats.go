@@ -140,13 +140,14 @@ func (k *connCounters) latency(n, d int64) {
 // reset resets what crst resets.
 func (k *connCounters) reset() { *k = connCounters{last: lastRequest{xid: -1}, lastZxid: -1} }
 
-// count adds the reader's work to the counters; c.mu is held.
-func (c *conn) count(w *work) {
+// count adds the reader's work to the counters; q.mu is held.
+func (q *replyQueue) count(w *work) {
+	c := q.c
 	if w.got == 0 && w.done == 0 {
 		return
 	}
 	st := &c.s.stats
-	k := &c.counters
+	k := &q.counters
 	if w.got > 0 {
 		k.recved += int64(w.got)
 		st.received.Add(int64(w.got))
@@ -163,10 +164,10 @@ func (c *conn) count(w *work) {
 		if w.zxid != 0 {
 			k.lastZxid = w.zxid
 		}
-		k.latency(n, now-c.started)
+		k.latency(n, now-c.reader.started)
 		st.sent.Add(n)
-		st.latency(n, now-c.started)
-		st.reads.Observe(n, now-c.started)
+		st.latency(n, now-c.reader.started)
+		st.reads.Observe(n, now-c.reader.started)
 		st.replySizes(&w.sizes)
 	}
 	w.reads.flush()
@@ -175,20 +176,21 @@ func (c *conn) count(w *work) {
 
 // countReceived counts input that isn't a request of a session: a handshake, or a
 // four-letter word.
-func (c *conn) countReceived(bytes int) {
-	c.s.stats.received.Add(1)
-	c.s.stats.bytesIn.Add(int64(bytes))
-	c.mu.Lock()
-	c.counters.recved++
-	c.mu.Unlock()
+func (q *replyQueue) countReceived(bytes int) {
+	q.c.s.stats.received.Add(1)
+	q.c.s.stats.bytesIn.Add(int64(bytes))
+	q.mu.Lock()
+	q.counters.recved++
+	q.mu.Unlock()
 }
 
-// countLate counts the answer to a queued request; c.mu is held.
-func (c *conn) countLate(p *pending, now, zxid int64) {
+// countLate counts the answer to a queued request; q.mu is held.
+func (q *replyQueue) countLate(p *pending, now, zxid int64) {
+	c := q.c
 	d := max(now-p.arrived, 0)
-	c.counters.sent++
-	c.counters.lastResponse, c.counters.lastZxid = now, zxid
-	c.counters.latency(1, d)
+	q.counters.sent++
+	q.counters.lastResponse, q.counters.lastZxid = now, zxid
+	q.counters.latency(1, d)
 	c.s.stats.latency(1, d)
 	if p.inFlight && p.op != proto.OpSync {
 		c.s.stats.updates.Observe(1, d)

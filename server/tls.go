@@ -212,7 +212,7 @@ func (c *conn) secured() bool {
 		c.complain("closing a client: the TLS handshake failed", "error", handshakeError(err))
 		return false
 	}
-	if !c.addIdentities(ids...) {
+	if !c.session.addIdentities(ids...) {
 		return false
 	}
 	for _, id := range ids {

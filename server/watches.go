@@ -8,13 +8,14 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// watch sets a watch of c; the tree is locked. It returns ErrQuotaExceeded if the
+// setWatch sets a watch of c; the tree is locked. It returns ErrQuotaExceeded if the
 // client's watches would take too much memory.
-func (s *Server) watch(c *conn, path string, k watch.Kind) proto.Code {
-	w := c.watcher.Load()
+func (c *conn) setWatch(path string, k watch.Kind) proto.Code {
+	s := c.s
+	w := c.session.watcher.Load()
 	if w == nil {
 		w = s.watches.NewWatcher(c)
-		c.watcher.Store(w)
+		c.session.watcher.Store(w)
 	}
 	if !s.watches.Add(w, path, k) {
 		s.stats.watchesRefused.Add(1)
@@ -35,10 +36,10 @@ func (s *Server) watch(c *conn, path string, k watch.Kind) proto.Code {
 func (c *conn) Notify(typ proto.EventType, path string, zxid int64) {
 	f := &c.s.fsm
 	frame := f.event.make(typ, path, zxid)
-	c.mu.Lock()
-	c.queueShared(frame)
-	c.counters.sent++
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	c.replies.queueShared(frame)
+	c.replies.counters.sent++
+	c.replies.mu.Unlock()
 	f.sent++
 	f.eventBytes += int64(len(frame.b) - proto.LengthSize)
 	f.touch(c)
@@ -75,8 +76,8 @@ func appendEvent(out []byte, typ proto.EventType, path string, zxid int64) []byt
 
 // fire delivers the events of a transaction to the watchers that may read the znodes
 // concerned.
-func (s *Server) fire(events []tree.Event) {
-	f := &s.fsm
+func (f *fsm) fire(events []tree.Event) {
+	s := f.s
 	for i := range events {
 		e := &events[i]
 		allow := f.allow
@@ -93,7 +94,7 @@ func openToRead(acl []proto.ACL) bool {
 	return len(acl) == 0 || acl[0].Perms&proto.PermRead != 0 && acl[0].ID == proto.ID{Scheme: "world", ID: "anyone"}
 }
 
-func (s *Server) addWatch(q *request, out []byte) (proto.Code, []byte) {
+func (q *request) addWatch(out []byte) (proto.Code, []byte) {
 	var req proto.AddWatchRequest
 	r := proto.AliasReader(q.body)
 	if req.Decode(&r); r.Err() != nil {
@@ -108,7 +109,7 @@ func (s *Server) addWatch(q *request, out []byte) (proto.Code, []byte) {
 		return proto.ErrMarshalling, out
 	}
 	var reply proto.ErrorResponse
-	return s.watch(q.c, req.Path, kind), reply.Append(out)
+	return q.c.setWatch(req.Path, kind), reply.Append(out)
 }
 
 // decodeCheck reads the body of checkWatches and removeWatches.
@@ -123,17 +124,17 @@ func decodeCheck(q *request) (path string, typ proto.WatcherType, code proto.Cod
 	return req.Path, typ, proto.Ok
 }
 
-func (s *Server) checkWatches(q *request) proto.Code {
+func (q *request) checkWatches() proto.Code {
 	path, typ, code := decodeCheck(q)
-	if w := q.c.watcher.Load(); code == proto.Ok && (w == nil || !s.watches.Has(w, path, typ)) {
+	if w := q.c.session.watcher.Load(); code == proto.Ok && (w == nil || !q.c.s.watches.Has(w, path, typ)) {
 		return proto.ErrNoWatcher
 	}
 	return code
 }
 
-func (s *Server) removeWatches(q *request) proto.Code {
+func (q *request) removeWatches() proto.Code {
 	path, typ, code := decodeCheck(q)
-	if w := q.c.watcher.Load(); code == proto.Ok && (w == nil || !s.watches.Remove(w, path, typ)) {
+	if w := q.c.session.watcher.Load(); code == proto.Ok && (w == nil || !q.c.s.watches.Remove(w, path, typ)) {
 		return proto.ErrNoWatcher
 	}
 	return code
@@ -143,7 +144,8 @@ func (s *Server) removeWatches(q *request) proto.Code {
 // event that the client missed, it sends the event before the reply instead. If the
 // client's watches would take too much memory, the server closes it: a client ignores
 // the code of this reply and would wait for events that never come.
-func (s *Server) answerSetWatches(q *request, out []byte) []byte {
+func (q *request) answerSetWatches(out []byte) []byte {
+	s := q.c.s
 	var req proto.SetWatches2
 	code := decodeSetWatches(q, &req)
 	if code == proto.Ok {
@@ -206,7 +208,7 @@ func (r *rewatching) event(typ proto.EventType, path string) {
 
 // watch sets a watch.
 func (r *rewatching) watch(path string, k watch.Kind) {
-	r.refused = r.refused || r.s.watch(r.q.c, path, k) != proto.Ok
+	r.refused = r.refused || r.q.c.setWatch(path, k) != proto.Ok
 }
 
 // catchUp appends the events that one-shot watches would have delivered since r.zxid,
@@ -253,7 +255,7 @@ func (r *rewatching) catchUp(req *proto.SetWatches2) {
 // must not read it.
 func (r *rewatching) find(path string) (n *tree.Node, hidden bool) {
 	n = r.s.tree.Get(path)
-	return n, n != nil && !r.s.allowed(r.q, n, proto.PermRead)
+	return n, n != nil && !r.q.allowed(n, proto.PermRead)
 }
 
 // newer fills st with n's stat and reports whether *field, a field of st, is above

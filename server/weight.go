@@ -10,22 +10,23 @@ const maxDue = 1 << 20
 
 // queueRead queues a read if there is a queue and the reply fits. ok is false if the
 // connection has been closed.
-func (c *conn) queueRead(h proto.RequestHeader, body []byte, refuse proto.Code) (queued, ok bool) {
+func (r *reader) queueRead(h proto.RequestHeader, body []byte, refuse proto.Code) (queued, ok bool) {
+	c := r.c
 	weight := smallReply
 	if refuse == proto.Ok {
 		weight = c.s.weight(h.Op, body)
 	}
-	c.mu.Lock()
-	fits := c.due+weight <= maxDue
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	fits := c.replies.due+weight <= maxDue
+	c.replies.mu.Unlock()
 	if !fits {
-		c.flush()
-		return false, c.await(func() bool { return c.head == nil })
+		c.replies.flush()
+		return false, c.replies.awaitAnswers()
 	}
 	p := c.s.newPending(c, h.Op, h.Xid)
 	p.body = append(p.body, body...)
-	p.ids, p.refuse, p.weight = c.identities(), refuse, weight
-	if c.push(p) {
+	p.ids, p.refuse, p.weight = c.session.identities(), refuse, weight
+	if c.replies.push(p) {
 		return true, true
 	}
 	c.s.freePending(p)
@@ -50,12 +51,12 @@ func slow(op proto.Op) bool {
 const longList = 64 << 10
 
 // takesLong reports whether other connections should not wait while op is answered.
-func (c *conn) takesLong(w *work, op proto.Op, body []byte) bool {
+func (r *reader) takesLong(w *work, op proto.Op, body []byte) bool {
 	if op != proto.OpGetChildren && op != proto.OpGetChildren2 {
 		return slow(op)
 	}
-	c.settle(w) // weight takes the tree's lock
-	return c.s.weight(op, body) > longList
+	r.settle(w) // weight takes the tree's lock
+	return r.c.s.weight(op, body) > longList
 }
 
 // weight returns an upper estimate of the length of the reply to a read. For a read

@@ -12,7 +12,7 @@ func isWord(first string) bool { return fourletter.Known(first) }
 // answerWord answers a four-letter word, which ends the connection.
 func (c *conn) answerWord(word string) {
 	s := c.s
-	c.countReceived(proto.LengthSize)
+	c.replies.countReceived(proto.LengthSize)
 	defer s.stats.sent.Add(1)
 	if !fourletter.Allowed(word, s.cfg.FourLetterWords, s.cfg.ReadOnlyMode) {
 		_, _ = c.nc.Write(fourletter.Refusal(word))
@@ -20,12 +20,12 @@ func (c *conn) answerWord(word string) {
 	}
 	var arg []byte
 	if word == "stmk" {
-		for len(c.unread()) < proto.LengthSize+fourletter.ArgSize {
-			if c.fill() != nil {
+		for len(c.reader.unread()) < proto.LengthSize+fourletter.ArgSize {
+			if c.reader.fill() != nil {
 				return
 			}
 		}
-		arg = c.unread()[proto.LengthSize:][:fourletter.ArgSize]
+		arg = c.reader.unread()[proto.LengthSize:][:fourletter.ArgSize]
 	}
 	w := wordWriter{c: c}
 	if fourletter.Long(word) {
@@ -35,7 +35,7 @@ func (c *conn) answerWord(word string) {
 			c.kill()
 		})
 		defer w.long.end()
-		if c.isClosed() {
+		if c.replies.isClosed() {
 			return
 		}
 	}
@@ -55,15 +55,15 @@ func (w wordWriter) Write(b []byte) (int, error) {
 	if w.long != nil {
 		w.long.sending()
 	}
-	c.mu.Lock()
-	c.pushing = len(b)
-	c.mu.Unlock()
+	c.replies.mu.Lock()
+	c.replies.pushing = len(b)
+	c.replies.mu.Unlock()
 	c.s.countQueued(len(b))
-	err := c.writeAll(b)
-	c.mu.Lock()
-	left := c.pushing
-	c.pushing = 0
-	c.mu.Unlock()
+	err := c.replies.writeAll(b)
+	c.replies.mu.Lock()
+	left := c.replies.pushing
+	c.replies.pushing = 0
+	c.replies.mu.Unlock()
 	c.s.queuedOut.Add(-int64(left))
 	return len(b) - left, err
 }

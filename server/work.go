@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -19,30 +20,30 @@ type work struct {
 	reads   tally
 	zxid    int64 // in the latest reply
 	cmd     raftfsm.Command
-	writer  *rawWriter
+	writer  *poller.Writer
 
 	requests *proto.Requests // for the write being examined
 }
 
-// getWork returns c's work and gives c one if it has none.
-func (s *Server) getWork(c *conn) *work {
-	if c.work == nil {
-		w, ok := s.works.Get().(*work)
+// getWork returns r's work and gives r one if it has none.
+func (r *reader) getWork() *work {
+	if r.work == nil {
+		w, ok := r.c.s.works.Get().(*work)
 		if !ok {
-			w = &work{writer: newRawWriter(), requests: new(proto.Requests)}
+			w = &work{writer: poller.NewWriter(), requests: new(proto.Requests)}
 		}
-		c.work = w
+		r.work = w
 	}
-	return c.work
+	return r.work
 }
 
-// putWork returns c's work to the pool.
-func (s *Server) putWork(c *conn) {
-	w := c.work
+// putWork returns r's work to the pool.
+func (r *reader) putWork() {
+	w, s := r.work, r.c.s
 	if w == nil {
 		return
 	}
-	c.work = nil
+	r.work = nil
 	s.bufs.put(w.replies)
 	*w = work{reads: w.reads, writer: w.writer, requests: w.requests} // the tally keeps its namespaces
 	s.works.Put(w)

@@ -9,74 +9,76 @@ import (
 
 // write proposes a request if it decodes. Otherwise the reader answers it, and it is
 // not a transaction. write returns false if the request can't be proposed.
-func (c *conn) write(w *work, h proto.RequestHeader, body []byte) bool {
+func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
+	c := r.c
 	switch {
-	case c.local && h.Op == proto.OpCloseSession:
-		c.ended = true
-		c.s.endLocal(c.sid)
-		return c.read(w, h, nil, proto.Ok)
-	case c.local:
-		return c.read(w, h, nil, proto.ErrNotReadOnly)
+	case c.session.local && h.Op == proto.OpCloseSession:
+		r.ended = true
+		c.s.clients.endLocal(c.session.id)
+		return r.read(w, h, nil, proto.Ok)
+	case c.session.local:
+		return r.read(w, h, nil, proto.ErrNotReadOnly)
 	}
 	defer w.requests.Forget() // the work may wait in its pool for long
 	req, what, brings := examine(w.requests, h.Op, body)
 	switch what {
 	case refusedHere:
-		return c.read(w, h, nil, proto.ErrMarshalling)
+		return r.read(w, h, nil, proto.ErrMarshalling)
 	case refusedInLog:
 		body, brings = refusedMulti(), 0
 	}
 	if m := c.s.memory; m != nil && m.full.Load() && m.refuses(c.s, req, brings) {
-		return c.read(w, h, nil, proto.ErrQuotaExceeded)
+		return r.read(w, h, nil, proto.ErrQuotaExceeded)
 	}
-	if c.s.cfg.EagerACL && c.s.gated {
-		if code := c.eagerly(h.Op, req); code != proto.Ok {
-			c.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
+	if c.s.cfg.EagerACL && c.s.contact.gated {
+		if code := c.session.eagerly(h.Op, req); code != proto.Ok {
+			r.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
 			return true
 		}
 	}
 	p := c.s.newPending(c, h.Op, h.Xid)
 	p.inFlight = true
 	if c.s.audit != nil {
-		p.ids = c.identities()
+		p.ids = c.session.identities()
 	}
-	w.cmd = raftfsm.Command{Kind: raftfsm.KindRequest, Session: c.sid, Gen: c.gen, Op: h.Op, Body: body, Waiter: p}
+	w.cmd = raftfsm.Command{Kind: raftfsm.KindRequest, Session: c.session.id, Gen: c.session.gen, Op: h.Op, Body: body, Waiter: p}
 	switch h.Op {
 	case proto.OpSync:
 		w.cmd.Kind = raftfsm.KindSync
 		p.body = req.Append(p.body) // the reply: the path, without any bytes that followed it
 	case proto.OpCloseSession:
-		c.ended = true
+		r.ended = true
 		w.cmd.Body = nil
 	default:
-		c.identify(&w.cmd, brings)
+		c.session.identify(&w.cmd, brings)
 	}
-	return c.propose(w, p)
+	return r.propose(w, p)
 }
 
 // propose queues p and proposes w.cmd. It releases the tree's lock first, because
-// Propose may wait for the goroutine that applies the log. It leaves the round before
+// Propose may wait for the goroutine that applies the log. It leaves the worker before
 // Propose waits for room, or for a server that has to catch up.
-func (c *conn) propose(w *work, p *pending) bool {
+func (r *reader) propose(w *work, p *pending) bool {
+	c := r.c
 	if w.locked {
-		c.settle(w)
+		r.settle(w)
 	}
 	// If a command is lost, the commands after it must be lost too: until Lost has
 	// closed the connection, a request that builds on a lost one must not get through.
 	w.cmd.Way = 0
-	if c.waiting.Load() != 0 {
-		w.cmd.Way = c.way
+	if c.replies.waiting.Load() != 0 {
+		w.cmd.Way = r.way
 	}
-	if !c.push(p) {
+	if !c.replies.push(p) {
 		return false
 	}
-	if c.round != nil && (w.cmd.Op == proto.OpReconfig || c.s.node.Congested()) {
-		c.leaveRound()
+	if r.worker != nil && (w.cmd.Op == proto.OpReconfig || c.s.node.Congested()) {
+		r.leaveWorker()
 	}
 	err := c.s.node.Propose(&w.cmd)
-	c.way = w.cmd.Way
+	r.way = w.cmd.Way
 	if err != nil {
-		c.s.log.Debug("closing a client whose request cannot be proposed", "client", c.nc.RemoteAddr(), "session", sessionID(c.sid), "error", err)
+		c.s.log.Debug("closing a client whose request cannot be proposed", "client", c.nc.RemoteAddr(), "session", sessionID(c.session.id), "error", err)
 		return false
 	}
 	return true

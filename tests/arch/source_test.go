@@ -27,6 +27,7 @@ type file struct {
 	comments []comment
 	funcs    map[string]int      // lines of each function, by receiver and name
 	sleeps   map[string]struct{} // functions that call time.Sleep
+	fields   map[string]int      // number of fields of each struct type
 }
 
 // comment is the text of one comment group and the line where it starts.
@@ -78,7 +79,7 @@ func read(t *testing.T, name, rel string) file {
 	}
 	f := file{
 		path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), doc: tree.Doc != nil,
-		lines: set.Position(tree.End()).Line, funcs: map[string]int{}, sleeps: map[string]struct{}{},
+		lines: set.Position(tree.End()).Line, funcs: map[string]int{}, sleeps: map[string]struct{}{}, fields: fields(tree),
 	}
 	for _, imp := range tree.Imports {
 		p, err := strconv.Unquote(imp.Path.Value)
@@ -104,6 +105,30 @@ func read(t *testing.T, name, rel string) file {
 		f.bubble = f.bubble || !strings.HasPrefix(fn.Name.Name, "Test") && calls(fn, "synctest", "Test") || calls(fn, "rig", "Run")
 	}
 	return f
+}
+
+// fields counts the fields of each struct type that a file declares. An embedded type is
+// one field.
+func fields(tree *ast.File) map[string]int {
+	counts := map[string]int{}
+	for _, d := range tree.Decls {
+		g, ok := d.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, s := range g.Specs {
+			t, ok := s.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
+			if st, ok := t.Type.(*ast.StructType); ok {
+				for _, f := range st.Fields.List {
+					counts[t.Name.Name] += max(1, len(f.Names))
+				}
+			}
+		}
+	}
+	return counts
 }
 
 // funcName is a function's name, after that of its receiver's type.

@@ -1,6 +1,6 @@
 //go:build linux && (amd64 || arm64)
 
-package server
+package poller
 
 import (
 	"syscall"
@@ -16,11 +16,11 @@ import (
 const quick = 16 << 10
 
 // recv reads up to len(b) bytes of input.
-func recv(fd int, b []byte) (int, error) {
+func recv(fd uintptr, b []byte) (int, error) {
 	if len(b) == 0 || len(b) > quick {
-		return syscall.Read(fd, b)
+		return syscall.Read(int(fd), b)
 	}
-	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_DONTWAIT, 0, 0)
+	n, _, e := syscall.RawSyscall6(syscall.SYS_RECVFROM, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), syscall.MSG_DONTWAIT, 0, 0)
 	if e != 0 {
 		return -1, e
 	}
@@ -28,12 +28,12 @@ func recv(fd int, b []byte) (int, error) {
 }
 
 // send writes as much as the socket has room for.
-func send(fd int, b []byte) (int, error) {
+func send(fd uintptr, b []byte) (int, error) {
 	if len(b) == 0 || len(b) > quick {
-		return syscall.Write(fd, b)
+		return syscall.Write(int(fd), b)
 	}
 	const flags = syscall.MSG_DONTWAIT | syscall.MSG_NOSIGNAL
-	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, uintptr(fd), uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags, 0, 0)
+	n, _, e := syscall.RawSyscall6(syscall.SYS_SENDTO, fd, uintptr(unsafe.Pointer(&b[0])), uintptr(len(b)), flags, 0, 0)
 	if e != 0 {
 		return -1, e
 	}

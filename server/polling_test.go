@@ -11,42 +11,41 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// onRounds starts a server whose sockets are polled.
-func onRounds(t *testing.T, change ...func(*Config)) *Server {
+// polledServer starts a server whose sockets are polled.
+func polledServer(t *testing.T, change ...func(*Config)) *Server {
 	t.Helper()
 	if runtime.GOOS != "linux" {
-		t.Skip("there are rounds on Linux only")
+		t.Skip("sockets are polled on Linux only")
 	}
 	return startServer(t, append(change, onTCP)...)
 }
 
-// visits returns the number of polled connections.
-func (s *Server) visits() int {
-	s.rounds.mu.Lock()
-	defer s.rounds.mu.Unlock()
-	return len(s.rounds.conns) - len(s.rounds.free)
+// polled returns the number of polled connections.
+func (s *Server) polled() int {
+	s.polling.begin.Do(s.polling.start)
+	return s.polling.poller.Len()
 }
 
 func TestIdleClientsTakeNoGoroutine(t *testing.T) {
 	t.Parallel()
-	s := onRounds(t)
+	s := polledServer(t)
 	clients := make([]*wire, 50)
 	for i := range clients {
 		clients[i] = connectTCP(t, s.ClientAddr(), nil)
 	}
-	eventually(t, "all are visited", func() bool { return s.visits() == len(clients) })
+	eventually(t, "all are polled", func() bool { return s.polled() == len(clients) })
 	for range 3 {
 		for _, w := range clients {
 			w.must(proto.OpPing, nil)
 		}
 	}
-	if n := s.visits(); n != len(clients) {
-		t.Errorf("%d of %d clients that only ping are visited", n, len(clients))
+	if n := s.polled(); n != len(clients) {
+		t.Errorf("%d of %d clients that only ping are polled", n, len(clients))
 	}
 	for _, w := range clients {
 		w.nc.Close()
 	}
-	eventually(t, "nobody is visited", func() bool { return s.visits() == 0 && s.Status().Server().Connections == 0 })
+	eventually(t, "none is polled", func() bool { return s.polled() == 0 && s.Status().Server().Connections == 0 })
 }
 
 // burst sends n requests at once and checks the order of the replies.
@@ -72,15 +71,15 @@ func (w *wire) burst(n int, path string) {
 
 func TestAClientThatSendsMuchHasItsOwnReader(t *testing.T) {
 	t.Parallel()
-	s := onRounds(t)
+	s := polledServer(t)
 	w := connectTCP(t, s.ClientAddr(), nil)
 	w.create("/a", nil, proto.ModePersistent)
 	for range 3 {
-		eventually(t, "it is visited", func() bool { return s.visits() == 1 })
+		eventually(t, "it is polled", func() bool { return s.polled() == 1 })
 		w.burst(1000, "/a")
 		eventually(t, "it has its own", func() bool {
 			w.burst(1000, "/a")
-			return s.visits() == 0
+			return s.polled() == 0
 		})
 		for range busyFor + 1 {
 			w.must(proto.OpPing, nil)
@@ -89,9 +88,9 @@ func TestAClientThatSendsMuchHasItsOwnReader(t *testing.T) {
 }
 
 // A goroutine of the connection's own reads a request of many segments.
-func TestALongRequestOnARound(t *testing.T) {
+func TestALongRequestOnAWorker(t *testing.T) {
 	t.Parallel()
-	s := onRounds(t)
+	s := polledServer(t)
 	w := connectTCP(t, s.ClientAddr(), nil)
 	w.create("/a", nil, proto.ModePersistent)
 	data := make([]byte, 900_000)
@@ -103,24 +102,24 @@ func TestALongRequestOnARound(t *testing.T) {
 	}
 }
 
-// More clients than pollers make the server wait for them.
-func TestNobodyWaitsForThoseWhoDoNotRead(t *testing.T) {
+// More clients than workers make the server wait for them.
+func TestReadersDoNotWaitForThoseThatDoNot(t *testing.T) {
 	t.Parallel()
-	s := onRounds(t)
+	s := polledServer(t)
 	w := connectTCP(t, s.ClientAddr(), nil)
 	w.create("/big", make([]byte, 1<<20-1000), proto.ModePersistent)
 	var b []byte
 	for i := range int32(manyRequests - 1) {
 		b = appendRequest(b, i, proto.OpGetData, &proto.GetDataRequest{Path: "/big"})
 	}
-	deaf := make([]*wire, 3*runtime.GOMAXPROCS(0)+roundChunk)
+	deaf := make([]*wire, 3*runtime.GOMAXPROCS(0)+pollChunk)
 	for i := range deaf {
 		deaf[i] = connectTCP(t, s.ClientAddr(), nil)
 	}
 	for range busyFor { // after its long request
 		w.must(proto.OpPing, nil)
 	}
-	eventually(t, "all are visited", func() bool { return s.visits() == len(deaf)+1 })
+	eventually(t, "all are polled", func() bool { return s.polled() == len(deaf)+1 })
 	for _, d := range deaf {
 		d.write(b)
 		w.must(proto.OpPing, nil)
@@ -136,21 +135,21 @@ func TestNobodyWaitsForThoseWhoDoNotRead(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, "all are visited again", func() bool { return s.visits() == len(deaf)+1 })
+	eventually(t, "all are polled again", func() bool { return s.polled() == len(deaf)+1 })
 }
 
 // Requests that a client sent right before it hung up are executed, and the server
 // closes the connection.
 func TestRequestsRightBeforeHangingUp(t *testing.T) {
 	t.Parallel()
-	s := onRounds(t)
+	s := polledServer(t)
 	w := connectTCP(t, s.ClientAddr(), nil)
 	w.create("/a", nil, proto.ModePersistent)
 	const clients = 50
 	for i := range clients {
 		c := connectTCP(t, s.ClientAddr(), nil)
 		if i%2 == 0 {
-			eventually(t, "it is visited", func() bool { return s.visits() == 2 })
+			eventually(t, "it is polled", func() bool { return s.polled() == 2 })
 		}
 		c.write(appendRequest(nil, 1, proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1}))
 		if i%4 < 2 {
@@ -167,20 +166,20 @@ func TestRequestsRightBeforeHangingUp(t *testing.T) {
 }
 
 // The server can also close a polled connection.
-func TestAVisitedConnectionIsClosed(t *testing.T) {
+func TestAPolledConnectionIsClosed(t *testing.T) {
 	t.Parallel()
-	s := onRounds(t)
+	s := polledServer(t)
 	w := connectTCP(t, s.ClientAddr(), nil)
-	eventually(t, "it is visited", func() bool { return s.visits() == 1 })
-	s.eachConn((*conn).kill)
+	eventually(t, "it is polled", func() bool { return s.polled() == 1 })
+	s.clients.each((*conn).kill)
 	w.wantClosed()
-	eventually(t, "it is visited no more", func() bool { return s.visits() == 0 })
+	eventually(t, "it is polled no more", func() bool { return s.polled() == 0 })
 }
 
 // Clients with different behaviour at the same time.
-func TestRoundsUnderLoad(t *testing.T) {
+func TestPollingUnderLoad(t *testing.T) {
 	t.Parallel()
-	s := onRounds(t)
+	s := polledServer(t)
 	author := connectTCP(t, s.ClientAddr(), nil)
 	var all sync.WaitGroup
 	for i := range 24 {
@@ -204,5 +203,5 @@ func TestRoundsUnderLoad(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "only the author is left", func() bool { return s.Status().Server().Connections == 1 && s.visits() == 1 })
+	eventually(t, "only the author is left", func() bool { return s.Status().Server().Connections == 1 && s.polled() == 1 })
 }

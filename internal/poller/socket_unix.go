@@ -1,0 +1,11 @@
+//go:build unix && !(linux && (amd64 || arm64))
+
+package poller
+
+import "syscall"
+
+// recv reads up to len(b) bytes of input.
+func recv(fd uintptr, b []byte) (int, error) { return syscall.Read(int(fd), b) }
+
+// send writes as much as the socket has room for.
+func send(fd uintptr, b []byte) (int, error) { return syscall.Write(int(fd), b) }

@@ -1,0 +1,43 @@
+package server
+
+import (
+	"sync/atomic"
+
+	"github.com/zkgo/zkgo/internal/sasl"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+	"github.com/zkgo/zkgo/watch"
+)
+
+// clientSession says who the client is, what it has asked for, and when it was last heard
+// of. The reader owns what authentication and options set. Attaching sets the session
+// before the reader is told, with the tree and the reply queue locked; either lock is
+// enough to read it. Any goroutine may use the atomic fields.
+type clientSession struct {
+	c *conn
+
+	// Set when a session is attached.
+	id      int64 // 0: none yet
+	gen     uint64
+	timeout int32 // milliseconds
+	local   bool  // read-only mode: the session belongs to this server alone
+
+	// Used only by the reader.
+	linear bool               // reads are linearizable
+	sasl   *sasl.Server       // nil before the first token
+	short  []proto.ID         // the identities that go with each command in full
+	prints []tree.Fingerprint // fingerprints of the other identities, sorted
+
+	// ids are the client's identities. The slice is immutable; the reader replaces it.
+	ids atomic.Pointer[[]proto.ID]
+	// watcher is made by the first watch, with the tree locked, by the goroutine that
+	// serves the connection at that time.
+	watcher atomic.Pointer[watch.Watcher]
+	// heard is set when the client has sent something since the last call of Live.
+	heard atomic.Bool
+	// last is the clock when the client last sent something.
+	last atomic.Int64
+	// reported is the clock when Live last named the session. known is the newest such
+	// clock that the ensemble is known to have received.
+	reported, known atomic.Int64
+}

@@ -1,0 +1,198 @@
+package server
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/zkgo/zkgo/internal/poller"
+	"github.com/zkgo/zkgo/proto"
+)
+
+// reader takes requests from the client, decodes them, and answers or proposes them.
+//
+// One goroutine at a time is the reader, a worker or a goroutine of the connection's own
+// (polling.go), and only that goroutine uses these fields, except for the atomic ones.
+type reader struct {
+	c *conn
+
+	// Input (this file).
+	in       *buffer // unparsed input is in.b[parsed:]; nil if there is none
+	parsed   int
+	readErr  error                      // of the last recv
+	recvWait func(fd uintptr) (ok bool) // method value of recvOrWait, made once
+	recvNow  func(fd uintptr)           // method value of recv
+	inHeld   atomic.Int64               // capacity of in while it holds a long request
+
+	// The goroutine that reads (polling.go).
+	worker *worker      // nil: a goroutine of the connection's own
+	pollID poller.ID    // NoID: the connection is not polled
+	busy   int          // how many more small batches it takes until it is polled again
+	calls  atomic.Int32 // wakeups since the reader last began to read. 0: there is no reader, and the goroutine that counts the first wakeup becomes it
+	hungUp atomic.Bool  // there will be no more wakeups
+
+	// Requests (readloop.go, writes.go).
+	work      *work  // what a batch of requests needs; nil between batches
+	ended     bool   // closeSession or a fatal error was read: the rest of the input is ignored
+	started   int64  // clock: when the bytes being handled arrived
+	current   bool   // the server is up to date as of started
+	way       uint64 // of the latest command; see raftfsm.Command
+	charge    charge // of the current request
+	announced bool   // the large request that is arriving has been admitted
+	over      bool   // a request went into flight above globalOutstandingLimit
+}
+
+// errFrame reports an invalid length of a request.
+var errFrame = errors.New("server: frame length out of range")
+
+// release gives the reader's buffers back.
+func (r *reader) release() {
+	c := r.c
+	c.s.bufs.put(r.in)
+	r.in = nil
+	r.putWork()
+	c.s.discharge(r.charge)
+	r.charge = charge{}
+}
+
+// unread returns the input that has arrived and is not parsed yet.
+func (r *reader) unread() []byte {
+	if r.in == nil {
+		return nil
+	}
+	return r.in.b[r.parsed:]
+}
+
+// fill reads at least one byte of input. While it waits for a socket, it holds no
+// buffer.
+func (r *reader) fill() error {
+	if r.c.raw == nil {
+		return r.fillPlain()
+	}
+	if err := r.c.raw.Read(r.recvWait); err != nil {
+		return err
+	}
+	return r.readErr
+}
+
+// recvOrWait reads from a socket. If there is no input, it releases the buffers and
+// returns false; the caller calls it again when there is some.
+func (r *reader) recvOrWait(fd uintptr) bool {
+	if r.recv(fd); r.readErr != poller.ErrNoInput {
+		return true
+	}
+	r.idle()
+	return false
+}
+
+// recv reads the input that a socket has. It keeps the buffers.
+func (r *reader) recv(fd uintptr) {
+	r.makeRoom()
+	b := r.in.b
+	var n int
+	n, r.readErr = poller.Recv(fd, b[len(b):cap(b)])
+	r.in.b = b[:len(b)+n]
+}
+
+// fillPlain reads from a connection of unknown type.
+func (r *reader) fillPlain() error {
+	if w, ok := r.c.nc.(readWaiter); ok && len(r.unread()) == 0 {
+		r.idle()
+		if err := w.WaitRead(); err != nil {
+			return err
+		}
+	}
+	r.makeRoom()
+	b := r.in.b
+	n, err := r.c.nc.Read(b[len(b):cap(b)])
+	r.in.b = b[:len(b)+n]
+	if n > 0 {
+		return nil
+	}
+	if err == nil {
+		err = io.ErrNoProgress
+	}
+	return err
+}
+
+// readWaiter waits until there is input.
+type readWaiter interface{ WaitRead() error }
+
+// idle gives back everything that only a busy connection needs.
+func (r *reader) idle() {
+	c := r.c
+	r.putWork()
+	if len(r.unread()) == 0 {
+		c.s.bufs.put(r.in)
+		r.in, r.parsed = nil, 0
+		if r.inHeld.Load() != 0 {
+			r.inHeld.Store(0)
+		}
+	}
+}
+
+// makeRoom makes room for input. The buffer of a long request grows with the bytes that
+// have arrived: a length alone must not cost memory.
+func (r *reader) makeRoom() {
+	c := r.c
+	rest := r.unread()
+	if len(rest) == 0 && r.in != nil {
+		full := len(r.in.b) == cap(r.in.b)
+		r.in.b, r.parsed = r.in.b[:0], 0
+		if !full || cap(r.in.b) >= bigBuffer {
+			return
+		}
+	}
+	room := minRoom
+	if len(rest) >= proto.LengthSize {
+		missing := proto.LengthSize + int(binary.BigEndian.Uint32(rest)) - len(rest)
+		room = max(room, min(missing, 3*len(rest)))
+	}
+	switch {
+	case r.in == nil:
+		r.in = c.s.bufs.get(midBuffer)
+	case cap(r.in.b)-r.parsed < len(rest)+room || len(rest) == 0:
+		next := c.s.bufs.get(max(len(rest)+room, bigBuffer))
+		next.b = append(next.b, rest...)
+		c.s.bufs.put(r.in)
+		r.in = next
+		r.inHeld.Store(int64(cap(next.b)))
+		if c.s.memory != nil {
+			c.s.memory.wrote(cap(next.b))
+		}
+	case cap(r.in.b)-len(r.in.b) < room:
+		r.in.b = append(r.in.b[:0], rest...)
+	default:
+		return
+	}
+	r.parsed = 0
+}
+
+// minRoom is the least room for a read.
+const minRoom = 2 << 10
+
+// next returns the next complete request, a view into the buffer that is valid until
+// the next fill. ok is false if the request is not complete.
+func (r *reader) next() (frame []byte, ok bool, err error) {
+	b := r.unread()
+	if len(b) < proto.LengthSize {
+		return nil, false, nil
+	}
+	n := int32(binary.BigEndian.Uint32(b))
+	if n < 0 || int(n) > r.c.s.cfg.JuteMaxBuffer {
+		return nil, false, fmt.Errorf("%w: %d", errFrame, n)
+	}
+	end := proto.LengthSize + int(n)
+	if int(n) > r.c.s.largeAt {
+		if err := r.admitLarge(int(n), len(b) >= end); err != nil {
+			return nil, false, err
+		}
+	}
+	if len(b) < end {
+		return nil, false, nil
+	}
+	r.parsed += end
+	return b[proto.LengthSize:end:end], true, nil
+}
