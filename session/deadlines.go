@@ -72,12 +72,8 @@ func (d *Deadlines) Attached(s Deadline, now Clocks) {
 	if len(d.sessions) == 0 {
 		d.last = now // without sessions, nothing calls Expired
 	}
-	d.add(s, now.Now)
-}
-
-func (d *Deadlines) add(s Deadline, now time.Time) {
 	if d.start.IsZero() {
-		d.start = now
+		d.start = now.Now
 	}
 	e := d.sessions[s.Session]
 	if e == nil {
@@ -87,7 +83,7 @@ func (d *Deadlines) add(s Deadline, now time.Time) {
 		d.leave(e)
 	}
 	e.Deadline = s
-	d.enter(e, d.bucketAt(now.Add(s.Timeout)))
+	d.enter(e, d.bucketAt(now.Now.Add(s.Timeout)))
 }
 
 // Heard records a sign of life at the given time. A time before one recorded earlier
@@ -117,14 +113,26 @@ func (d *Deadlines) Ended(id int64) {
 
 // Expired returns the sessions that have expired, and forgets them.
 //
-// If this process was stopped (SIGSTOP, a paused virtual machine), its clients' pings are
-// still in the socket buffers, so all sessions are credited with the time. A clock that
-// was set forward while the process ran doesn't count as a stop.
-//
 // leads reports whether no other server can be leading. If one can, it may have heard from
 // the sessions that seem to have expired, so they get another full timeout. Expired asks
 // leads last, and only if it matters.
 func (d *Deadlines) Expired(now Clocks, leads func() bool) []Deadline {
+	due := d.check(now)
+	if len(due) == 0 || leads() {
+		return due
+	}
+	for _, s := range due {
+		d.Attached(s, now)
+	}
+	return nil
+}
+
+// check credits a pause and returns what is due.
+//
+// If this process was stopped (SIGSTOP, a paused virtual machine), its clients' pings are
+// still in the socket buffers, so all sessions are credited with the time. A clock that
+// was set forward while the process ran doesn't count as a stop.
+func (d *Deadlines) check(now Clocks) []Deadline {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.last.Running.IsZero() {
@@ -134,14 +142,7 @@ func (d *Deadlines) Expired(now Clocks, leads func() bool) []Deadline {
 		}
 	}
 	d.last = now
-	due := d.due(now.Now)
-	if len(due) == 0 || leads() {
-		return due
-	}
-	for _, s := range due {
-		d.add(s, now.Now)
-	}
-	return nil
+	return d.due(now.Now)
 }
 
 // due returns the sessions whose deadline has passed at now, and forgets them.
