@@ -15,7 +15,7 @@ const never = math.MinInt64 / 2
 
 // gate reports whether a reply may leave. It may not once the leader may have expired
 // the session: the client could then rely on a lock that another client already holds.
-// docs/design/architecture.md has the rule.
+// session/liveness.go has the rule.
 func (c *conn) gate() error {
 	if !c.s.gated || c.local || c.sid == 0 || c.alive() {
 		return nil
@@ -26,37 +26,12 @@ func (c *conn) gate() error {
 // alive reports whether the session of c can't have expired yet.
 func (c *conn) alive() bool {
 	timeout := time.Duration(c.timeout) * time.Millisecond
-	return c.s.knows(timeout) && c.s.clock()-c.heardOf(c.s.inTouch.Load()) < int64(timeout-timeout/10)
+	return c.s.freshWithin(c.s.bounds.Reply(timeout)) && c.signs.Alive(timeout, c.s.clock(), c.s.inTouch.Load())
 }
 
-// heardOf returns a clock when the session was active that the ensemble knows: no
-// leader ends the session within its timeout from then. touch is the newest contact
-// with the ensemble.
-func (c *conn) heardOf(touch int64) int64 {
-	if reported := c.reported.Load(); reported <= touch {
-		return reported
-	}
-	return c.known.Load()
-}
-
-// report records that the ensemble will be told that the session is alive as of now.
-func (c *conn) report(now, touch int64) {
-	c.known.Store(c.heardOf(touch))
-	c.reported.Store(now)
-}
-
-// knows reports whether this server may answer the client of a session with that
-// timeout. Two thirds of the timeout bound the time since the ensemble last heard of
-// this server's sessions, and the age of the state. So the client has the last third to
-// move to another server, and no read is older than two thirds.
-func (s *Server) knows(timeout time.Duration) bool {
-	return s.freshWithin(min(timeout*2/3, time.Duration(s.cfg.SyncLimit)*s.cfg.TickTime))
-}
-
-// welcomes reports whether a client with that timeout may begin a session here. A
-// server that would soon have to close the client again rejects it at once.
+// welcomes reports whether a client with that timeout may begin a session here.
 func (s *Server) welcomes(timeout time.Duration) bool {
-	return !s.gated || s.freshWithin(min(timeout*2/3, time.Duration(s.cfg.SyncLimit)*s.cfg.TickTime)*3/4)
+	return !s.gated || s.freshWithin(s.bounds.Welcome(timeout))
 }
 
 // freshWithin reports whether the state is no older than limit.
@@ -87,6 +62,6 @@ func (s *Server) lookForEnsemble(now int64) {
 		return
 	}
 	s.lookAt()
-	touch := now-s.freshAt.Load() < int64(s.cfg.SyncLimit)*int64(s.cfg.TickTime)
+	touch := now-s.freshAt.Load() < int64(s.bounds.Sync)
 	s.changeMode(func(m *modes) { m.touch = touch })
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/audit"
+	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
@@ -31,6 +32,7 @@ type Server struct {
 	confirmed func() time.Time // time of the newest proof that the ensemble knows this server
 	fresh     func() time.Time // everything acknowledged by that time is applied here
 	gated     bool             // whether replies depend on them
+	bounds    session.Bounds   // and how old they may be
 
 	fsm        fsm
 	flushers   flushers
@@ -170,6 +172,7 @@ func newServer(cfg Config) *Server {
 	}
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
+	s.bounds.Sync = time.Duration(cfg.SyncLimit) * cfg.TickTime
 	s.inTouch.Store(never)
 	s.freshAt.Store(never)
 	s.rounds.prepare(s)

@@ -93,8 +93,7 @@ func (s *Server) applyAttach(a *raftfsm.Applied, p *pending) {
 		resp.SessionID, resp.TimeOut, resp.Passwd = at.ID, p.connect.timeout, at.Password[:]
 		c.mu.Lock()
 		c.sid, c.gen, c.timeout = at.ID, at.Gen, p.connect.timeout
-		c.known.Store(p.arrived) // known to every leader that has applied this entry
-		c.reported.Store(p.arrived)
+		c.signs.Attached(p.arrived)
 		c.counters.last.op = proto.OpCreateSession
 		closed := c.closed
 		c.mu.Unlock()
@@ -149,7 +148,7 @@ func (h handler) Live(dst []int64) []int64 {
 	h.s.mu.Lock()
 	for sid, c := range h.s.sessions {
 		if c.heard.Swap(false) || c.waits() {
-			c.report(now, touch)
+			c.signs.Reported(now, touch)
 			dst = append(dst, sid)
 		}
 	}
