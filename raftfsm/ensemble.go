@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/session"
 )
 
 // ensemble implements others for a member of an ensemble. It holds all communication
@@ -49,6 +50,7 @@ type ensemble struct {
 	installed    chan struct{}           // capacity 1: a snapshot was installed
 	gone         atomic.Pointer[leadOf]  // the leader that this server gave up, while Raft still names it; nil: none
 	progress     progress
+	liveness     *session.Member
 	inquiries    *inquiries
 	checkers     entryCheckers
 	blames       blames
@@ -66,15 +68,10 @@ type ensemble struct {
 	target        target            // the leader to follow according to the log
 	unnamed       bool              // target comes from a snapshot, without the server: Raft knows the leader
 	attending     context.CancelFunc
-	unattended    time.Time          // when the last stream of commands to a leader ended
-	contact       time.Time          // newest confirmed contact with a leader
-	freshness     freshness          // of the applied state
-	unacked       map[int64]struct{} // sessions reported since a leader last acknowledged a report
-	touchedAt     time.Time          // when this server, as leader, last added sessions to unacked
-	reporting     map[int64]int      // sessions that wait for a reconfig
-	written       *membership        // list written to the configuration file since the start; nil: Config.Members
-	mismatch      string             // the reconfig that would make the membership match the file,
-	told          string             // as last logged for the operator
+	unattended    time.Time   // when the last stream of commands to a leader ended
+	written       *membership // list written to the configuration file since the start; nil: Config.Members
+	mismatch      string      // the reconfig that would make the membership match the file,
+	told          string      // as last logged for the operator
 	mismatchSince time.Time
 	listenWant    []string // the quorum addresses that a reconfig has set for this server,
 	listenErr     error    // and why it can't listen there
@@ -108,8 +105,9 @@ func newEnsemble(n *Node) (*ensemble, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
 	}
-	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, reporting: make(map[int64]int), unacked: make(map[int64]struct{}),
-		installed: make(chan struct{}, 1), inquiries: newInquiries(), rhythm: rhythm{time.Now()}}
+	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, installed: make(chan struct{}, 1), inquiries: newInquiries(),
+		rhythm: rhythm{time.Now()}}
+	e.liveness = session.NewMember(session.Bounds{Sync: e.syncLimit()})
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil
 }
@@ -496,10 +494,10 @@ func (e *ensemble) member(from quorum.Identity) bool {
 func (e *ensemble) opened(begun *leadership) {
 	l := &leading{incarnation: begun.incarnation, term: begun.term, since: time.Now(), silent: make(map[raft.ServerID]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
+	e.liveness.Opened(begun.began)
 	e.mu.Lock()
 	e.lead = l
 	e.target, e.unnamed = target{}, false
-	e.freshness.startAt(begun.began)
 	if e.attending != nil {
 		e.attending()
 	}

@@ -154,34 +154,6 @@ func TestManualClock(t *testing.T) {
 	})
 }
 
-// TestPauseIsCredited: a pause of the process expires no session.
-func TestPauseIsCredited(t *testing.T) {
-	t.Parallel()
-	clock := newManualClock()
-	d := newDeadlines(time.Second, clock.now, clock.now)
-	d.attached(deadline{1, 1, 4 * time.Second})
-	for range 4 {
-		clock.advance(d.interval)
-		if ids := d.expired(); ids != nil {
-			t.Fatal("expired after a second")
-		}
-	}
-	clock.advance(time.Hour)
-	if ids := d.expired(); ids != nil {
-		t.Fatal("a pause of an hour expired the session")
-	}
-	var alive time.Duration
-	for d.expired() == nil {
-		clock.advance(d.interval)
-		if alive += d.interval; alive > 10*time.Second {
-			t.Fatal("the session never expires")
-		}
-	}
-	if alive < 2*time.Second {
-		t.Fatalf("expired %v after the pause", alive)
-	}
-}
-
 func TestReap(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg := memoryConfig()
@@ -271,27 +243,4 @@ func TestReapRace(t *testing.T) {
 			t.Fatal("a znode was reaped although it had changed")
 		}
 	})
-}
-
-// TestDeadlineGeneration: the deadlines expire the generation that they know, not a newer
-// one that the session table may have.
-func TestDeadlineGeneration(t *testing.T) {
-	t.Parallel()
-	clock := newManualClock()
-	d := newDeadlines(time.Second, clock.now, time.Now)
-	d.attached(deadline{1, 1, 4 * time.Second})
-	d.attached(deadline{1, 2, 6 * time.Second})
-	d.attached(deadline{2, 1, 6 * time.Second})
-	d.ended(2)
-	clock.advance(5 * time.Second)
-	if rows := d.expired(); rows != nil {
-		t.Fatalf("%+v expired early", rows)
-	}
-	clock.advance(3 * time.Second)
-	if rows := d.expired(); len(rows) != 1 || rows[0] != (deadline{1, 2, 6 * time.Second}) {
-		t.Fatalf("expired: %+v", rows)
-	}
-	if rows := d.expired(); rows != nil || !d.empty() || len(d.rows) != 0 {
-		t.Fatalf("something is left: %+v", rows)
-	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/zkgo/zkgo/session"
 )
 
 // maxExpiryLines is how many expired sessions are logged in expiryWindow.
@@ -32,12 +34,12 @@ func (e *expiryLog) renew(log *slog.Logger, now time.Time) {
 }
 
 // log logs or counts one session.
-func (e *expiryLog) log(log *slog.Logger, now time.Time, row deadline) {
+func (e *expiryLog) log(log *slog.Logger, now time.Time, s session.Deadline) {
 	e.renew(log, now)
 	if e.lines == maxExpiryLines {
 		e.others++
 		return
 	}
 	e.lines++
-	log.Info("session expires", "session", fmt.Sprintf("0x%x", row.session), "timeout", row.timeout)
+	log.Info("session expires", "session", fmt.Sprintf("0x%x", s.Session), "timeout", s.Timeout)
 }

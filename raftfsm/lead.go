@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
 )
 
 // leadership is one incarnation of this server as leader. It exists from the moment
@@ -93,12 +94,12 @@ func (n *Node) handle(e event) {
 	case evStarted:
 		n.started(e.server, e.incarnation)
 	case evAttached:
-		n.deadlines.attached(deadline{e.session, e.gen, e.timeout})
+		n.deadlines.Attached(session.Deadline{Session: e.session, Gen: e.gen, Timeout: e.timeout}, n.clocks())
 		n.schedule()
 	case evEnded:
-		n.deadlines.ended(e.session)
+		n.deadlines.Ended(e.session)
 	case evTouched:
-		n.deadlines.touched(e.session, e.at)
+		n.deadlines.Heard(e.session, e.at)
 	case evFailed:
 		n.halt(e.err)
 	case evDo:
@@ -152,7 +153,7 @@ func (n *Node) beginLead() {
 // openLead takes up the leader's duties. Its leaderStart is applied, and so is
 // everything that was committed before it.
 func (n *Node) openLead() {
-	n.deadlines.reset()
+	n.deadlines.Reset()
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &proposer{
 		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, full: n.cfg.Full, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
@@ -179,7 +180,7 @@ func (n *Node) stepDown(reason error) {
 		l.proposer.halt()
 	}
 	n.remote.close()
-	n.deadlines.reset()
+	n.deadlines.Reset()
 	n.others.closed(reason)
 	n.lose(reason)
 	if l.proposer != nil {
@@ -271,8 +272,8 @@ func (n *Node) schedule() {
 		return
 	}
 	next := n.lead.reaped.Add(n.cfg.ContainerInterval).Sub(n.cfg.Now())
-	if !n.deadlines.empty() {
-		next = min(next, n.deadlines.interval)
+	if !n.deadlines.Empty() {
+		next = min(next, n.deadlines.Interval())
 	}
 	if wait := max(next, time.Millisecond); n.dutyAt.IsZero() || time.Until(n.dutyAt) > wait {
 		n.dutyAt = time.Now().Add(wait)
@@ -287,7 +288,7 @@ func (n *Node) duties() {
 	if l == nil || l.proposer == nil {
 		return
 	}
-	if !n.deadlines.empty() {
+	if !n.deadlines.Empty() {
 		n.expire()
 	}
 	if now := n.cfg.Now(); now.Sub(l.reaped) >= n.cfg.ContainerInterval || now.Before(l.reaped) {
@@ -297,29 +298,23 @@ func (n *Node) duties() {
 	n.schedule()
 }
 
+// clocks reads the clocks that decide about sessions.
+func (n *Node) clocks() session.Clocks { return session.Clocks{Now: n.cfg.Now(), Running: time.Now()} }
+
 // expire ends the sessions that no server has heard from within their timeout. A
 // session with a command in flight is alive, however slow the log is.
 func (n *Node) expire() {
-	now := n.cfg.Now()
-	n.lead.expiries.renew(n.log, now)
+	now := n.clocks()
+	n.lead.expiries.renew(n.log, now.Now)
 	n.live = n.others.live(n.cfg.Handler.Live(n.live[:0]))
-	for _, id := range n.live {
-		n.deadlines.touched(id, now)
-	}
 	n.others.touched(n.live)
-	n.intake.sessions(func(id int64) { n.deadlines.touched(id, now) })
-	rows := n.deadlines.expired()
-	if len(rows) == 0 {
-		return
+	n.intake.sessions(func(id int64) { n.live = append(n.live, id) })
+	for _, id := range n.live {
+		n.deadlines.Heard(id, now.Now)
 	}
-	confirmed := n.others.confirmedRecently()
-	for _, row := range rows {
-		if !confirmed { // another server may lead by now and have heard from the session
-			n.deadlines.attached(row)
-			continue
-		}
-		n.lead.expiries.log(n.log, now, row)
-		n.proposeOwn(&Command{Kind: KindExpire, Session: row.session, Gen: row.gen})
+	for _, s := range n.deadlines.Expired(now, n.others.confirmedRecently) {
+		n.lead.expiries.log(n.log, now.Now, s)
+		n.proposeOwn(&Command{Kind: KindExpire, Session: s.Session, Gen: s.Gen})
 	}
 }
 

@@ -44,54 +44,20 @@ const (
 	maxUnacked = 64
 )
 
-// syncLimit is the maximum age of the newest contact of a server that serves.
-func (e *ensemble) syncLimit() time.Duration {
-	return time.Duration(e.n.cfg.SyncLimit) * e.n.cfg.TickTime
-}
-
 func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/2, reportEvery) }
 
-// heard collects the sessions that this server heard from, including those of earlier
-// reports that no leader has acknowledged.
+// heard collects the sessions to report, in the space of buf.
 func (e *ensemble) heard(buf []int64) []int64 {
 	buf = e.live(e.n.cfg.Handler.Live(buf[:0]))
 	e.n.intake.sessions(func(id int64) { buf = append(buf, id) })
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, id := range buf {
-		e.unacked[id] = struct{}{}
-	}
-	buf = buf[:0]
-	for id := range e.unacked {
-		buf = append(buf, id)
-	}
-	return buf
+	return e.liveness.Report(buf)
 }
 
-// touched implements others. After a quorum has followed this server, no later leader
-// needs to hear of the sessions noted before.
-func (e *ensemble) touched(ids []int64) {
-	contact := e.quorumContact()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if contact.After(e.touchedAt) {
-		clear(e.unacked)
-	}
-	for _, id := range ids {
-		e.unacked[id] = struct{}{}
-	}
-	e.touchedAt = time.Now()
-}
+// touched implements others.
+func (e *ensemble) touched(ids []int64) { e.liveness.Led(ids, e.quorumContact(), time.Now()) }
 
 // live implements others.
-func (e *ensemble) live(dst []int64) []int64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for id := range e.reporting {
-		dst = append(dst, id)
-	}
-	return dst
-}
+func (e *ensemble) live(dst []int64) []int64 { return e.liveness.Held(dst) }
 
 // report sends reports to a leader until ctx ends.
 func (e *ensemble) report(ctx context.Context, id raft.ServerID, addr string, t target) {
@@ -247,15 +213,7 @@ func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) err
 // acknowledged records that the leader knew this server's sessions at a time, and the
 // index that was committed then.
 func (e *ensemble) acknowledged(at time.Time, index uint64, t target, newest bool) {
-	e.mu.Lock()
-	if at.After(e.contact) {
-		e.contact = at
-	}
-	e.freshness.note(mark{at, index}, e.syncLimit()/markSteps)
-	if newest {
-		clear(e.unacked)
-	}
-	e.mu.Unlock()
+	e.liveness.Acknowledged(at, index, newest)
 	e.catchUp.Store(&catchUp{index, t})
 	e.caughtUp()
 }
@@ -497,30 +455,4 @@ func (e *ensemble) awaitQuorum(ctx context.Context, m moment) bool {
 		}
 	}
 	return false
-}
-
-// quorumContact returns the newest time at which a quorum followed this server in an
-// open leadership, or zero without one.
-func (e *ensemble) quorumContact() time.Time {
-	l, r, trans := e.leadNow(), e.n.raftNow(), e.transportNow()
-	if l == nil || r == nil || trans == nil {
-		return time.Time{}
-	}
-	return trans.Confirmed(l.term, r.GetConfiguration().Configuration(), time.Now())
-}
-
-// confirmed implements others.
-func (e *ensemble) confirmed() time.Time {
-	now := e.quorumContact()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if now.After(e.contact) {
-		e.contact = now
-	}
-	return e.contact
-}
-
-// confirmedRecently implements others.
-func (e *ensemble) confirmedRecently() bool {
-	return time.Since(e.quorumContact()) < electionTimeout
 }

@@ -61,7 +61,7 @@ type Node struct {
 
 	// incarnation is that of the leadership that this server believes in; 0 means none.
 	incarnation atomic.Uint64
-	deadlines   *deadlines
+	deadlines   *session.Deadlines
 	background  sync.WaitGroup
 
 	lastSnapshot atomic.Pointer[lastSnapshot]
@@ -125,7 +125,7 @@ func newNode(cfg Config) *Node {
 		backlog: newBacklog(), mail: newMailbox(),
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		stopping: make(chan struct{}), controlDone: make(chan struct{}),
-		deadlines: newDeadlines(cfg.TickTime, cfg.Now, time.Now),
+		deadlines: session.NewDeadlines(cfg.TickTime),
 		duty:      stoppedTimer(), retry: stoppedTimer(),
 	}
 	n.closeOnce = sync.OnceValue(n.close)
@@ -216,7 +216,7 @@ func (n *Node) Sessions() *session.Table { return n.sessions }
 
 // Deadlines returns the sessions by the time at which they would expire. It is empty on
 // a server that does not lead.
-func (n *Node) Deadlines() map[time.Time][]int64 { return n.deadlines.snapshot() }
+func (n *Node) Deadlines() map[time.Time][]int64 { return n.deadlines.ByTime() }
 
 // Status returns the server's current status.
 func (n *Node) Status() Status {

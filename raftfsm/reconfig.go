@@ -250,16 +250,8 @@ func (e *ensemble) reconfig(c *Command) error {
 	if req.Decode(&r); r.Err() == nil && tooLong(&req) {
 		return e.n.intake.propose(c, false) // applying it shows the error, and no leader has to read it before
 	}
-	e.mu.Lock()
-	e.reporting[c.Session]++ // keep the client's session alive in the meantime
-	e.mu.Unlock()
-	defer func() {
-		e.mu.Lock()
-		if e.reporting[c.Session]--; e.reporting[c.Session] == 0 {
-			delete(e.reporting, c.Session)
-		}
-		e.mu.Unlock()
-	}()
+	e.liveness.Hold(c.Session) // keep the client's session alive in the meantime
+	defer e.liveness.Release(c.Session)
 	ctx, cancel := context.WithTimeout(e.ctx, 2*driveTimeout)
 	defer cancel()
 	q := &driveRequest{IDs: c.IDs, Body: c.Body}

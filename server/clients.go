@@ -153,7 +153,7 @@ func (t *clientTable) live(dst []int64, now, touch int64) []int64 {
 	defer t.mu.Unlock()
 	for sid, c := range t.sessions {
 		if c.session.heard.Swap(false) || c.replies.waits() {
-			c.session.report(now, touch)
+			c.session.signs.Reported(now, touch)
 			dst = append(dst, sid)
 		}
 	}

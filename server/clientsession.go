@@ -5,6 +5,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
@@ -37,7 +38,6 @@ type clientSession struct {
 	heard atomic.Bool
 	// last is the clock when the client last sent something.
 	last atomic.Int64
-	// reported is the clock when Live last named the session. known is the newest such
-	// clock that the ensemble is known to have received.
-	reported, known atomic.Int64
+	// signs are the clocks when the client was heard from, as Live reported them.
+	signs session.Signs
 }

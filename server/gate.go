@@ -5,6 +5,8 @@ import (
 	"math"
 	"sync/atomic"
 	"time"
+
+	"github.com/zkgo/zkgo/session"
 )
 
 // errOutOfTouch closes the clients of a server that can no longer know whether their
@@ -16,7 +18,7 @@ const never = math.MinInt64 / 2
 
 // gate reports whether a reply may leave. It may not once the leader may have expired
 // the session: the client could then rely on a lock that another client already holds.
-// docs/design/architecture.md has the rule.
+// session/liveness.go has the rule.
 func (cs *clientSession) gate() error {
 	if !cs.c.s.contact.gated || cs.local || cs.id == 0 || cs.alive() {
 		return nil
@@ -26,25 +28,8 @@ func (cs *clientSession) gate() error {
 
 // alive reports whether the session of c can't have expired yet.
 func (cs *clientSession) alive() bool {
-	c := cs.c
-	timeout := time.Duration(cs.timeout) * time.Millisecond
-	return c.s.contact.knows(timeout) && c.s.clock()-cs.heardOf(c.s.contact.inTouch.Load()) < int64(timeout-timeout/10)
-}
-
-// heardOf returns a clock when the session was active that the ensemble knows: no
-// leader ends the session within its timeout from then. touch is the newest contact
-// with the ensemble.
-func (cs *clientSession) heardOf(touch int64) int64 {
-	if reported := cs.reported.Load(); reported <= touch {
-		return reported
-	}
-	return cs.known.Load()
-}
-
-// report records that the ensemble will be told that the session is alive as of now.
-func (cs *clientSession) report(now, touch int64) {
-	cs.known.Store(cs.heardOf(touch))
-	cs.reported.Store(now)
+	ct, timeout := &cs.c.s.contact, time.Duration(cs.timeout)*time.Millisecond
+	return ct.freshWithin(ct.bounds.Reply(timeout)) && cs.signs.Alive(timeout, cs.c.s.clock(), ct.inTouch.Load())
 }
 
 // contact is what the server knows of its ensemble: when it last heard of it, and how old
@@ -54,6 +39,7 @@ type contact struct {
 	confirmed func() time.Time // time of the newest proof that the ensemble knows this server
 	fresh     func() time.Time // everything acknowledged by that time is applied here
 	gated     bool             // whether replies depend on them
+	bounds    session.Bounds   // and how old they may be
 	inTouch   atomic.Int64     // clock: a time that confirmed returned
 	freshAt   atomic.Int64     // clock: a time that fresh returned
 }
@@ -61,27 +47,14 @@ type contact struct {
 // prepare initializes ct as the contact of s, before any other.
 func (ct *contact) prepare(s *Server) {
 	ct.s = s
+	ct.bounds.Sync = time.Duration(s.cfg.SyncLimit) * s.cfg.TickTime
 	ct.inTouch.Store(never)
 	ct.freshAt.Store(never)
 }
 
-// knows reports whether this server may answer the client of a session with that
-// timeout. Two thirds of the timeout bound the time since the ensemble last heard of
-// this server's sessions, and the age of the state. So the client has the last third to
-// move to another server, and no read is older than two thirds.
-func (ct *contact) knows(timeout time.Duration) bool {
-	return ct.freshWithin(ct.limit(timeout))
-}
-
-// welcomes reports whether a client with that timeout may begin a session here. A
-// server that would soon have to close the client again rejects it at once.
+// welcomes reports whether a client with that timeout may begin a session here.
 func (ct *contact) welcomes(timeout time.Duration) bool {
-	return !ct.gated || ct.freshWithin(ct.limit(timeout)*3/4)
-}
-
-// limit returns how old the state may be for a client with that timeout.
-func (ct *contact) limit(timeout time.Duration) time.Duration {
-	return min(timeout*2/3, time.Duration(ct.s.cfg.SyncLimit)*ct.s.cfg.TickTime)
+	return !ct.gated || ct.freshWithin(ct.bounds.Welcome(timeout))
 }
 
 // freshWithin reports whether the state is no older than limit.
@@ -112,6 +85,6 @@ func (s *Server) lookForEnsemble(now int64) {
 		return
 	}
 	s.contact.refresh()
-	touch := now-s.contact.freshAt.Load() < int64(s.cfg.SyncLimit)*int64(s.cfg.TickTime)
+	touch := now-s.contact.freshAt.Load() < int64(s.contact.bounds.Sync)
 	s.changeMode(func(m *modes) { m.touch = touch })
 }

@@ -94,8 +94,7 @@ func (f *fsm) applyAttach(a *raftfsm.Applied, p *pending) {
 		resp.SessionID, resp.TimeOut, resp.Passwd = at.ID, p.connect.timeout, at.Password[:]
 		c.replies.mu.Lock()
 		c.session.id, c.session.gen, c.session.timeout = at.ID, at.Gen, p.connect.timeout
-		c.session.known.Store(p.arrived) // known to every leader that has applied this entry
-		c.session.reported.Store(p.arrived)
+		c.session.signs.Attached(p.arrived)
 		c.replies.counters.last.op = proto.OpCreateSession
 		closed := c.replies.closed
 		c.replies.mu.Unlock()

@@ -1,9 +1,9 @@
 // Package session keeps ZooKeeper sessions: the replicated [Table] that every
-// server holds, and the [Tracker] of deadlines that only the leader keeps.
+// server holds, and the [Deadlines] that only the leader keeps.
 //
 // It imports proto and the standard library only. It has no connections and no
 // clock. Only log entries change the table, so it is the same on every server.
-// The tracker gets the time from its caller.
+// Everything that depends on the time gets it from its caller.
 //
 // Invariants:
 //   - An id is never reused, whatever clocks or restarts do.

@@ -1,0 +1,94 @@
+package session
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// When a session is alive: the rule
+//
+// A session ends when its client closes it or when the leader expires it. For a session
+// with timeout T:
+//
+//  1. A member reports the sessions that it has heard from to the leader, at least every
+//     half tick and every 500 ms, and repeats each until a report is acknowledged. The
+//     leader acknowledges a report after a quorum has followed it in a contact that began
+//     after the report arrived. The acknowledgement carries the commit index as of the
+//     arrival. The contact of a member is when it sent the newest acknowledged report. Its
+//     freshness is when it sent the newest report whose commit index it has applied.
+//     [Member] keeps both.
+//  2. The leader expires a session when it hasn't heard of it for T, rounded up to a tick,
+//     and only while no other server can lead. A new leader begins with a full T for every
+//     session, because it can't know what its predecessor heard. Time in which its process
+//     was stopped doesn't count. [Deadlines] does this.
+//  3. A member sends something to the client only while its freshness is less than 2T/3
+//     and less than syncLimit × tickTime old ([Bounds]), and less than 9T/10 has passed
+//     since it last heard from the client in a way that the ensemble knows about
+//     ([Signs]). Otherwise it closes the connection: before the reply, and on a timer.
+//
+// So no client learns that it holds what another client holds. The leader that acknowledged
+// a report sent at time r keeps the session until r + T. So does every later leader: a
+// quorum still followed the old one after r, so the new one was elected after that, and it
+// begins with a full T. Point 3 stops every reply before r + T. The bound of 2T/3 leaves
+// the client a third of its timeout to find another server, and bounds the age of a read.
+// It doesn't imply the bound of 9T/10: a client may have been silent for most of T when its
+// server is cut off.
+//
+// Clocks must run at the same speed. They need not show the same time.
+//
+// The callers transport facts: who was heard from, what was reported, acknowledged and
+// applied, and who leads. The decisions are in this package.
+
+// Bounds says for how long a member may go on without its leader.
+type Bounds struct {
+	Sync time.Duration // syncLimit × tickTime: the maximum age of a state that is read
+}
+
+// Reply returns how old the state may be when this server replies to the client of a
+// session with that timeout.
+func (b Bounds) Reply(timeout time.Duration) time.Duration { return min(timeout*2/3, b.Sync) }
+
+// Welcome returns how old the state may be when a client with that timeout attaches. It is
+// stricter than Reply: the server would soon have to close the client again.
+func (b Bounds) Welcome(timeout time.Duration) time.Duration { return b.Reply(timeout) * 3 / 4 }
+
+// resume returns how old the state may be when the server begins to serve: well within the
+// bound at which it would have to stop again.
+func (b Bounds) resume() time.Duration { return b.Sync / 4 }
+
+// Signs remembers when a member heard from one client. Times are nanoseconds on a
+// monotonic clock of the caller. Alive may be called at any time, the other methods by one
+// goroutine at a time.
+type Signs struct {
+	reported atomic.Int64 // when the session was last to be reported
+	known    atomic.Int64 // the newest such time that the ensemble knows
+}
+
+// Attached records that the session was attached by a request that arrived then. Every
+// leader that has applied the attach knows it.
+func (s *Signs) Attached(arrived int64) {
+	s.known.Store(arrived)
+	s.reported.Store(arrived)
+}
+
+// Reported records that the leader will be told that the session is alive as of now.
+// contact is the member's newest contact.
+func (s *Signs) Reported(now, contact int64) {
+	s.known.Store(s.last(contact))
+	s.reported.Store(now)
+}
+
+// Alive reports whether no leader can have expired the session yet, as far as this client
+// is concerned. The caller also checks the age of its state: see [Bounds].
+func (s *Signs) Alive(timeout time.Duration, now, contact int64) bool {
+	return now-s.last(contact) < int64(timeout-timeout/10)
+}
+
+// last returns the newest sign of life that the ensemble knows: no leader ends the
+// session within its timeout from then.
+func (s *Signs) last(contact int64) int64 {
+	if reported := s.reported.Load(); reported <= contact {
+		return reported
+	}
+	return s.known.Load()
+}
