@@ -113,5 +113,5 @@ func (s *Server) lookForEnsemble(now int64) {
 	}
 	s.contact.refresh()
 	touch := now-s.contact.freshAt.Load() < int64(s.cfg.SyncLimit)*int64(s.cfg.TickTime)
-	s.changeMode(func(m *modes) { m.touch = touch })
+	s.modes.update(func(m *modes) { m.touch = touch })
 }

@@ -73,7 +73,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		return false
 	}
 	timeout := s.negotiate(req.TimeOut)
-	m := s.awaitMode(timeout, req.ReadOnly)
+	m := s.modes.await(timeout, req.ReadOnly)
 	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.contact.welcomes(timeout) {
 		s.stats.turnedAway.Add(1)
 		return false

@@ -23,7 +23,7 @@ func (s *Server) tend() {
 		last = now
 		s.complaints.catchUp(now)
 		s.lookForEnsemble(now)
-		s.enterReadOnly()
+		s.modes.enterReadOnly()
 		if late {
 			s.credit(now)
 			continue

@@ -17,12 +17,12 @@ func (q *replyQueue) queue(b []byte) {
 	}
 	switch {
 	case q.out == nil:
-		q.out = c.s.bufs.get(len(b))
+		q.out = c.s.pools.get(len(b))
 	case len(q.out.b)+len(b) > c.s.cfg.MaxOutput:
 		q.overflow()
 		return
 	case q.out.shared:
-		own := c.s.bufs.get(len(q.out.b) + len(b))
+		own := c.s.pools.get(len(q.out.b) + len(b))
 		own.b = append(own.b, q.out.b...)
 		q.out = own
 	}
@@ -86,7 +86,7 @@ func (q *replyQueue) takeMore() *buffer {
 // is no longer the writer.
 func (q *replyQueue) written(b *buffer, err error) *buffer {
 	c := q.c
-	c.s.bufs.put(b)
+	c.s.pools.put(b)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c.s.queuedOut.Add(-int64(q.pushing))

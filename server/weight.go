@@ -23,13 +23,13 @@ func (r *reader) queueRead(h proto.RequestHeader, body []byte, refuse proto.Code
 		c.replies.flush()
 		return false, c.replies.awaitAnswers()
 	}
-	p := c.s.newPending(c, h.Op, h.Xid)
+	p := c.s.pools.newPending(c, h.Op, h.Xid)
 	p.body = append(p.body, body...)
 	p.ids, p.refuse, p.weight = c.session.identities(), refuse, weight
 	if c.replies.push(p) {
 		return true, true
 	}
-	c.s.freePending(p)
+	c.s.pools.freePending(p)
 	return false, true
 }
 
