@@ -105,13 +105,14 @@ func (ct *contact) refresh() int64 {
 	return at
 }
 
-// lookForEnsemble stops the server from serving when its state is syncLimit ticks old,
-// because it lags behind or has lost contact.
-func (s *Server) lookForEnsemble(now int64) {
-	if !s.contact.gated {
+// check stops the server from serving when its state is syncLimit ticks old, because it
+// lags behind or has lost contact.
+func (ct *contact) check(now int64) {
+	if !ct.gated {
 		return
 	}
-	s.contact.refresh()
-	touch := now-s.contact.freshAt.Load() < int64(s.cfg.SyncLimit)*int64(s.cfg.TickTime)
+	ct.refresh()
+	s := ct.s
+	touch := now-ct.freshAt.Load() < int64(s.cfg.SyncLimit)*int64(s.cfg.TickTime)
 	s.modes.update(func(m *modes) { m.touch = touch })
 }
