@@ -22,6 +22,13 @@ const (
 // buffers holds pools of buffers by capacity.
 type buffers struct{ small, mid, big, huge sync.Pool }
 
+// pools hold what busy connections need and idle ones give back.
+type pools struct {
+	buffers
+	works    sync.Pool // of *work
+	pendings sync.Pool // of *pending
+}
+
 // get returns an empty buffer with a capacity of at least n bytes.
 func (p *buffers) get(n int) *buffer {
 	pool, size := p.class(n)

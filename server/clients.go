@@ -197,6 +197,13 @@ func (t *clientTable) forgetLocal() {
 	}
 }
 
+// endLocals ends all sessions of read-only mode.
+func (t *clientTable) endLocals() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.locals)
+}
+
 // endLocal ends a session of read-only mode at its client's request.
 func (t *clientTable) endLocal(sid int64) {
 	t.mu.Lock()

@@ -130,7 +130,7 @@ func (f *fsm) advance(c *conn, p *pending, hangUp bool) {
 		out.mu.Unlock()
 		f.replied++
 		f.sizes.note(len(f.scratch) - proto.LengthSize)
-		s.freePending(p)
+		s.pools.freePending(p)
 		if next == nil || next.inFlight || hangUp {
 			break
 		}

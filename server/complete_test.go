@@ -27,7 +27,7 @@ func TestAnswersOfAnEntry(t *testing.T) {
 			for i := range takers {
 				conn := newConn(s, nil)
 				conn.try = &takers[i]
-				p := s.newPending(conn, proto.OpSetData, int32(i+1))
+				p := s.pools.newPending(conn, proto.OpSetData, int32(i+1))
 				p.inFlight = true
 				conn.replies.push(p)
 				handler{s}.Applied(&raftfsm.Applied{Kind: raftfsm.KindRequest, Op: proto.OpSetData, Code: proto.ErrNoNode, Body: make([]byte, 8<<10), Waiter: p})

@@ -78,13 +78,13 @@ func (ct *contact) refresh() int64 {
 	return at
 }
 
-// lookForEnsemble stops the server from serving when its state is syncLimit ticks old,
-// because it lags behind or has lost contact.
-func (s *Server) lookForEnsemble(now int64) {
-	if !s.contact.gated {
+// check stops the server from serving when its state is syncLimit ticks old, because it
+// lags behind or has lost contact.
+func (ct *contact) check(now int64) {
+	if !ct.gated {
 		return
 	}
-	s.contact.refresh()
-	touch := now-s.contact.freshAt.Load() < int64(s.contact.bounds.Sync)
-	s.changeMode(func(m *modes) { m.touch = touch })
+	ct.refresh()
+	touch := now-ct.freshAt.Load() < int64(ct.bounds.Sync)
+	ct.s.modes.update(func(m *modes) { m.touch = touch })
 }

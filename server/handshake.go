@@ -72,8 +72,8 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	if req.SessionID == 0 && !s.clients.mayBegin(c) {
 		return false
 	}
-	timeout := s.negotiate(req.TimeOut)
-	m := s.awaitMode(timeout, req.ReadOnly)
+	timeout := s.cfg.negotiate(req.TimeOut)
+	m := s.modes.await(timeout, req.ReadOnly)
 	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.contact.welcomes(timeout) {
 		s.stats.turnedAway.Add(1)
 		return false
@@ -101,7 +101,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 }
 
 // negotiate clamps the timeout that a client requests.
-func (s *Server) negotiate(ms int32) time.Duration {
+func (c *Config) negotiate(ms int32) time.Duration {
 	t := time.Duration(ms) * time.Millisecond
-	return max(s.cfg.MinSessionTimeout, min(t, s.cfg.MaxSessionTimeout))
+	return max(c.MinSessionTimeout, min(t, c.MaxSessionTimeout))
 }

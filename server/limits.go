@@ -22,25 +22,26 @@ func (s *Server) tend() {
 		late := now-last > int64(2*every)
 		last = now
 		s.complaints.catchUp(now)
-		s.lookForEnsemble(now)
-		s.enterReadOnly()
+		s.contact.check(now)
+		s.modes.enterReadOnly()
 		if late {
-			s.credit(now)
+			s.clients.credit(now)
 			continue
 		}
-		s.clients.each(func(c *conn) { s.check(c, now) })
+		s.clients.each(func(c *conn) { c.check(now) })
 	}
 }
 
 // credit resets the silence of all clients. It is called after the whole process stood
 // still: what the clients sent in the meantime is still unread in the sockets.
-func (s *Server) credit(now int64) {
-	s.clients.each(func(c *conn) { c.session.last.Store(now) })
+func (t *clientTable) credit(now int64) {
+	t.each(func(c *conn) { c.session.last.Store(now) })
 }
 
 // check closes c if it has been silent for its session's timeout, if it has waited too
 // long for a session, or if the server may no longer answer it.
-func (s *Server) check(c *conn, now int64) {
+func (c *conn) check(now int64) {
+	s := c.s
 	c.replies.mu.Lock()
 	timeout, sid := time.Duration(c.session.timeout)*time.Millisecond, c.session.id
 	waits, gated := c.replies.head != nil || c.replies.barred.Load(), s.contact.gated && !c.session.local && c.session.id != 0
@@ -49,7 +50,7 @@ func (s *Server) check(c *conn, now int64) {
 	switch {
 	case sid == 0 && waits:
 		limit /= 3 // leaves the client time for another server
-		if c.s.contact.gated && c.s.contact.inTouch.Load() <= c.session.last.Load() && !c.s.node.Electing() {
+		if s.contact.gated && s.contact.inTouch.Load() <= c.session.last.Load() && !s.node.Electing() {
 			limit = min(limit, confirmHold) // there may be no leader that can create the session
 		}
 	case sid == 0:

@@ -20,6 +20,8 @@ const (
 
 // modes holds the current mode and signals changes.
 type modes struct {
+	s *Server
+
 	mu      sync.Mutex
 	now     mode
 	status  raftfsm.Status
@@ -35,7 +37,7 @@ type modes struct {
 
 // StateChanged implements raftfsm.Handler.
 func (h handler) StateChanged(st raftfsm.Status) {
-	h.s.changeMode(func(m *modes) {
+	h.s.modes.update(func(m *modes) {
 		h.s.roleChanged(m, st.Role)
 		// A Node that begins to serve has just found its state fresh. Anything found
 		// while there was no ensemble is out of date.
@@ -44,9 +46,9 @@ func (h handler) StateChanged(st raftfsm.Status) {
 	})
 }
 
-// changeMode applies change and updates the mode accordingly.
-func (s *Server) changeMode(change func(*modes)) {
-	m := &s.modes
+// update applies change and updates the mode accordingly.
+func (m *modes) update(change func(*modes)) {
+	s := m.s
 	m.mu.Lock()
 	was, before := m.now, m.status
 	change(m)
@@ -87,9 +89,7 @@ func (s *Server) changeMode(change func(*modes)) {
 				c.kill()
 			}
 		})
-		s.clients.mu.Lock()
-		clear(s.clients.locals) // they end with this mode
-		s.clients.mu.Unlock()
+		s.clients.endLocals() // they end with this mode
 	}
 }
 
@@ -127,14 +127,13 @@ func (m *modes) get() (mode, <-chan struct{}) {
 }
 
 // whyNot says why the server doesn't answer all clients in mode now.
-func (s *Server) whyNot(now mode) string {
-	m := &s.modes
+func (m *modes) whyNot(now mode) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch st := &m.status; {
 	case m.forced:
 		return "it is read-only until it is told otherwise"
-	case s.cfg.LeaderNoClients && st.Role == raftfsm.Leader:
+	case m.s.cfg.LeaderNoClients && st.Role == raftfsm.Leader:
 		return "it leads, and leaderServes=no"
 	case st.Serving && !m.touch:
 		return "its state is too old to be read: it is out of touch with the ensemble, or lags behind it"
@@ -161,22 +160,23 @@ const (
 // the client waits for the rest of electionHold. Later the server rejects it at once,
 // because the client needs its time to find another server. If there is no other
 // server, or for read-only mode, it waits for a third of its timeout.
-func (s *Server) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
+func (m *modes) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
+	s := m.s
 	if !s.contact.gated || readOnlyOK && s.cfg.ReadOnlyMode || s.node.Electing() {
 		return timeout / 3
 	}
-	s.modes.mu.Lock()
-	defer s.modes.mu.Unlock()
-	return min(timeout/3, electionHold-time.Since(s.modes.down))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return min(timeout/3, electionHold-time.Since(m.down))
 }
 
-// awaitMode waits until the client can be served, at most as long as holds says.
-func (s *Server) awaitMode(timeout time.Duration, readOnlyOK bool) mode {
-	m, changed := s.modes.get()
-	if m == serving || m == readOnly {
-		return m
+// await waits until the client can be served, at most as long as holds says.
+func (m *modes) await(timeout time.Duration, readOnlyOK bool) mode {
+	now, changed := m.get()
+	if now == serving || now == readOnly {
+		return now
 	}
-	limit := s.holds(timeout, readOnlyOK)
+	limit := m.holds(timeout, readOnlyOK)
 	if limit <= 0 {
 		return notServing
 	}
@@ -187,11 +187,11 @@ func (s *Server) awaitMode(timeout time.Duration, readOnlyOK bool) mode {
 		case <-changed:
 		case <-timer.C:
 			return notServing
-		case <-s.done:
+		case <-m.s.done:
 			return notServing
 		}
-		if m, changed = s.modes.get(); m == serving || m == readOnly {
-			return m
+		if now, changed = m.get(); now == serving || now == readOnly {
+			return now
 		}
 	}
 }

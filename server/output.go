@@ -17,17 +17,17 @@ func (q *replyQueue) queue(b []byte) {
 	}
 	switch {
 	case q.out == nil:
-		q.out = c.s.bufs.get(len(b))
+		q.out = c.s.pools.get(len(b))
 	case len(q.out.b)+len(b) > c.s.cfg.MaxOutput:
 		q.overflow()
 		return
 	case q.out.shared:
-		own := c.s.bufs.get(len(q.out.b) + len(b))
+		own := c.s.pools.get(len(q.out.b) + len(b))
 		own.b = append(own.b, q.out.b...)
 		q.out = own
 	}
 	q.out.b = append(q.out.b, b...)
-	c.s.countQueued(len(b))
+	q.countQueued(len(b))
 }
 
 // queueBuffer queues a whole buffer. It keeps b as the output if there is none yet;
@@ -35,7 +35,7 @@ func (q *replyQueue) queue(b []byte) {
 func (q *replyQueue) queueBuffer(b *buffer) *buffer {
 	if q.out == nil && !q.closed {
 		q.out = b
-		q.c.s.countQueued(len(b.b))
+		q.countQueued(len(b.b))
 		return nil
 	}
 	q.queue(b.b)
@@ -51,7 +51,7 @@ func (q *replyQueue) queueShared(b *buffer) {
 		return
 	}
 	q.out = b
-	q.c.s.countQueued(len(b.b))
+	q.countQueued(len(b.b))
 }
 
 // overflow closes a client that doesn't read; q.mu is held.
@@ -86,7 +86,7 @@ func (q *replyQueue) takeMore() *buffer {
 // is no longer the writer.
 func (q *replyQueue) written(b *buffer, err error) *buffer {
 	c := q.c
-	c.s.bufs.put(b)
+	c.s.pools.put(b)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c.s.queuedOut.Add(-int64(q.pushing))
@@ -301,9 +301,10 @@ func (c *conn) disconnect() {
 	_ = c.nc.Close()
 }
 
-// countQueued updates the sum over all connections, and asks for relief above the
+// countQueued adds n bytes to the sum over all connections, and asks for relief above the
 // bound.
-func (s *Server) countQueued(n int) {
+func (q *replyQueue) countQueued(n int) {
+	s := q.c.s
 	if s.queuedOut.Add(int64(n)) > int64(s.cfg.MaxOutputTotal) {
 		s.askRelief()
 	}

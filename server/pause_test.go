@@ -18,10 +18,10 @@ func TestAPauseIsNobodysSilence(t *testing.T) {
 	// The connection's clock is set as if the process had been stopped for longer than
 	// the timeout.
 	c.session.last.Store(s.clock() - int64(time.Hour))
-	s.credit(s.clock())
-	s.check(c, s.clock())
+	s.clients.credit(s.clock())
+	c.check(s.clock())
 	w.must(proto.OpPing, nil)
 	c.session.last.Store(s.clock() - int64(time.Hour))
-	s.check(c, s.clock())
+	c.check(s.clock())
 	w.wantClosed()
 }

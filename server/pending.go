@@ -23,8 +23,8 @@ type pending struct {
 const maxKeptBody = 512
 
 // newPending returns an empty pending for c.
-func (s *Server) newPending(c *conn, op proto.Op, xid int32) *pending {
-	p, ok := s.pendings.Get().(*pending)
+func (pl *pools) newPending(c *conn, op proto.Op, xid int32) *pending {
+	p, ok := pl.pendings.Get().(*pending)
 	if !ok {
 		p = new(pending)
 	}
@@ -33,11 +33,11 @@ func (s *Server) newPending(c *conn, op proto.Op, xid int32) *pending {
 }
 
 // freePending returns p to the pool. The caller must hold the last reference.
-func (s *Server) freePending(p *pending) {
+func (pl *pools) freePending(p *pending) {
 	body := p.body[:0]
 	if cap(body) > maxKeptBody {
 		body = nil
 	}
 	*p = pending{body: body}
-	s.pendings.Put(p)
+	pl.pendings.Put(p)
 }

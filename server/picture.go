@@ -73,7 +73,7 @@ func (v picture) role(p *status.Server) {
 	}
 	p.Mode = modeName(m, st.Role)
 	if m != serving {
-		p.Reason = v.s.whyNot(m)
+		p.Reason = v.s.modes.whyNot(m)
 	}
 	if p.Leads {
 		p.LeaderUptime = v.s.inRole()

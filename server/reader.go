@@ -50,7 +50,7 @@ var errFrame = errors.New("server: frame length out of range")
 // release gives the reader's buffers back.
 func (r *reader) release() {
 	c := r.c
-	c.s.bufs.put(r.in)
+	c.s.pools.put(r.in)
 	r.in = nil
 	r.putWork()
 	c.s.discharge(r.charge)
@@ -125,7 +125,7 @@ func (r *reader) idle() {
 	c := r.c
 	r.putWork()
 	if len(r.unread()) == 0 {
-		c.s.bufs.put(r.in)
+		c.s.pools.put(r.in)
 		r.in, r.parsed = nil, 0
 		if r.inHeld.Load() != 0 {
 			r.inHeld.Store(0)
@@ -152,11 +152,11 @@ func (r *reader) makeRoom() {
 	}
 	switch {
 	case r.in == nil:
-		r.in = c.s.bufs.get(midBuffer)
+		r.in = c.s.pools.get(midBuffer)
 	case cap(r.in.b)-r.parsed < len(rest)+room || len(rest) == 0:
-		next := c.s.bufs.get(max(len(rest)+room, bigBuffer))
+		next := c.s.pools.get(max(len(rest)+room, bigBuffer))
 		next.b = append(next.b, rest...)
-		c.s.bufs.put(r.in)
+		c.s.pools.put(r.in)
 		r.in = next
 		r.inHeld.Store(int64(cap(next.b)))
 		if c.s.memory != nil {

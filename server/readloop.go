@@ -152,7 +152,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 		w.locked = true
 	}
 	if w.replies == nil {
-		w.replies = c.s.bufs.get(smallBuffer)
+		w.replies = c.s.pools.get(smallBuffer)
 	}
 	before := len(w.replies.b)
 	w.replies.b = q.answer(w.replies.b)
@@ -187,7 +187,7 @@ func (c *conn) turnAway(w *work, h proto.RequestHeader, code proto.Code) bool {
 // reply appends a reply that overtakes the queued requests.
 func (r *reader) reply(w *work, h proto.ReplyHeader, body proto.Record) {
 	if w.replies == nil {
-		w.replies = r.c.s.bufs.get(smallBuffer)
+		w.replies = r.c.s.pools.get(smallBuffer)
 	}
 	b, mark := proto.BeginFrame(w.replies.b)
 	b = h.Append(b)

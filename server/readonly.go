@@ -16,26 +16,27 @@ const readOnlyAfter = 2 * time.Second
 
 // enterReadOnly enters read-only mode when it is due, and closes the clients that have
 // a session of the ensemble.
-func (s *Server) enterReadOnly() {
+func (m *modes) enterReadOnly() {
+	s := m.s
 	if !s.cfg.ReadOnlyMode || !s.cfg.distributed() {
 		return
 	}
 	due := false
-	s.changeMode(func(m *modes) {
+	m.update(func(m *modes) {
 		due = m.now == notServing && s.cfg.Now().Sub(m.since) >= max(readOnlyAfter, s.cfg.TickTime)
 		if due {
 			m.set(readOnly)
 		}
 	})
 	if due {
-		s.leaveToOthers()
+		m.leaveToOthers()
 	}
 }
 
 // ForceReadOnly puts the server into read-only mode as if it had lost its ensemble, or
 // ends that. It works on a standalone server too. It is for tests.
 func (s *Server) ForceReadOnly(on bool) {
-	s.changeMode(func(m *modes) {
+	s.modes.update(func(m *modes) {
 		if m.forced && !on {
 			m.since = s.cfg.Now()
 			m.set(notServing) // until the ensemble's state is evaluated
@@ -43,13 +44,13 @@ func (s *Server) ForceReadOnly(on bool) {
 		m.forced = on
 	})
 	if on {
-		s.leaveToOthers()
+		s.modes.leaveToOthers()
 	}
 }
 
 // leaveToOthers closes the clients that have a session of the ensemble.
-func (s *Server) leaveToOthers() {
-	s.clients.each(func(c *conn) {
+func (m *modes) leaveToOthers() {
+	m.s.clients.each(func(c *conn) {
 		c.replies.mu.Lock()
 		global := c.session.id != 0 && !c.session.local
 		c.replies.mu.Unlock()
@@ -79,7 +80,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 		return false // the change of mode may have missed this connection
 	}
 	w := c.reader.getWork()
-	w.replies = s.bufs.get(smallBuffer)
+	w.replies = s.pools.get(smallBuffer)
 	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{
 		TimeOut: ms, SessionID: req.SessionID, Passwd: pw[:], ReadOnly: true, HasReadOnly: req.HasReadOnly})
 	w.done++

@@ -45,7 +45,7 @@ func (q *replyQueue) shut() {
 	q.closed = true
 	if q.out != nil {
 		q.c.s.queuedOut.Add(-int64(len(q.out.b)))
-		q.c.s.bufs.put(q.out)
+		q.c.s.pools.put(q.out)
 		q.out = nil
 	}
 	q.wakeReader()

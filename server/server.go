@@ -27,43 +27,52 @@ type Server struct {
 	node    *raftfsm.Node
 	tree    *tree.Tree
 	watches *watch.Table
-	contact contact
-	clients clientTable
-	ports   clientPorts
 
-	fsm        fsm
-	flushers   flushers
-	polling    polling
+	// What the clients use.
+	clients  clientTable
+	ports    clientPorts
+	polling  polling
+	fsm      fsm
+	flushers flushers
+	barriers barriers
+	contact  contact
+	modes    modes
+	pools    pools
+
+	limits
+	operators
 	complaints complaints
-	long       *longAnswers
-	barriers   barriers
-	modes      modes
 	stats      stats
 	spaces     namespaces
-	bufs       buffers
-	works      sync.Pool // of *work
-	pendings   sync.Pool // of *pending
-	epoch      time.Time // when clock began
-	relieve    chan struct{}
-	members    chan struct{} // signals keepDynamic that the membership changed
-	tokens     *connThrottle // nil: no limit
-	throttle   *throttle     // nil: no limit
-	memory     *memoryGuard  // nil: no limit
-	largeAt    int           // the length above which a request is large
-	admin      *httpServer
-	metrics    *httpServer
-	audit      *audit.Log // nil: no audit log
-	user       string     // the user that the process runs as, for audit
-	traceMask  atomic.Uint64
-	digests    digestLog
 
-	outstanding atomic.Int64 // requests in flight
-	largeBytes  atomic.Int64 // of all large requests
-	queuedOut   atomic.Int64 // bytes in all outputs
-
+	epoch     time.Time     // when clock began
+	members   chan struct{} // signals keepDynamic that the membership changed
 	done      chan struct{}
 	closeOnce func() error
 	wg        sync.WaitGroup // every goroutine except the Node's
+}
+
+// limits bounds what all clients use together, and counts it.
+type limits struct {
+	tokens      *connThrottle // nil: no limit
+	throttle    *throttle     // nil: no limit
+	memory      *memoryGuard  // nil: no limit
+	long        *longAnswers
+	outstanding atomic.Int64  // requests in flight
+	largeAt     int           // the length above which a request is large
+	largeBytes  atomic.Int64  // of all large requests
+	queuedOut   atomic.Int64  // bytes in all outputs
+	relieve     chan struct{} // signals tend that a sum over all connections is too large
+}
+
+// operators is what only operators use.
+type operators struct {
+	admin     *httpServer
+	metrics   *httpServer
+	audit     *audit.Log // nil: no audit log
+	user      string     // the user that the process runs as, for audit
+	traceMask atomic.Uint64
+	digests   digestLog
 }
 
 // Start starts a server. It returns when the listeners are open; Ready tells when the
@@ -139,8 +148,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 func newServer(cfg Config) *Server {
 	s := &Server{
 		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(cfg.MaxWatchBytes), epoch: time.Now(),
-		relieve: make(chan struct{}, 1), members: make(chan struct{}, 1), done: make(chan struct{}),
-		barriers: barriers{poke: make(chan struct{}, 1)}, long: newLongAnswers(),
+		members: make(chan struct{}, 1), done: make(chan struct{}),
+		barriers: barriers{poke: make(chan struct{}, 1)},
 	}
 	s.fsm.prepare(s)
 	s.clients.prepare(s)
@@ -148,12 +157,13 @@ func newServer(cfg Config) *Server {
 	s.ports.s, s.ports.moved = s, make(chan struct{}, 1)
 	s.complaints.log = cfg.Logger
 	s.traceMask.Store(defaultTraceMask)
+	s.long, s.relieve = newLongAnswers(), make(chan struct{}, 1)
 	s.tokens, s.throttle, s.largeAt = newConnThrottle(cfg.ConnThrottle, 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
 	if cfg.MemoryCeiling > 0 {
 		s.memory = newMemoryGuard(cfg.MemoryCeiling, cfg.Logger)
 		s.memory.shed = s.shedForMemory
 	}
-	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
+	s.modes.s, s.modes.changed, s.modes.ready = s, make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
 	s.polling.s = s
 	s.closeOnce = sync.OnceValue(s.close)

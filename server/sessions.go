@@ -26,7 +26,7 @@ func (id sessionID) String() string { return fmt.Sprintf("0x%x", uint64(id)) }
 // applied it: only then does the client get its answer.
 func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 	w := c.reader.getWork()
-	p := c.s.newPending(c, proto.OpCreateSession, 0)
+	p := c.s.pools.newPending(c, proto.OpCreateSession, 0)
 	p.inFlight = true
 	p.connect = &connecting{timeout: int32(timeout / time.Millisecond), hasReadOnly: req.HasReadOnly}
 	w.cmd = raftfsm.Command{
@@ -63,7 +63,7 @@ func (c *conn) unproved(sid int64) {
 // sessionExpired tells the client that its session has ended, and closes the
 // connection.
 func (c *conn) sessionExpired(w *work, hasReadOnly bool) bool {
-	w.replies = c.s.bufs.get(smallBuffer)
+	w.replies = c.s.pools.get(smallBuffer)
 	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{Passwd: make([]byte, proto.PasswordSize), HasReadOnly: hasReadOnly})
 	w.done++
 	c.endWith()

@@ -1,6 +1,9 @@
 package server
 
-import "github.com/zkgo/zkgo/proto"
+import (
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree"
+)
 
 // The goroutine that applies a write answers the reads queued after it, and can't wait
 // for a client to take the replies. So only reads whose replies have about this length
@@ -12,24 +15,24 @@ const maxDue = 1 << 20
 // connection has been closed.
 func (r *reader) queueRead(h proto.RequestHeader, body []byte, refuse proto.Code) (queued, ok bool) {
 	c := r.c
-	weight := smallReply
+	size := smallReply
 	if refuse == proto.Ok {
-		weight = c.s.weight(h.Op, body)
+		size = weight(c.s.tree, h.Op, body)
 	}
 	c.replies.mu.Lock()
-	fits := c.replies.due+weight <= maxDue
+	fits := c.replies.due+size <= maxDue
 	c.replies.mu.Unlock()
 	if !fits {
 		c.replies.flush()
 		return false, c.replies.awaitAnswers()
 	}
-	p := c.s.newPending(c, h.Op, h.Xid)
+	p := c.s.pools.newPending(c, h.Op, h.Xid)
 	p.body = append(p.body, body...)
-	p.ids, p.refuse, p.weight = c.session.identities(), refuse, weight
+	p.ids, p.refuse, p.weight = c.session.identities(), refuse, size
 	if c.replies.push(p) {
 		return true, true
 	}
-	c.s.freePending(p)
+	c.s.pools.freePending(p)
 	return false, true
 }
 
@@ -56,16 +59,16 @@ func (r *reader) takesLong(w *work, op proto.Op, body []byte) bool {
 		return slow(op)
 	}
 	r.settle(w) // weight takes the tree's lock
-	return r.c.s.weight(op, body) > longList
+	return weight(r.c.s.tree, op, body) > longList
 }
 
 // weight returns an upper estimate of the length of the reply to a read. For a read
 // that takes long it returns more than fits into the queue. If no znode has much data
 // it doesn't look the znode up, because that would take as long as answering.
-func (s *Server) weight(op proto.Op, body []byte) int {
+func weight(t *tree.Tree, op proto.Op, body []byte) int {
 	switch op {
 	case proto.OpGetData:
-		if longest := s.tree.LongestData(); longest <= shortData {
+		if longest := t.LongestData(); longest <= shortData {
 			return smallReply + longest
 		}
 	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetACL:
@@ -77,9 +80,9 @@ func (s *Server) weight(op proto.Op, body []byte) int {
 		}
 		return smallReply
 	}
-	s.tree.RLock()
-	defer s.tree.RUnlock()
-	n := s.tree.Get(proto.LeadingPath(body))
+	t.RLock()
+	defer t.RUnlock()
+	n := t.Get(proto.LeadingPath(body))
 	switch {
 	case n == nil:
 		return smallReply

@@ -23,7 +23,7 @@ func TestWeight(t *testing.T) {
 	}
 	weighs := func(path string, want int) {
 		t.Helper()
-		if got := s.weight(proto.OpGetData, (&proto.GetDataRequest{Path: path}).Append(nil)); got != want {
+		if got := weight(s.tree, proto.OpGetData, (&proto.GetDataRequest{Path: path}).Append(nil)); got != want {
 			t.Errorf("%s weighs %d, want %d", path, got, want)
 		}
 	}

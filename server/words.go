@@ -58,7 +58,7 @@ func (w wordWriter) Write(b []byte) (int, error) {
 	c.replies.mu.Lock()
 	c.replies.pushing = len(b)
 	c.replies.mu.Unlock()
-	c.s.countQueued(len(b))
+	c.replies.countQueued(len(b))
 	err := c.replies.writeAll(b)
 	c.replies.mu.Lock()
 	left := c.replies.pushing

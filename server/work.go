@@ -28,7 +28,7 @@ type work struct {
 // getWork returns r's work and gives r one if it has none.
 func (r *reader) getWork() *work {
 	if r.work == nil {
-		w, ok := r.c.s.works.Get().(*work)
+		w, ok := r.c.s.pools.works.Get().(*work)
 		if !ok {
 			w = &work{writer: poller.NewWriter(), requests: new(proto.Requests)}
 		}
@@ -44,7 +44,7 @@ func (r *reader) putWork() {
 		return
 	}
 	r.work = nil
-	s.bufs.put(w.replies)
+	s.pools.put(w.replies)
 	*w = work{reads: w.reads, writer: w.writer, requests: w.requests} // the tally keeps its namespaces
-	s.works.Put(w)
+	s.pools.works.Put(w)
 }

@@ -36,7 +36,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 			return true
 		}
 	}
-	p := c.s.newPending(c, h.Op, h.Xid)
+	p := c.s.pools.newPending(c, h.Op, h.Xid)
 	p.inFlight = true
 	if c.s.audit != nil {
 		p.ids = c.session.identities()
