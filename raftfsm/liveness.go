@@ -15,7 +15,8 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// How a follower keeps its sessions alive, and how it knows that it does.
+// How a follower reports its sessions to the leader, under the rule in
+// session/liveness.go.
 //
 // A small separate connection, on which no command can delay anything, carries at least
 // every half tick
@@ -23,12 +24,9 @@ import (
 //	report = seq:8 flags:1 count:3 session:8*
 //	ack    = seq:8 index:8
 //
-// The leader touches the sessions when a report arrives. It acknowledges the report
-// only after a quorum has followed it at a later time: no other leader can have expired
-// the sessions without knowing of them. The index is the commit index when the report
-// arrived. A follower that has applied it shows nothing older than its clients' first
-// contact. The flag says that a caller waits for the report, so the leader asks for
-// contacts immediately. Such a report doesn't have to name sessions.
+// The index is the commit index when the report arrived. The flag says that a caller waits
+// for the report, so the leader asks for contacts immediately. Such a report doesn't have
+// to name sessions.
 
 const (
 	// reportEvery is the longest time between two reports.

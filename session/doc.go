@@ -1,5 +1,7 @@
 // Package session keeps ZooKeeper sessions: the replicated [Table] that every
-// server holds, and the [Deadlines] that only the leader keeps.
+// server holds, and the rule that says when a session is alive (liveness.go), with
+// the leader's [Deadlines], what a [Member] reports, and the [Signs] of life of one
+// client.
 //
 // It imports proto and the standard library only. It has no connections and no
 // clock. Only log entries change the table, so it is the same on every server.

@@ -7,8 +7,9 @@ import (
 
 // When a session is alive: the rule
 //
-// A session ends when its client closes it or when the leader expires it. For a session
-// with timeout T:
+// A session ends when its client closes it or when the leader expires it. Anything that the
+// client sends is a sign of life. So is every moment in which it waits for us: a request in
+// flight, or input that a server doesn't read yet. For a session with timeout T:
 //
 //  1. A member reports the sessions that it has heard from to the leader, at least every
 //     half tick and every 500 ms, and repeats each until a report is acknowledged. The

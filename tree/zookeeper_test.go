@@ -21,8 +21,8 @@ import (
 //	node PATH GETDATA GETACL               the state at the end
 //	hash ZXID: DIGEST                      the tree digest at some zxids, zxid in hex
 
-// transcript replays the writes on a fresh tree.
-type transcript struct {
+// recording replays the writes on a fresh tree.
+type recording struct {
 	t        *testing.T
 	tree     *Tree
 	sessions map[string]*Txn
@@ -38,7 +38,7 @@ func TestTranscriptOfZooKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := transcript{t: t, tree: New(), sessions: make(map[string]*Txn), digests: make(map[int64]uint64)}
+	tr := recording{t: t, tree: New(), sessions: make(map[string]*Txn), digests: make(map[int64]uint64)}
 	nodes, hashes := 0, 0
 	for sc := bufio.NewScanner(bytes.NewReader(b)); sc.Scan(); {
 		tr.line++
@@ -70,7 +70,7 @@ func TestTranscriptOfZooKeeper(t *testing.T) {
 	}
 }
 
-func (tr *transcript) session(f []string) {
+func (tr *recording) session(f []string) {
 	id, err := strconv.ParseUint(f[2], 0, 64)
 	if err != nil {
 		tr.t.Fatal(err)
@@ -83,7 +83,7 @@ func (tr *transcript) session(f []string) {
 	tr.sessions[f[1]] = tx
 }
 
-func (tr *transcript) write(f []string) {
+func (tr *recording) write(f []string) {
 	tx := tr.sessions[f[0]]
 	op, _ := strconv.Atoi(f[1])
 	tx.Zxid, _ = strconv.ParseInt(f[3], 0, 64)
@@ -109,7 +109,7 @@ func (tr *transcript) write(f []string) {
 	}
 }
 
-func (tr *transcript) node(f []string) {
+func (tr *recording) node(f []string) {
 	path := string(tr.bytes(f[1]))
 	n := tr.tree.Get(path)
 	if n == nil {
@@ -130,7 +130,7 @@ func (tr *transcript) node(f []string) {
 	}
 }
 
-func (tr *transcript) bytes(s string) []byte {
+func (tr *recording) bytes(s string) []byte {
 	if s == "-" {
 		return nil
 	}

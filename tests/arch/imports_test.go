@@ -18,6 +18,7 @@ type rule struct {
 var rules = []rule{
 	{"proto", nil, "the vocabulary stands on nothing"},
 	{"internal/histogram", nil, "every package that counts something imports it"},
+	{"internal/transcript", nil, "a test of any package may be a transcript"},
 	{"internal/sasl", nil, "an exchange of tokens knows no connection"},
 	{"tree", []string{"proto"}, "the tree is pure: no clock, no network, no log"},
 	{"session", []string{"proto"}, "the session table changes only by what the log says"},
