@@ -149,7 +149,7 @@ func TestContainerHealth(t *testing.T) {
 			t.Errorf("%q: %q", args, out)
 		}
 	}
-	if err := d.stop(t); err != nil {
+	if err := d.Stop(syscall.SIGTERM); err != nil {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 	if out, err := inside(t, dir, env, "/bin/zkServer.sh", "status").CombinedOutput(); err == nil {
