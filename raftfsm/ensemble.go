@@ -49,7 +49,6 @@ type ensemble struct {
 	gone         atomic.Pointer[leadOf]  // the leader that this server gave up, while Raft still names it; nil: none
 	progress     progress
 	inquiries    *inquiries
-	checkers     entryCheckers
 	blames       blames
 	unreadable   atomic.Pointer[[]byte] // the membership that could not be read and was reported
 
