@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -107,7 +108,7 @@ func testJoinerCatchesUpBySnapshot(t *testing.T) {
 	_, r := c.leader()
 	s := r.attach(time.Hour)
 	for _, path := range []string{"/a", "/b", "/c"} {
-		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) }); o.code != proto.Ok {
+		if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, path, 0) }); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -70,47 +71,27 @@ type Config struct {
 	newest uint32                       // behaviour level that this code knows; tests raise it; default level
 }
 
-// Kind is the kind of a Command.
-type Kind uint8
-
-// The kinds of command that a server proposes.
-const (
-	KindRequest Kind = iota + 1 // a client's write, Op and Body
-	KindAttach                  // create a session (Session 0) or attach to one
-	KindSync                    // no effect, no zxid: orders later reads after everything committed
-)
-
 // Command is an operation that a server proposes to the ensemble. Propose copies what
 // it needs, so the caller may reuse Body, IDs and Prints after it returns.
-type Command struct {
-	Kind    Kind
-	Session int64      // 0 in KindAttach: a new session
-	Gen     uint64     // the session generation that this connection attached with
-	IDs     []proto.ID // the connection's identities, at most 32,767
-	Op      proto.Op
-	Body    []byte // the request as the client sent it, without its header; known to decode
+type Command = command.Command
 
-	// Prints are the sorted fingerprints of the identities that are not in IDs. For a
-	// reconfig and for a request with the scheme auth in an ACL, IDs has all identities.
-	Prints []tree.Fingerprint
+// Kind is the kind of a Command.
+type Kind = command.Kind
 
-	Password [proto.PasswordSize]byte // KindAttach: the client's, or 16 random bytes for a new session
-	Timeout  int32                    // KindAttach: negotiated, milliseconds
+// The kinds of command that a server proposes, and those that it only sees in Applied.
+const (
+	KindRequest = command.KindRequest // a client's write, Op and Body
+	KindAttach  = command.KindAttach  // create a session (Session 0) or attach to one
+	KindSync    = command.KindSync    // no effect, no zxid: orders later reads after everything committed
 
-	// Waiter is passed to Applied when this server applies the command.
-	Waiter any
-
-	// Way ties together the commands of one connection, because a later command may
-	// depend on an earlier one. Propose sets it, and the caller passes it in the next
-	// command. Propose refuses that command if commands in flight have been lost in
-	// between. The first command has 0.
-	Way uint64
-}
+	// KindReconfigDone reports a change of membership that no client asked for.
+	KindReconfigDone = command.KindReconfigDone
+)
 
 // Applied tells a Handler the outcome of one command of the log. It and everything
 // it points to are valid only during the call.
 type Applied struct {
-	Kind    Kind
+	Kind    command.Kind
 	Op      proto.Op // OpCreateSession for KindAttach, OpCloseSession also for expiry
 	Waiter  any      // of the Command, if this server proposed it and waits for it; otherwise nil
 	Session int64

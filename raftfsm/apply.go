@@ -4,31 +4,22 @@ import (
 	"fmt"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
 
-// decodeRequest decodes the body of op; the returned record aliases body. Servers
-// propose only requests that they have decoded, so an error means that the entry is
-// damaged.
-func decodeRequest(q *proto.Requests, op proto.Op, body []byte) (proto.Record, error) {
-	if !op.Transaction() {
-		return nil, fmt.Errorf("%v is no write", op)
-	}
-	return q.Decode(op, body)
-}
-
 // applyCommand applies one command and calls the handler. The tree is locked.
-func (m *machine) applyCommand(server uint8, c *Command) error {
+func (m *machine) applyCommand(server uint8, c *command.Command) error {
 	m.out = Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
 	var err error
 	switch c.Kind {
-	case KindRequest:
+	case command.KindRequest:
 		err = m.applyRequest(c)
-	case KindAttach:
+	case command.KindAttach:
 		m.applyAttach(server, c)
-	case KindSync:
+	case command.KindSync:
 		m.out.Op, m.out.Body = proto.OpSync, nil
-	case KindExpire:
+	case command.KindExpire:
 		if m.sessions.Check(c.Session, c.Gen) != proto.Ok {
 			return nil // the client attached again, or the session has ended
 		}
@@ -36,18 +27,18 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 		if m.own(m.incarnation) {
 			m.numbers.Expired.Add(1)
 		}
-	case KindReap:
+	case command.KindReap:
 		err = m.applyReap(c)
-	case KindReconfigRefused:
+	case command.KindReconfigRefused:
 		err = m.applyRefusal(c)
-	case KindRaise:
+	case command.KindRaise:
 		return m.applyRaise(c)
-	case KindMembership:
+	case command.KindMembership:
 		return m.applyMembership(c)
-	case KindRestoreBegin, KindRestoreChunk, KindRestoreCommit, KindRestoreAbort:
+	case command.KindRestoreBegin, command.KindRestoreChunk, command.KindRestoreCommit, command.KindRestoreAbort:
 		return m.applyRestore(c)
 	default:
-		err = errUnknownCommand
+		err = command.ErrUnknownCommand
 	}
 	if err != nil {
 		return err
@@ -57,8 +48,8 @@ func (m *machine) applyCommand(server uint8, c *Command) error {
 }
 
 // applyRequest applies a client's write.
-func (m *machine) applyRequest(c *Command) error {
-	req, err := decodeRequest(&m.requests, c.Op, c.Body)
+func (m *machine) applyRequest(c *command.Command) error {
+	req, err := command.DecodeRequest(&m.requests, c.Op, c.Body)
 	if err != nil {
 		return err
 	}
@@ -81,7 +72,7 @@ func (m *machine) applyRequest(c *Command) error {
 }
 
 // advance gives the command a zxid although it changes no znode.
-func (m *machine) advance(c *Command) {
+func (m *machine) advance(c *command.Command) {
 	tx := m.begin(c)
 	m.tree.Advance(tx.Zxid)
 	m.out.Zxid = tx.Zxid
@@ -96,7 +87,7 @@ func (m *machine) ran(res *tree.Result) {
 }
 
 // endSession removes a session and its ephemeral znodes.
-func (m *machine) endSession(c *Command) {
+func (m *machine) endSession(c *command.Command) {
 	m.out.Op, m.out.Body = proto.OpCloseSession, nil
 	m.ran(m.tree.Apply(m.begin(c), proto.OpCloseSession, nil))
 	if row, ok := m.sessions.Get(c.Session); ok {
@@ -108,7 +99,7 @@ func (m *machine) endSession(c *Command) {
 
 // applyAttach creates a session or moves one to a new connection. Only creating a
 // session is a transaction.
-func (m *machine) applyAttach(server uint8, c *Command) {
+func (m *machine) applyAttach(server uint8, c *command.Command) {
 	m.out.Op = proto.OpCreateSession
 	if c.Session == 0 {
 		m.attached = m.sessions.Create(server, c.Timeout, c.Password)
@@ -131,7 +122,7 @@ func (m *machine) applyAttach(server uint8, c *Command) {
 
 // applyReap deletes a container or TTL znode, unless it has changed since the leader
 // looked at it.
-func (m *machine) applyReap(c *Command) error {
+func (m *machine) applyReap(c *command.Command) error {
 	r := proto.AliasReader(c.Body)
 	m.reap.Decode(&r)
 	if err := r.Err(); err != nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // BenchmarkApply measures applying entries without a log, with few and with many commands
@@ -26,28 +27,28 @@ func BenchmarkApply(b *testing.B) {
 	} {
 		for _, size := range []int{2, 64, 1024} {
 			b.Run(fmt.Sprintf("%s/%d", kind.name, size), func(b *testing.B) {
-				benchmarkApply(b, size, Command{Kind: KindRequest, Op: kind.op, Body: kind.body.Append(nil)})
+				benchmarkApply(b, size, command.Command{Kind: command.KindRequest, Op: kind.op, Body: kind.body.Append(nil)})
 			})
 		}
 	}
 }
 
-func benchmarkApply(b *testing.B, size int, c Command) {
+func benchmarkApply(b *testing.B, size int, c command.Command) {
 	r := newReplica(b)
 	r.handler = noHandler{}
-	l := newLeader(1, flagStandalone)
+	l := newLeader(1, command.FlagStandalone)
 	r.mustFeed(b, l.begin())
 	r.mustFeed(b, l.batch(attachCommand()))
 	first := firstSession()
-	var commands []Command
+	var commands []command.Command
 	create := proto.CreateRequest{Path: "/node", ACL: proto.OpenACL()}
-	r.mustFeed(b, l.batch(Command{Kind: KindRequest, Op: proto.OpCreate, Session: first.ID, Gen: first.Gen, Body: create.Append(nil)}))
+	r.mustFeed(b, l.batch(command.Command{Kind: command.KindRequest, Op: proto.OpCreate, Session: first.ID, Gen: first.Gen, Body: create.Append(nil)}))
 	c.Session, c.Gen = first.ID, first.Gen
 	for len(commands) < size {
 		commands = append(commands, c)
 		if c.Op == proto.OpCreate { // delete the created znode again
 			del := proto.DeleteRequest{Path: "/node/child", Version: -1}
-			commands = append(commands, Command{Kind: KindRequest, Op: proto.OpDelete, Session: c.Session, Gen: c.Gen, Body: del.Append(nil)})
+			commands = append(commands, command.Command{Kind: command.KindRequest, Op: proto.OpDelete, Session: c.Session, Gen: c.Gen, Body: del.Append(nil)})
 		}
 	}
 	b.ReportAllocs()

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"time"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -103,7 +104,7 @@ func pieceSum(sum uint32, piece []byte) uint32 {
 }
 
 // applyRestore applies a command of a restore. The tree is locked.
-func (m *machine) applyRestore(c *Command) error {
+func (m *machine) applyRestore(c *command.Command) error {
 	if len(c.Body) < 8 {
 		return errors.New("body without an id")
 	}
@@ -111,17 +112,17 @@ func (m *machine) applyRestore(c *Command) error {
 	a := m.arriving
 	if m.level < restoreLevel {
 		m.log.Warn("a restore before every server knows what it is has no effect")
-	} else if c.Kind == KindRestoreBegin {
+	} else if c.Kind == command.KindRestoreBegin {
 		m.drop(errRestoreOther)
 		m.arriving = &arrival{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
 	} else if a != nil && a.id == id { // otherwise it was dropped
 		var err error
 		switch c.Kind {
-		case KindRestoreChunk:
+		case command.KindRestoreChunk:
 			err = m.applyChunk(a, b)
-		case KindRestoreCommit:
+		case command.KindRestoreCommit:
 			err = m.applyRestoreCommit(a, b)
-		case KindRestoreAbort:
+		case command.KindRestoreAbort:
 			err = errRestoreAborted
 		}
 		if err != nil {
@@ -205,7 +206,7 @@ func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
 	m.tree.Advance(epoch << 32)
 	m.snapCounter.soon()
 	m.settled(a.id, restored{zxid: epoch << 32})
-	m.out = Applied{Kind: KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
+	m.out = Applied{Kind: command.KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
 	m.handler.Applied(&m.out)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -49,29 +50,29 @@ func bytesOf(t testing.TB, tr *tree.Tree) []byte {
 }
 
 // restoreOf returns the commands that restore content, in pieces of the given size.
-func restoreOf(id uint64, content []byte, size int) []Command {
+func restoreOf(id uint64, content []byte, size int) []command.Command {
 	head := binary.BigEndian.AppendUint64(nil, id)
-	cmds := []Command{{Kind: KindRestoreBegin, Body: head}}
+	cmds := []command.Command{{Kind: command.KindRestoreBegin, Body: head}}
 	commit := restoreCommit{bytes: int64(len(content)), sum: pieceSum(0, content), sessions: 1 << 40}
 	for ; len(content) > 0; commit.chunks++ {
 		piece := content[:min(size, len(content))]
 		content = content[len(piece):]
 		body := binary.BigEndian.AppendUint32(bytes.Clone(head), commit.chunks)
-		cmds = append(cmds, Command{Kind: KindRestoreChunk, Body: append(body, piece...)})
+		cmds = append(cmds, command.Command{Kind: command.KindRestoreChunk, Body: append(body, piece...)})
 	}
-	return append(cmds, Command{Kind: KindRestoreCommit, Body: commit.append(bytes.Clone(head))})
+	return append(cmds, command.Command{Kind: command.KindRestoreCommit, Body: commit.append(bytes.Clone(head))})
 }
 
-func abortOf(id uint64) Command {
-	return Command{Kind: KindRestoreAbort, Body: binary.BigEndian.AppendUint64(nil, id)}
+func abortOf(id uint64) command.Command {
+	return command.Command{Kind: command.KindRestoreAbort, Body: binary.BigEndian.AppendUint64(nil, id)}
 }
 
 // inhabited returns a replica with two sessions, an ephemeral znode and a membership.
 func inhabited(t *testing.T) (*replica, *leader, session.Session) {
 	t.Helper()
 	r := newReplica(t)
-	l := newLeader(5, flagConfig)
-	l.start.config = []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=0")
+	l := newLeader(5, command.FlagConfig)
+	l.start.Config = []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=0")
 	s := firstSession()
 	r.mustFeed(t, l.begin())
 	r.mustFeed(t, l.batch(attachCommand(), attachCommand(), create(s, "/old", 0), create(s, "/mine", flagEphemeral)))
@@ -118,7 +119,7 @@ func TestRestoreReplacesTheState(t *testing.T) {
 			t.Errorf("digest %x, of what was restored %x", r.tree.Digest(), other.Digest())
 		}
 		done := r.recorder.applied[len(r.recorder.applied)-3:]
-		if done[0].kind != KindRestoreCommit || done[0].zxid != want || done[0].waited {
+		if done[0].kind != command.KindRestoreCommit || done[0].zxid != want || done[0].waited {
 			t.Errorf("the restore itself: %+v", done[0])
 		}
 		done = done[1:]
@@ -157,13 +158,15 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 	ephemerals := treeOf(t, 3, 1)
 	ephemerals.Apply(&tree.Txn{Zxid: 3<<32 | 99, Session: 7}, proto.OpCreate, &proto.CreateRequest{Path: "/e", Flags: flagEphemeral, ACL: proto.OpenACL()})
 	last := treeOf(t, maxEpoch, 1)
-	pieces := func(change func([]Command) []Command) []Command { return change(restoreOf(1, content, 5000)) }
-	flip := func(i, at int) func([]Command) []Command {
-		return func(c []Command) []Command { c[i].Body[at] ^= 1; return c }
+	pieces := func(change func([]command.Command) []command.Command) []command.Command {
+		return change(restoreOf(1, content, 5000))
+	}
+	flip := func(i, at int) func([]command.Command) []command.Command {
+		return func(c []command.Command) []command.Command { c[i].Body[at] ^= 1; return c }
 	}
 	end := len(restoreOf(1, content, 5000)) - 1
 	for name, tc := range map[string]struct {
-		cmds []Command
+		cmds []command.Command
 		want string
 	}{
 		"a flipped bit":        {pieces(flip(3, 100)), "damaged"},
@@ -172,17 +175,19 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 		"a wrong length":       {pieces(flip(end, 8+4+7)), "bytes and checksum"},
 		"a wrong checksum":     {pieces(flip(end, 8+4+8)), "bytes and checksum"},
 		"a wrong count":        {pieces(flip(end, 8+3)), "pieces with"},
-		"a commit cut short":   {pieces(func(c []Command) []Command { c[end].Body = c[end].Body[:20]; return c }), "body of 12 bytes"},
-		"a piece too few":      {pieces(func(c []Command) []Command { return append(c[:2:2], c[3:]...) }), "piece 1 of it is missing"},
-		"a piece twice":        {pieces(func(c []Command) []Command { return append(c[:3:3], c[2:]...) }), "piece 2 of it is missing"},
+		"a commit cut short":   {pieces(func(c []command.Command) []command.Command { c[end].Body = c[end].Body[:20]; return c }), "body of 12 bytes"},
+		"a piece too few":      {pieces(func(c []command.Command) []command.Command { return append(c[:2:2], c[3:]...) }), "piece 1 of it is missing"},
+		"a piece twice":        {pieces(func(c []command.Command) []command.Command { return append(c[:3:3], c[2:]...) }), "piece 2 of it is missing"},
 		"bytes behind the end": {restoreOf(1, append(bytes.Clone(content), 0), 5000), "behind the end"},
 		"cut off":              {restoreOf(1, content[:len(content)-1], 5000), "ends early"},
 		"nothing":              {restoreOf(1, nil, 5000), "ends early"},
 		"ephemeral znodes":     {restoreOf(1, bytesOf(t, ephemerals), 5000), "1 ephemeral znodes"},
 		"no epoch is left":     {restoreOf(1, bytesOf(t, last), 5000), "there is none above"},
-		"an abort":             {pieces(func(c []Command) []Command { return append(c[:3:3], abortOf(1), c[3]) }), "given up"},
-		"another one":          {pieces(func(c []Command) []Command { return append(c[:3:3], restoreOf(2, content, 5000)[0], c[3]) }), "another restore"},
-		"a commit of another": {pieces(func(c []Command) []Command {
+		"an abort":             {pieces(func(c []command.Command) []command.Command { return append(c[:3:3], abortOf(1), c[3]) }), "given up"},
+		"another one": {pieces(func(c []command.Command) []command.Command {
+			return append(c[:3:3], restoreOf(2, content, 5000)[0], c[3])
+		}), "another restore"},
+		"a commit of another": {pieces(func(c []command.Command) []command.Command {
 			return append(c[:3:3], restoreOf(2, content, 5000)[end], abortOf(2), abortOf(1))
 		}), "given up"},
 	} {
@@ -224,7 +229,7 @@ func TestRestoreIsInterrupted(t *testing.T) {
 		want    string
 	}{
 		"another leadership": {func(r *replica, l *leader) {
-			l.start.incarnation, l.seq = 6, 0
+			l.start.Incarnation, l.seq = 6, 0
 			r.mustFeed(t, l.begin())
 		}, "another leadership"},
 		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(arrivalLimit/time.Second) + 1 }, "nothing more of it came"},
@@ -313,18 +318,18 @@ func TestRestoreBelowItsLevel(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
 	l := newLeader(5, 0)
-	l.start.level = restoreLevel - 1
+	l.start.Level = restoreLevel - 1
 	r.mustFeed(t, l.begin())
 	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 10)), 5000)
 	r.mustFeed(t, l.batch(cmds...))
 	if r.exists("/r") || r.machine.arriving != nil {
 		t.Error("restored")
 	}
-	r.mustFeed(t, l.batch(append([]Command{{Kind: KindRaise, Body: []byte{0, 0, 0, restoreLevel}}}, cmds...)...))
+	r.mustFeed(t, l.batch(append([]command.Command{{Kind: command.KindRaise, Body: []byte{0, 0, 0, restoreLevel}}}, cmds...)...))
 	if !r.exists("/r") {
 		t.Error("not restored at its level")
 	}
-	if err := r.feed(l.batch(Command{Kind: KindRestoreBegin})); err == nil {
+	if err := r.feed(l.batch(command.Command{Kind: command.KindRestoreBegin})); err == nil {
 		t.Error("a restore without an id")
 	}
 }

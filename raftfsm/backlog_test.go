@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // heldLog is a Raft whose entries complete when the test says so.
@@ -26,7 +27,7 @@ func (f heldFuture) Index() uint64 { return 0 }
 func (f heldFuture) Response() any { return nil }
 
 func (l *heldLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
-	l.ops <- opsIn(data[batchHeaderSize:])
+	l.ops <- opsIn(data[command.BatchHeaderSize:])
 	f := heldFuture{make(chan struct{})}
 	go func() {
 		<-l.land
@@ -40,12 +41,12 @@ func (l *heldLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
 func opsIn(runs []byte) int {
 	n := 0
 	for len(runs) > 0 {
-		var h runHeader
-		_, rest, err := h.decode(runs)
+		var h command.RunHeader
+		_, rest, err := h.Decode(runs)
 		if err != nil {
 			return -1
 		}
-		n, runs = n+int(h.count), rest
+		n, runs = n+int(h.Count), rest
 	}
 	return n
 }
@@ -56,14 +57,14 @@ func TestSecondEntry(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		n := newReplica(t).node
 		log := &heldLog{ops: make(chan int, 10), land: make(chan struct{})}
-		p := &proposer{raft: log, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+		p := &proposer{raft: log, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
 		var landed atomic.Uint64
 		log.apply = func() { p.land(landed.Add(1)) }
 		var background sync.WaitGroup
 		p.start(&background)
 		propose := func(count int) {
 			for range count {
-				if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+				if err := n.intake.propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
 					t.Error(err)
 				}
 			}
@@ -134,7 +135,7 @@ func TestFewMessagesToTheLeader(t *testing.T) {
 		f := &forwarding{to: to, local: q, backlog: q.backlog, failed: make(chan error, 1), stop: make(chan struct{})}
 		go f.run()
 		propose := func() {
-			if err := q.propose(&Command{Kind: KindSync}, false); err != nil {
+			if err := q.propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
@@ -213,7 +214,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("stuck after %d commands", i)
 		}
-		if err := q.propose(&Command{Kind: KindSync}, false); err != nil {
+		if err := q.propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -229,7 +230,7 @@ func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 	n := newReplica(t).node
 	answered := make(chan struct{}, 64)
 	entries := make(chan appliedEntry, maxInFlight)
-	p := &proposer{raft: entryLog{entries}, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+	p := &proposer{raft: entryLog{entries}, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
 	var background sync.WaitGroup
 	p.start(&background)
 	applied := make(chan struct{})
@@ -257,7 +258,7 @@ func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("stuck after %d commands", i)
 		}
-		if err := n.intake.propose(&Command{Kind: KindSync}, false); err != nil {
+		if err := n.intake.propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -279,7 +280,7 @@ type appliedEntry struct {
 }
 
 func (l entryLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
-	e := appliedEntry{opsIn(data[batchHeaderSize:]), make(chan struct{})}
+	e := appliedEntry{opsIn(data[command.BatchHeaderSize:]), make(chan struct{})}
 	l.entries <- e
 	return heldFuture{e.done}
 }
@@ -289,11 +290,11 @@ func (l entryLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
 func TestARefusedEntryIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		n := newReplica(t).node
-		p := &proposer{raft: &stubLog{refuse: func(int) bool { return true }}, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+		p := &proposer{raft: &stubLog{refuse: func(int) bool { return true }}, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
 		var background sync.WaitGroup
 		p.start(&background)
 		began := time.Now()
-		if err := n.intake.propose(&Command{Kind: KindSync}, false); err != nil {
+		if err := n.intake.propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-p.failed; err == nil || time.Since(began) > overdueAfter {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // tokens is a Handler that returns a token for every command applied.
@@ -54,12 +55,12 @@ func benchmarkCommit(b *testing.B, cfg Config, depth int) {
 		b.Fatal(err)
 	}
 	defer n.Close()
-	if err := n.Propose(&Command{Kind: KindAttach, Timeout: int32(time.Hour.Milliseconds())}); err != nil {
+	if err := n.Propose(&command.Command{Kind: command.KindAttach, Timeout: int32(time.Hour.Milliseconds())}); err != nil {
 		b.Fatal(err)
 	}
 	s := (<-h.out).attached
 	const nodes = 1000
-	sets := make([]Command, nodes)
+	sets := make([]command.Command, nodes)
 	for i := range nodes {
 		path := fmt.Sprintf("/node-%d", i)
 		c := create(s, path, 0)

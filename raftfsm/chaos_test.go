@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -54,7 +55,7 @@ func (w *writer) run() {
 			continue
 		}
 		if r != on || s.ID == 0 {
-			o, ok := w.try(r, Command{Kind: KindAttach, Timeout: 3_600_000, Password: [16]byte{1}})
+			o, ok := w.try(r, command.Command{Kind: command.KindAttach, Timeout: 3_600_000, Password: [16]byte{1}})
 			if !ok {
 				continue
 			}
@@ -74,7 +75,7 @@ func (w *writer) run() {
 }
 
 // try proposes c and waits until it is applied or lost.
-func (w *writer) try(r *rig, c Command) (outcome, bool) {
+func (w *writer) try(r *rig, c command.Command) (outcome, bool) {
 	ch := make(chan outcome, 1)
 	c.Waiter = ch
 	lost := r.lostCount()

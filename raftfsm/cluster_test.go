@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 	"github.com/zkgo/zkgo/tree"
@@ -179,12 +180,12 @@ func (c *cluster) awaitLevel(least uint32) {
 
 // sure repeats a command until it is applied. After the command is lost, it re-attaches the
 // session, like a client that reconnects.
-func (c *cluster) sure(r *rig, s *session.Session, cmd func(session.Session) Command) outcome {
+func (c *cluster) sure(r *rig, s *session.Session, cmd func(session.Session) command.Command) outcome {
 	c.t.Helper()
 	return c.sureWithin(r, s, 2*patience, cmd)
 }
 
-func (c *cluster) sureWithin(r *rig, s *session.Session, limit time.Duration, cmd func(session.Session) Command) outcome {
+func (c *cluster) sureWithin(r *rig, s *session.Session, limit time.Duration, cmd func(session.Session) command.Command) outcome {
 	c.t.Helper()
 	deadline := time.After(limit)
 	for {
@@ -214,7 +215,7 @@ func (r *rig) lostCount() int {
 
 func (r *rig) tryReattach(s session.Session) (outcome, bool) {
 	lost := r.lostCount()
-	ch := r.send(Command{Kind: KindAttach, Session: s.ID, Timeout: s.Timeout, Password: s.Password})
+	ch := r.send(command.Command{Kind: command.KindAttach, Session: s.ID, Timeout: s.Timeout, Password: s.Password})
 	for r.lostCount() == lost {
 		select {
 		case o := <-ch:

@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // Defaults of Config; the same as ZooKeeper's where it has them.
@@ -45,7 +46,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")
 	}
 	orDefault(&c.Store, raftlog.WAL)
-	orDefault(&c.newest, level)
+	orDefault(&c.newest, command.Level)
 	orDefault(&c.TickTime, defaultTickTime)
 	orDefault(&c.InitLimit, defaultInitLimit)
 	orDefault(&c.SyncLimit, defaultSyncLimit)

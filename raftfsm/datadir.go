@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // identityFile, in the log directory, identifies the server that owns the state there.
@@ -45,7 +46,7 @@ func (i identity) marshal() ([]byte, error) {
 
 // newIdentity returns the identity of a server that starts a new history.
 func newIdentity(server uint64) identity {
-	var id clusterID
+	var id command.ClusterID
 	rand.Read(id[:]) // never fails
 	return identity{
 		Format: identityFormat, Server: server,
@@ -54,8 +55,8 @@ func newIdentity(server uint64) identity {
 }
 
 // clusterID returns the cluster id in binary.
-func (i identity) clusterID() clusterID {
-	var id clusterID
+func (i identity) clusterID() command.ClusterID {
+	var id command.ClusterID
 	_, _ = hex.Decode(id[:], []byte(i.Cluster)) // parseIdentity has checked it
 	return id
 }
@@ -87,7 +88,7 @@ func parseIdentity(b []byte) (id identity, err error) {
 	switch {
 	case id.Format != identityFormat:
 		return id, fmt.Errorf("has format %d, this server knows %d", id.Format, identityFormat)
-	case err != nil || len(cluster) != clusterIDSize || id.RaftID == "":
+	case err != nil || len(cluster) != command.ClusterIDSize || id.RaftID == "":
 		return id, fmt.Errorf("is damaged: server %d, raft id %q, cluster %q", id.Server, id.RaftID, id.Cluster)
 	case !bytes.Equal(bytes.TrimSuffix(b, []byte("\n")), want):
 		return id, errors.New("is damaged: checksum mismatch")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 	"github.com/zkgo/zkgo/tree"
@@ -46,7 +47,7 @@ func used(t *testing.T, cfg Config, commands int, snapshot bool) Config {
 	for i := range commands {
 		r.send(set(s, "/a", fmt.Append(nil, i)))
 	}
-	r.do(Command{Kind: KindSync})
+	r.do(command.Command{Kind: command.KindSync})
 	if snapshot {
 		if err := r.Snapshot(); err != nil {
 			t.Fatal(err)

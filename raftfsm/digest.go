@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -12,19 +13,19 @@ import (
 const digestsKept = 256
 
 // digestRing holds the digests of the most recent states.
-type digestRing [digestsKept]check
+type digestRing [digestsKept]command.Check
 
-func (r *digestRing) note(c check) { r[c.index%digestsKept] = c }
+func (r *digestRing) note(c command.Check) { r[c.Index%digestsKept] = c }
 
 // compare returns an error if this server's state differed from the leader's after the
 // same entry. One of the two is wrong, and if the server went on, clients could see both
 // states.
-func (r *digestRing) compare(c check) error {
-	mine := r[c.index%digestsKept]
-	if c.index == 0 || mine.index != c.index || mine.digest == c.digest {
+func (r *digestRing) compare(c command.Check) error {
+	mine := r[c.Index%digestsKept]
+	if c.Index == 0 || mine.Index != c.Index || mine.Digest == c.Digest {
 		return nil
 	}
-	return fmt.Errorf("this server's state differs from the leader's after entry %d: digest %#x, the leader's is %#x", c.index, mine.digest, c.digest)
+	return fmt.Errorf("this server's state differs from the leader's after entry %d: digest %#x, the leader's is %#x", c.Index, mine.Digest, c.Digest)
 }
 
 // rowDigest mixes a session into 64 bits. It is part of the log format.

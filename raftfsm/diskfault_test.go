@@ -20,6 +20,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -131,7 +132,7 @@ func TestLeaderLosesItsDisk(t *testing.T) {
 					t.Errorf("without a disk it is %+v", st)
 				}
 				before := time.Now()
-				if o := c.sure(f, &fs, func(s session.Session) Command { return create(s, "/after", 0) }); o.code != proto.Ok {
+				if o := c.sure(f, &fs, func(s session.Session) command.Command { return create(s, "/after", 0) }); o.code != proto.Ok {
 					t.Fatalf("%+v", o)
 				}
 				if d := time.Since(before); d > 10*time.Second {
@@ -197,7 +198,7 @@ func TestDamagedMember(t *testing.T) {
 		if refused == 0 {
 			t.Error("no damage was noticed")
 		}
-		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/end", 0) }); o.code != proto.Ok {
+		if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, "/end", 0) }); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
 		c.settled()

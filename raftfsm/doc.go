@@ -25,6 +25,6 @@
 //   - With the tree's lock held, only Handler.Applied and Handler.Jumped are
 //     called. Under it, no lock is taken that a goroutine may hold while it waits.
 //
-// May import: proto, tree, session, internal/raftlog (and engine), internal/quorum,
+// May import: its own internal packages, proto, tree, session, internal/raftlog (and engine), internal/quorum,
 // hashicorp/raft and go-hclog, the standard library.
 package raftfsm

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -19,7 +20,7 @@ func TestKilledEnsembleNeedsNoTimers(t *testing.T) {
 		_, r := c.leader()
 		s := r.attach(time.Hour)
 		c.kill(3) // the highest id would be the first choice
-		c.sure(c.rigs[1], &s, func(s session.Session) Command { return create(s, "/late", 0) })
+		c.sure(c.rigs[1], &s, func(s session.Session) command.Command { return create(s, "/late", 0) })
 		c.settled()
 		c.kill(1)
 		c.kill(2)

@@ -52,7 +52,6 @@ type ensemble struct {
 	progress     progress
 	liveness     *session.Member
 	inquiries    *inquiries
-	checkers     entryCheckers
 	blames       blames
 	unreadable   atomic.Pointer[[]byte] // the membership that could not be read and was reported
 

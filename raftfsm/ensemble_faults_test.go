@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -73,7 +74,7 @@ func testSnapshotInstalled(t *testing.T) {
 		// Retry like a client that reconnects: the new Raft instance may not know the leader
 		// when the first command comes.
 		back := c.surelyAttached(f, time.Minute)
-		after := func(s session.Session) Command { return create(s, fmt.Sprintf("/after-%d", round), 0) }
+		after := func(s session.Session) command.Command { return create(s, fmt.Sprintf("/after-%d", round), 0) }
 		if o := c.sure(f, &back, after); o.code != proto.Ok && o.code != proto.ErrNodeExists {
 			t.Fatalf("round %d: %+v", round, o)
 		}
@@ -108,7 +109,7 @@ func testHandOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	delete(c.rigs, old)
-	if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+	if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, "/b", 0) }); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
 	c.settled()
@@ -325,7 +326,7 @@ func TestStopsBesideAFrozenServer(t *testing.T) {
 			t.Error(err)
 		}
 		c.net.Rejoin([]string{hostOf(frozen)}, []string{hostOf(old), hostOf(next)})
-		if o := c.sure(n, ptr(n.attach(time.Minute)), func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+		if o := c.sure(n, ptr(n.attach(time.Minute)), func(s session.Session) command.Command { return create(s, "/b", 0) }); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
 		c.settled()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -61,14 +62,14 @@ func testLeaderKill(t *testing.T) {
 			start := time.Now()
 			c.kill(dead)
 			path := "/after-the-kill"
-			if o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) }); o.code != proto.Ok && o.code != proto.ErrNodeExists {
+			if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, path, 0) }); o.code != proto.Ok && o.code != proto.ErrNodeExists {
 				t.Fatalf("%+v", o)
 			}
 			t.Logf("the first write after the kill was applied after %v", time.Since(start))
 			acked[path] = true
 		}
 		path := fmt.Sprintf("/n-%d", i)
-		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) }); o.code != proto.Ok && o.code != proto.ErrNodeExists {
+		if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, path, 0) }); o.code != proto.Ok && o.code != proto.ErrNodeExists {
 			t.Fatalf("%s: %+v", path, o)
 		}
 		acked[path] = true
@@ -122,7 +123,7 @@ func testSessionMoves(t *testing.T) {
 	if o := leader.do(create(moved.attached, "/here", 0)); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
-	if o := a.do(Command{Kind: KindSync, Session: s.ID, Gen: s.Gen}); o.code != proto.Ok && o.code != proto.ErrSessionMoved {
+	if o := a.do(command.Command{Kind: command.KindSync, Session: s.ID, Gen: s.Gen}); o.code != proto.Ok && o.code != proto.ErrSessionMoved {
 		t.Errorf("sync on the old server: %+v", o)
 	}
 	c.settled()
@@ -154,7 +155,7 @@ func testPartition(t *testing.T) {
 	cut := time.Now()
 	c.net.Partition([]string{hostOf(old)}, rest)
 	lost := was.send(create(alone, "/lost", 0))
-	if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/majority", 0) }); o.code != proto.Ok && o.code != proto.ErrNodeExists {
+	if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, "/majority", 0) }); o.code != proto.Ok && o.code != proto.ErrNodeExists {
 		t.Fatalf("%+v", o)
 	}
 	was.recorder.wait(t, "the old leader gives up", func() bool { return len(was.lost) > 0 })

@@ -8,17 +8,18 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // applicableCommands returns commands of several kinds with valid bodies.
-func applicableCommands() []Command {
+func applicableCommands() []command.Command {
 	create := proto.CreateRequest{Path: "/a", Data: []byte("x"), ACL: proto.OpenACL()}
-	return []Command{
-		{Kind: KindAttach, Timeout: 4000, Password: [16]byte{1}},
-		{Kind: KindRequest, Session: 1 << 56, Gen: 1, Op: proto.OpCreate, Body: create.Append(nil), IDs: []proto.ID{{Scheme: "world", ID: "anyone"}}},
-		{Kind: KindSync, Session: 1},
-		{Kind: KindExpire, Session: 9},
-		{Kind: KindRaise, Body: []byte{0, 0, 0, 1}},
+	return []command.Command{
+		{Kind: command.KindAttach, Timeout: 4000, Password: [16]byte{1}},
+		{Kind: command.KindRequest, Session: 1 << 56, Gen: 1, Op: proto.OpCreate, Body: create.Append(nil), IDs: []proto.ID{{Scheme: "world", ID: "anyone"}}},
+		{Kind: command.KindSync, Session: 1},
+		{Kind: command.KindExpire, Session: 9},
+		{Kind: command.KindRaise, Body: []byte{0, 0, 0, 1}},
 	}
 }
 
@@ -26,44 +27,44 @@ func applicableCommands() []Command {
 // refuses entries that can't, before they get into a log.
 func TestEntriesThatCannotBeApplied(t *testing.T) {
 	t.Parallel()
-	batch := func(commands ...Command) []byte {
-		h := batchHeader{incarnation: 1, seq: 1}
-		return append(h.append(nil), encodeRun(t, commands)...)
+	batch := func(commands ...command.Command) []byte {
+		h := command.BatchHeader{Incarnation: 1, Seq: 1}
+		return append(h.Append(nil), encodeRun(t, commands)...)
 	}
 	applicable := applicableCommands()
-	start := leaderStart{server: 1, incarnation: 1, level: 1, flags: flagConfig, config: []byte("server.1=a:1:2:participant\nversion=0")}
+	start := command.LeaderStart{Server: 1, Incarnation: 1, Level: 1, Flags: command.FlagConfig, Config: []byte("server.1=a:1:2:participant\nversion=0")}
 	foreign, unread := start, start
-	foreign.cluster = clusterID{9}
-	unread.config = []byte("no list")
+	foreign.Cluster = command.ClusterID{9}
+	unread.Config = []byte("no list")
 	named := start
-	named.config = namedConfig()
+	named.Config = namedConfig()
 	for name, c := range map[string]struct {
 		data []byte
 		ok   bool
 	}{
-		"a leader's start":                   {start.append(nil), true},
-		"a start with a named line":          {named.append(nil), true},
-		"a membership with a named line":     {batch(Command{Kind: KindMembership, Body: proto.AppendBuffer(proto.AppendBuffer(nil, start.config), named.config)}), true},
-		"of another ensemble":                {foreign.append(nil), false},
-		"with a list that is none":           {unread.append(nil), false},
+		"a leader's start":                   {start.Append(nil), true},
+		"a start with a named line":          {named.Append(nil), true},
+		"a membership with a named line":     {batch(command.Command{Kind: command.KindMembership, Body: proto.AppendBuffer(proto.AppendBuffer(nil, start.Config), named.Config)}), true},
+		"of another ensemble":                {foreign.Append(nil), false},
+		"with a list that is none":           {unread.Append(nil), false},
 		"commands":                           {batch(applicable...), true},
 		"junk":                               {[]byte("junk"), false},
 		"nothing":                            {nil, false},
-		"a run that is cut":                  {batch(applicable...)[:batchHeaderSize+30], false},
+		"a run that is cut":                  {batch(applicable...)[:command.BatchHeaderSize+30], false},
 		"bytes after the last run":           {append(batch(applicable...), 1), false},
-		"a create without a body":            {batch(Command{Kind: KindRequest, Session: 1, Op: proto.OpCreate}), false},
-		"a read":                             {batch(Command{Kind: KindRequest, Session: 1, Op: proto.OpGetData, Body: []byte{1}}), false},
-		"a reap without a body":              {batch(Command{Kind: KindReap}), false},
-		"a refusal with a code of its own":   {batch(Command{Kind: KindReconfigRefused, Body: []byte{0, 0, 0, 1}}), false},
-		"a level of a byte":                  {batch(Command{Kind: KindRaise, Body: []byte{1}}), false},
-		"a membership that is none":          {batch(Command{Kind: KindMembership, Body: proto.AppendBuffer(proto.AppendBuffer(nil, start.config), []byte("x"))}), false},
-		"a restore without an id":            {batch(Command{Kind: KindRestoreChunk, Body: []byte{1}}), false},
-		"what is no command, and has a kind": {batch(Command{Kind: KindReconfigDone}), false},
+		"a create without a body":            {batch(command.Command{Kind: command.KindRequest, Session: 1, Op: proto.OpCreate}), false},
+		"a read":                             {batch(command.Command{Kind: command.KindRequest, Session: 1, Op: proto.OpGetData, Body: []byte{1}}), false},
+		"a reap without a body":              {batch(command.Command{Kind: command.KindReap}), false},
+		"a refusal with a code of its own":   {batch(command.Command{Kind: command.KindReconfigRefused, Body: []byte{0, 0, 0, 1}}), false},
+		"a level of a byte":                  {batch(command.Command{Kind: command.KindRaise, Body: []byte{1}}), false},
+		"a membership that is none":          {batch(command.Command{Kind: command.KindMembership, Body: proto.AppendBuffer(proto.AppendBuffer(nil, start.Config), []byte("x"))}), false},
+		"a restore without an id":            {batch(command.Command{Kind: command.KindRestoreChunk, Body: []byte{1}}), false},
+		"what is no command, and has a kind": {batch(command.Command{Kind: command.KindReconfigDone}), false},
 	} {
-		if err := new(entryChecker).entry(c.data, clusterID{}); name != "of another ensemble" && (err == nil) != c.ok {
+		if err := testChecker().Entry(c.data, command.ClusterID{}); name != "of another ensemble" && (err == nil) != c.ok {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := new(entryChecker).entry(c.data, clusterID{7}); name == "of another ensemble" && err == nil {
+		if err := testChecker().Entry(c.data, command.ClusterID{7}); name == "of another ensemble" && err == nil {
 			t.Errorf("%s: not refused", name)
 		}
 	}
@@ -79,8 +80,8 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	t.Parallel()
 	n := newNode(testConfig(t, memoryConfig()))
 	n.others = alone{n}
-	s := leaderStart{server: 1, incarnation: 1, level: level, cluster: clusterID{5}, flags: flagConfig, config: namedConfig()}
-	if err := n.machine.apply(1, s.append(nil)); err != nil {
+	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: command.Level, Cluster: command.ClusterID{5}, Flags: command.FlagConfig, Config: namedConfig()}
+	if err := n.machine.apply(1, s.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Contains(n.machine.config, []byte(namedKey)) {
@@ -105,13 +106,13 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 // wrote it.
 func FuzzEntryCheck(f *testing.F) {
 	applicable := applicableCommands()
-	s := leaderStart{server: 1, incarnation: 1, level: 1}
-	f.Add(s.append(nil))
-	h := batchHeader{incarnation: 1, seq: 1}
-	f.Add(append(h.append(nil), encodeRun(f, applicable)...))
-	f.Add(append(h.append(nil), encodeRun(f, []Command{{Kind: KindMembership, Body: make([]byte, 8)}})...))
+	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: 1}
+	f.Add(s.Append(nil))
+	h := command.BatchHeader{Incarnation: 1, Seq: 1}
+	f.Add(append(h.Append(nil), encodeRun(f, applicable)...))
+	f.Add(append(h.Append(nil), encodeRun(f, []command.Command{{Kind: command.KindMembership, Body: make([]byte, 8)}})...))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if new(entryChecker).entry(b, clusterID{}) != nil {
+		if testChecker().Entry(b, command.ClusterID{}) != nil {
 			return
 		}
 		n := newNode(testConfig(t, memoryConfig()))
@@ -119,8 +120,8 @@ func FuzzEntryCheck(f *testing.F) {
 		n.machine.incarnation = 1
 		n.machine.newest = 1<<32 - 1
 		if err := n.machine.apply(1, b); err != nil {
-			var h batchHeader
-			if _, derr := h.decode(b); derr == nil && h.check.index != 0 {
+			var h command.BatchHeader
+			if _, derr := h.Decode(b); derr == nil && h.Check.Index != 0 {
 				return // only apply compares the digest
 			}
 			t.Fatal(err)
@@ -135,9 +136,9 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	applicable := applicableCommands()
 	n := newNode(testConfig(t, memoryConfig()))
 	n.others = alone{n}
-	s := leaderStart{server: 1, incarnation: 1, level: 1, cluster: clusterID{5}}
-	h := batchHeader{incarnation: 1, seq: 1}
-	for i, data := range [][]byte{s.append(nil), append(h.append(nil), encodeRun(t, applicable[:1])...)} {
+	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: 1, Cluster: command.ClusterID{5}}
+	h := command.BatchHeader{Incarnation: 1, Seq: 1}
+	for i, data := range [][]byte{s.Append(nil), append(h.Append(nil), encodeRun(t, applicable[:1])...)} {
 		if err := n.machine.apply(uint64(i+1), data); err != nil {
 			t.Fatal(err)
 		}
@@ -172,7 +173,7 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	forged := bytes.Clone(b.Bytes())
 	size := int(binary.BigEndian.Uint32(forged))
 	data := forged[chunkHeaderSize : chunkHeaderSize+size]
-	data[4+len(snapshotMagic)+4+8+8+4+clusterIDSize+8] ^= 1
+	data[4+len(snapshotMagic)+4+8+8+4+command.ClusterIDSize+8] ^= 1
 	binary.BigEndian.PutUint32(forged[4:], chunkSum(0, data))
 	if err := check(2, forged); err == nil {
 		t.Error("a state with another digest passes")
@@ -192,11 +193,11 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	state := m.state()
 	n := newNode(testConfig(t, memoryConfig()))
 	n.others = alone{n}
-	s := leaderStart{server: 1, incarnation: 1, level: namedLevel, flags: flagConfig, config: state}
-	if err := checkLeaderStart(s.append(nil), clusterID{}); err != nil {
+	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: namedLevel, Flags: command.FlagConfig, Config: state}
+	if err := testChecker().Entry(s.Append(nil), command.ClusterID{}); err != nil {
 		t.Errorf("leaderStart: %v", err)
 	}
-	if err := n.machine.apply(1, s.append(nil)); err != nil {
+	if err := n.machine.apply(1, s.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
 	n.machine.config, n.machine.fleeting = state, false
@@ -212,3 +213,6 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 		t.Errorf("snapshot: %v", err)
 	}
 }
+
+// testChecker returns a checker that knows memberships.
+func testChecker() *command.Checker { return (&command.Checkers{Membership: checkMembership}).Get() }

@@ -12,7 +12,7 @@ import (
 // are few.
 type event struct {
 	kind        eventKind
-	server      uint64        // evStarted; noServer: the leaderStart is in a snapshot, and Raft knows the leader
+	server      uint64        // evStarted; noServer: the LeaderStart is in a snapshot, and Raft knows the leader
 	incarnation uint64        // evStarted
 	session     int64         // evAttached, evEnded, evTouched
 	gen         uint64        // evAttached
@@ -25,7 +25,7 @@ type event struct {
 type eventKind uint8
 
 const (
-	// evStarted: a leaderStart was applied. If this server proposed it, an evAttached for
+	// evStarted: a LeaderStart was applied. If this server proposed it, an evAttached for
 	// every session of the table follows in the same post.
 	evStarted eventKind = iota
 	evAttached

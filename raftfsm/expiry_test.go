@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -77,8 +78,8 @@ func TestExpiryAfterAttach(t *testing.T) {
 		if o := r.reattach(s); o.code != proto.Ok || o.attached.Gen != 2 || o.zxid != 0 {
 			t.Fatalf("attach: %+v", o)
 		}
-		r.proposeOwn(&Command{Kind: KindExpire, Session: s.ID, Gen: 1})
-		if o := r.do(Command{Kind: KindSync}); o.code != proto.Ok {
+		r.proposeOwn(&command.Command{Kind: command.KindExpire, Session: s.ID, Gen: 1})
+		if o := r.do(command.Command{Kind: command.KindSync}); o.code != proto.Ok {
 			t.Fatal(o.code)
 		}
 		if d := r.lifetime(s, time.Minute); d <= 20*time.Second || d > 22*time.Second {
@@ -209,7 +210,7 @@ func TestClockThatJumps(t *testing.T) {
 			if r.exists("/ttl") != step.stays {
 				t.Fatalf("the clock is wrong by %v; the znode is there: %v", step.ahead, !step.stays)
 			}
-			if o := r.do(Command{Kind: KindSync, Session: s.ID, Gen: s.Gen}); o.code != proto.Ok {
+			if o := r.do(command.Command{Kind: command.KindSync, Session: s.ID, Gen: s.Gen}); o.code != proto.Ok {
 				t.Fatalf("the clock is wrong by %v, and the session is gone: %+v", step.ahead, o)
 			}
 		}
@@ -228,7 +229,7 @@ func TestReapRace(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		now := time.Now()
 		r.do(set(s, "/ttl", nil))
-		stale := Command{Kind: KindReap, Op: proto.OpDeleteContainer}
+		stale := command.Command{Kind: command.KindReap, Op: proto.OpDeleteContainer}
 		r.Tree().RLock()
 		found := r.Tree().Reapable(now.Add(time.Hour).UnixMilli(), 0, 10)
 		r.Tree().RUnlock()
@@ -238,7 +239,7 @@ func TestReapRace(t *testing.T) {
 		found[0].Mzxid-- // the value before the write
 		stale.Body = found[0].Append(nil)
 		r.proposeOwn(&stale)
-		r.do(Command{Kind: KindSync})
+		r.do(command.Command{Kind: command.KindSync})
 		if !r.exists("/ttl") {
 			t.Fatal("a znode was reaped although it had changed")
 		}

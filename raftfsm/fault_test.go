@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // inBubble runs f in fake time, in parallel with other tests.
@@ -151,7 +152,7 @@ func TestRefusedEntry(t *testing.T) {
 			}
 			r.wait(t, "Lost", func() bool { return len(r.lost) > 0 && !r.states[len(r.states)-1].Serving })
 			r.awaitServing()
-			r.do(Command{Kind: KindSync})
+			r.do(command.Command{Kind: command.KindSync})
 			var executed []string
 			for _, o := range r.applied {
 				if o.op == proto.OpCreate2 {
@@ -181,7 +182,7 @@ func TestRefusedEntry(t *testing.T) {
 	})
 }
 
-// TestLateLeaderStart: a leaderStart of an earlier leadership comes after that of the
+// TestLateLeaderStart: a LeaderStart of an earlier leadership comes after that of the
 // current one, so the log skips the batches proposed after it. The server notices, and
 // starts a new leadership.
 func TestLateLeaderStart(t *testing.T) {
@@ -190,8 +191,8 @@ func TestLateLeaderStart(t *testing.T) {
 		defer r.close()
 		s := r.attach(time.Hour)
 		r.do(create(s, "/a", 0))
-		late := leaderStart{server: 1, incarnation: 7, level: r.startLevel(), flags: flagStandalone, cluster: r.identity.clusterID()}
-		if err := r.raftNow().Apply(late.append(nil), 0).Error(); err != nil {
+		late := command.LeaderStart{Server: 1, Incarnation: 7, Level: r.startLevel(), Flags: command.FlagStandalone, Cluster: r.identity.clusterID()}
+		if err := r.raftNow().Apply(late.Append(nil), 0).Error(); err != nil {
 			t.Fatal(err)
 		}
 		r.wait(t, "another leadership", func() bool {
@@ -252,7 +253,7 @@ func TestStoppedMachine(t *testing.T) {
 		defer r.close()
 		s := r.attach(time.Hour)
 		r.do(create(s, "/a", 0))
-		if err := r.raftNow().Apply([]byte{format + 1, entryBatch}, 0).Error(); err != nil {
+		if err := r.raftNow().Apply([]byte{command.Format + 1, command.EntryBatch}, 0).Error(); err != nil {
 			t.Fatal(err)
 		}
 		err := <-r.Err()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -386,12 +387,12 @@ func (e *ensemble) proposeMembership(l *leading, now, next *membership) {
 	}
 	next.version = 0 // set when the command is applied
 	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.raw), next.state())
-	e.n.proposeOwn(&Command{Kind: KindMembership, Body: body})
+	e.n.proposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
 }
 
 // applyMembership changes the membership, unless it has changed since the leader read
 // it. If reconfig keeps a version, the change gets a new one.
-func (m *machine) applyMembership(c *Command) error {
+func (m *machine) applyMembership(c *command.Command) error {
 	r := proto.AliasReader(c.Body)
 	from, to := r.Buffer(), r.Buffer()
 	if err := r.Err(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestRestartUnderTheSameLeader: a follower's newest snapshot covers the leaderStart, and
+// TestRestartUnderTheSameLeader: a follower's newest snapshot covers the LeaderStart, and
 // the log after it has only commands. After a restart the follower still has to find its
 // leader.
 func TestRestartUnderTheSameLeader(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -78,7 +79,7 @@ func testFormationNeedsAMajority(t *testing.T) {
 	c.eventually("a vote for server 3", func() bool { return c.voters() == 3 })
 	sl := late.attach(time.Minute)
 	c.stop(2)
-	if o := c.sure(late, &sl, func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+	if o := c.sure(late, &sl, func(s session.Session) command.Command { return create(s, "/b", 0) }); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
 }
@@ -142,7 +143,7 @@ func testWipedMemberJoinsAnew(t *testing.T) {
 	r := c.rigs[a]
 	s := c.rigs[a].attach(time.Hour)
 	for _, path := range []string{"/x", "/y"} {
-		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) }); o.code != proto.Ok {
+		if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, path, 0) }); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
 	}

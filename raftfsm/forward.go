@@ -19,7 +19,7 @@ import (
 
 // How a follower's commands get to the leader.
 //
-// The log determines the leader to follow: a leaderStart of server S with incarnation I.
+// The log determines the leader to follow: a LeaderStart of server S with incarnation I.
 // A follower opens one stream to S. The stream begins with I and then carries the
 // follower's runs, one after another:
 //

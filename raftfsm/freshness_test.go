@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // trouble is a set of delays for one server that the test switches on and off.
@@ -253,7 +254,7 @@ func TestALeaderIsFreshFromTheFirst(t *testing.T) {
 		}
 		_, lead := c.leader()
 		for range 10 {
-			if err := lead.Propose(&Command{Kind: KindAttach, Op: proto.OpCreateSession, Timeout: 30_000}); err != nil {
+			if err := lead.Propose(&command.Command{Kind: command.KindAttach, Op: proto.OpCreateSession, Timeout: 30_000}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(20 * time.Millisecond)

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -26,18 +27,18 @@ type machine struct {
 	sessions *session.Table
 
 	// State in addition to tree and sessions. The tree holds the zxid and thus the epoch.
-	incarnation uint64    // of the newest leaderStart
-	seq         uint64    // of the newest batch of that incarnation
-	level       uint32    // behaviour level of the log: every server of the ensemble knows it
-	cluster     clusterID // zero until the first leaderStart
-	config      []byte    // the membership (membership.state), nil in a standalone server
+	incarnation uint64            // of the newest LeaderStart
+	seq         uint64            // of the newest batch of that incarnation
+	level       uint32            // behaviour level of the log: every server of the ensemble knows it
+	cluster     command.ClusterID // zero until the first LeaderStart
+	config      []byte            // the membership (membership.state), nil in a standalone server
 
 	// Derived and local data.
 	newest      uint32 // behaviour level that this code knows
 	index       uint64 // newest entry applied
 	rows        uint64 // xor of rowDigest over the sessions
 	digests     digestRing
-	claim       atomic.Pointer[check]
+	claim       atomic.Pointer[command.Check]
 	snapCounter snapCounter
 
 	// arriving is the restore in progress, nil if there is none. It is never in a
@@ -77,9 +78,9 @@ type machine struct {
 
 // scratch is memory that apply reuses.
 type scratch struct {
-	cmd      Command
-	next     Command  // a command after cmd: see lookAhead
-	paths    []string // used by lookAhead
+	cmd      command.Command
+	next     command.Command // a command after cmd: see lookAhead
+	paths    []string        // used by lookAhead
 	tx       tree.Txn
 	out      Applied
 	attached session.Session
@@ -123,11 +124,11 @@ func (m *machine) stop(err error) {
 }
 
 func (m *machine) apply(index uint64, data []byte) error {
-	kind, err := entryKind(data)
+	kind, err := command.EntryKind(data)
 	if err != nil {
 		return err
 	}
-	if kind == entryLeaderStart {
+	if kind == command.EntryLeaderStart {
 		err = m.applyLeaderStart(data)
 	} else {
 		err = m.applyBatch(data)
@@ -151,28 +152,28 @@ func (m *machine) apply(index uint64, data []byte) error {
 
 // applyLeaderStart begins an incarnation.
 func (m *machine) applyLeaderStart(data []byte) error {
-	var s leaderStart
-	if err := s.decode(data); err != nil {
+	var s command.LeaderStart
+	if err := s.Decode(data); err != nil {
 		return err
 	}
 	switch {
-	case s.level > m.newest:
-		return m.tooNew(s.level)
-	case m.cluster != (clusterID{}) && s.cluster != m.cluster:
-		return fmt.Errorf("it belongs to cluster %x, the state to cluster %x", s.cluster, m.cluster)
+	case s.Level > m.newest:
+		return m.tooNew(s.Level)
+	case m.cluster != (command.ClusterID{}) && s.Cluster != m.cluster:
+		return fmt.Errorf("it belongs to cluster %x, the state to cluster %x", s.Cluster, m.cluster)
 	}
 	m.tree.Lock()
 	defer m.tree.Unlock()
 	m.drop(errRestoreLeader)
-	m.cluster = s.cluster
-	m.level = max(m.level, s.level)
-	m.incarnation, m.seq = s.incarnation, 0
-	if s.flags&flagConfig != 0 {
-		m.config = append([]byte(nil), s.config...)
+	m.cluster = s.Cluster
+	m.level = max(m.level, s.Level)
+	m.incarnation, m.seq = s.Incarnation, 0
+	if s.Flags&command.FlagConfig != 0 {
+		m.config = append([]byte(nil), s.Config...)
 	}
-	if s.flags&flagStandalone == 0 {
+	if s.Flags&command.FlagStandalone == 0 {
 		zxid := (m.tree.LastZxid()>>32 + 1) << 32
-		m.tx = tree.Txn{Zxid: zxid, Time: s.time, Policy: s.policy}
+		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy}
 		if m.config != nil {
 			if err := m.establish(zxid); err != nil {
 				return err
@@ -181,11 +182,11 @@ func (m *machine) applyLeaderStart(data []byte) error {
 		} else {
 			m.tree.Advance(zxid)
 		}
-	} else if m.config != nil && s.flags&flagConfig == 0 {
+	} else if m.config != nil && s.Flags&command.FlagConfig == 0 {
 		m.dissolve(&s)
 	}
-	m.events = append(m.events, event{kind: evStarted, server: uint64(s.server), incarnation: s.incarnation})
-	if m.own(s.incarnation) {
+	m.events = append(m.events, event{kind: evStarted, server: uint64(s.Server), incarnation: s.Incarnation})
+	if m.own(s.Incarnation) {
 		for row := range m.sessions.All {
 			m.events = append(m.events, attachedEvent(row))
 		}
@@ -213,9 +214,9 @@ func (m *machine) establish(zxid int64) error {
 
 // dissolve removes the membership: the last member of an ensemble continues as a
 // standalone server, whose configuration file names no others.
-func (m *machine) dissolve(s *leaderStart) {
+func (m *machine) dissolve(s *command.LeaderStart) {
 	m.config = nil
-	m.tx = tree.Txn{Zxid: nextZxid(m.tree.LastZxid()), Time: s.time, Policy: s.policy}
+	m.tx = tree.Txn{Zxid: nextZxid(m.tree.LastZxid()), Time: s.Time, Policy: s.Policy}
 	m.tell(m.tree.SetConfig(&m.tx, nil, 0))
 }
 
@@ -229,7 +230,7 @@ func (m *machine) installConfig() {
 // asked for.
 func (m *machine) tell(res *tree.Result) {
 	if len(res.Events) > 0 {
-		m.out = Applied{Kind: KindReconfigDone, Op: proto.OpReconfig}
+		m.out = Applied{Kind: command.KindReconfigDone, Op: proto.OpReconfig}
 		m.ran(res)
 		m.handler.Applied(&m.out)
 	}
@@ -237,46 +238,46 @@ func (m *machine) tell(res *tree.Result) {
 
 // applyBatch applies the commands of a batch if it is the next one of the incarnation.
 func (m *machine) applyBatch(data []byte) error {
-	var h batchHeader
-	runs, err := h.decode(data)
+	var h command.BatchHeader
+	runs, err := h.Decode(data)
 	if err != nil {
 		return err
 	}
 	// Check before skipping: a skipped batch also makes a correct claim about earlier
 	// entries, and this server may be skipping it because its own state has diverged.
-	if err := m.digests.compare(h.check); err != nil {
+	if err := m.digests.compare(h.Check); err != nil {
 		return m.diverged(err)
 	}
-	if h.incarnation != m.incarnation || h.seq != m.seq+1 {
-		m.log.Info("skipping a batch that a leader left behind", "incarnation", h.incarnation, "seq", h.seq, "want", m.seq+1)
+	if h.Incarnation != m.incarnation || h.Seq != m.seq+1 {
+		m.log.Info("skipping a batch that a leader left behind", "incarnation", h.Incarnation, "seq", h.Seq, "want", m.seq+1)
 		return nil
 	}
-	m.seq = h.seq
-	m.dropLate(h.time)
-	m.batch.own, m.batch.made = m.own(h.incarnation), h.time
-	m.tx = tree.Txn{Time: h.time, Policy: h.policy}
+	m.seq = h.Seq
+	m.dropLate(h.Time)
+	m.batch.own, m.batch.made = m.own(h.Incarnation), h.Time
+	m.tx = tree.Txn{Time: h.Time, Policy: h.Policy}
 	for len(runs) > 0 {
-		var r runHeader
+		var r command.RunHeader
 		var commands []byte
-		if commands, runs, err = r.decode(runs); err != nil {
+		if commands, runs, err = r.Decode(runs); err != nil {
 			return err
 		}
 		if err = m.applyRun(&r, commands); err != nil {
 			return err
 		}
-		m.batch.ops += int(r.count)
+		m.batch.ops += int(r.Count)
 	}
 	m.handler.BatchDone()
 	if m.batch.own {
-		m.landed(h.incarnation, h.seq)
+		m.landed(h.Incarnation, h.Seq)
 	}
 	return nil
 }
 
 // applyRun applies the commands of one server, applySlice at a time.
-func (m *machine) applyRun(r *runHeader, b []byte) error {
-	num, left := r.first, int(r.count)
-	local := r.server == m.intake.server && r.nonce == m.intake.nonce
+func (m *machine) applyRun(r *command.RunHeader, b []byte) error {
+	num, left := r.First, int(r.Count)
+	local := r.Server == m.intake.server && r.Nonce == m.intake.nonce
 	var err error
 	for left > 0 {
 		n := min(left, applySlice)
@@ -284,7 +285,7 @@ func (m *machine) applyRun(r *runHeader, b []byte) error {
 		if local {
 			m.waiters = m.intake.applied(m.waiters, num, n)
 		}
-		if b, err = m.applyCommands(r.server, b, n); err != nil {
+		if b, err = m.applyCommands(r.Server, b, n); err != nil {
 			return err
 		}
 		num += uint64(n)
@@ -292,7 +293,7 @@ func (m *machine) applyRun(r *runHeader, b []byte) error {
 	}
 	clear(m.waiters)
 	if len(b) != 0 {
-		return fmt.Errorf("%d bytes behind the %d commands of a run", len(b), r.count)
+		return fmt.Errorf("%d bytes behind the %d commands of a run", len(b), r.Count)
 	}
 	return nil
 }
@@ -307,7 +308,7 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 		if i == ahead {
 			ahead += m.lookAhead(b, n-i)
 		}
-		if b, err = m.cmd.decode(b); err != nil {
+		if b, err = m.cmd.Decode(b); err != nil {
 			return nil, err
 		}
 		m.cmd.Waiter = nil
@@ -326,18 +327,18 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 // next batches.
 func (m *machine) noteDigest(index uint64) {
 	m.tree.RLock()
-	c := check{index, m.tree.FullDigest() ^ m.rows}
+	c := command.Check{Index: index, Digest: m.tree.FullDigest() ^ m.rows}
 	m.tree.RUnlock()
 	m.digests.note(c)
 	m.claim.Store(&c)
 }
 
 // lastCheck returns the newest digest, for a leader to claim.
-func (m *machine) lastCheck() check {
+func (m *machine) lastCheck() command.Check {
 	if c := m.claim.Load(); c != nil {
 		return *c
 	}
-	return check{}
+	return command.Check{}
 }
 
 // nextZxid returns the zxid after z. When the counter overflows, the next epoch begins, as
@@ -350,7 +351,7 @@ func nextZxid(z int64) int64 {
 }
 
 // begin starts a transaction with the next zxid.
-func (m *machine) begin(c *Command) *tree.Txn {
+func (m *machine) begin(c *command.Command) *tree.Txn {
 	m.tx.Zxid = nextZxid(m.tree.LastZxid())
 	m.tx.Session = c.Session
 	m.tx.IDs, m.tx.Prints = c.IDs, c.Prints

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -23,9 +24,9 @@ var recordLog = flag.Bool("record-log", false, "record testdata/level<n>.log.gz 
 // everyKind returns a log with every kind of entry and command.
 func everyKind() [][]byte {
 	log := randomLog(rand.New(rand.NewPCG(7, 7)), 200)
-	l := newLeader(99, flagConfig)
-	l.start.policy = tree.ReconfigEnabled
-	l.start.config = []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=0")
+	l := newLeader(99, command.FlagConfig)
+	l.start.Policy = tree.ReconfigEnabled
+	l.start.Config = []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=0")
 	super := []proto.ID{{Scheme: "super", ID: ""}, {Scheme: "ip", ID: "10.0.0.1"}}
 	s := firstSession()
 	s.ID += 1 << 20 // not a session of the random log
@@ -49,7 +50,7 @@ func everyKind() [][]byte {
 	}})
 	reconfig := reconfigure(s, "server.3=c:1:2:observer;3", "", "", -1)
 	reconfig.IDs = super
-	refused := Command{Kind: KindReconfigRefused, Session: s.ID, Gen: s.Gen, Op: proto.OpReconfig, Body: []byte{0xff, 0xff, 0xff, 0xf3}}
+	refused := command.Command{Kind: command.KindReconfigRefused, Session: s.ID, Gen: s.Gen, Op: proto.OpReconfig, Body: []byte{0xff, 0xff, 0xff, 0xf3}}
 	moved := proto.AppendBuffer(proto.AppendBuffer(nil, was), []byte("server.1=x:1:2:participant\nserver.2=b:1:2:participant\nversion=0"))
 	other := tree.New()
 	other.Apply(&tree.Txn{Zxid: 90<<32 | 1, Time: 5}, proto.OpCreate, &proto.CreateRequest{Path: "/r", Data: []byte("restored"), ACL: acl10()})
@@ -62,8 +63,8 @@ func everyKind() [][]byte {
 	}
 	restore := restoreOf(12, content.Bytes(), 300)
 	late := restoreOf(11, content.Bytes(), 300)[:2]
-	return append(log, l.batch(create(s, "/g", 0), acl, multi), l.batch(Command{Kind: KindSync}, Command{Kind: KindRaise, Body: binary.BigEndian.AppendUint32(nil, 1)},
-		refused, Command{Kind: KindMembership, Body: moved}, reconfig, create(s, "/g/c", flagContainer), create(s, "/g/s", flagSequential)),
+	return append(log, l.batch(create(s, "/g", 0), acl, multi), l.batch(command.Command{Kind: command.KindSync}, command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, 1)},
+		refused, command.Command{Kind: command.KindMembership, Body: moved}, reconfig, create(s, "/g/c", flagContainer), create(s, "/g/s", flagSequential)),
 		l.batch(late...), l.batch(abortOf(11)), l.batch(restore[:2]...), l.batch(append(restore[2:], create(s, "/gone", 0), attach)...))
 }
 
@@ -81,7 +82,7 @@ func (nopTB) Cleanup(func()) {}
 // as it was then. A change of behaviour has to depend on the behaviour level.
 func TestGoldenLogs(t *testing.T) {
 	t.Parallel()
-	name := fmt.Sprintf("testdata/level%d.log.gz", level)
+	name := fmt.Sprintf("testdata/level%d.log.gz", command.Level)
 	if *recordLog {
 		if _, err := os.Stat(name); err == nil {
 			t.Fatalf("%s is what a version wrote: it is never recorded anew", name)
@@ -89,8 +90,8 @@ func TestGoldenLogs(t *testing.T) {
 		writeLog(t, name, everyKind())
 	}
 	files, err := filepath.Glob("testdata/level*.log.gz")
-	if err != nil || len(files) < level {
-		t.Fatalf("%d logs for %d levels: %v", len(files), level, err)
+	if err != nil || len(files) < command.Level {
+		t.Fatalf("%d logs for %d levels: %v", len(files), command.Level, err)
 	}
 	for _, file := range files {
 		want, err := os.ReadFile(strings.TrimSuffix(file, ".log.gz") + ".digest")
@@ -101,7 +102,7 @@ func TestGoldenLogs(t *testing.T) {
 		for _, e := range readLog(t, file) {
 			r.mustFeed(t, e)
 		}
-		got := fmt.Sprintf("digest %x state %x zxid %x level %d\n", r.lastCheck().digest,
+		got := fmt.Sprintf("digest %x state %x zxid %x level %d\n", r.lastCheck().Digest,
 			crc64.Checksum([]byte(r.dump(t)), crc64.MakeTable(crc64.ECMA)), r.tree.LastZxid(), r.machine.level)
 		if *recordLog && len(want) == 0 {
 			if err := os.WriteFile(strings.TrimSuffix(file, ".log.gz")+".digest", []byte(got), 0o644); err != nil {

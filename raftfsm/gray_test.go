@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -43,7 +44,7 @@ func (c *cluster) writesEverywhere(sessions map[uint64]*session.Session, path st
 	for id, r := range c.rigs {
 		go func() {
 			at := fmt.Sprintf("%s-%d", path, id)
-			o := c.sure(r, sessions[id], func(s session.Session) Command { return create(s, at, 0) })
+			o := c.sure(r, sessions[id], func(s session.Session) command.Command { return create(s, at, 0) })
 			if o.code != proto.Ok && o.code != proto.ErrNodeExists {
 				done <- fmt.Errorf("%s: %v", at, o.code)
 				return
@@ -136,7 +137,7 @@ func testForgotten(t *testing.T, tick time.Duration) {
 }
 
 // large returns a write that doesn't fit in a packet.
-func large(s session.Session, path string) Command {
+func large(s session.Session, path string) command.Command {
 	return write(s, proto.OpCreate2, &proto.CreateRequest{Path: path, Data: make([]byte, 8000), ACL: proto.OpenACL()})
 }
 
@@ -176,7 +177,7 @@ func TestFollowerWhoseCommandsDoNotArrive(t *testing.T) {
 		if took := time.Since(began); took > 2500*time.Millisecond {
 			t.Errorf("it served %v after its packets arrive again", took)
 		}
-		c.sure(f, &s, func(s session.Session) Command { return large(s, "/large") })
+		c.sure(f, &s, func(s session.Session) command.Command { return large(s, "/large") })
 		c.settled()
 	})
 }
@@ -213,7 +214,7 @@ func TestLeaderLosesLargePackets(t *testing.T) {
 					if id == lead {
 						continue
 					}
-					c.sure(r, sessions[id], func(s session.Session) Command { return large(s, fmt.Sprintf("/large-%d", id)) })
+					c.sure(r, sessions[id], func(s session.Session) command.Command { return large(s, fmt.Sprintf("/large-%d", id)) })
 				}
 				if took := time.Since(began); took > 6*time.Second {
 					t.Errorf("the others could write after %v", took)
@@ -231,7 +232,7 @@ func TestLeaderLosesLargePackets(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					for id, r := range c.rigs {
 						if id != lead {
-							c.sure(r, sessions[id], func(s session.Session) Command { return large(s, fmt.Sprintf("/more-%d-%d", id, i)) })
+							c.sure(r, sessions[id], func(s session.Session) command.Command { return large(s, fmt.Sprintf("/more-%d-%d", id, i)) })
 						}
 					}
 				}
@@ -303,7 +304,7 @@ func testHeartbeatsLost(t *testing.T, size int, bound time.Duration) {
 	l.send(large(own, "/in-flight"))
 	for id, r := range c.rigs {
 		if id != lead {
-			c.sureWithin(r, sessions[id], time.Minute, func(s session.Session) Command { return large(s, fmt.Sprintf("/large-%d", id)) })
+			c.sureWithin(r, sessions[id], time.Minute, func(s session.Session) command.Command { return large(s, fmt.Sprintf("/large-%d", id)) })
 		}
 	}
 	if took := time.Since(began); took > bound {
@@ -330,7 +331,7 @@ func TestBackWithinTwoSeconds(t *testing.T) {
 				c.kill(id)
 				next, r := c.leader()
 				s := c.surelyAttached(r, time.Hour)
-				c.sure(r, &s, func(s session.Session) Command { return create(s, fmt.Sprintf("/%s-%d", who, round), 0) })
+				c.sure(r, &s, func(s session.Session) command.Command { return create(s, fmt.Sprintf("/%s-%d", who, round), 0) })
 				time.Sleep(away * time.Second)
 				c.awaitClosed(id)
 				began := time.Now()
@@ -366,7 +367,7 @@ func TestBackAfterASilentCut(t *testing.T) {
 			c.net.Partition([]string{hostOf(id)}, rest)
 			_, l := c.leader()
 			s := c.surelyAttached(l, time.Hour)
-			c.sure(l, &s, func(s session.Session) Command { return create(s, fmt.Sprintf("/cut-%d", round), 0) })
+			c.sure(l, &s, func(s session.Session) command.Command { return create(s, fmt.Sprintf("/cut-%d", round), 0) })
 			time.Sleep(length * time.Second)
 			c.net.Rejoin([]string{hostOf(id)}, rest)
 			began := time.Now()

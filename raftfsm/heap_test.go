@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // forgetful is a recorder that doesn't keep the applied commands.
@@ -26,13 +27,13 @@ func TestHeapIsBounded(t *testing.T) {
 		t.Skip("writes some hundred megabytes; not with -short")
 	}
 	const mega = 1 << 20
-	begin := func(t *testing.T) (*rig, func(Command)) {
+	begin := func(t *testing.T) (*rig, func(command.Command)) {
 		quiet := newRecorder()
 		cfg := diskConfig(t, "")
 		cfg.Handler = forgetful{quiet}
 		r := start(t, cfg)
 		r.recorder = quiet
-		return r, func(c Command) {
+		return r, func(c command.Command) {
 			t.Helper()
 			if o := r.do(c); o.code != proto.Ok {
 				t.Fatalf("%v: %v", c.Op, o.code)
@@ -82,7 +83,7 @@ func TestHeapIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		do(Command{Kind: KindSync})
+		do(command.Command{Kind: command.KindSync})
 		r.compact()
 		grown(t, before, creates*300, fmt.Sprintf("%d znodes created in full batches", creates))
 		r.close()

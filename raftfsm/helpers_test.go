@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -22,7 +23,7 @@ const patience = 30 * time.Second
 
 // outcome is a copy of an Applied.
 type outcome struct {
-	kind     Kind
+	kind     command.Kind
 	op       proto.Op
 	session  int64
 	zxid     int64
@@ -172,7 +173,7 @@ func (r *rig) close() {
 }
 
 // send proposes c and returns the channel of its outcome.
-func (r *rig) send(c Command) chan outcome {
+func (r *rig) send(c command.Command) chan outcome {
 	r.t.Helper()
 	ch := make(chan outcome, 1)
 	c.Waiter = ch
@@ -195,7 +196,7 @@ func (r *rig) get(ch chan outcome) outcome {
 }
 
 // do proposes c and waits for its outcome.
-func (r *rig) do(c Command) outcome {
+func (r *rig) do(c command.Command) outcome {
 	r.t.Helper()
 	return r.get(r.send(c))
 }
@@ -203,7 +204,7 @@ func (r *rig) do(c Command) outcome {
 // attach creates a session.
 func (r *rig) attach(timeout time.Duration) session.Session {
 	r.t.Helper()
-	o := r.do(Command{Kind: KindAttach, Timeout: int32(timeout.Milliseconds()), Password: [16]byte{1, 2, 3}})
+	o := r.do(command.Command{Kind: command.KindAttach, Timeout: int32(timeout.Milliseconds()), Password: [16]byte{1, 2, 3}})
 	if o.code != proto.Ok || o.attached.ID == 0 {
 		r.t.Fatalf("new session: %+v", o)
 	}
@@ -213,12 +214,12 @@ func (r *rig) attach(timeout time.Duration) session.Session {
 // reattach moves a session to a new connection.
 func (r *rig) reattach(s session.Session) outcome {
 	r.t.Helper()
-	return r.do(Command{Kind: KindAttach, Session: s.ID, Timeout: s.Timeout, Password: s.Password})
+	return r.do(command.Command{Kind: command.KindAttach, Session: s.ID, Timeout: s.Timeout, Password: s.Password})
 }
 
 // write returns a command of session s.
-func write(s session.Session, op proto.Op, req proto.Record) Command {
-	c := Command{Kind: KindRequest, Session: s.ID, Gen: s.Gen, Op: op, IDs: []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}}
+func write(s session.Session, op proto.Op, req proto.Record) command.Command {
+	c := command.Command{Kind: command.KindRequest, Session: s.ID, Gen: s.Gen, Op: op, IDs: []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}}
 	if req != nil {
 		c.Body = req.Append(nil)
 	}
@@ -232,11 +233,11 @@ const (
 	flagContainer  = 4
 )
 
-func create(s session.Session, path string, flags int32) Command {
+func create(s session.Session, path string, flags int32) command.Command {
 	return write(s, proto.OpCreate2, &proto.CreateRequest{Path: path, Data: []byte("data"), ACL: proto.OpenACL(), Flags: flags})
 }
 
-func set(s session.Session, path string, data []byte) Command {
+func set(s session.Session, path string, data []byte) command.Command {
 	return write(s, proto.OpSetData, &proto.SetDataRequest{Path: path, Data: data, Version: -1})
 }
 

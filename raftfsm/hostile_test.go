@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
 )
 
@@ -100,9 +101,9 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 		}
 		defer p.Close()
 		for _, q := range []question{
-			{Probe: &probe{ID: 9, Phase: phaseEmpty, Join: true, As: joinerID(9, 5), Level: level, Token: 7}},
-			{Probe: &probe{ID: 3, Disk: 5, Phase: phaseEmpty, Join: true, As: joinerID(3, 5), Level: level, Token: 7}},
-			{Probe: &probe{ID: 3, Phase: phaseMember, As: founderID(3), Level: level}},
+			{Probe: &probe{ID: 9, Phase: phaseEmpty, Join: true, As: joinerID(9, 5), Level: command.Level, Token: 7}},
+			{Probe: &probe{ID: 3, Disk: 5, Phase: phaseEmpty, Join: true, As: joinerID(3, 5), Level: command.Level, Token: 7}},
+			{Probe: &probe{ID: 3, Phase: phaseMember, As: founderID(3), Level: command.Level}},
 			{Reconfig: &driveRequest{}},
 		} {
 			var b bytes.Buffer

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -72,7 +73,7 @@ func testIDsAtTheEnds(t *testing.T, ids []uint64) {
 		t.Fatalf("removing %d: %+v", ids[0], o)
 	}
 	c.awaitIDs(fmt.Sprintf("%d,%d voting %[1]d,%[2]d others ", ids[1], ids[2]))
-	if o := c.sure(r, &s, func(s session.Session) Command { return reconfigure(s, serverLine(ids[0]), "", "", -1) }); o.code != proto.Ok {
+	if o := c.sure(r, &s, func(s session.Session) command.Command { return reconfigure(s, serverLine(ids[0]), "", "", -1) }); o.code != proto.Ok {
 		t.Fatalf("adding %d: %+v", ids[0], o)
 	}
 	c.rigs[ids[0]].awaitServed()
@@ -94,7 +95,7 @@ func (c *cluster) eachOwns(ids []uint64, path string, seen map[int64]bool) {
 		}
 		seen[s.ID] = true
 		own := fmt.Sprintf("%s-%d", path, id)
-		o := c.sure(r, &s, func(s session.Session) Command { return create(s, own, 1) })
+		o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, own, 1) })
 		if o.code != proto.Ok || o.stat.EphemeralOwner != s.ID {
 			c.t.Fatalf("an ephemeral znode of session %#x: %+v", s.ID, o)
 		}

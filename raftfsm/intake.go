@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"errors"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"sync"
 	"time"
 )
@@ -69,7 +70,7 @@ func newIntake(server uint8, nonce uint64, waits *backlog) *intake {
 }
 
 // propose queues c. It blocks while more than maxIntakeBytes wait, unless own is set.
-func (q *intake) propose(c *Command, own bool) error {
+func (q *intake) propose(c *command.Command, own bool) error {
 	q.mu.Lock()
 	for q.bytes > maxIntakeBytes && q.err == nil && !own {
 		q.room.Wait()
@@ -100,18 +101,18 @@ func (q *intake) congested() bool {
 var errLostBefore = errors.New("a command before this one was lost on its way to the leader")
 
 // add encodes c into the open run and returns its encoded length.
-func (q *intake) add(c *Command) int {
-	size := c.size()
+func (q *intake) add(c *command.Command) int {
+	size := c.Size()
 	if r := q.open; r != nil && (r.count == maxBatchOps || len(r.buf)+size > maxBatchBytes) {
 		q.seal()
 	}
 	r := q.open
 	if r == nil {
-		r = &run{first: q.next, buf: q.spares.take()[:runHeaderSize], opened: time.Now()}
+		r = &run{first: q.next, buf: q.spares.take()[:command.RunHeaderSize], opened: time.Now()}
 		q.open = r
 	}
 	before := len(r.buf)
-	r.buf = c.append(r.buf)
+	r.buf = c.Append(r.buf)
 	r.count++
 	size = len(r.buf) - before
 	q.bytes += size
@@ -128,8 +129,8 @@ func (q *intake) add(c *Command) int {
 func (q *intake) seal() {
 	r := q.open
 	q.open = nil
-	h := runHeader{server: q.server, nonce: q.nonce, first: r.first, count: r.count, size: uint32(len(r.buf) - runHeaderSize)}
-	h.put(r.buf)
+	h := command.RunHeader{Server: q.server, Nonce: q.nonce, First: r.first, Count: r.count, Size: uint32(len(r.buf) - command.RunHeaderSize)}
+	h.Put(r.buf)
 	q.sealed = append(q.sealed, r)
 }
 
@@ -155,7 +156,7 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	if len(q.sealed) == 0 {
 		q.sealed = nil
 	}
-	q.sent(int(r.count), len(r.buf)-runHeaderSize)
+	q.sent(int(r.count), len(r.buf)-command.RunHeaderSize)
 	q.room.Broadcast()
 	dst = append(dst, r.buf...)
 	q.spares.put(r.buf)

@@ -6,20 +6,21 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // decodeRuns decodes the runs returned by take.
-func decodeRuns(t *testing.T, b []byte) (runs []runHeader, cmds []Command) {
+func decodeRuns(t *testing.T, b []byte) (runs []command.RunHeader, cmds []command.Command) {
 	t.Helper()
 	for len(b) > 0 {
-		var h runHeader
-		body, rest, err := h.decode(b)
+		var h command.RunHeader
+		body, rest, err := h.Decode(b)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range h.count {
-			var c Command
-			if body, err = c.decode(body); err != nil {
+		for range h.Count {
+			var c command.Command
+			if body, err = c.Decode(body); err != nil {
 				t.Fatal(err)
 			}
 			cmds = append(cmds, c)
@@ -37,15 +38,15 @@ func testIntake() *intake {
 	return q
 }
 
-func request(body int) Command {
-	return Command{Kind: KindRequest, Op: proto.OpSetData, Body: make([]byte, body)}
+func request(body int) command.Command {
+	return command.Command{Kind: command.KindRequest, Op: proto.OpSetData, Body: make([]byte, body)}
 }
 
 func TestIntakeBounds(t *testing.T) {
 	t.Parallel()
 	q := testIntake()
 	for i := range 10_000 {
-		c := Command{Kind: KindSync, Session: int64(i), Waiter: i}
+		c := command.Command{Kind: command.KindSync, Session: int64(i), Waiter: i}
 		if err := q.propose(&c, false); err != nil {
 			t.Fatal(err)
 		}
@@ -74,16 +75,16 @@ func TestIntakeBounds(t *testing.T) {
 			t.Fatalf("%d bytes, %d commands, n %d", len(b), len(cmds), n)
 		}
 		for _, r := range runs {
-			if r.first != next || r.server != 1 || r.nonce != 7 {
+			if r.First != next || r.Server != 1 || r.Nonce != 7 {
 				t.Fatalf("run %+v, want first %d", r, next)
 			}
-			next += uint64(r.count)
+			next += uint64(r.Count)
 		}
 		for _, c := range cmds {
-			if c.Kind == KindSync && c.Session != int64(ops) {
+			if c.Kind == command.KindSync && c.Session != int64(ops) {
 				t.Fatalf("command %d stands at %d", c.Session, ops)
 			}
-			if c.Kind == KindRequest {
+			if c.Kind == command.KindRequest {
 				sizes = append(sizes, len(c.Body))
 			}
 			ops++
@@ -99,7 +100,7 @@ func TestIntakeWaiters(t *testing.T) {
 	q := testIntake()
 	propose := func(n int) {
 		for range n {
-			c := Command{Kind: KindSync, Session: int64(q.next), Waiter: q.next}
+			c := command.Command{Kind: command.KindSync, Session: int64(q.next), Waiter: q.next}
 			if err := q.propose(&c, false); err != nil {
 				t.Fatal(err)
 			}
@@ -159,7 +160,7 @@ func TestIntakeBackPressure(t *testing.T) {
 		}()
 	}
 	fill()
-	own := Command{Kind: KindExpire}
+	own := command.Command{Kind: command.KindExpire}
 	if err := q.propose(&own, true); err != nil { // the leader's own commands never block
 		t.Fatal(err)
 	}
@@ -198,18 +199,18 @@ func (q *intake) bytesWaiting() int {
 func TestNothingFollowsALostCommand(t *testing.T) {
 	t.Parallel()
 	q := newIntake(1, 1, newBacklog())
-	first := Command{Kind: KindSync}
+	first := command.Command{Kind: command.KindSync}
 	if err := q.propose(&first, false); err != nil || first.Way == 0 {
 		t.Fatalf("way %d: %v", first.Way, err)
 	}
-	second, other := Command{Kind: KindSync, Way: first.Way}, Command{Kind: KindSync}
+	second, other := command.Command{Kind: command.KindSync, Way: first.Way}, command.Command{Kind: command.KindSync}
 	if err := q.propose(&second, false); err != nil || second.Way != first.Way {
 		t.Fatalf("way %d: %v", second.Way, err)
 	}
 	if !q.lose() {
 		t.Fatal("nothing was lost")
 	}
-	third := Command{Kind: KindSync, Way: second.Way}
+	third := command.Command{Kind: command.KindSync, Way: second.Way}
 	if err := q.propose(&third, false); !errors.Is(err, errLostBefore) || !q.empty() {
 		t.Errorf("what follows is taken: %v", err)
 	}

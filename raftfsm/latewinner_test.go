@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -86,7 +87,7 @@ func TestLateWinner(t *testing.T) {
 		}
 		c.eventually("the election", func() bool { return winner.raftNow().State() == raft.Leader })
 		c.kill(old)
-		ch := winner.send(Command{Kind: KindSync})
+		ch := winner.send(command.Command{Kind: command.KindSync})
 		for until := time.Now().Add(3 * short); time.Now().Before(until); time.Sleep(tick) {
 			if winner.raftNow().State() != raft.Leader {
 				t.Fatal("it does not keep the lead: this shows nothing")
@@ -116,7 +117,7 @@ func TestLateWinner(t *testing.T) {
 			if s.ID == early.ID {
 				begin = begin.Add(-short - tick - tick/2) // it has waited for the other one
 			}
-			if o := winner.do(Command{Kind: KindSync}); o.code != proto.Ok {
+			if o := winner.do(command.Command{Kind: command.KindSync}); o.code != proto.Ok {
 				t.Errorf("a sync under the new leader: %+v", o)
 			}
 			winner.lifetime(s.Session, time.Minute)

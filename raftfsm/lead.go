@@ -9,19 +9,20 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
 // leadership is one incarnation of this server as leader. It exists from the moment
 // Raft makes this server leader. It opens when the state machine applies its
-// leaderStart: the proposer runs and sessions have deadlines from then on. Before that,
+// LeaderStart: the proposer runs and sessions have deadlines from then on. Before that,
 // the state machine may lag far behind the committed log.
 type leadership struct {
 	incarnation uint64
 	term        uint64     // Raft's, when the leadership began
-	refused     chan error // the error if the leaderStart was not accepted
+	refused     chan error // the error if the LeaderStart was not accepted
 	proposer    *proposer  // nil until the leadership is open
-	began       time.Time  // when its leaderStart was proposed, by the machine's clock
+	began       time.Time  // when its LeaderStart was proposed, by the machine's clock
 	expiries    expiryLog
 	reaped      time.Time // when the last search for znodes to reap began
 }
@@ -29,7 +30,7 @@ type leadership struct {
 // errNewLeader is the reason for giving up commands when another leadership begins.
 var errNewLeader = errors.New("another leadership has begun")
 
-// startRetry is the pause before another leaderStart after Raft refused one, or a
+// startRetry is the pause before another LeaderStart after Raft refused one, or a
 // batch.
 const startRetry = 20 * time.Millisecond
 
@@ -107,7 +108,7 @@ func (n *Node) handle(e event) {
 	}
 }
 
-// started acts on an applied leaderStart. A command that was sent to an earlier
+// started acts on an applied LeaderStart. A command that was sent to an earlier
 // incarnation and is not applied by now never will be.
 func (n *Node) started(server, incarnation uint64) {
 	if n.lead != nil && n.lead.incarnation == incarnation {
@@ -119,14 +120,14 @@ func (n *Node) started(server, incarnation uint64) {
 	case server != n.cfg.ID:
 		n.others.led(server, incarnation)
 	case n.lead != nil && n.lead.proposer != nil:
-		// A leaderStart of an earlier leadership of this server was delayed on its way
+		// A LeaderStart of an earlier leadership of this server was delayed on its way
 		// into the log. No batch of the current incarnation counts any more.
 		n.stepDown(errNewLeader)
 		n.beginLead()
 	}
 }
 
-// beginLead proposes the leaderStart of a new incarnation if Raft still says that this
+// beginLead proposes the LeaderStart of a new incarnation if Raft still says that this
 // server leads.
 func (n *Node) beginLead() {
 	r := n.raftNow()
@@ -137,12 +138,12 @@ func (n *Node) beginLead() {
 	n.unfollow(errNewLeader)
 	n.lead = l
 	n.incarnation.Store(l.incarnation)
-	s := leaderStart{
-		server: uint8(n.cfg.ID), incarnation: l.incarnation, time: n.cfg.Wall().UnixMilli(),
-		policy: n.cfg.Policy, level: n.startLevel(), cluster: n.identity.clusterID(),
+	s := command.LeaderStart{
+		Server: uint8(n.cfg.ID), Incarnation: l.incarnation, Time: n.cfg.Wall().UnixMilli(),
+		Policy: n.cfg.Policy, Level: n.startLevel(), Cluster: n.identity.clusterID(),
 	}
 	n.others.leading(&s)
-	entry := s.append(nil)
+	entry := s.Append(nil)
 	n.background.Go(func() {
 		if err := r.Apply(entry, 0).Error(); err != nil {
 			l.refused <- err
@@ -150,7 +151,7 @@ func (n *Node) beginLead() {
 	})
 }
 
-// openLead takes up the leader's duties. Its leaderStart is applied, and so is
+// openLead takes up the leader's duties. Its LeaderStart is applied, and so is
 // everything that was committed before it.
 func (n *Node) openLead() {
 	n.deadlines.Reset()
@@ -314,7 +315,7 @@ func (n *Node) expire() {
 	}
 	for _, s := range n.deadlines.Expired(now, n.others.confirmedRecently) {
 		n.lead.expiries.log(n.log, now.Now, s)
-		n.proposeOwn(&Command{Kind: KindExpire, Session: s.Session, Gen: s.Gen})
+		n.proposeOwn(&command.Command{Kind: command.KindExpire, Session: s.Session, Gen: s.Gen})
 	}
 }
 
@@ -325,12 +326,12 @@ func (n *Node) reap(now time.Time) {
 	found := n.tree.Reapable(now.UnixMilli(), n.cfg.ContainerMaxNeverUse, max(limit, 1))
 	n.tree.RUnlock()
 	for i := range found {
-		n.proposeOwn(&Command{Kind: KindReap, Op: proto.OpDeleteContainer, Body: found[i].Append(nil)})
+		n.proposeOwn(&command.Command{Kind: command.KindReap, Op: proto.OpDeleteContainer, Body: found[i].Append(nil)})
 	}
 }
 
 // proposeOwn proposes a command of the leader itself. It never blocks.
-func (n *Node) proposeOwn(c *Command) {
+func (n *Node) proposeOwn(c *command.Command) {
 	if err := n.intake.propose(c, true); err != nil {
 		n.log.Debug("a command of the leader is dropped", "kind", c.Kind, "err", err)
 	}

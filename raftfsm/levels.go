@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"maps"
 	"slices"
 	"sync"
@@ -47,7 +48,7 @@ func (n *Node) startLevel() uint32 {
 }
 
 // applyRaise applies the leader's decision that all servers know a level.
-func (m *machine) applyRaise(c *Command) error {
+func (m *machine) applyRaise(c *command.Command) error {
 	if len(c.Body) != 4 {
 		return errors.New("a level of another size than 4 bytes")
 	}
@@ -73,7 +74,7 @@ func (e *ensemble) raise(l *leading) {
 	if to <= now || e.leadNow() != l {
 		return
 	}
-	e.n.proposeOwn(&Command{Kind: KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
+	e.n.proposeOwn(&command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
 }
 
 // commonLevel returns the highest level that every server of the membership knows. It

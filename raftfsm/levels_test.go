@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
 // newer makes the server one of the next version.
-func newer(c *Config) { c.newest = level + 1 }
+func newer(c *Config) { c.newest = command.Level + 1 }
 
 // TestMixedVersions upgrades an ensemble with an observer, one server after another,
 // while a client writes. The log holds nothing of the new behaviour before the last
@@ -32,7 +33,7 @@ func testMixedVersions(t *testing.T) {
 		r := c.rigs[id]
 		s := r.attach(time.Hour)
 		writes++
-		if o := c.sure(r, &s, func(s session.Session) Command { return create(s, fmt.Sprint("/w", writes), 0) }); o.code != proto.Ok {
+		if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, fmt.Sprint("/w", writes), 0) }); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
 	}
@@ -44,19 +45,19 @@ func testMixedVersions(t *testing.T) {
 	}
 	time.Sleep(10 * levelEvery)
 	for id := range c.rigs {
-		if now := at(id); now != level {
-			t.Fatalf("server %d is at level %d while the observer knows only %d", id, now, level)
+		if now := at(id); now != command.Level {
+			t.Fatalf("server %d is at level %d while the observer knows only %d", id, now, command.Level)
 		}
 	}
 	c.stop(4)
 	time.Sleep(10 * levelEvery)
-	if now := at(1); now != level {
+	if now := at(1); now != command.Level {
 		t.Fatalf("level %d while nobody knows what the observer knows", now)
 	}
 	c.start(4, newer).awaitServed()
 	c.eventually("the new level everywhere", func() bool {
 		for id := range c.rigs {
-			if at(id) != level+1 {
+			if at(id) != command.Level+1 {
 				return false
 			}
 		}
@@ -73,7 +74,7 @@ func testMixedVersions(t *testing.T) {
 	var log logText
 	c.start(4, log.tune, func(cfg *Config) { cfg.Members = append(c.list[:3:3], memberAt(4)) })
 	c.eventually("a refusal", func() bool {
-		return log.contains(fmt.Sprint("the ensemble is at behaviour level ", level+1)) && log.contains("upgrade it")
+		return log.contains(fmt.Sprint("the ensemble is at behaviour level ", command.Level+1)) && log.contains("upgrade it")
 	})
 	c.stop(1)
 	old := c.start(1)
@@ -102,8 +103,8 @@ func TestUnknownLevel(t *testing.T) {
 	l := newLeader(1, 0)
 	r.mustFeed(t, l.begin())
 	before := r.machine.index
-	err := r.feed(l.batch(Command{Kind: KindRaise, Body: []byte{0, 0, 0, level + 1}}))
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("behaviour level %d, this server knows %d", level+1, level)) || r.machine.index != before {
+	err := r.feed(l.batch(command.Command{Kind: command.KindRaise, Body: []byte{0, 0, 0, command.Level + 1}}))
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("behaviour level %d, this server knows %d", command.Level+1, command.Level)) || r.machine.index != before {
 		t.Errorf("%v, index %d", err, r.machine.index)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -33,8 +34,8 @@ func numbered(first, n int) string {
 func reconfigMachine(t *testing.T) *machine {
 	t.Helper()
 	r := newReplica(t)
-	l := newLeader(5, flagConfig)
-	l.start.config = []byte("server.1=a:1:2:participant;0.0.0.0:3\nserver.2=b:1:2:participant;0.0.0.0:3\nserver.3=c:1:2:participant;0.0.0.0:3\nversion=0")
+	l := newLeader(5, command.FlagConfig)
+	l.start.Config = []byte("server.1=a:1:2:participant;0.0.0.0:3\nserver.2=b:1:2:participant;0.0.0.0:3\nserver.3=c:1:2:participant;0.0.0.0:3\nversion=0")
 	r.mustFeed(t, l.begin())
 	return r.machine
 }
@@ -271,7 +272,7 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 		}
 		lead, leader := c.leader()
 		follower, _ := c.follower()
-		q := probe{ID: 9, Addr: "0.0.0.0:1", Phase: phaseEmpty, Level: level, Token: 1}
+		q := probe{ID: 9, Addr: "0.0.0.0:1", Phase: phaseEmpty, Level: command.Level, Token: 1}
 		for _, to := range []uint64{lead, follower} {
 			q.As = raft.ServerID("9.5" + strings.Repeat("5", 100000))
 			if a := send(to, q); a.Error == "" || a.Probe != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -94,7 +95,7 @@ const (
 
 // Transaction is one command of a log.
 type Transaction struct {
-	Kind    Kind
+	Kind    command.Kind
 	Op      proto.Op
 	Session int64
 	Zxid    int64      // 0: none, or not known (see Entry.Known)
@@ -212,20 +213,20 @@ func (l *logReader) load(index uint64) error {
 }
 
 func (l *logReader) command(e *raft.Log, out *Entry) error {
-	kind, err := entryKind(e.Data)
+	kind, err := command.EntryKind(e.Data)
 	if err != nil {
 		return err
 	}
 	out.Type = EntryBatch
-	var h batchHeader
+	var h command.BatchHeader
 	var runs []byte
-	if kind == entryLeaderStart {
-		var s leaderStart
-		err = s.decode(e.Data)
-		out.Type, out.Server, out.Time = EntryLeader, s.server, time.UnixMilli(s.time)
+	if kind == command.EntryLeaderStart {
+		var s command.LeaderStart
+		err = s.Decode(e.Data)
+		out.Type, out.Server, out.Time = EntryLeader, s.Server, time.UnixMilli(s.Time)
 	} else {
-		runs, err = h.decode(e.Data)
-		out.Time = time.UnixMilli(h.time)
+		runs, err = h.Decode(e.Data)
+		out.Time = time.UnixMilli(h.Time)
 	}
 	switch {
 	case err != nil:
@@ -234,7 +235,7 @@ func (l *logReader) command(e *raft.Log, out *Entry) error {
 		return out.decode(runs)
 	}
 	m := l.state.machine
-	out.Skipped = kind == entryBatch && (h.incarnation != m.incarnation || h.seq != m.seq+1)
+	out.Skipped = kind == command.EntryBatch && (h.Incarnation != m.incarnation || h.Seq != m.seq+1)
 	l.shown.out = out
 	return m.apply(e.Index, e.Data)
 }
@@ -243,15 +244,15 @@ func (l *logReader) command(e *raft.Log, out *Entry) error {
 func (e *Entry) decode(runs []byte) error {
 	var q proto.Requests
 	for len(runs) > 0 {
-		var r runHeader
-		commands, rest, err := r.decode(runs)
+		var r command.RunHeader
+		commands, rest, err := r.Decode(runs)
 		if err != nil {
 			return err
 		}
 		runs = rest
-		for range r.count {
-			var c Command
-			if commands, err = c.decode(commands); err != nil {
+		for range r.Count {
+			var c command.Command
+			if commands, err = c.Decode(commands); err != nil {
 				return err
 			}
 			t := Transaction{Kind: c.Kind, Op: c.Op, Session: c.Session, Timeout: c.Timeout}
@@ -264,23 +265,23 @@ func (e *Entry) decode(runs []byte) error {
 
 // describe fills in what the request asks for.
 func (t *Transaction) describe(q *proto.Requests, body []byte) {
-	if t.Kind == KindReap {
+	if t.Kind == command.KindReap {
 		r := proto.NewReader(body)
 		var reap tree.Reap
 		reap.Decode(&r)
 		t.Op, t.Path = proto.OpDeleteContainer, reap.Path
 		return
 	}
-	if t.Kind != KindRequest {
+	if t.Kind != command.KindRequest {
 		return
 	}
-	req, err := decodeRequest(q, t.Op, append([]byte(nil), body...))
+	req, err := command.DecodeRequest(q, t.Op, append([]byte(nil), body...))
 	if err != nil {
 		return
 	}
 	if m, ok := req.(*proto.MultiRequest); ok {
 		for _, op := range m.Ops {
-			part := Transaction{Kind: KindRequest, Op: op.Op, Session: t.Session}
+			part := Transaction{Kind: command.KindRequest, Op: op.Op, Session: t.Session}
 			part.request(op.Req)
 			t.Parts = append(t.Parts, part)
 		}

@@ -1,7 +1,6 @@
 package raftfsm
 
 import (
-	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -12,10 +11,10 @@ func (m *machine) lookAhead(b []byte, n int) (ahead int) {
 	paths := m.paths[:0]
 	for ; ahead < n && len(paths) < tree.PrefetchMax; ahead++ {
 		var err error
-		if b, err = m.next.decode(b); err != nil {
+		if b, err = m.next.Decode(b); err != nil {
 			break
 		}
-		if path := m.next.path(); path != "" {
+		if path := m.next.Path(); path != "" {
 			paths = append(paths, path)
 		}
 	}
@@ -25,17 +24,4 @@ func (m *machine) lookAhead(b []byte, n int) (ahead int) {
 	clear(paths) // don't keep the entry and the requests alive
 	m.paths = paths
 	return max(ahead, 1)
-}
-
-// path returns the path of a request for one znode. For a multi, the tree prefetches
-// itself.
-func (c *Command) path() string {
-	if c.Kind != KindRequest {
-		return ""
-	}
-	switch c.Op {
-	case proto.OpSetData, proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetACL:
-		return proto.LeadingPath(c.Body)
-	}
-	return ""
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -68,36 +69,38 @@ func (r *replica) dump(t testing.TB) string {
 
 // leader writes entries as a leader would.
 type leader struct {
-	start leaderStart
+	start command.LeaderStart
 	seq   uint64
 	first uint64 // number of the next command
-	claim check
+	claim command.Check
 }
 
 func newLeader(incarnation uint64, flags uint8) *leader {
-	return &leader{start: leaderStart{server: 2, flags: flags, incarnation: incarnation, level: level, cluster: clusterID{1}}, first: 1}
+	return &leader{start: command.LeaderStart{Server: 2, Flags: flags, Incarnation: incarnation, Level: command.Level, Cluster: command.ClusterID{1}}, first: 1}
 }
 
-func (l *leader) begin() []byte { return l.start.append(nil) }
+func (l *leader) begin() []byte { return l.start.Append(nil) }
 
 // batch encodes commands of server 2.
-func (l *leader) batch(cmds ...Command) []byte {
+func (l *leader) batch(cmds ...command.Command) []byte {
 	l.seq++
-	h := batchHeader{incarnation: l.start.incarnation, seq: l.seq, time: int64(1000 * l.seq), policy: tree.ExtendedTypes, check: l.claim}
-	b := h.append(nil)
+	h := command.BatchHeader{Incarnation: l.start.Incarnation, Seq: l.seq, Time: int64(1000 * l.seq), Policy: tree.ExtendedTypes, Check: l.claim}
+	b := h.Append(nil)
 	body := []byte{}
 	for i := range cmds {
-		body = cmds[i].append(body)
+		body = cmds[i].Append(body)
 	}
-	r := runHeader{server: 2, nonce: 9, first: l.first, count: uint32(len(cmds)), size: uint32(len(body))}
+	r := command.RunHeader{Server: 2, Nonce: 9, First: l.first, Count: uint32(len(cmds)), Size: uint32(len(body))}
 	l.first += uint64(len(cmds))
 	n := len(b)
-	b = append(b, make([]byte, runHeaderSize)...)
-	r.put(b[n:])
+	b = append(b, make([]byte, command.RunHeaderSize)...)
+	r.Put(b[n:])
 	return append(b, body...)
 }
 
-func attachCommand() Command { return Command{Kind: KindAttach, Timeout: 4000, Password: [16]byte{7}} }
+func attachCommand() command.Command {
+	return command.Command{Kind: command.KindAttach, Timeout: 4000, Password: [16]byte{7}}
+}
 
 // firstSession is the session that the first attach of server 2 creates.
 func firstSession() session.Session {
@@ -112,14 +115,14 @@ func TestEpochs(t *testing.T) {
 	if z := r.tree.LastZxid(); z != 1<<32 {
 		t.Fatalf("zxid %#x after the first leaderStart", z)
 	}
-	r.mustFeed(t, l.batch(attachCommand(), Command{Kind: KindSync}))
-	l = newLeader(6, flagConfig)
-	l.start.config = []byte("server.1=a:1:2:participant\nversion=0")
+	r.mustFeed(t, l.batch(attachCommand(), command.Command{Kind: command.KindSync}))
+	l = newLeader(6, command.FlagConfig)
+	l.start.Config = []byte("server.1=a:1:2:participant\nversion=0")
 	r.mustFeed(t, l.begin())
 	node := r.tree.Get(tree.ConfigPath)
 	var st proto.Stat
 	node.Stat(&st)
-	if r.tree.LastZxid() != 2<<32 || st.Mzxid != 2<<32 || st.Version != -1 || !bytes.Equal(node.Data(), l.start.config) {
+	if r.tree.LastZxid() != 2<<32 || st.Mzxid != 2<<32 || st.Version != -1 || !bytes.Equal(node.Data(), l.start.Config) {
 		t.Fatalf("zxid %#x, config %q %+v", r.tree.LastZxid(), node.Data(), st)
 	}
 	if last := r.recorder.applied[len(r.recorder.applied)-1]; last.op != proto.OpReconfig || last.events != 1 {
@@ -131,12 +134,12 @@ func TestEpochs(t *testing.T) {
 	if node.Stat(&st); st.Mzxid != 3<<32 || len(r.recorder.applied) != told {
 		t.Fatalf("the config after another election: %+v", st)
 	}
-	l = newLeader(8, flagStandalone)
+	l = newLeader(8, command.FlagStandalone)
 	r.mustFeed(t, l.begin())
 	if z := r.tree.LastZxid(); z != 3<<32|1 || len(node.Data()) != 0 {
 		t.Fatalf("a server alone, formerly a member, went to %#x with config %q", z, node.Data())
 	}
-	r.mustFeed(t, newLeader(9, flagStandalone).begin())
+	r.mustFeed(t, newLeader(9, command.FlagStandalone).begin())
 	if z := r.tree.LastZxid(); z != 3<<32|1 {
 		t.Fatalf("a server alone went to %#x", z)
 	}
@@ -146,7 +149,7 @@ func TestEpochs(t *testing.T) {
 func TestCounterOverflow(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
-	l := newLeader(5, flagStandalone)
+	l := newLeader(5, command.FlagStandalone)
 	r.mustFeed(t, l.begin())
 	r.tree.Advance(4<<32 | 0xffffffff - 3)
 	s := firstSession()
@@ -166,7 +169,7 @@ func TestCounterOverflow(t *testing.T) {
 func TestStaleBatches(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
-	old := newLeader(5, flagStandalone)
+	old := newLeader(5, command.FlagStandalone)
 	r.mustFeed(t, old.begin())
 	s := firstSession()
 	r.mustFeed(t, old.batch(attachCommand()))
@@ -182,7 +185,7 @@ func TestStaleBatches(t *testing.T) {
 		t.Fatal("the next batch was not executed")
 	}
 	r.mustFeed(t, lost)
-	next := newLeader(6, flagStandalone)
+	next := newLeader(6, command.FlagStandalone)
 	r.mustFeed(t, next.begin())
 	before = r.dump(t)
 	r.mustFeed(t, behind)
@@ -204,22 +207,22 @@ func (r *replica) exists(path string) bool { return r.tree.Get(path) != nil }
 // TestUnusableEntries: any entry that can't be applied stops the server.
 func TestUnusableEntries(t *testing.T) {
 	t.Parallel()
-	l := newLeader(5, flagStandalone)
+	l := newLeader(5, command.FlagStandalone)
 	begin := l.begin()
 	future := *l
-	future.start.level = level + 1
+	future.start.Level = command.Level + 1
 	foreign := *l
-	foreign.start.cluster = clusterID{2}
+	foreign.start.Cluster = command.ClusterID{2}
 	bad := create(firstSession(), "/a", 0)
 	bad.Body = bad.Body[:len(bad.Body)-1]
 	read := create(firstSession(), "/a", 0)
 	read.Op = proto.OpGetData
 	whole := l.batch(attachCommand())
 	for name, entry := range map[string][]byte{
-		"nothing": {}, "future format": {2, entryBatch}, "future level": future.begin(), "foreign": foreign.begin(),
+		"nothing": {}, "future format": {2, command.EntryBatch}, "future level": future.begin(), "foreign": foreign.begin(),
 		"short body": first(l).batch(bad), "a read": first(l).batch(read),
 		"cut": whole[:len(whole)-1], "longer": append(bytes.Clone(whole), 0),
-		"reap without body": first(l).batch(Command{Kind: KindReap}),
+		"reap without body": first(l).batch(command.Command{Kind: command.KindReap}),
 	} {
 		r := newReplica(t)
 		r.mustFeed(t, begin)
@@ -251,7 +254,7 @@ func TestDivergence(t *testing.T) {
 		var err error
 		for range 3 {
 			l.claim = lead.lastCheck()
-			e := l.batch(Command{Kind: KindSync})
+			e := l.batch(command.Command{Kind: command.KindSync})
 			lead.mustFeed(t, e)
 			if err = follow.feed(e); err != nil {
 				break
@@ -281,7 +284,7 @@ func TestDivergenceThatSkips(t *testing.T) {
 	lead.mustFeed(t, skipped)
 	follow.mustFeed(t, skipped)
 	l.claim = lead.lastCheck()
-	err := follow.feed(l.batch(Command{Kind: KindSync}))
+	err := follow.feed(l.batch(command.Command{Kind: command.KindSync}))
 	path := filepath.Join(dir, divergenceFile)
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Fatalf("the server says %v", err)
@@ -345,7 +348,7 @@ func randomLog(rnd *rand.Rand, n int) [][]byte {
 			l.first = number
 			log = append(log, l.begin())
 		}
-		var cmds []Command
+		var cmds []command.Command
 		for range 1 + rnd.IntN(8) {
 			s := firstSession()
 			s.ID += rnd.Int64N(created + 1)
@@ -369,7 +372,7 @@ func randomLog(rnd *rand.Rand, n int) [][]byte {
 			case 5:
 				cmds = append(cmds, write(s, proto.OpCloseSession, nil))
 			case 6:
-				cmds = append(cmds, Command{Kind: KindExpire, Session: s.ID, Gen: s.Gen})
+				cmds = append(cmds, command.Command{Kind: command.KindExpire, Session: s.ID, Gen: s.Gen})
 			default:
 				cmds = append(cmds, set(s, path, make([]byte, rnd.IntN(30))))
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -36,7 +37,8 @@ type Node struct {
 	machine  *machine
 	intake   *intake
 	remote   *remoteRuns
-	backlog  *backlog // runs queued in intake and remote
+	backlog  *backlog         // runs queued in intake and remote
+	checkers command.Checkers // of entries and runs from other servers
 	mail     *mailbox
 
 	others    others
@@ -122,7 +124,7 @@ func (n *Node) Start() error {
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger, tree: tree.New(), sessions: session.NewTable(),
-		backlog: newBacklog(), mail: newMailbox(),
+		backlog: newBacklog(), mail: newMailbox(), checkers: command.Checkers{Membership: checkMembership},
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		stopping: make(chan struct{}), controlDone: make(chan struct{}),
 		deadlines: session.NewDeadlines(cfg.TickTime),
@@ -131,7 +133,7 @@ func newNode(cfg Config) *Node {
 	n.closeOnce = sync.OnceValue(n.close)
 	n.intake = newIntake(uint8(cfg.ID), randomUint64(), n.backlog)
 	n.intake.taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
-	n.remote = newRemoteRuns(n.backlog)
+	n.remote = newRemoteRuns(n.backlog, &n.checkers)
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
 		newest:   cfg.newest,
@@ -172,17 +174,17 @@ func randomUint64() uint64 {
 // goroutine in the order of its calls. Propose blocks only while too many commands are
 // in flight. The Handler learns the outcome of c. An error means that nothing was
 // proposed.
-func (n *Node) Propose(c *Command) error {
+func (n *Node) Propose(c *command.Command) error {
 	switch c.Kind {
-	case KindRequest:
+	case command.KindRequest:
 		if !c.Op.Transaction() {
 			return fmt.Errorf("%v is no write", c.Op)
 		}
-	case KindAttach, KindSync:
+	case command.KindAttach, command.KindSync:
 	default:
 		return fmt.Errorf("%v is not for callers to propose", c.Kind)
 	}
-	if e, ok := n.others.(*ensemble); ok && c.Op == proto.OpReconfig && c.Kind == KindRequest {
+	if e, ok := n.others.(*ensemble); ok && c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
 		return e.reconfig(c)
 	}
 	return n.intake.propose(c, false)

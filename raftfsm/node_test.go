@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // TestFirstSteps follows a new server: zxids count from 1, failures take one, and
@@ -24,17 +25,17 @@ func TestFirstSteps(t *testing.T) {
 		s := r.attach(10 * time.Second)
 		steps := []struct {
 			name string
-			cmd  Command
+			cmd  command.Command
 			want outcome
 		}{
 			{"create", create(s, "/a", 0), outcome{zxid: 2}},
 			{"create again", create(s, "/a", 0), outcome{zxid: 3, code: proto.ErrNodeExists}},
-			{"sync", Command{Kind: KindSync, Session: s.ID, Gen: s.Gen}, outcome{}},
-			{"attach", Command{Kind: KindAttach, Session: s.ID, Password: s.Password, Timeout: 9000}, outcome{}},
+			{"sync", command.Command{Kind: command.KindSync, Session: s.ID, Gen: s.Gen}, outcome{}},
+			{"attach", command.Command{Kind: command.KindAttach, Session: s.ID, Password: s.Password, Timeout: 9000}, outcome{}},
 			{"stale", set(s, "/a", nil), outcome{code: proto.ErrSessionMoved}},
-			{"wrong password", Command{Kind: KindAttach, Session: s.ID}, outcome{code: proto.ErrSessionExpired}},
-			{"unknown session", Command{Kind: KindAttach, Session: 77}, outcome{code: proto.ErrSessionExpired}},
-			{"write of unknown session", Command{Kind: KindRequest, Session: 77, Op: proto.OpDelete, Body: (&proto.DeleteRequest{Path: "/a", Version: -1}).Append(nil)}, outcome{zxid: 4, code: proto.ErrSessionExpired}},
+			{"wrong password", command.Command{Kind: command.KindAttach, Session: s.ID}, outcome{code: proto.ErrSessionExpired}},
+			{"unknown session", command.Command{Kind: command.KindAttach, Session: 77}, outcome{code: proto.ErrSessionExpired}},
+			{"write of unknown session", command.Command{Kind: command.KindRequest, Session: 77, Op: proto.OpDelete, Body: (&proto.DeleteRequest{Path: "/a", Version: -1}).Append(nil)}, outcome{zxid: 4, code: proto.ErrSessionExpired}},
 		}
 		for _, st := range steps {
 			got := r.do(st.cmd)
@@ -159,7 +160,7 @@ func TestClosed(t *testing.T) {
 				t.Fatal("a command was dropped by Close")
 			}
 		}
-		if err := r.Propose(&Command{Kind: KindSync}); !errors.Is(err, ErrClosed) {
+		if err := r.Propose(&command.Command{Kind: command.KindSync}); !errors.Is(err, ErrClosed) {
 			t.Fatalf("Propose after Close: %v", err)
 		}
 		if err := r.Close(); err != nil {
@@ -187,10 +188,10 @@ func TestCloseAtOnce(t *testing.T) {
 func TestProposeRefuses(t *testing.T) {
 	t.Parallel()
 	r := start(t, memoryConfig())
-	for _, c := range []Command{
-		{Kind: KindRequest, Op: proto.OpGetData},
-		{Kind: KindRequest, Op: proto.OpDeleteContainer},
-		{Kind: KindExpire}, {Kind: KindReap}, {}, {Kind: 99},
+	for _, c := range []command.Command{
+		{Kind: command.KindRequest, Op: proto.OpGetData},
+		{Kind: command.KindRequest, Op: proto.OpDeleteContainer},
+		{Kind: command.KindExpire}, {Kind: command.KindReap}, {}, {Kind: 99},
 	} {
 		if err := r.Propose(&c); err == nil {
 			t.Errorf("%v %v was taken", c.Kind, c.Op)

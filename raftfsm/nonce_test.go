@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // TestCommandsOfAnEarlierStart: the commands that this server sent before its restart
@@ -15,13 +16,13 @@ func TestCommandsOfAnEarlierStart(t *testing.T) {
 	r := newReplica(t)
 	l := newLeader(5, 0)
 	r.mustFeed(t, l.begin())
-	if err := r.node.Propose(&Command{Kind: KindSync, Waiter: "somebody"}); err != nil {
+	if err := r.node.Propose(&command.Command{Kind: command.KindSync, Waiter: "somebody"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, nonce := range []uint64{r.node.intake.nonce + 1, r.node.intake.nonce} {
-		b := l.batch(Command{Kind: KindSync})
-		h := runHeader{server: r.node.intake.server, nonce: nonce, first: 1, count: 1, size: uint32(len(b) - batchHeaderSize - runHeaderSize)}
-		h.put(b[batchHeaderSize:])
+		b := l.batch(command.Command{Kind: command.KindSync})
+		h := command.RunHeader{Server: r.node.intake.server, Nonce: nonce, First: 1, Count: 1, Size: uint32(len(b) - command.BatchHeaderSize - command.RunHeaderSize)}
+		h.Put(b[command.BatchHeaderSize:])
 		r.recorder.applied = nil
 		r.mustFeed(t, b)
 		if waited, own := r.recorder.applied[0].waited, nonce == r.node.intake.nonce; waited != own {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // others is what a Node needs to know about the rest of its ensemble, and to tell it.
@@ -30,14 +31,14 @@ type others interface {
 	// opened is called when that entry was applied. closed is called when that
 	// leadership ends, whether it was opened or not. All three run on the control
 	// goroutine.
-	leading(s *leaderStart)
+	leading(s *command.LeaderStart)
 	opened(*leadership)
 	closed(reason error)
 
-	// led is called on the control goroutine when the leaderStart of another server was
+	// led is called on the control goroutine when the LeaderStart of another server was
 	// applied here. Commands that were sent to an earlier incarnation and are not
 	// applied by now never will be, and have been given up. noServer means that the
-	// leaderStart came with a restored snapshot.
+	// LeaderStart came with a restored snapshot.
 	led(server, incarnation uint64)
 
 	// configured is called on Raft's state machine goroutine with each configuration
@@ -109,7 +110,7 @@ type alone struct{ n *Node }
 
 var _ others = alone{}
 
-func (alone) leading(s *leaderStart)                { s.flags = flagStandalone }
+func (alone) leading(s *command.LeaderStart)        { s.Flags = command.FlagStandalone }
 func (alone) closed(error)                          {}
 func (alone) led(uint64, uint64)                    {}
 func (alone) configured(uint64, raft.Configuration) {}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -168,7 +169,7 @@ func (n twoPaths) Dial(ctx context.Context, addr string) (net.Conn, error) {
 func (r *rig) writesWithin(limit time.Duration, s *session.Session, path string, data []byte) bool {
 	r.t.Helper()
 	deadline := time.Now().Add(limit)
-	try := func(cmd Command) (o outcome, ok bool) {
+	try := func(cmd command.Command) (o outcome, ok bool) {
 		lost := r.lostCount()
 		for ch := r.send(cmd); r.lostCount() == lost && time.Now().Before(deadline); {
 			select {
@@ -184,7 +185,7 @@ func (r *rig) writesWithin(limit time.Duration, s *session.Session, path string,
 		if ok {
 			return o.code == proto.Ok || o.code == proto.ErrNodeExists
 		}
-		if o, ok = try(Command{Kind: KindAttach, Session: s.ID, Timeout: s.Timeout, Password: s.Password}); ok {
+		if o, ok = try(command.Command{Kind: command.KindAttach, Session: s.ID, Timeout: s.Timeout, Password: s.Password}); ok {
 			s.Gen = o.attached.Gen
 		}
 	}
@@ -263,7 +264,7 @@ func TestEveryAddressFollowsAReconfig(t *testing.T) {
 			{s + ":2777:3777", s + ":2777", p + ":2999"},
 		} {
 			line := fmt.Sprintf("server.%d=%s:participant;0.0.0.0:2181", id, step.line)
-			if o := c.sure(l, &admin, func(s session.Session) Command { return reconfigure(s, line, "", "", -1) }); o.code != proto.Ok {
+			if o := c.sure(l, &admin, func(s session.Session) command.Command { return reconfigure(s, line, "", "", -1) }); o.code != proto.Ok {
 				t.Fatalf("%s: %+v", line, o)
 			}
 			c.eventually("it listens at "+step.open+" and not at "+step.gone, func() bool { return listens(step.open) && !listens(step.gone) })

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -119,7 +120,7 @@ func reconfiguredAtOnce(t *testing.T, c *cluster, id uint64, members string, wan
 		}
 	}
 	begin = time.Now()
-	if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/after", 0) }); o.code != proto.Ok {
+	if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, "/after", 0) }); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
 	if took := time.Since(begin); took > 3*time.Second {
@@ -191,7 +192,7 @@ func serverDies(t *testing.T, after int, victim uint64) {
 		t.Errorf("%+v", o)
 	}
 	begin := time.Now()
-	if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/after", 0) }); o.code != proto.Ok {
+	if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, "/after", 0) }); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
 	if took := time.Since(begin); took > 3*time.Second {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -36,8 +37,8 @@ type proposer struct {
 	policy      tree.Policy
 	full        func() bool // adds tree.Full to policy; nil: never
 	now         func() time.Time
-	claim       func() check // the newest state to compare with
-	keeps       bool         // readers may look at an entry's data after it was applied
+	claim       func() command.Check // the newest state to compare with
+	keeps       bool                 // readers may look at an entry's data after it was applied
 	sizes       *proposalSizes
 
 	local   *intake
@@ -212,16 +213,16 @@ func (p *proposer) collect() []byte {
 	if p.halted {
 		return nil
 	}
-	b, ops := p.fill(p.spares.take()[:batchHeaderSize])
+	b, ops := p.fill(p.spares.take()[:command.BatchHeaderSize])
 	if ops == 0 {
 		p.spares.put(b)
 		return nil
 	}
-	h := batchHeader{incarnation: p.incarnation, seq: p.seq.Add(1), time: p.now().UnixMilli(), policy: p.policy, check: p.claim()}
+	h := command.BatchHeader{Incarnation: p.incarnation, Seq: p.seq.Add(1), Time: p.now().UnixMilli(), Policy: p.policy, Check: p.claim()}
 	if p.full != nil && p.full() {
-		h.policy |= tree.Full
+		h.Policy |= tree.Full
 	}
-	h.append(b[:0])
+	h.Append(b[:0])
 	p.sizes.note(len(b), ops)
 	if !p.keeps {
 		return b // in use until the entry is applied

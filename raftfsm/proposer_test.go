@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // stubLog is a Raft that refuses the batches that the test chooses and applies the
@@ -35,8 +36,8 @@ func (s *stubLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
 func TestRefusedBatch(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
-	start := leaderStart{server: 1, incarnation: 3, level: level, flags: flagStandalone}
-	r.mustFeed(t, start.append(nil))
+	start := command.LeaderStart{Server: 1, Incarnation: 3, Level: command.Level, Flags: command.FlagStandalone}
+	r.mustFeed(t, start.Append(nil))
 	n := r.node
 	log := &stubLog{r: r, refuse: func(batch int) bool { return batch == 3 }}
 	p := &proposer{raft: log, incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
@@ -44,7 +45,7 @@ func TestRefusedBatch(t *testing.T) {
 	n.proposing.Store(p)
 	propose := func() {
 		for range maxBatchOps { // fills one batch
-			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+			if err := n.intake.propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -75,10 +76,10 @@ func TestRefusedBatch(t *testing.T) {
 func TestRemoteRuns(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
-	start := leaderStart{server: 1, incarnation: 3, level: level, flags: flagStandalone}
-	r.mustFeed(t, start.append(nil))
+	start := command.LeaderStart{Server: 1, Incarnation: 3, Level: command.Level, Flags: command.FlagStandalone}
+	r.mustFeed(t, start.Append(nil))
 	n := r.node
-	run := encodeRun(t, []Command{attachCommand(), {Kind: KindSync}})
+	run := encodeRun(t, []command.Command{attachCommand(), {Kind: command.KindSync}})
 	if n.remote.add(3, 2, run) == nil {
 		t.Fatal("a run was taken before the leader was ready")
 	}
@@ -93,7 +94,7 @@ func TestRemoteRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(run) // add has copied it
-	c := Command{Kind: KindSync, Waiter: true}
+	c := command.Command{Kind: command.KindSync, Waiter: true}
 	if err := n.intake.propose(&c, false); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 		n := r.node
 		p := &proposer{incarnation: 3, now: time.Now, claim: r.lastCheck, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: keeps}
 		next := func() []byte {
-			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+			if err := n.intake.propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
 				t.Fatal(err)
 			}
 			return p.collect()
@@ -169,11 +170,11 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 func TestWorth(t *testing.T) {
 	t.Parallel()
 	n := newReplica(t).node
-	p := &proposer{incarnation: 3, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: true}
+	p := &proposer{incarnation: 3, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog, keeps: true}
 	propose := func(commands int) {
 		t.Helper()
 		for range commands {
-			if err := n.intake.propose(&Command{Kind: KindSync, Waiter: true}, false); err != nil {
+			if err := n.intake.propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -220,12 +221,12 @@ func TestWorth(t *testing.T) {
 // commandsOf returns how many commands a batch holds.
 func commandsOf(t *testing.T, data []byte) (n int) {
 	t.Helper()
-	var h batchHeader
-	runs, err := h.decode(data)
+	var h command.BatchHeader
+	runs, err := h.Decode(data)
 	for err == nil && len(runs) > 0 {
-		var r runHeader
-		_, runs, err = r.decode(runs)
-		n += int(r.count)
+		var r command.RunHeader
+		_, runs, err = r.Decode(runs)
+		n += int(r.Count)
 	}
 	if err != nil {
 		t.Fatal(err)

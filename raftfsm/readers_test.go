@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // TestReadersGetInBetween: a batch of maximum size doesn't block readers until its end.
@@ -14,7 +15,7 @@ import (
 func TestReadersGetInBetween(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
-	l := newLeader(5, flagStandalone)
+	l := newLeader(5, command.FlagStandalone)
 	r.mustFeed(t, l.begin())
 	s := firstSession()
 	r.mustFeed(t, l.batch(attachCommand()))
@@ -28,7 +29,7 @@ func TestReadersGetInBetween(t *testing.T) {
 		return int(stat.NumChildren), stat.NumChildren > 0 && stat.NumChildren < maxBatchOps
 	}
 	for begin := time.Now(); time.Since(begin) < patience; {
-		cmds := []Command{create(s, "/n", 0)}
+		cmds := []command.Command{create(s, "/n", 0)}
 		for i := 1; i < maxBatchOps; i++ {
 			cmds = append(cmds, create(s, fmt.Sprintf("/n/%d", i), 0))
 		}

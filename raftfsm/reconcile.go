@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -76,7 +77,7 @@ func (e *ensemble) alive(id raft.ServerID) bool {
 }
 
 // wanted returns the membership to reach: that of a pending reconfig, or the replicated
-// one. It is nil before the first leaderStart.
+// one. It is nil before the first LeaderStart.
 func (e *ensemble) wanted() *membership {
 	if t := e.reconfigs.current(); t != nil {
 		return t
@@ -233,7 +234,7 @@ func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 // its configuration file. Later leaders do so, too, as long as their list names the
 // same servers and no reconfig has changed them. A server knows its own client address
 // best, so a leader doesn't change that of another one: moved does when it reports it.
-func (e *ensemble) leading(s *leaderStart) {
+func (e *ensemble) leading(s *command.LeaderStart) {
 	e.setPace(true)
 	mine, now := newMembership(e.n.cfg.Members), e.replicated()
 	for i, m := range mine.members {
@@ -244,8 +245,8 @@ func (e *ensemble) leading(s *leaderStart) {
 		mine.members[i] = m
 	}
 	if now == nil || now.version == 0 && now.equal(mine) {
-		s.flags |= flagConfig
-		s.config = mine.text()
+		s.Flags |= command.FlagConfig
+		s.Config = mine.text()
 	}
 }
 

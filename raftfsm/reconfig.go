@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -244,7 +245,7 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 }
 
 // reconfig proposes a client's reconfig after the leader has driven it.
-func (e *ensemble) reconfig(c *Command) error {
+func (e *ensemble) reconfig(c *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(c.Body)
 	if req.Decode(&r); r.Err() == nil && tooLong(&req) {
@@ -296,9 +297,9 @@ func (e *ensemble) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
 
 // refusedReconfig returns the command for a reconfig that the leader refused for
 // reasons that are not in the log.
-func refusedReconfig(c *Command, code proto.Code) *Command {
+func refusedReconfig(c *command.Command, code proto.Code) *command.Command {
 	r := *c
-	r.Kind = KindReconfigRefused
+	r.Kind = command.KindReconfigRefused
 	r.Body = binary.BigEndian.AppendUint32(nil, uint32(code))
 	return &r
 }
@@ -363,7 +364,7 @@ func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []prot
 }
 
 // applyReconfig applies a client's reconfig.
-func (m *machine) applyReconfig(c *Command, q *proto.ReconfigRequest) {
+func (m *machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
 	next, code := m.checkReconfig(q, m.tx.Policy, c.IDs)
 	if code == proto.Ok {
 		code = m.mayReconfig(next, m.tx.Policy, c.IDs)
@@ -383,12 +384,12 @@ func (m *machine) applyReconfig(c *Command, q *proto.ReconfigRequest) {
 }
 
 // applyRefusal applies a reconfig that the leader refused.
-func (m *machine) applyRefusal(c *Command) error {
-	code, err := refusalCode(c.Body)
+func (m *machine) applyRefusal(c *command.Command) error {
+	code, err := command.RefusalCode(c.Body)
 	if err != nil {
 		return err
 	}
-	m.out.Kind, m.out.Op, m.out.Body = KindRequest, proto.OpReconfig, nil
+	m.out.Kind, m.out.Op, m.out.Body = command.KindRequest, proto.OpReconfig, nil
 	if session := m.sessions.Check(c.Session, c.Gen); session != proto.Ok {
 		m.out.Code = session
 		if session == proto.ErrSessionExpired {

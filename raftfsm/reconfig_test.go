@@ -13,12 +13,13 @@ import (
 
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
 // reconfigure returns a reconfig of a super user. Empty strings are null.
-func reconfigure(s session.Session, joining, leaving, members string, from int64) Command {
+func reconfigure(s session.Session, joining, leaving, members string, from int64) command.Command {
 	null := func(s string) string {
 		if s == "" {
 			return proto.NullString
@@ -109,7 +110,7 @@ func testReconfigVerdicts(t *testing.T) {
 	plainTooHigh.IDs = plain.IDs
 	for _, tt := range []struct {
 		name string
-		cmd  Command
+		cmd  command.Command
 		want proto.Code
 	}{
 		{"another version", reconfigure(s, "", "3", "", 77), proto.ErrBadVersion},
@@ -126,7 +127,7 @@ func testReconfigVerdicts(t *testing.T) {
 	} {
 		before := r.zxid()
 		o := r.do(tt.cmd)
-		if o.code != tt.want || o.zxid != before+1 || o.op != proto.OpReconfig || o.kind != KindRequest {
+		if o.code != tt.want || o.zxid != before+1 || o.op != proto.OpReconfig || o.kind != command.KindRequest {
 			t.Errorf("%s: %+v, want %v at %#x", tt.name, o, tt.want, before+1)
 		}
 	}
@@ -199,7 +200,7 @@ func testGrowAndShrink(t *testing.T) {
 	c.awaitIDs(want + " voting " + want + " others ")
 	c.settled()
 	_, r = c.leader()
-	if o := c.sure(r, ptr(r.attach(time.Minute)), func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+	if o := c.sure(r, ptr(r.attach(time.Minute)), func(s session.Session) command.Command { return create(s, "/b", 0) }); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
 }
@@ -353,7 +354,7 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 		}
 	}
 	_, r = c.leader()
-	if o := c.sure(r, ptr(r.attach(time.Hour)), func(s session.Session) Command { return create(s, "/b", 0) }); o.code != proto.Ok {
+	if o := c.sure(r, ptr(r.attach(time.Hour)), func(s session.Session) command.Command { return create(s, "/b", 0) }); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
 	c.settled()
@@ -369,13 +370,13 @@ func TestComesBackWithoutHavingLeft(t *testing.T) {
 		c.net.Partition([]string{hostOf(1)}, []string{hostOf(2), hostOf(3)})
 		r := c.rigs[2]
 		s := r.attach(time.Minute)
-		if o := c.sure(r, &s, func(s session.Session) Command { return reconfigure(s, "", "1", "", -1) }); o.code != proto.Ok {
+		if o := c.sure(r, &s, func(s session.Session) command.Command { return reconfigure(s, "", "1", "", -1) }); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
 		c.awaitIDs("2,3 voting 2,3 others ")
 		c.net.Rejoin([]string{hostOf(1)}, []string{hostOf(2), hostOf(3)})
 		time.Sleep(10 * time.Second)
-		if o := c.sure(r, &s, func(s session.Session) Command { return reconfigure(s, serverLine(1), "", "", -1) }); o.code != proto.Ok {
+		if o := c.sure(r, &s, func(s session.Session) command.Command { return reconfigure(s, serverLine(1), "", "", -1) }); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
 		c.awaitIDs("1,2,3 voting 1,2,3 others ")
@@ -404,7 +405,7 @@ func TestCutOffServerSaysSo(t *testing.T) {
 				if removed {
 					r := c.rigs[2]
 					s := r.attach(time.Minute)
-					if o := c.sure(r, &s, func(s session.Session) Command { return reconfigure(s, "", "1", "", -1) }); o.code != proto.Ok {
+					if o := c.sure(r, &s, func(s session.Session) command.Command { return reconfigure(s, "", "1", "", -1) }); o.code != proto.Ok {
 						t.Fatalf("%+v", o)
 					}
 					c.awaitIDs("2,3 voting 2,3 others ")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -130,8 +131,8 @@ func recoverState(cfg Config, minEpoch uint32, reached func(string) error) (r Re
 // ensemble with the given id as a new member. It refuses a server that already belongs
 // to that ensemble.
 func Rejoin(cfg Config, cluster string) (aside []string, err error) {
-	if id, err := hex.DecodeString(cluster); err != nil || len(id) != clusterIDSize {
-		return nil, fmt.Errorf("%q is not the id of an ensemble: want %d hexadecimal digits", cluster, 2*clusterIDSize)
+	if id, err := hex.DecodeString(cluster); err != nil || len(id) != command.ClusterIDSize {
+		return nil, fmt.Errorf("%q is not the id of an ensemble: want %d hexadecimal digits", cluster, 2*command.ClusterIDSize)
 	}
 	cfg.Handler = noHandler{}
 	if cfg, err = cfg.withDefaults(); err != nil {
@@ -296,7 +297,7 @@ func (n *Node) renew(minEpoch uint32) error {
 	m.tree.Advance(epoch << 32)
 	m.tx = tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy}
 	for row := range m.sessions.All {
-		m.endSession(&Command{Kind: KindExpire, Session: row.ID})
+		m.endSession(&command.Command{Kind: command.KindExpire, Session: row.ID})
 	}
 	m.incarnation, m.seq = 0, 0
 	m.drop(errRestoreLeader)

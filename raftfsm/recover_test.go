@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -187,7 +188,7 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 		if _, err := Recover(c.config(1), 0); err == nil || !strings.Contains(err.Error(), "in use") {
 			t.Errorf("of a server that runs: %v", err)
 		}
-		if _, err := Rejoin(c.config(1), strings.Repeat("ab", clusterIDSize)); err == nil || !strings.Contains(err.Error(), "in use") {
+		if _, err := Rejoin(c.config(1), strings.Repeat("ab", command.ClusterIDSize)); err == nil || !strings.Contains(err.Error(), "in use") {
 			t.Errorf("of a server that runs: %v", err)
 		}
 		c.stop(1)

@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"fmt"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"sync"
 )
 
@@ -14,7 +15,7 @@ const maxLaneBytes = 4 << 20
 // server.
 type remoteRuns struct {
 	backlog  *backlog
-	checkers entryCheckers
+	checkers *command.Checkers
 
 	mu          sync.Mutex
 	room        sync.Cond // a lane shrank or the incarnation ended; uses mu
@@ -29,8 +30,8 @@ type lane struct {
 	weight int // of runs
 }
 
-func newRemoteRuns(waits *backlog) *remoteRuns {
-	q := &remoteRuns{backlog: waits, lanes: make(map[uint8]*lane)}
+func newRemoteRuns(waits *backlog, checkers *command.Checkers) *remoteRuns {
+	q := &remoteRuns{backlog: waits, checkers: checkers, lanes: make(map[uint8]*lane)}
 	q.room.L = &q.mu
 	return q
 }
@@ -108,22 +109,22 @@ func (q *remoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	if l == nil || len(l.runs) == 0 {
 		return dst, 0
 	}
-	var h runHeader
-	if _, _, err := h.decode(l.runs[0]); err != nil { // add has checked it
+	var h command.RunHeader
+	if _, _, err := h.Decode(l.runs[0]); err != nil { // add has checked it
 		return dst, 0
 	}
-	if ops > 0 && (ops+int(h.count) > maxBatchOps || len(dst)+len(l.runs[0]) > maxBatchBytes) {
+	if ops > 0 && (ops+int(h.Count) > maxBatchOps || len(dst)+len(l.runs[0]) > maxBatchBytes) {
 		return dst, 0
 	}
 	dst = append(dst, l.runs[0]...)
 	l.bytes -= len(l.runs[0])
-	w := weight(int(h.count), len(l.runs[0]))
+	w := weight(int(h.Count), len(l.runs[0]))
 	l.weight -= w
 	q.backlog.taken(w)
 	q.room.Broadcast()
 	l.runs[0] = nil
 	l.runs = l.runs[1:]
-	return dst, int(h.count)
+	return dst, int(h.Count)
 }
 
 // turn identifies a participant in the fair queue: a server by its id, or ownTurn.
@@ -162,17 +163,17 @@ func (t *turns) had(origin turn, bytes int) { t.bytes[origin] += uint64(bytes) }
 // checkRun checks that every server can decode the run. A run in the log that can't be
 // decoded would stop all of them. checkRun returns the number of commands.
 func (q *remoteRuns) checkRun(origin uint8, encoded []byte) (int, error) {
-	var h runHeader
-	b, rest, err := h.decode(encoded)
+	var h command.RunHeader
+	b, rest, err := h.Decode(encoded)
 	switch {
 	case err != nil:
 		return 0, err
 	case len(rest) != 0:
 		return 0, fmt.Errorf("%d bytes behind it", len(rest))
-	case h.server != origin:
-		return 0, fmt.Errorf("it names server %d", h.server)
+	case h.Server != origin:
+		return 0, fmt.Errorf("it names server %d", h.Server)
 	}
-	c := q.checkers.get()
-	defer q.checkers.put(c)
-	return int(h.count), c.commands(b, h.count)
+	c := q.checkers.Get()
+	defer q.checkers.Put(c)
+	return int(h.Count), c.Commands(b, h.Count)
 }

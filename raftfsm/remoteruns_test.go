@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,7 +10,7 @@ import (
 // bulkRun returns a run of one command with a body of the given size.
 func bulkRun(t *testing.T, server uint8, size int) []byte {
 	t.Helper()
-	c := Command{Kind: KindSync, Body: make([]byte, size)}
+	c := command.Command{Kind: command.KindSync, Body: make([]byte, size)}
 	q := newIntake(server, 1, newBacklog())
 	if err := q.propose(&c, true); err != nil {
 		t.Fatal(err)
@@ -42,28 +43,28 @@ func TestFairTurns(t *testing.T) {
 	}
 	body := make([]byte, 50<<10)
 	for range 3 * maxLaneBytes / len(body) / 4 {
-		if err := n.intake.propose(&Command{Kind: KindSync, Body: body, Waiter: true}, false); err != nil {
+		if err := n.intake.propose(&command.Command{Kind: command.KindSync, Body: body, Waiter: true}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := &proposer{incarnation: 3, now: time.Now, claim: func() check { return check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote}
+	p := &proposer{incarnation: 3, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote}
 	got := map[uint8]int{}
 	count := func() (alone map[uint8]int) {
 		t.Helper()
 		alone = map[uint8]int{}
-		var h batchHeader
-		runs, err := h.decode(p.collect())
+		var h command.BatchHeader
+		runs, err := h.Decode(p.collect())
 		if err != nil {
 			t.Fatal(err)
 		}
 		for len(runs) > 0 {
-			var r runHeader
-			b, rest, err := r.decode(runs)
+			var r command.RunHeader
+			b, rest, err := r.Decode(runs)
 			if err != nil {
 				t.Fatal(err)
 			}
-			alone[r.server] += len(b)
-			got[r.server] += len(b)
+			alone[r.Server] += len(b)
+			got[r.Server] += len(b)
 			runs = rest
 		}
 		return alone
@@ -99,7 +100,7 @@ func TestFairTurns(t *testing.T) {
 // proposer has taken some of it.
 func TestLanes(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		q := newRemoteRuns(newBacklog())
+		q := newRemoteRuns(newBacklog(), new(command.Checkers))
 		q.open(3)
 		run := bulkRun(t, 2, 1<<20)
 		added := 0

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -151,7 +152,7 @@ func (r *replacement) run(t *tree.Tree) (int64, error) {
 		err = r.flush()
 	}
 	if err == nil {
-		err = r.propose(KindRestoreCommit, r.commit.append(nil), nil)
+		err = r.propose(command.KindRestoreCommit, r.commit.append(nil), nil)
 	}
 	return r.end(err)
 }
@@ -159,7 +160,7 @@ func (r *replacement) run(t *tree.Tree) (int64, error) {
 // begin returns when the restore has begun. From then on, its end will be reported.
 func (r *replacement) begin() error {
 	begun := make(chan struct{})
-	if err := r.propose(KindRestoreBegin, nil, func() { close(begun) }); err != nil {
+	if err := r.propose(command.KindRestoreBegin, nil, func() { close(begun) }); err != nil {
 		return err
 	}
 	limit := time.NewTimer(beginLimit)
@@ -216,7 +217,7 @@ func (r *replacement) flush() error {
 	c.bytes += int64(len(r.buf))
 	c.sum = pieceSum(c.sum, r.buf)
 	r.buf = r.buf[:0]
-	return r.propose(KindRestoreChunk, body, func() { <-r.room })
+	return r.propose(command.KindRestoreChunk, body, func() { <-r.room })
 }
 
 // again returns a channel that delivers o.
@@ -227,8 +228,8 @@ func again(o restored) <-chan restored {
 }
 
 // propose proposes a command that must not take effect without the commands before it.
-func (r *replacement) propose(k Kind, body []byte, done restoreWaiter) error {
-	c := Command{Kind: k, Body: append(binary.BigEndian.AppendUint64(nil, r.id), body...), Way: r.way}
+func (r *replacement) propose(k command.Kind, body []byte, done restoreWaiter) error {
+	c := command.Command{Kind: k, Body: append(binary.BigEndian.AppendUint64(nil, r.id), body...), Way: r.way}
 	if done != nil {
 		c.Waiter = done
 	}
@@ -251,7 +252,7 @@ func (r *replacement) end(why error) (int64, error) {
 		var retry <-chan time.Time
 		if abort {
 			r.way = 0
-			_ = r.propose(KindRestoreAbort, nil, nil) // repeat until one gets through
+			_ = r.propose(command.KindRestoreAbort, nil, nil) // repeat until one gets through
 			retry = time.After(settleRetry)
 		}
 		select {

@@ -20,6 +20,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -183,7 +184,7 @@ func secureEnsemble(t *testing.T, secure func(uint64, *Config)) {
 		t.Errorf("the death of the leader was noticed after %v: by a timeout", d)
 	}
 	r := c.rigs[id]
-	if o := c.sure(r, &s, func(s session.Session) Command { return create(s, "/c", 0) }); o.code != proto.Ok {
+	if o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, "/c", 0) }); o.code != proto.Ok {
 		t.Fatalf("%+v", o)
 	}
 	if plain, secure := ears.counts(); plain > 0 || secure < 10 {
@@ -240,7 +241,7 @@ func rollingChange(t *testing.T, steps []func(uint64, *Config)) {
 	write := func(r *rig) {
 		t.Helper()
 		path := fmt.Sprintf("/w%d", written)
-		o := c.sure(r, &s, func(s session.Session) Command { return create(s, path, 0) })
+		o := c.sure(r, &s, func(s session.Session) command.Command { return create(s, path, 0) })
 		if o.code != proto.Ok && o.code != proto.ErrNodeExists {
 			t.Fatalf("%s: %+v", path, o)
 		}

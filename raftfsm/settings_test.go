@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -43,7 +44,7 @@ func testOppositeSettings(t *testing.T) {
 		lead, r := c.leader()
 		s := r.attach(time.Hour)
 		for n := range 60 {
-			o := c.sure(r, &s, func(s session.Session) Command { return settingsCommand(s, rnd, round*60+n) })
+			o := c.sure(r, &s, func(s session.Session) command.Command { return settingsCommand(s, rnd, round*60+n) })
 			codes[o.code]++
 		}
 		c.stop(lead)
@@ -59,7 +60,7 @@ func testOppositeSettings(t *testing.T) {
 }
 
 // settingsCommand returns a command whose outcome depends on the leader's switches.
-func settingsCommand(s session.Session, rnd *rand.Rand, n int) Command {
+func settingsCommand(s session.Session, rnd *rand.Rand, n int) command.Command {
 	closed := []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
 	switch n {
 	case 0:

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -198,7 +199,7 @@ func (m *machine) load(r io.Reader) error {
 		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", got, h.digest)
 	}
 	m.digests = digestRing{}
-	m.digests.note(check{m.index, h.digest})
+	m.digests.note(command.Check{Index: m.index, Digest: h.digest})
 	m.claim.Store(nil)
 	m.snapCounter.reset()
 	if m.incarnation != 0 {
@@ -214,7 +215,7 @@ type snapshotHeader struct {
 	incarnation uint64
 	seq         uint64
 	level       uint32
-	cluster     clusterID
+	cluster     command.ClusterID
 	index       uint64
 	digest      uint64
 	config      []byte
@@ -236,7 +237,7 @@ func readSnapshotHeader(r io.Reader) (*snapshotHeader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	const fixed = len(snapshotMagic) + 4 + 8 + 8 + 4 + clusterIDSize + 8 + 8
+	const fixed = len(snapshotMagic) + 4 + 8 + 8 + 4 + command.ClusterIDSize + 8 + 8
 	if len(head) != int(n) || len(head) < fixed || string(head[:len(snapshotMagic)]) != snapshotMagic {
 		return nil, errors.New("this is no snapshot of zkgo")
 	}
@@ -246,7 +247,7 @@ func readSnapshotHeader(r io.Reader) (*snapshotHeader, error) {
 	}
 	h := &snapshotHeader{incarnation: binary.BigEndian.Uint64(b[4:]), seq: binary.BigEndian.Uint64(b[12:]), level: binary.BigEndian.Uint32(b[20:])}
 	copy(h.cluster[:], b[24:])
-	b = b[24+clusterIDSize:]
+	b = b[24+command.ClusterIDSize:]
 	h.index, h.digest = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 	rec := proto.NewReader(b[16:])
 	h.config, h.table = rec.Buffer(), rec.Buffer()

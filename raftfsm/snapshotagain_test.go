@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -26,7 +27,7 @@ func TestBackBySnapshotAfterLostPackets(t *testing.T) {
 			c.kill(id)
 			s := c.surelyAttached(l, time.Hour)
 			for i := range 20 {
-				c.sure(l, &s, func(s session.Session) Command { return large(s, fmt.Sprintf("/away-%d-%d", round, i)) })
+				c.sure(l, &s, func(s session.Session) command.Command { return large(s, fmt.Sprintf("/away-%d-%d", round, i)) })
 			}
 			l.compact()
 			c.awaitClosed(id)

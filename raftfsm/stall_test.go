@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -104,7 +105,7 @@ func stallingCluster(t *testing.T, n int) (*cluster, map[uint64]*stalling) {
 	// Soon after its election, a leader raises the level with a separate entry. If a
 	// disk stalled while only some servers had that entry, other servers would be
 	// affected than the test intends.
-	c.awaitLevel(level)
+	c.awaitLevel(command.Level)
 	c.settled()
 	return c, disks
 }
@@ -144,7 +145,7 @@ func TestStalledDisks(t *testing.T) {
 					begin := time.Now()
 					written := make(chan time.Duration, 1)
 					go func() {
-						c.sure(f, &s, func(s session.Session) Command { return create(s, "/during", 0) })
+						c.sure(f, &s, func(s session.Session) command.Command { return create(s, "/during", 0) })
 						written <- time.Since(begin)
 					}()
 					time.Sleep(tt.stall)
@@ -181,7 +182,7 @@ func TestHandingOverHasALimit(t *testing.T) {
 		c, disks := stallingCluster(t, 3)
 		lead, l := c.leader()
 		release := disks[lead].stall()
-		l.send(Command{Kind: KindAttach, Timeout: 10_000})
+		l.send(command.Command{Kind: command.KindAttach, Timeout: 10_000})
 		time.Sleep(100 * time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -253,7 +254,7 @@ func TestSlowDisksSettle(t *testing.T) {
 				default:
 				}
 				path := fmt.Sprintf("/slow%d", done.Load())
-				o := c.sureWithin(f, &s, time.Hour, func(s session.Session) Command { return create(s, path, 0) })
+				o := c.sureWithin(f, &s, time.Hour, func(s session.Session) command.Command { return create(s, path, 0) })
 				if o.code != proto.Ok && o.code != proto.ErrNodeExists {
 					t.Errorf("%s: %+v", path, o)
 					return

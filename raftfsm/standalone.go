@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // standaloneAddr is the Raft address of a server that no other server dials.
@@ -59,7 +60,7 @@ func (n *Node) openState() error {
 	if err := n.restoreNewest(); err != nil {
 		return err
 	}
-	if c := n.machine.cluster; c != (clusterID{}) && c != n.identity.clusterID() {
+	if c := n.machine.cluster; c != (command.ClusterID{}) && c != n.identity.clusterID() {
 		return fmt.Errorf("the snapshot in %s belongs to cluster %x, %s to %s", n.cfg.SnapDir, c, n.cfg.LogDir, n.identity.Cluster)
 	}
 	n.machine.cluster = n.identity.clusterID()

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -195,7 +196,7 @@ func TestFailingTransfers(t *testing.T) {
 		c.leader()
 		for id, r := range c.rigs { // all servers continue
 			s := r.attach(time.Minute)
-			c.sure(r, &s, func(s session.Session) Command { return create(s, fmt.Sprintf("/after-%d", id), 0) })
+			c.sure(r, &s, func(s session.Session) command.Command { return create(s, fmt.Sprintf("/after-%d", id), 0) })
 		}
 		c.settled()
 		lossy := 0
@@ -230,7 +231,7 @@ func TestClosingAmongTheDead(t *testing.T) {
 			c.settled()
 			_, lead := c.leader()
 			s := lead.attach(time.Minute)
-			c.sure(lead, &s, func(s session.Session) Command { return create(s, "/a", 0) })
+			c.sure(lead, &s, func(s session.Session) command.Command { return create(s, "/a", 0) })
 			for id := range c.rigs {
 				c.net.Kill(hostOf(id))
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // raftAddrs returns the addresses in Raft's configuration by server.
@@ -189,7 +190,7 @@ func wildcards(t *testing.T, host string) {
 	time.Sleep(time.Second)
 	r := c.rigs[1]
 	s := r.attach(time.Hour)
-	for _, q := range []Command{reconfigure(s, strings.Replace(serverLine(4), "s4", "0.0.0.0", 1), "", "", -1), reconfigure(s, "", "3", "", -1), reconfigure(s, serverLine(3), "", "", -1)} {
+	for _, q := range []command.Command{reconfigure(s, strings.Replace(serverLine(4), "s4", "0.0.0.0", 1), "", "", -1), reconfigure(s, "", "3", "", -1), reconfigure(s, serverLine(3), "", "", -1)} {
 		if o := r.do(q); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}

@@ -14,7 +14,7 @@ import (
 var words = regexp.MustCompile(`(?i)\b(nobody|somebody|everybody|whoever|whom|whomever|mended)\b`)
 
 // plain lists the packages whose comments are checked for the words.
-var plain = []string{"proto", "tree", "session", "watch", "client", "recipes/...", "raftfsm", "internal/...", "server/...", "cmd/...", "deploy/...", "tests/..."}
+var plain = []string{"proto", "tree", "session", "watch", "client", "recipes/...", "raftfsm/...", "internal/...", "server/...", "cmd/...", "deploy/...", "tests/..."}
 
 // pages returns the pages of docs and of the root. The recorded hours quote messages of
 // old versions.

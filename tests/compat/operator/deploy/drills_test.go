@@ -125,13 +125,13 @@ func older(t *testing.T) string {
 }
 
 // behaviour matches the behaviour level in the source.
-var behaviour = regexp.MustCompile(`(?m)^const level = (\d+)$`)
+var behaviour = regexp.MustCompile(`(?m)^const Level = (\d+)$`)
 
 // newer builds these sources as a version with the next behaviour level, and returns the
 // program and that level.
 func newer(t *testing.T) (string, int) {
 	t.Helper()
-	file, err := filepath.Abs(filepath.Join(root, "raftfsm/entry.go"))
+	file, err := filepath.Abs(filepath.Join(root, "raftfsm/internal/command/entry.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func newer(t *testing.T) (string, int) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	write(t, filepath.Join(dir, "entry.go"), behaviour.ReplaceAllString(string(text), fmt.Sprint("const level = ", level+1)))
+	write(t, filepath.Join(dir, "entry.go"), behaviour.ReplaceAllString(string(text), fmt.Sprint("const Level = ", level+1)))
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: filepath.Join(dir, "entry.go")}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,4 +1,4 @@
-package raftfsm
+package command
 
 import (
 	"encoding/binary"
@@ -8,6 +8,43 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 )
+
+// Kind is the kind of a Command.
+type Kind uint8
+
+// The kinds of command that a server proposes.
+const (
+	KindRequest Kind = iota + 1 // a client's write, Op and Body
+	KindAttach                  // create a session (Session 0) or attach to one
+	KindSync                    // no effect, no zxid: orders later reads after everything committed
+)
+
+// Command is an operation that a server proposes to the ensemble. Propose copies what
+// it needs, so the caller may reuse Body, IDs and Prints after it returns.
+type Command struct {
+	Kind    Kind
+	Session int64      // 0 in KindAttach: a new session
+	Gen     uint64     // the session generation that this connection attached with
+	IDs     []proto.ID // the connection's identities, at most 32,767
+	Op      proto.Op
+	Body    []byte // the request as the client sent it, without its header; known to decode
+
+	// Prints are the sorted fingerprints of the identities that are not in IDs. For a
+	// reconfig and for a request with the scheme auth in an ACL, IDs has all identities.
+	Prints []tree.Fingerprint
+
+	Password [proto.PasswordSize]byte // KindAttach: the client's, or 16 random bytes for a new session
+	Timeout  int32                    // KindAttach: negotiated, milliseconds
+
+	// Waiter is passed to Applied when this server applies the command.
+	Waiter any
+
+	// Way ties together the commands of one connection, because a later command may
+	// depend on an earlier one. Propose sets it, and the caller passes it in the next
+	// command. Propose refuses that command if commands in flight have been lost in
+	// between. The first command has 0.
+	Way uint64
+}
 
 // The kinds of command that the leader itself proposes.
 const (
@@ -43,16 +80,17 @@ const commandMin = 1 + 8 + 8 + 4 + 4 + 4
 // attachSize is the length of the body of a KindAttach.
 const attachSize = 4 + proto.PasswordSize
 
-var errUnknownCommand = errors.New("command of unknown kind")
+// ErrUnknownCommand reports a command of a kind that is not in the log.
+var ErrUnknownCommand = errors.New("command of unknown kind")
 
-// append appends the encoding of c:
+// Append appends the encoding of c:
 //
 //	command = kind:1 session:8 gen:8 op:4 ids body
 //	ids     = prints:2 count:2 (scheme id)* (print:16)*     jute strings
 //	body    = jute buffer              KindAttach: timeout:4 password:16
 //
 // Encoding the body is the only time that the client's bytes are copied.
-func (c *Command) append(b []byte) []byte {
+func (c *Command) Append(b []byte) []byte {
 	b = append(b, byte(c.Kind))
 	b = proto.AppendLong(b, c.Session)
 	b = proto.AppendLong(b, int64(c.Gen))
@@ -73,8 +111,8 @@ func (c *Command) append(b []byte) []byte {
 	return append(b, c.Password[:]...)
 }
 
-// size returns an upper bound for the length of c's encoding.
-func (c *Command) size() int {
+// Size returns an upper bound for the length of c's encoding.
+func (c *Command) Size() int {
 	n := commandMin + len(c.Body) + attachSize + len(c.Prints)*len(tree.Fingerprint{})
 	for i := range c.IDs {
 		n += 8 + len(c.IDs[i].Scheme) + len(c.IDs[i].ID)
@@ -82,15 +120,15 @@ func (c *Command) size() int {
 	return n
 }
 
-// decode reads c from the start of b and returns the remaining bytes. c aliases b.
+// Decode reads c from the start of b and returns the remaining bytes. c aliases b.
 // decode reuses the capacity of c.IDs and c.Prints.
-func (c *Command) decode(b []byte) (rest []byte, err error) {
+func (c *Command) Decode(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, errShortEntry
 	}
 	c.Kind = Kind(b[0])
 	if c.Kind < KindRequest || c.Kind >= kindEnd {
-		return nil, fmt.Errorf("%w: %d", errUnknownCommand, c.Kind)
+		return nil, fmt.Errorf("%w: %d", ErrUnknownCommand, c.Kind)
 	}
 	r := proto.AliasReader(b[1:])
 	c.Session = r.Long()
@@ -175,4 +213,17 @@ func (k Kind) String() string {
 		return "restoreAbort"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
+}
+
+// Path returns the path of a request for one znode. For a multi, the tree prefetches
+// itself.
+func (c *Command) Path() string {
+	if c.Kind != KindRequest {
+		return ""
+	}
+	switch c.Op {
+	case proto.OpSetData, proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetACL:
+		return proto.LeadingPath(c.Body)
+	}
+	return ""
 }

@@ -1,0 +1,15 @@
+// Package command defines the entries of the Raft log: their layout, and the commands in
+// them.
+//
+// An entry is either a LeaderStart, with which a leadership begins, or a batch of runs. A
+// run has consecutive commands of one server, numbered since that server's boot.
+//
+// Invariants:
+//   - The layout is part of the format on disk and between servers: a change of it needs a
+//     new Format, a change of what an entry does a new Level.
+//   - An entry that Checker accepts can be decoded and applied by every server of the same
+//     Level. What can't be decoded must not get into a log, because a server stops at it.
+//   - Decoding aliases the entry. Encoding a command copies the client's bytes once.
+//
+// May import: proto, tree, the standard library.
+package command
