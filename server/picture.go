@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/status"
 	"github.com/zkgo/zkgo/watch"
 )
 
