@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/zkgo/zkgo/server/admin"
+	"github.com/zkgo/zkgo/internal/ops/admin"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

@@ -12,12 +12,12 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/internal/ops/admin"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/admin"
-	"github.com/zkgo/zkgo/server/keystore"
 	"github.com/zkgo/zkgo/tree"
 )
 

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"net"
 
-	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

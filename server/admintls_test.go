@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

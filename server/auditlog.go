@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/audit"
 	"github.com/zkgo/zkgo/server/zoocfg"
 	"github.com/zkgo/zkgo/tree"
 )

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/audit"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/server/fourletter"
+	"github.com/zkgo/zkgo/internal/ops/fourletter"
 )
 
 // table reads the rows of a table of docs/operate/compatibility.md as a map from the names

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/histogram"
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 // distribution is a measured quantity under one of ZooKeeper's names. Two names may

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 )
 
 // httpLog receives what package http logs about a port, one line at a time. The server

@@ -3,7 +3,7 @@ package server
 import (
 	"math"
 
-	"github.com/zkgo/zkgo/server/fourletter"
+	"github.com/zkgo/zkgo/internal/ops/fourletter"
 )
 
 // limits adds the metrics that show whether a configured limit affects clients.

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/metrics"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

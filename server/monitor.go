@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zkgo/zkgo/server/fourletter"
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/fourletter"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 // monitor collects the lines of mntr.

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/metrics"
+	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/metrics"
-	"github.com/zkgo/zkgo/server/status"
 )
 
 // elsewhere lists the exported metrics that other tests change.

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/status"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/auth/jaas"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
-	"github.com/zkgo/zkgo/server/jaas"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

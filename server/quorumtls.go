@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/server/keystore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/admin"
+	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/admin"
-	"github.com/zkgo/zkgo/server/metrics"
 )
 
 // TestEveryViewFollowsARoleChange makes a follower and the leader an observer, and then

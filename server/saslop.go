@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/auth/jaas"
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/jaas"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

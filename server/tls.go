@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/keystore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/keystore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

@@ -1,8 +1,8 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/fourletter"
 )
 
 // isWord reports whether the first four bytes of a connection are a command. As a

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/fourletter"
 )
 
 // word sends a four-letter word to a server.

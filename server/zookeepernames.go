@@ -3,7 +3,7 @@ package server
 import (
 	"strings"
 
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 // Every ZooKeeper 3.9 server shows these metrics, whatever its role and load, and

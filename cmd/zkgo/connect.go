@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 )
 
 // connectFlags holds the flags of every command that connects as a client.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/cli"
-	"github.com/zkgo/zkgo/server/health"
+	"github.com/zkgo/zkgo/internal/ops/health"
 )
 
 // healthFlags holds the flags of zkgo health.

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/smallfile"
-	"github.com/zkgo/zkgo/server/keystore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 

@@ -21,7 +21,7 @@
 // Methods that get an error fail the test with Fatal, so call them from the test's
 // goroutine. Methods that wait give up after 30 seconds.
 //
-// It imports server, server/status, raftfsm, tree, session, watch, proto,
+// It imports server, internal/ops/status, raftfsm, tree, session, watch, proto,
 // internal/quorum, internal/vfs, internal/smallfile, a YAML reader for SeedYAML, and
 // client for the two methods that return one; the rest of the package doesn't depend
 // on that client.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/status"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkgo/zkgo/server/health"
+	"github.com/zkgo/zkgo/internal/ops/health"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/fourletter"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )

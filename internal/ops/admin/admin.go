@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 // Source provides the state of the server that the commands report.

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/zkgo/zkgo/server/fourletter"
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/fourletter"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 func compareTimes(a, b time.Time) int { return a.Compare(b) }

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 // fake is a server with values for all fields.

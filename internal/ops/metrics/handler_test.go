@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 type fake struct{}

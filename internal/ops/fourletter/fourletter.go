@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 // ArgSize is the number of bytes that follow the word stmk: the trace mask.

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 // javaDate is the layout of java.util.Date.

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/zkgo/zkgo/server/status"
+	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
 // Source is a server that provides metrics.

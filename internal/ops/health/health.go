@@ -5,7 +5,7 @@
 // is the word that every server answers unless its whitelist was changed. The package
 // never opens a session.
 //
-// It imports server/zoocfg and server/keystore.
+// It imports server/zoocfg and internal/auth/keystore.
 package health
 
 import (
@@ -19,7 +19,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkgo/zkgo/server/keystore"
+	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
