@@ -26,7 +26,7 @@ var limits = []limit{
 		"raftfsm.machine":           "to be split: applying, snapshots and digests in one type",
 		"server.Config":             "to be grouped by subject",
 		"server.stats":              "one field per counter",
-		"server/status.Server":      "one field per line that operators read",
+		"internal/ops/status.Server":      "one field per line that operators read",
 		"server/zoocfg.Config":      "one field per key of zoo.cfg",
 	}},
 	{"methods of a type", 40, map[string]string{
