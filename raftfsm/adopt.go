@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // How a standalone server becomes a member of an ensemble, and back. If the server
@@ -25,7 +26,7 @@ func (n *Node) adopt(old identity) error {
 	if err != nil {
 		return err
 	}
-	id := joinerID(n.cfg.ID, store.seat.Disk)
+	id := membership.JoinerID(n.cfg.ID, store.seat.Disk)
 	if len(conf.Servers) != 1 || store.seat.Bound != nil || store.seat.Taken {
 		return n.foreign(old)
 	}

@@ -10,22 +10,29 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
 // Member is one server of the ensemble.
-type Member struct {
-	ID            uint64   // as in server.N, 0 to MaxServer
-	QuorumAddr    string   // host:port that the other servers dial
-	Alternates    []string // more addresses of the quorum port (multiAddress)
-	ElectionAddr  string   // host:port of zoo.cfg's election port; kept for the config node, not dialled
-	Observer      bool
-	ClientAddr    string // host:port for clients as the config node prints it; empty without
-	ConfigNodeTxt string // the line of /zookeeper/config for this member
+type Member = membership.Member
 
-	named bool // set by a client's reconfig; only another reconfig changes the line
-}
+// Bounds of a list of servers.
+const (
+	MaxServer          = membership.MaxServer          // the highest server id; the lowest is 0
+	MaxListBytes       = membership.MaxListBytes       // of a list of servers and of a reconfig
+	MaxServerAddresses = membership.MaxServerAddresses // alternative addresses of a server
+	MaxHost            = membership.MaxHost            // bytes of a host
+)
+
+// SameAddress returns an error for each server that would have to listen for the other
+// servers at the address of another one.
+func SameAddress(members []Member) error { return membership.SameAddress(members) }
+
+// ValidHost reports whether a host has no characters that no name and no address has:
+// quotes, and the remains of letters outside ASCII.
+func ValidHost(host string) bool { return membership.ValidHost(host) }
 
 // Config configures a Node. The zero value of an optional field selects its default.
 type Config struct {
@@ -91,7 +98,7 @@ const (
 // Applied tells a Handler the outcome of one command of the log. It and everything
 // it points to are valid only during the call.
 type Applied struct {
-	Kind    command.Kind
+	Kind    Kind
 	Op      proto.Op // OpCreateSession for KindAttach, OpCloseSession also for expiry
 	Waiter  any      // of the Command, if this server proposed it and waits for it; otherwise nil
 	Session int64

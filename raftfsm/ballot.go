@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // How the servers of a forming ensemble agree on one founding: the listed voters run
@@ -148,7 +149,7 @@ func (f *formation) chosen() (*founding, ballot) {
 	}
 	for _, s := range f.table {
 		// A founder with Raft state knows which founding was chosen.
-		if s.Phase == phaseMember && f.acceptable(&s.probe) && s.Ensemble == s.Bound.Cluster.Name() && s.As == founderID(s.ID) {
+		if s.Phase == phaseMember && f.acceptable(&s.probe) && s.Ensemble == s.Bound.Cluster.Name() && s.As == membership.FounderID(s.ID) {
 			return s.Bound, s.Ballot
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
@@ -30,7 +31,7 @@ import (
 type nursery struct {
 	t       *testing.T
 	net     *quorum.Memory
-	members []Member
+	members []membership.Member
 	dir     string
 
 	mu      sync.Mutex
@@ -134,8 +135,8 @@ func (n *nursery) start(id uint64) {
 		return
 	}
 	log := slog.New(slog.DiscardHandler)
-	i := n.members[slices.IndexFunc(n.members, func(m Member) bool { return m.ID == id })]
-	self := quorum.Identity{ServerID: string(founderID(id)), List: listHash(n.members), Nonce: rand.Uint64()}
+	i := n.members[slices.IndexFunc(n.members, func(m membership.Member) bool { return m.ID == id })]
+	self := quorum.Identity{ServerID: string(membership.FounderID(id)), List: listHash(n.members), Nonce: rand.Uint64()}
 	hub, err := quorum.Listen(n.net.Host(hostOf(id)), i.QuorumAddr, self, quorum.Security{}, log)
 	if err != nil {
 		n.t.Error(err)
@@ -160,7 +161,7 @@ func (n *nursery) start(id uint64) {
 	}
 	f.join = func(p *probe, _ quorum.Identity) string {
 		if p.Join {
-			at := n.members[slices.IndexFunc(n.members, func(m Member) bool { return m.ID == p.ID })].QuorumAddr
+			at := n.members[slices.IndexFunc(n.members, func(m membership.Member) bool { return m.ID == p.ID })].QuorumAddr
 			go func() {
 				_, _, _ = ask(context.Background(), hub, at, "", &question{Admit: &admission{hub.Identity().Cluster, p.As, p.Token}})
 			}()

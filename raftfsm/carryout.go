@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// The leader carries out plans (plan.go) one step at a time, and makes a new plan before
+// The leader carries out plans (membership.Change) one step at a time, and makes a new plan before
 // each step.
 
 const (
@@ -32,7 +33,7 @@ type farewells struct {
 
 // step is the next change to make.
 type step struct {
-	want    *membership
+	want    *membership.List
 	change  func() error // nil: no change can be made now
 	what    string
 	waiting bool // a change has to be made later
@@ -116,11 +117,11 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 	p := e.planFor(s.want, e.thought(l))
 	steps, ok := e.allowed(p, since)
 	for _, x := range steps {
-		s.waiting = s.waiting || x.kind == giveVote && !e.mayVote(x.id)
+		s.waiting = s.waiting || x.Kind == membership.GiveVote && !e.mayVote(x.ID)
 	}
 	// The voters don't change before the joining servers have caught up: if they never
 	// do, there is nothing to undo.
-	if len(steps) > 0 && steps[0].kind != addServer && steps[0].kind != dropServer {
+	if len(steps) > 0 && steps[0].Kind != membership.AddServer && steps[0].Kind != membership.DropServer {
 		if s.waiting {
 			return
 		}
@@ -132,11 +133,11 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 		return
 	}
 	first := steps[0]
-	if first.kind == addServer && !e.joins.of(serverOf(first.id)).confirmed {
+	if first.Kind == membership.AddServer && !e.joins.of(membership.ServerOf(first.ID)).confirmed {
 		s.waiting = true // until the leader has reached it, see joiner.absent
 		return
 	}
-	if first.kind == giveVote && !e.mayVote(first.id) || !majority(first.after(p.servers), p.live) {
+	if first.Kind == membership.GiveVote && !e.mayVote(first.ID) || !membership.Majority(first.After(p.Servers), p.Live) {
 		s.waiting = true
 		return
 	}
@@ -145,42 +146,42 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 
 // allowed returns the plan without the steps that could undo the changes that an earlier
 // leader made for a reconfig.
-func (e *ensemble) allowed(p *planInput, since farewells) ([]planStep, bool) {
-	steps, ok := p.plan()
+func (e *ensemble) allowed(p *membership.Change, since farewells) ([]membership.Step, bool) {
+	steps, ok := p.Plan()
 	if e.undoes(since) {
-		steps = slices.DeleteFunc(steps, func(x planStep) bool {
-			j := e.joins.of(serverOf(x.id))
-			came := j.id == x.id && j.fresh()
-			return x.kind == takeVote || x.kind == handOver || x.kind == giveVote && !came
+		steps = slices.DeleteFunc(steps, func(x membership.Step) bool {
+			j := e.joins.of(membership.ServerOf(x.ID))
+			came := j.id == x.ID && j.fresh()
+			return x.Kind == membership.TakeVote || x.Kind == membership.HandOver || x.Kind == membership.GiveVote && !came
 		})
 	}
 	return steps, ok
 }
 
 // prepare fills in s for a step of a plan.
-func (e *ensemble) prepare(s *step, p *planInput, x planStep) {
-	r, id := e.n.raftNow(), x.id
-	switch x.kind {
-	case dropServer:
+func (e *ensemble) prepare(s *step, p *membership.Change, x membership.Step) {
+	r, id := e.n.raftNow(), x.ID
+	switch x.Kind {
+	case membership.DropServer:
 		s.what = fmt.Sprintf("remove server %s: its data directory was replaced by another one", id)
 		if e.neverCame(id) {
-			s.what = fmt.Sprintf("server %d comes for the first time: free the place that the list has for it", serverOf(id))
+			s.what = fmt.Sprintf("server %d comes for the first time: free the place that the list has for it", membership.ServerOf(id))
 		}
 		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
-	case addServer:
-		i := slices.IndexFunc(p.joiners, func(j raft.Server) bool { return j.ID == id })
-		addr := p.joiners[i].Address
+	case membership.AddServer:
+		i := slices.IndexFunc(p.Joiners, func(j raft.Server) bool { return j.ID == id })
+		addr := p.Joiners[i].Address
 		s.what = fmt.Sprintf("add server %s at %s", id, addr)
 		s.change = func() error { return r.AddNonvoter(id, addr, 0, changeTimeout).Error() }
-	case giveVote:
-		i := slices.IndexFunc(p.servers, func(x raft.Server) bool { return x.ID == id })
-		addr := p.servers[i].Address
+	case membership.GiveVote:
+		i := slices.IndexFunc(p.Servers, func(x raft.Server) bool { return x.ID == id })
+		addr := p.Servers[i].Address
 		s.what = fmt.Sprintf("give server %s a vote", id)
 		s.change = func() error { return r.AddVoter(id, addr, 0, changeTimeout).Error() }
-	case takeVote:
+	case membership.TakeVote:
 		s.what = fmt.Sprintf("take the vote of server %s", id)
 		s.change = func() error { return r.DemoteVoter(id, 0, changeTimeout).Error() }
-	case handOver:
+	case membership.HandOver:
 		s.leave, s.what = true, "hand over the lead"
 		s.change = func() error {
 			ctx, cancel := context.WithTimeout(e.ctx, changeTimeout)
@@ -191,15 +192,15 @@ func (e *ensemble) prepare(s *step, p *planInput, x planStep) {
 }
 
 // planFor returns the input for a plan to reach a membership.
-func (e *ensemble) planFor(want *membership, live map[raft.ServerID]bool) *planInput {
-	p := &planInput{servers: e.n.raftNow().GetConfiguration().Configuration().Servers, target: want,
-		leader: e.n.identity.RaftID, live: live}
-	for i := range want.members {
-		m := &want.members[i]
+func (e *ensemble) planFor(want *membership.List, live map[raft.ServerID]bool) *membership.Change {
+	p := &membership.Change{Servers: e.n.raftNow().GetConfiguration().Configuration().Servers, Target: want,
+		Leader: e.n.identity.RaftID, Live: live}
+	for i := range want.Members {
+		m := &want.Members[i]
 		j := e.joins.of(m.ID)
-		known := slices.ContainsFunc(p.servers, func(x raft.Server) bool { return x.ID == j.id || serverOf(x.ID) == m.ID && live[x.ID] })
+		known := slices.ContainsFunc(p.Servers, func(x raft.Server) bool { return x.ID == j.id || membership.ServerOf(x.ID) == m.ID && live[x.ID] })
 		if !known && j.fresh() && !j.absent(m) {
-			p.joiners = append(p.joiners, raft.Server{ID: j.id, Address: raft.ServerAddress(e.joinAddr(m, j))})
+			p.Joiners = append(p.Joiners, raft.Server{ID: j.id, Address: raft.ServerAddress(e.joinAddr(m, j))})
 			live[j.id] = true
 		}
 	}
@@ -268,7 +269,7 @@ func (e *ensemble) stepRemove(s *step, server raft.Server, since farewells) {
 	r, id := e.n.raftNow(), server.ID
 	mine := e.replicated()
 	switch {
-	case s.want.member(serverOf(id)) != nil || mine == nil || mine.member(serverOf(id)) != nil:
+	case s.want.Member(membership.ServerOf(id)) != nil || mine == nil || mine.Member(membership.ServerOf(id)) != nil:
 		return // a member, or still one until the current reconfig is done
 	case server.Suffrage == raft.Voter || e.undoes(since):
 		return

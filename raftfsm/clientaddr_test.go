@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -31,7 +32,7 @@ func TestClientAddressDoesNotFlip(t *testing.T) {
 					}
 					cfg.Members[server-1].ClientAddr = at
 				})
-				c.awaitLevel(namedLevel)
+				c.awaitLevel(membership.NamedLevel)
 				led := make(map[uint64]int)
 				var texts []string // of the leaders since the server itself has led
 				for len(texts) < 6 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 	"github.com/zkgo/zkgo/tree"
@@ -18,7 +19,7 @@ import (
 type cluster struct {
 	t       *testing.T
 	net     *quorum.Memory
-	list    []Member // of the configuration files
+	list    []membership.Member // of the configuration files
 	configs map[uint64]Config
 	rigs    map[uint64]*rig
 	closing map[uint64]chan struct{} // killed servers; closed when Close has returned
@@ -28,8 +29,8 @@ type cluster struct {
 func hostOf(id uint64) string { return fmt.Sprintf("s%d", id) }
 
 // memberAt returns a server as listed in a test's configuration files.
-func memberAt(id uint64) Member {
-	return Member{ID: id, QuorumAddr: hostOf(id) + ":2888", ElectionAddr: hostOf(id) + ":3888", ClientAddr: "0.0.0.0:2181"}
+func memberAt(id uint64) membership.Member {
+	return membership.Member{ID: id, QuorumAddr: hostOf(id) + ":2888", ElectionAddr: hostOf(id) + ":3888", ClientAddr: "0.0.0.0:2181"}
 }
 
 // newCluster returns an ensemble of n voters without starting them.

@@ -3,7 +3,6 @@ package raftfsm
 import (
 	"fmt"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -12,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // Defaults of Config; the same as ZooKeeper's where it has them.
@@ -26,20 +26,13 @@ const (
 	defaultContainerMaxPerMin = 10_000
 )
 
-// MaxServer is the highest server id; the lowest is 0. The id is one byte of every
-// session id.
-const MaxServer = 255
-
-// noServer stands for no server. The zero value can't, because 0 is a valid server id.
-const noServer uint64 = math.MaxUint64
-
 // withDefaults returns c with every optional field set, or an error that names the
 // invalid field.
 func (c Config) withDefaults() (Config, error) {
-	if c.ID > MaxServer {
-		return c, fmt.Errorf("server id %d: must be 0 to %d", c.ID, MaxServer)
+	if c.ID > membership.MaxServer {
+		return c, fmt.Errorf("server id %d: must be 0 to %d", c.ID, membership.MaxServer)
 	}
-	if err := checkMembers(c.Members); err != nil {
+	if err := membership.Check(c.Members); err != nil {
 		return c, err
 	}
 	if !c.Memory && (c.LogDir == "" || c.SnapDir == "") {

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -27,12 +28,12 @@ import (
 //     ensemble
 //   - forward.go: commands to the leader
 //   - liveness.go: which sessions are live, and what a follower may rely on
-//   - members.go, reconcile.go, reconfig.go: the membership
+//   - reconcile.go, reconfig.go: the membership
 //
 // Lock order: with mu held, no function is called that waits or takes another lock.
 type ensemble struct {
 	n         *Node
-	self      Member // as listed in this server's configuration file
+	self      membership.Member // as listed in this server's configuration file
 	log       *slog.Logger
 	hub       *quorum.Hub
 	formation *formation
@@ -67,10 +68,10 @@ type ensemble struct {
 	target        target            // the leader to follow according to the log
 	unnamed       bool              // target comes from a snapshot, without the server: Raft knows the leader
 	attending     context.CancelFunc
-	unattended    time.Time   // when the last stream of commands to a leader ended
-	written       *membership // list written to the configuration file since the start; nil: Config.Members
-	mismatch      string      // the reconfig that would make the membership match the file,
-	told          string      // as last logged for the operator
+	unattended    time.Time        // when the last stream of commands to a leader ended
+	written       *membership.List // list written to the configuration file since the start; nil: Config.Members
+	mismatch      string           // the reconfig that would make the membership match the file,
+	told          string           // as last logged for the operator
 	mismatchSince time.Time
 	listenWant    []string // the quorum addresses that a reconfig has set for this server,
 	listenErr     error    // and why it can't listen there
@@ -92,7 +93,7 @@ type leading struct {
 
 // target is a leadership of another server; none if incarnation is 0.
 type target struct {
-	server      uint64 // noServer until Raft names the leader
+	server      uint64 // NoServer until Raft names the leader
 	incarnation uint64
 }
 
@@ -100,7 +101,7 @@ var _ others = (*ensemble)(nil)
 
 // newEnsemble returns the ensemble that n is configured to be a member of.
 func newEnsemble(n *Node) (*ensemble, error) {
-	i := slices.IndexFunc(n.cfg.Members, func(m Member) bool { return m.ID == n.cfg.ID })
+	i := slices.IndexFunc(n.cfg.Members, func(m membership.Member) bool { return m.ID == n.cfg.ID })
 	if i < 0 {
 		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
 	}
@@ -155,7 +156,7 @@ func (e *ensemble) start() error {
 }
 
 // listenAddrs returns the addresses to listen on for this server's line.
-func (e *ensemble) listenAddrs(line *Member) []string {
+func (e *ensemble) listenAddrs(line *membership.Member) []string {
 	_, port, err := net.SplitHostPort(line.QuorumAddr)
 	switch {
 	case err != nil:
@@ -164,7 +165,7 @@ func (e *ensemble) listenAddrs(line *Member) []string {
 	case e.n.cfg.ListenHost != "":
 		return []string{net.JoinHostPort(e.n.cfg.ListenHost, port)}
 	}
-	return line.quorumAddrs()
+	return line.QuorumAddrs()
 }
 
 // identity returns what this server says about itself in handshakes.
@@ -173,7 +174,7 @@ func (e *ensemble) identity() quorum.Identity {
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
 		List: listHash(e.n.cfg.Members), Nonce: e.n.intake.nonce}
 	if out.ServerID == "" {
-		out.ServerID = string(founderID(e.self.ID))
+		out.ServerID = string(membership.FounderID(e.self.ID))
 	}
 	return out
 }
@@ -247,7 +248,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 		return bootstrap, nil, err
 	}
 	// A founder that was stopped before it wrote its first entry writes it now.
-	if bound != nil && bound.Cluster == quorum.ClusterID(e.n.identity.clusterID()) && e.n.identity.RaftID == founderID(e.self.ID) {
+	if bound != nil && bound.Cluster == quorum.ClusterID(e.n.identity.clusterID()) && e.n.identity.RaftID == membership.FounderID(e.self.ID) {
 		bootstrap = bound.configuration()
 	}
 	return bootstrap, first, nil
@@ -274,7 +275,7 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
 		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + maxBatchBytes,
 		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
-		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(serverOf(id), took) },
+		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(membership.ServerOf(id), took) },
 		Joined:       func() { e.n.Numbers().Diffs.Add(1) }, SendingSnapshot: e.n.Numbers().sendingSnapshot,
 		OpenSnapshot: e.n.openNewest,
 		Installing:   func() { e.n.machine.freezeNext.Store(true) },
@@ -442,10 +443,10 @@ func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
 	v := e.view()
 	for _, s := range v.Config.Servers {
 		if s.ID == v.Leader && v.Leader != "" {
-			return false, serverOf(s.ID), string(s.Address)
+			return false, membership.ServerOf(s.ID), string(s.Address)
 		}
 	}
-	return false, noServer, ""
+	return false, membership.NoServer, ""
 }
 
 func (e *ensemble) acceptProbe(conn net.Conn, from quorum.Identity) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -170,7 +171,7 @@ func testMovedServer(t *testing.T) {
 	c.eventually("Raft's configuration has the new address", func() bool {
 		_, r := c.leader()
 		for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
-			if serverOf(s.ID) == id {
+			if membership.ServerOf(s.ID) == id {
 				return string(s.Address) == hostOf(id)+":12888"
 			}
 		}
@@ -344,7 +345,7 @@ func TestMemberAlone(t *testing.T) {
 		id, _ := c.follower()
 		cfg := c.rigs[id].cfg
 		c.stop(id)
-		cfg.Members, cfg.Handler = []Member{memberAt(id)}, newRecorder()
+		cfg.Members, cfg.Handler = []membership.Member{memberAt(id)}, newRecorder()
 		n, err := Start(cfg)
 		if err == nil {
 			select {

@@ -10,13 +10,14 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
 // checkMembership returns an error for a membership that can't be decoded.
 func checkMembership(state []byte) error {
-	_, err := parseState(state)
+	_, err := membership.ParseState(state)
 	return err
 }
 
@@ -46,7 +47,7 @@ func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) er
 		return fmt.Errorf("it holds the state after entry %d, and is announced as ending at entry %d", h.index, q.LastLogIndex)
 	}
 	if h.config != nil {
-		if _, err := parseState(h.config); err != nil {
+		if _, err := membership.ParseState(h.config); err != nil {
 			return fmt.Errorf("membership: %w", err)
 		}
 	}

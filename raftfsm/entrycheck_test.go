@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // applicableCommands returns commands of several kinds with valid bodies.
@@ -72,7 +73,7 @@ func TestEntriesThatCannotBeApplied(t *testing.T) {
 
 // namedConfig returns the state of a membership with one line named by a reconfig.
 func namedConfig() []byte {
-	return []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=100000002" + namedKey + "2")
+	return []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=100000002" + membership.NamedKey + "2")
 }
 
 // TestSnapshotWithNamedLines: a snapshot from after a reconfig passes the check.
@@ -84,7 +85,7 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	if err := n.machine.apply(1, s.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(n.machine.config, []byte(namedKey)) {
+	if !bytes.Contains(n.machine.config, []byte(membership.NamedKey)) {
 		t.Fatalf("the state is %q", n.machine.config)
 	}
 	n.machine.fleeting = false
@@ -188,12 +189,10 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 // Entries and snapshots with such a state pass the checks.
 func TestStatesWithNamedServersPass(t *testing.T) {
 	t.Parallel()
-	m := newMembership([]Member{memberAt(1), memberAt(2), memberAt(3)})
-	m.members[1].named = true
-	state := m.state()
+	state := append(membership.New([]membership.Member{memberAt(1), memberAt(2), memberAt(3)}).Text(), membership.NamedKey+"2"...)
 	n := newNode(testConfig(t, memoryConfig()))
 	n.others = alone{n}
-	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: namedLevel, Flags: command.FlagConfig, Config: state}
+	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: membership.NamedLevel, Flags: command.FlagConfig, Config: state}
 	if err := testChecker().Entry(s.Append(nil), command.ClusterID{}); err != nil {
 		t.Errorf("leaderStart: %v", err)
 	}

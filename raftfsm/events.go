@@ -12,7 +12,7 @@ import (
 // are few.
 type event struct {
 	kind        eventKind
-	server      uint64        // evStarted; noServer: the LeaderStart is in a snapshot, and Raft knows the leader
+	server      uint64        // evStarted; NoServer: the LeaderStart is in a snapshot, and Raft knows the leader
 	incarnation uint64        // evStarted
 	session     int64         // evAttached, evEnded, evTouched
 	gen         uint64        // evAttached

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -34,26 +34,26 @@ import (
 //     the server listens where its own file says.
 
 // fileList returns the list of servers in this server's configuration file.
-func (e *ensemble) fileList() *membership {
+func (e *ensemble) fileList() *membership.List {
 	e.mu.Lock()
 	written := e.written
 	e.mu.Unlock()
 	if written != nil {
 		return written
 	}
-	return newMembership(e.n.cfg.Members)
+	return membership.New(e.n.cfg.Members)
 }
 
 // FileText returns a text of Membership in the form for this server's configuration file.
 // If the file has a wildcard, e.g. 0.0.0.0, as this server's own host, FileText keeps it:
 // it says where to listen, which other servers needn't know.
 func (n *Node) FileText(text []byte) []byte {
-	m, err := parseMembership(text)
-	i := slices.IndexFunc(n.cfg.Members, func(m Member) bool { return m.ID == n.cfg.ID })
-	if err != nil || i < 0 || dialable(n.cfg.Members[i].QuorumAddr) {
+	m, err := membership.Parse(text)
+	i := slices.IndexFunc(n.cfg.Members, func(m membership.Member) bool { return m.ID == n.cfg.ID })
+	if err != nil || i < 0 || membership.Dialable(n.cfg.Members[i].QuorumAddr) {
 		return text
 	}
-	own := m.member(n.cfg.ID)
+	own := m.Member(n.cfg.ID)
 	if own == nil || len(own.Alternates) > 0 {
 		return text
 	}
@@ -63,13 +63,13 @@ func (n *Node) FileText(text []byte) []byte {
 		*a = net.JoinHostPort(host, port)
 	}
 	own.ConfigNodeTxt = ""
-	return m.text()
+	return m.Text()
 }
 
 // FileWritten tells the Node that the configuration file now lists the members of text, a
 // text of Membership.
 func (n *Node) FileWritten(text []byte) error {
-	m, err := parseMembership(text)
+	m, err := membership.Parse(text)
 	if err != nil {
 		return err
 	}
@@ -81,82 +81,13 @@ func (n *Node) FileWritten(text []byte) error {
 	return nil
 }
 
-// differences returns the joining and leaving members of a reconfig from m to another
-// list.
-func (m *membership) differences(to *membership) (joining []Member, leaving []uint64) {
-	for _, want := range to.members {
-		if have := m.member(want.ID); have == nil || !have.same(&want) {
-			joining = append(joining, want)
-		}
-	}
-	for _, have := range m.members {
-		if to.member(have.ID) == nil {
-			leaving = append(leaving, have.ID)
-		}
-	}
-	return joining, leaving
-}
-
-// equal reports whether two lists have the same members.
-func (m *membership) equal(o *membership) bool {
-	joining, leaving := m.differences(o)
-	return len(joining)+len(leaving) == 0
-}
-
-// same reports whether two lines name the same server at the same addresses. A wildcard
-// matches any host, because some files use it for the server that they belong to. The
-// client parts aren't compared, because the client port may be in either part of a file.
-func (m *Member) same(o *Member) bool {
-	return m.ID == o.ID && m.Observer == o.Observer &&
-		sameAddr(m.QuorumAddr, o.QuorumAddr) && sameAddr(m.ElectionAddr, o.ElectionAddr)
-}
-
-func sameAddr(a, b string) bool {
-	x, p, _ := net.SplitHostPort(a)
-	y, q, _ := net.SplitHostPort(b)
-	return p == q && (strings.EqualFold(x, y) || wildcard(x) || wildcard(y))
-}
-
-// wildcard reports whether a host is empty or the unspecified address, which no server
-// can dial.
-func wildcard(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "" || ip != nil && ip.IsUnspecified()
-}
-
-// reconfigLine returns the zkCli.sh command that changes m to the list.
-func (m *membership) reconfigLine(to *membership, clientPort int) string {
-	joining, leaving := m.differences(to)
-	words := []string{"reconfig"}
-	if len(leaving) > 0 {
-		words = append(words, "-remove", strings.Trim(strings.ReplaceAll(fmt.Sprint(leaving), " ", ","), "[]"))
-	}
-	var lines []string
-	for i := range joining {
-		lines = append(lines, joining[i].reconfigLine(clientPort))
-	}
-	if len(lines) > 0 {
-		words = append(words, "-add", strings.Join(lines, ","))
-	}
-	return strings.Join(words, " ")
-}
-
-// reconfigLine returns the server's line with the client part that reconfig needs.
-func (m *Member) reconfigLine(clientPort int) string {
-	line := m.line()
-	if m.ClientAddr == "" && clientPort > 0 {
-		line += fmt.Sprintf(";%d", clientPort)
-	}
-	return line
-}
-
 // compareFile records how this server's configuration file and the membership differ,
 // and logs a change.
-func (e *ensemble) compareFile(m *membership) {
+func (e *ensemble) compareFile(m *membership.List) {
 	file := e.fileList()
 	line := ""
-	if !m.equal(file) {
-		line = m.reconfigLine(file, e.n.cfg.ClientPort)
+	if !m.Equal(file) {
+		line = m.ReconfigLine(file, e.n.cfg.ClientPort)
 	}
 	e.mu.Lock()
 	if line != e.mismatch {
@@ -177,7 +108,7 @@ func (e *ensemble) compareFile(m *membership) {
 			rule = "the file takes effect once a majority of the servers runs with it; or correct it, or allow reconfig with reconfigEnabled=true"
 		}
 		e.log.Warn("the configuration file does not list the members of the ensemble: "+rule,
-			"run", line, "ensemble", string(m.text()), "file", string(file.text()))
+			"run", line, "ensemble", string(m.Text()), "file", string(file.Text()))
 	}
 }
 
@@ -196,7 +127,7 @@ func (n *Node) FileDiffers() string {
 // followFiles changes the membership according to the servers' reports: it updates the
 // addresses of servers that moved and, if reconfig is disabled, follows the files. Only
 // the leader's reconcile loop calls it.
-func (e *ensemble) followFiles(l *leading, now *membership) {
+func (e *ensemble) followFiles(l *leading, now *membership.List) {
 	if e.reconfigs.current() != nil {
 		return
 	}
@@ -205,16 +136,16 @@ func (e *ensemble) followFiles(l *leading, now *membership) {
 		return
 	}
 	file := e.fileList()
-	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 || now.equal(file) {
+	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 || now.Equal(file) {
 		return
 	}
 	if e.askFiles(l); !e.agreed(now, file) {
 		return
 	}
-	if _, ok := e.planFor(file, e.hear(l)).plan(); !ok || !e.reconfigs.begin(file) {
+	if _, ok := e.planFor(file, e.hear(l)).Plan(); !ok || !e.reconfigs.begin(file) {
 		return
 	}
-	e.log.Info("the configuration files list other servers: the membership changes", "from", string(now.text()), "to", string(file.text()))
+	e.log.Info("the configuration files list other servers: the membership changes", "from", string(now.Text()), "to", string(file.Text()))
 	e.wg.Go(func() {
 		a := e.pursue(e.ctx, l, file)
 		done := a.Code == proto.Ok && !a.Retry
@@ -228,16 +159,16 @@ func (e *ensemble) followFiles(l *leading, now *membership) {
 // moved returns the membership with the new addresses of servers that moved. An address
 // counts if the server itself reports it and, except for the client address, Raft uses it.
 // moved returns nil if no server has moved.
-func (e *ensemble) moved(now *membership) *membership {
-	next := &membership{members: slices.Clone(now.members)}
+func (e *ensemble) moved(now *membership.List) *membership.List {
+	next := &membership.List{Members: slices.Clone(now.Members)}
 	changed := false
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		m := next.member(serverOf(s.ID))
-		list := e.listOf(serverOf(s.ID))
-		if m == nil || m.named || list == nil || list.member(m.ID) == nil {
+		m := next.Member(membership.ServerOf(s.ID))
+		list := e.listOf(membership.ServerOf(s.ID))
+		if m == nil || m.ByReconfig() || list == nil || list.Member(m.ID) == nil {
 			continue
 		}
-		line := *list.member(m.ID)
+		line := *list.Member(m.ID)
 		if line.ClientAddr == "" && m.ClientAddr != "" {
 			line.ClientAddr = m.ClientAddr
 			line.ConfigNodeTxt += ";" + m.ClientAddr
@@ -245,11 +176,11 @@ func (e *ensemble) moved(now *membership) *membership {
 		if line.Observer != m.Observer { // a server can't change its own role
 			line.Observer, line.ConfigNodeTxt = m.Observer, ""
 		}
-		if line.ClientAddr != "" && !sameAddr(line.ClientAddr, m.ClientAddr) && e.tellsNamed() {
-			*m, changed = m.withClient(line.ClientAddr), true
+		if line.ClientAddr != "" && !membership.SameAddr(line.ClientAddr, m.ClientAddr) && e.tellsNamed() {
+			*m, changed = m.WithClient(line.ClientAddr), true
 		}
 		host, _, _ := net.SplitHostPort(line.QuorumAddr)
-		if line.QuorumAddr == string(s.Address) && !wildcard(host) && !m.same(&line) {
+		if line.QuorumAddr == string(s.Address) && !membership.Wildcard(host) && !m.Same(&line) {
 			*m, changed = line, true
 		}
 	}
@@ -263,22 +194,22 @@ func (e *ensemble) moved(now *membership) *membership {
 // of the configuration files.
 func (e *ensemble) tellsNamed() bool {
 	now, _ := e.n.Level()
-	return now >= namedLevel
+	return now >= membership.NamedLevel
 }
 
 // agreed reports whether enough servers run with a list for it to become the membership.
-func (e *ensemble) agreed(now, file *membership) bool {
-	runs := func(list *membership) bool { // a majority of the list's voters
+func (e *ensemble) agreed(now, file *membership.List) bool {
+	runs := func(list *membership.List) bool { // a majority of the list's voters
 		n := 0
-		for _, m := range list.members {
-			if l := e.listOf(m.ID); !m.Observer && l != nil && l.equal(file) {
+		for _, m := range list.Members {
+			if l := e.listOf(m.ID); !m.Observer && l != nil && l.Equal(file) {
 				n++
 			}
 		}
-		return n > list.voters()/2
+		return n > list.Voters()/2
 	}
-	for _, m := range file.members {
-		if l := e.listOf(m.ID); l != nil && now.member(m.ID) != nil && !l.equal(file) {
+	for _, m := range file.Members {
+		if l := e.listOf(m.ID); l != nil && now.Member(m.ID) != nil && !l.Equal(file) {
 			return false // not restarted yet
 		}
 	}
@@ -300,24 +231,24 @@ const (
 
 // announced is the list that a server last reported from its file.
 type announced struct {
-	list *membership
+	list *membership.List
 	at   time.Time
 }
 
 // line returns the server's own line in its list, or nil if there is none.
-func (p *probe) line() *Member {
-	list, err := parseMembership([]byte(p.List))
+func (p *probe) line() *membership.Member {
+	list, err := membership.Parse([]byte(p.List))
 	if err != nil {
 		return nil
 	}
-	return list.member(p.ID)
+	return list.Member(p.ID)
 }
 
 // noteList remembers the list in the file of another server that belongs to this ensemble
 // or is to join it.
 func (j *joins) noteList(p *probe) {
-	list, err := parseMembership([]byte(p.List))
-	if err != nil || list.member(p.ID) == nil {
+	list, err := membership.Parse([]byte(p.List))
+	if err != nil || list.Member(p.ID) == nil {
 		return
 	}
 	j.mu.Lock()
@@ -330,9 +261,9 @@ func (j *joins) noteList(p *probe) {
 
 // listOf returns the list with which a server was started, or nil if it hasn't reported one
 // recently.
-func (e *ensemble) listOf(server uint64) *membership {
+func (e *ensemble) listOf(server uint64) *membership.List {
 	if server == e.self.ID {
-		return newMembership(e.n.cfg.Members)
+		return membership.New(e.n.cfg.Members)
 	}
 	e.joins.mu.Lock()
 	defer e.joins.mu.Unlock()
@@ -375,18 +306,18 @@ func (e *ensemble) askServer(s raft.Server) *probe {
 }
 
 // proposeMembership proposes to replace the membership now with next.
-func (e *ensemble) proposeMembership(l *leading, now, next *membership) {
+func (e *ensemble) proposeMembership(l *leading, now, next *membership.List) {
 	e.mu.Lock()
-	again := l.changing == string(now.raw) && time.Since(l.changingAt) < proposalFresh
+	again := l.changing == string(now.Raw) && time.Since(l.changingAt) < proposalFresh
 	if !again {
-		l.changing, l.changingAt = string(now.raw), time.Now()
+		l.changing, l.changingAt = string(now.Raw), time.Now()
 	}
 	e.mu.Unlock()
 	if again || e.leadNow() != l {
 		return
 	}
-	next.version = 0 // set when the command is applied
-	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.raw), next.state())
+	next.Version = 0 // set when the command is applied
+	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.Raw), next.State())
 	e.n.proposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
 }
 
@@ -401,19 +332,19 @@ func (m *machine) applyMembership(c *command.Command) error {
 	if m.config == nil || string(from) != string(m.config) {
 		return nil
 	}
-	old, err := parseState(from)
+	old, err := membership.ParseState(from)
 	if err != nil {
 		return err
 	}
-	next, err := parseState(to)
+	next, err := membership.ParseState(to)
 	if err != nil {
 		return err
 	}
 	tx := m.begin(c)
-	if old.version != 0 {
-		next.version = uint64(tx.Zxid)
+	if old.Version != 0 {
+		next.Version = uint64(tx.Zxid)
 	}
-	m.config = next.state()
-	m.tell(m.tree.SetConfig(tx, configText(m.config), -1))
+	m.config = next.State()
+	m.tell(m.tree.SetConfig(tx, membership.ConfigText(m.config), -1))
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // How an ensemble forms. An empty server does nothing on its own: an empty disk may mean
@@ -33,8 +34,8 @@ import (
 // Invariant: a ServerID that contains no disk id belongs to the one disk that the
 // founding names. No server with a wiped disk can be taken for that server.
 type formation struct {
-	self    Member
-	members []Member
+	self    membership.Member
+	members []membership.Member
 	// clientPort and level are reported to other servers.
 	clientPort int
 	level      uint32
@@ -131,7 +132,7 @@ func (f *formation) askAll(ctx context.Context, wg *sync.WaitGroup) {
 	}
 }
 
-func (f *formation) askOne(ctx context.Context, m Member) {
+func (f *formation) askOne(ctx context.Context, m membership.Member) {
 	for pause := askFirst; ; pause = min(2*pause, askSlowly) {
 		delay, hurried := askEvery, f.hurriedNow()
 		if f.phaseNow() == phaseMember {
@@ -227,11 +228,11 @@ func (f *formation) describe() *probe {
 		f.token = randomUint64()
 	}
 	p := &probe{Token: f.token, ID: f.self.ID, Disk: f.store.seat.Disk, Addr: f.self.QuorumAddr, Observer: f.self.Observer,
-		List: string(newMembership(f.members).text()), ClientPort: f.clientPort, Level: f.level,
+		List: string(membership.New(f.members).Text()), ClientPort: f.clientPort, Level: f.level,
 		Phase: f.phase, Bound: f.store.seat.Bound, Ballot: f.store.seat.Ballot, Promised: f.store.seat.Promised, Leading: leading, Leader: leader, LeaderAddr: addr,
 		As: f.id, Join: f.asking}
 	if p.As == "" {
-		p.As = joinerID(f.self.ID, p.Disk)
+		p.As = membership.JoinerID(f.self.ID, p.Disk)
 	}
 	return p
 }
@@ -265,7 +266,7 @@ func (f *formation) trusts(p *probe, from quorum.Identity, mine *probe) bool {
 	case mine.Phase == phaseMember:
 		return p.Disk != 0 && mine.Bound != nil && mine.Bound.Disks[p.ID] == p.Disk
 	}
-	return slices.ContainsFunc(f.members, func(m Member) bool { return m.ID == p.ID })
+	return slices.ContainsFunc(f.members, func(m membership.Member) bool { return m.ID == p.ID })
 }
 
 // redact removes everything that not every caller may see.
@@ -282,8 +283,8 @@ func (f *formation) admit(a *admission) error {
 		return errors.New("this server is a member of an ensemble")
 	case f.token == 0 || a.Token != f.token || a.Cluster == (quorum.ClusterID{}):
 		return errors.New("this server has not asked for that")
-	case a.ServerID != joinerID(f.self.ID, f.store.seat.Disk):
-		return fmt.Errorf("this server is %s", joinerID(f.self.ID, f.store.seat.Disk))
+	case a.ServerID != membership.JoinerID(f.self.ID, f.store.seat.Disk):
+		return fmt.Errorf("this server is %s", membership.JoinerID(f.self.ID, f.store.seat.Disk))
 	}
 	f.granted = a
 	select {
@@ -295,7 +296,7 @@ func (f *formation) admit(a *admission) error {
 
 // hear records a probe from a listed server while neither server has Raft state.
 func (f *formation) hear(p *probe, from quorum.Identity) {
-	listed := slices.ContainsFunc(f.members, func(m Member) bool { return m.ID == p.ID && m.ID != f.self.ID })
+	listed := slices.ContainsFunc(f.members, func(m membership.Member) bool { return m.ID == p.ID && m.ID != f.self.ID })
 	if !listed || p.Phase == phaseMember || f.phaseNow() == phaseMember {
 		return
 	}
@@ -348,7 +349,7 @@ func (f *formation) carryOut(b *founding, in ballot) error {
 		}
 	}
 	f.fixed = true
-	return f.settle(founderID(f.self.ID), b.Cluster)
+	return f.settle(membership.FounderID(f.self.ID), b.Cluster)
 }
 
 // memberSeen reports whether this server has heard from a member of an ensemble.

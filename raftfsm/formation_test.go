@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -95,7 +96,7 @@ func testFormationRefusesDifferentLists(t *testing.T) {
 	c := newCluster(t, 3)
 	var log logText
 	c.start(1, log.tune)
-	c.start(2, log.tune, func(cfg *Config) { cfg.Members = append([]Member{memberAt(4)}, cfg.Members...) })
+	c.start(2, log.tune, func(cfg *Config) { cfg.Members = append([]membership.Member{memberAt(4)}, cfg.Members...) })
 	c.start(3, log.tune)
 	c.eventually("a message about the lists", func() bool { return log.contains("has a different list of servers") })
 	c.neverServes(time.Second)
@@ -252,7 +253,7 @@ func (c *cluster) voters() int {
 	_, r := c.leader()
 	n := 0
 	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
-		here := c.rigs[serverOf(s.ID)]
+		here := c.rigs[membership.ServerOf(s.ID)]
 		if s.Suffrage == 0 && here != nil && here.raftNow() != nil && here.identity.RaftID == s.ID {
 			n++
 		}

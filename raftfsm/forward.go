@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // How a follower's commands get to the leader.
@@ -49,7 +50,7 @@ func (e *ensemble) led(server uint64, incarnation uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.target = target{server, incarnation}
-	e.unnamed = server == noServer
+	e.unnamed = server == membership.NoServer
 	if e.attending != nil {
 		e.attending()
 	}
@@ -64,7 +65,7 @@ func (e *ensemble) followLoop() {
 		if e.unnamed {
 			// A leader accepts a stream only for its own incarnation. If this server is the
 			// wrong one, the attempt fails and the loop tries again.
-			e.target.server = serverOf(leader)
+			e.target.server = membership.ServerOf(leader)
 		}
 		t, lead := e.target, e.lead
 		e.attending = cancel
@@ -72,7 +73,7 @@ func (e *ensemble) followLoop() {
 		switch {
 		case lead != nil:
 			lead.last(ctx)
-		case t.incarnation != 0 && t.server != noServer:
+		case t.incarnation != 0 && t.server != membership.NoServer:
 			e.attend(ctx, t)
 		default:
 			e.lookAround(ctx)
@@ -171,7 +172,7 @@ func (e *ensemble) drop(s *stream) {
 // ledBy reports whether the server is the leader according to Raft.
 func (e *ensemble) ledBy(server uint64) bool {
 	id := e.leaderID()
-	return id != "" && serverOf(id) == server
+	return id != "" && membership.ServerOf(id) == server
 }
 
 // lookAround publishes that this server has no leader, if Raft knows none, and pauses
@@ -190,7 +191,7 @@ func (e *ensemble) lookAround(ctx context.Context) {
 // locate finds a server in Raft's configuration.
 func (e *ensemble) locate(server uint64) (raft.ServerID, string) {
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if serverOf(s.ID) == server {
+		if membership.ServerOf(s.ID) == server {
 			return s.ID, string(s.Address)
 		}
 	}
@@ -229,10 +230,10 @@ func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr strin
 // acceptForward receives a follower's commands while this server leads.
 func (e *ensemble) acceptForward(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
-	origin := serverOf(raft.ServerID(from.ServerID))
+	origin := membership.ServerOf(raft.ServerID(from.ServerID))
 	var first [8]byte
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
-	if _, err := io.ReadFull(conn, first[:]); err != nil || !e.member(from) || origin == noServer {
+	if _, err := io.ReadFull(conn, first[:]); err != nil || !e.member(from) || origin == membership.NoServer {
 		return
 	}
 	incarnation := binary.BigEndian.Uint64(first[:])

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -31,7 +32,7 @@ type machine struct {
 	seq         uint64            // of the newest batch of that incarnation
 	level       uint32            // behaviour level of the log: every server of the ensemble knows it
 	cluster     command.ClusterID // zero until the first LeaderStart
-	config      []byte            // the membership (membership.state), nil in a standalone server
+	config      []byte            // the membership (membership.List.State), nil in a standalone server
 
 	// Derived and local data.
 	newest      uint32 // behaviour level that this code knows
@@ -201,13 +202,13 @@ func (m *machine) establish(zxid int64) error {
 	if m.tx.Policy&tree.ReconfigEnabled == 0 {
 		return nil
 	}
-	now, err := parseState(m.config)
+	now, err := membership.ParseState(m.config)
 	if err != nil {
 		return fmt.Errorf("membership: %w", err)
 	}
-	if now.version == 0 {
-		now.version = uint64(zxid)
-		m.config = now.state()
+	if now.Version == 0 {
+		now.Version = uint64(zxid)
+		m.config = now.State()
 	}
 	return nil
 }
@@ -223,7 +224,7 @@ func (m *machine) dissolve(s *command.LeaderStart) {
 // installConfig writes the config text into its znode, as every new leader does. If the
 // text changes, the watches on the znode fire.
 func (m *machine) installConfig() {
-	m.tell(m.tree.SetConfig(&m.tx, configText(m.config), -1))
+	m.tell(m.tree.SetConfig(&m.tx, membership.ConfigText(m.config), -1))
 }
 
 // tell makes the handler fire the watches for a change of /zookeeper/config that no client

@@ -4,30 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"reflect"
 	"testing"
 )
-
-// FuzzMembership parses lists of servers, and checks that formatting and parsing a list
-// again gives the same list.
-func FuzzMembership(f *testing.F) {
-	f.Add([]byte("server.1=a:2888:3888:participant;0.0.0.0:2181\nserver.2=b:2888:3888:observer\nversion=100000000"))
-	f.Add([]byte("server.1=a:1:2|b:3:4;[::1]:5"))
-	f.Add([]byte("server.300=a:1:2"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, err := parseMembership(b)
-		if err != nil {
-			return
-		}
-		again, err := parseMembership(m.text())
-		if err != nil {
-			t.Fatalf("%q became %q: %v", b, m.text(), err)
-		}
-		if !bytes.Equal(m.text(), again.text()) || again.version != m.version || !again.equal(m) {
-			t.Fatalf("%q became %q and %q", b, m.text(), again.text())
-		}
-	})
-}
 
 // FuzzQuestion decodes questions between servers, and checks that encoding and decoding
 // them again gives the same question. It also checks admit and redact.
@@ -63,7 +43,7 @@ func FuzzQuestion(f *testing.F) {
 			t.Fatalf("%s became %s", first, second)
 		}
 		if q.Admit != nil {
-			form := &formation{self: Member{ID: 2}, store: &seatStore{seat: seat{Disk: 5}}, changed: make(chan struct{}, 1), token: 9}
+			form := &formation{self: membership.Member{ID: 2}, store: &seatStore{seat: seat{Disk: 5}}, changed: make(chan struct{}, 1), token: 9}
 			if err := form.admit(q.Admit); (err == nil) != (form.granted != nil) || err == nil && q.Admit.Token != 9 {
 				t.Fatalf("%+v: %v", q.Admit, err)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -560,12 +561,12 @@ func TestAJoiningVoterGivesUpADeadLeader(t *testing.T) {
 				continue
 			}
 			r.Tree().Lock()
-			m, err := parseState(r.machine.config)
+			m, err := membership.ParseState(r.machine.config)
 			if err != nil {
 				t.Fatal(err)
 			}
-			m.members = slices.DeleteFunc(m.members, func(m Member) bool { return m.ID == id })
-			r.machine.config = m.state()
+			m.Members = slices.DeleteFunc(m.Members, func(m membership.Member) bool { return m.ID == id })
+			r.machine.config = m.State()
 			r.Tree().Unlock()
 			break
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
 )
 
@@ -52,7 +53,7 @@ func TestHostilePeer(t *testing.T) {
 				target := c.rigs[id]
 				term, refused := target.raftNow().CurrentTerm(), target.RefusedMessages()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-				p.Send(ctx, quorum.Raft, memberAt(id).QuorumAddr, string(founderID(id)), frames[name])
+				p.Send(ctx, quorum.Raft, memberAt(id).QuorumAddr, string(membership.FounderID(id)), frames[name])
 				cancel()
 				if got := target.raftNow().CurrentTerm(); got > term+1 {
 					t.Errorf("%s: server %d goes from term %d to %d", name, id, term, got)
@@ -64,7 +65,7 @@ func TestHostilePeer(t *testing.T) {
 		}
 		for range 300 {
 			id := uint64(1 + rnd.IntN(2))
-			p.Attack(t.Context(), memberAt(id).QuorumAddr, string(founderID(id)))
+			p.Attack(t.Context(), memberAt(id).QuorumAddr, string(membership.FounderID(id)))
 		}
 		_, leader = c.leader()
 		write(leader, "/after")
@@ -101,9 +102,9 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 		}
 		defer p.Close()
 		for _, q := range []question{
-			{Probe: &probe{ID: 9, Phase: phaseEmpty, Join: true, As: joinerID(9, 5), Level: command.Level, Token: 7}},
-			{Probe: &probe{ID: 3, Disk: 5, Phase: phaseEmpty, Join: true, As: joinerID(3, 5), Level: command.Level, Token: 7}},
-			{Probe: &probe{ID: 3, Phase: phaseMember, As: founderID(3), Level: command.Level}},
+			{Probe: &probe{ID: 9, Phase: phaseEmpty, Join: true, As: membership.JoinerID(9, 5), Level: command.Level, Token: 7}},
+			{Probe: &probe{ID: 3, Disk: 5, Phase: phaseEmpty, Join: true, As: membership.JoinerID(3, 5), Level: command.Level, Token: 7}},
+			{Probe: &probe{ID: 3, Phase: phaseMember, As: membership.FounderID(3), Level: command.Level}},
 			{Reconfig: &driveRequest{}},
 		} {
 			var b bytes.Buffer
@@ -126,13 +127,13 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 		}
 		for range 100 {
 			m := c.list[rnd.IntN(3)]
-			p.Attack(t.Context(), m.QuorumAddr, string(founderID(m.ID)))
+			p.Attack(t.Context(), m.QuorumAddr, string(membership.FounderID(m.ID)))
 		}
 		if now := string(leader.Membership()); now != config {
 			t.Errorf("the membership was %q and is %q", config, now)
 		}
 		for _, s := range leader.raftNow().GetConfiguration().Configuration().Servers {
-			if s.ID != founderID(serverOf(s.ID)) {
+			if s.ID != membership.FounderID(membership.ServerOf(s.ID)) {
 				t.Errorf("%s has a place in Raft's configuration", s.ID)
 			}
 		}

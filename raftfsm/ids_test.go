@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -121,16 +122,16 @@ func TestTurnsOfServer0(t *testing.T) {
 // log, because no server could start with it.
 func TestListThatCannotBeRead(t *testing.T) {
 	t.Parallel()
-	for _, m := range []Member{
+	for _, m := range []membership.Member{
 		{ID: 256, QuorumAddr: "a:2888", ElectionAddr: "a:3888"},
 		{ID: 2, QuorumAddr: "a", ElectionAddr: "a:3888"},
 		{ID: 2, QuorumAddr: "a:2888", ElectionAddr: "a:2888"},
 		{ID: 1, QuorumAddr: "a:2888", ElectionAddr: "a:3888"}, // a second server 1
 	} {
 		r := newRecorder()
-		_, err := New(Config{ID: 1, Members: []Member{memberAt(1), m}, Memory: true, Handler: r})
+		_, err := New(Config{ID: 1, Members: []membership.Member{memberAt(1), m}, Memory: true, Handler: r})
 		if err == nil {
-			t.Errorf("%+v is accepted: %s", m, bytes.TrimSpace([]byte(m.line())))
+			t.Errorf("%+v is accepted: %s", m, bytes.TrimSpace([]byte(m.Line())))
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // How a server joins an existing ensemble.
@@ -41,8 +42,8 @@ func (j joiner) fresh() bool { return time.Since(j.at) < freshFor }
 const absentAfter = 2 * time.Second
 
 // absent reports whether the leader can't reach the server for a line of the membership.
-func (j joiner) absent(m *Member) bool {
-	return !j.confirmed && j.line == m.line() && time.Since(j.missed) >= absentAfter
+func (j joiner) absent(m *membership.Member) bool {
+	return !j.confirmed && j.line == m.Line() && time.Since(j.missed) >= absentAfter
 }
 
 func (j *joins) of(server uint64) joiner {
@@ -79,15 +80,15 @@ func (j *joins) note(server uint64, n joiner) {
 
 // miss notes that a server could not be reached for a line of the membership. It reports
 // whether that is to be logged: once, when the server counts as absent.
-func (j *joins) miss(id raft.ServerID, m *Member) bool {
+func (j *joins) miss(id raft.ServerID, m *membership.Member) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	x, ok := j.joiners[m.ID]
 	if !ok || x.id != id || x.confirmed {
 		return false
 	}
-	if x.line != m.line() {
-		x.missed, x.line, x.told = time.Now(), m.line(), false
+	if x.line != m.Line() {
+		x.missed, x.line, x.told = time.Now(), m.Line(), false
 	}
 	news := x.absent(m) && !x.told
 	x.told = x.told || news
@@ -134,7 +135,7 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 	if p.Phase == phaseMember && !proved {
 		return "it belongs to another ensemble"
 	}
-	if serverOf(p.As) != p.ID {
+	if membership.ServerOf(p.As) != p.ID {
 		return fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
 	}
 	if now, _ := e.n.Level(); p.Level < now {
@@ -143,7 +144,7 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 	want, now := e.wanted(), e.replicated()
 	// For a member, only a proved probe counts. For any other server, its list matters once
 	// this server is to add it.
-	if proved || (now == nil || now.member(p.ID) == nil) && (want.lists(p.ID) || e.fileList().lists(p.ID)) {
+	if proved || (now == nil || now.Member(p.ID) == nil) && (want.Lists(p.ID) || e.fileList().Lists(p.ID)) {
 		e.joins.noteList(p)
 	}
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
@@ -153,12 +154,12 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 				e.admission(p)
 			}
 			return ""
-		case serverOf(s.ID) == p.ID && e.alive(s.ID):
+		case membership.ServerOf(s.ID) == p.ID && e.alive(s.ID):
 			return fmt.Sprintf("server %d is running already, on another data directory", p.ID)
 		}
 	}
 	e.joins.note(p.ID, joiner{id: p.As, addr: p.Addr, at: time.Now(), confirmed: proved})
-	if !want.lists(p.ID) {
+	if !want.Lists(p.ID) {
 		return e.stranger(p)
 	}
 	e.reconfigs.poke()
@@ -213,7 +214,7 @@ func (e *ensemble) admitOne(p *probe) {
 		}
 		e.log.Debug("a server that asks to be let in does not take its admission", "server", p.ID, "addr", addr, "err", err)
 	}
-	if want := e.wanted(); want.lists(p.ID) && e.joins.miss(p.As, want.member(p.ID)) {
+	if want := e.wanted(); want.Lists(p.ID) && e.joins.miss(p.As, want.Member(p.ID)) {
 		e.log.Warn("a server that asks to join cannot be reached: it joins when it can be; check its line in the membership, and the way to it",
 			"server", p.ID, "says", p.Addr, "tried", addrs)
 	}
@@ -226,13 +227,13 @@ func (e *ensemble) admitOne(p *probe) {
 func (e *ensemble) mayBeAt(server uint64, announced string) []string {
 	var out []string
 	add := func(addr string) {
-		if dialable(addr) && !slices.Contains(out, addr) {
+		if membership.Dialable(addr) && !slices.Contains(out, addr) {
 			out = append(out, addr)
 		}
 	}
-	for _, list := range []*membership{e.wanted(), e.fileList()} {
-		if list.lists(server) {
-			for _, addr := range list.member(server).quorumAddrs() {
+	for _, list := range []*membership.List{e.wanted(), e.fileList()} {
+		if list.Lists(server) {
+			for _, addr := range list.Member(server).QuorumAddrs() {
 				add(addr)
 			}
 		}

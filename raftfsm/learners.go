@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // Learner is another server as the leader sees it.
@@ -32,11 +33,11 @@ func (e *ensemble) learners() []Learner {
 	var found []Learner
 	members := e.replicated()
 	for _, s := range r.GetConfiguration().Configuration().Servers {
-		id := serverOf(s.ID)
+		id := membership.ServerOf(s.ID)
 		if id == e.self.ID {
 			continue
 		}
-		contact, observes := trans.Contact(term, s.ID), members.observes(s)
+		contact, observes := trans.Contact(term, s.ID), members.Observes(s)
 		// A participant without a vote is still catching up. An operator who takes it
 		// for synced and stops another server would stop the ensemble.
 		counts := observes || s.Suffrage == raft.Voter

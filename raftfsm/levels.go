@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"maps"
 	"slices"
 	"sync"
@@ -89,8 +90,8 @@ func (e *ensemble) commonLevel(newest uint32) uint32 {
 	for _, level := range known {
 		lowest = min(lowest, level)
 	}
-	for i := range m.members {
-		if _, here := known[m.members[i].ID]; !here {
+	for i := range m.Members {
+		if _, here := known[m.Members[i].ID]; !here {
 			return 0
 		}
 	}
@@ -110,7 +111,7 @@ func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
 	}
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		if s.ID == e.n.identity.RaftID {
-			note(serverOf(s.ID), own)
+			note(membership.ServerOf(s.ID), own)
 			continue
 		}
 		wg.Go(func() {
@@ -118,7 +119,7 @@ func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
 			if p := e.askServer(s); p != nil {
 				level = p.Level
 			}
-			note(serverOf(s.ID), level)
+			note(membership.ServerOf(s.ID), level)
 		})
 	}
 	wg.Wait()

@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -55,8 +56,8 @@ func (m *machine) verdict(q *proto.ReconfigRequest, ids ...proto.ID) proto.Code 
 func TestReconfigIsBounded(t *testing.T) {
 	t.Parallel()
 	m := reconfigMachine(t)
-	again := strings.Repeat("server.4=d:1:2;3,", maxServers)
-	spaced := strings.Repeat(" ", MaxListBytes)
+	again := strings.Repeat("server.4=d:1:2;3,", membership.MaxServers)
+	spaced := strings.Repeat(" ", membership.MaxListBytes)
 	null := proto.NullString
 	for _, tt := range []struct {
 		name                       string
@@ -87,45 +88,14 @@ func TestReconfigIsBounded(t *testing.T) {
 // TestReconfigIsLinear: the work for a reconfig doesn't grow with the pairs of its servers.
 func TestReconfigIsLinear(t *testing.T) {
 	m := reconfigMachine(t)
-	q := &proto.ReconfigRequest{Joining: numbered(10, maxServers-4), Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1}
+	q := &proto.ReconfigRequest{Joining: numbered(10, membership.MaxServers-4), Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1}
 	allocs := testing.AllocsPerRun(1, func() {
 		if _, code := m.checkReconfig(q, tree.ReconfigEnabled, nil); code != proto.Ok && code != proto.ErrBadArguments {
 			t.Errorf("%v", code)
 		}
 	})
-	if allocs > 100*maxServers {
+	if allocs > 100*membership.MaxServers {
 		t.Errorf("%v allocations", allocs)
-	}
-}
-
-// TestEndpointConflicts: a joining server may not use an address of another server, except
-// one that leaves.
-func TestEndpointConflicts(t *testing.T) {
-	t.Parallel()
-	now, err := parseMembership([]byte("server.1=a:1:2;c:3\nserver.2=b:1:2;c:4\nserver.3=B:1:2;c:5"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		joining, leaving string
-		want             proto.Code
-	}{
-		{"server.4=d:1:2;c:6", "", proto.Ok}, // servers 2 and 3 conflict already
-		{"server.4=A:1:3;c:6", "", proto.ErrBadArguments},
-		{"server.4=x:1:2|A:1:3;c:6", "", proto.ErrBadArguments},
-		{"server.4=x:1:2;c:3", "", proto.ErrBadArguments},
-		{"server.4=a:1:3;c:6", "1", proto.Ok},
-		{"server.4=b:1:3;c:6", "2", proto.ErrBadArguments},
-		{"server.4=b:1:3;c:6", "2,3", proto.Ok},
-		{"server.1=a:1:3;c:3", "", proto.Ok},
-		{"server.4=d:1:2;c:6,server.5=d:1:3;c:7", "", proto.ErrBadArguments},
-		{"server.4=d:1:2;c:6,server.4=e:1:2;c:6,server.5=d:1:3;c:7", "", proto.Ok},
-		{"server.1=e:1:2;c:6,server.5=a:1:3;c:7", "", proto.Ok},
-	} {
-		_, code := now.next(&proto.ReconfigRequest{Joining: tt.joining, Leaving: tt.leaving, NewMembers: proto.NullString, CurConfigID: -1}, tree.MultiAddress)
-		if code != tt.want {
-			t.Errorf("%q and without %q: %v, want %v", tt.joining, tt.leaving, code, tt.want)
-		}
 	}
 }
 
@@ -133,39 +103,39 @@ func TestEndpointConflicts(t *testing.T) {
 // from, and so is a reconfig whose text would read differently.
 func TestListBounds(t *testing.T) {
 	t.Parallel()
-	host := strings.Repeat("h", MaxHost)
-	addresses := strings.TrimSuffix(strings.Repeat("a:1:2|", MaxServerAddresses), "|")
+	host := strings.Repeat("h", membership.MaxHost)
+	addresses := strings.TrimSuffix(strings.Repeat("a:1:2|", membership.MaxServerAddresses), "|")
 	for _, tt := range []struct{ list, want string }{
-		{strings.ReplaceAll(numbered(0, maxServers), ",", "\n"), ""},
-		{strings.ReplaceAll(numbered(0, maxServers+1), ",", "\n"), "a list of more than 256 servers"},
+		{strings.ReplaceAll(numbered(0, membership.MaxServers), ",", "\n"), ""},
+		{strings.ReplaceAll(numbered(0, membership.MaxServers+1), ",", "\n"), "a list of more than 256 servers"},
 		{"server.1=" + host + ":1:2;" + host + ":3", ""},
 		{"server.1=" + host + "h:1:2", "a host of 256 bytes"},
 		{"server.1=[" + host + "h]:1:2", "a host of 256 bytes"},
 		{"server.1=a:1:2;" + host + "h:3", "is not [host:]clientPort"},
 		{"server.1=" + addresses, ""},
 		{"server.1=" + addresses + "|a:1:2", "server 1 has 17 addresses"},
-		{"server.1=" + strings.Repeat("x", maxLine), "a line of"},
+		{"server.1=" + strings.Repeat("x", membership.MaxLine), "a line of"},
 		{"server.1=a:000001:2", "is no port"},
 		{"server.1=[[a]:1:2", "bad brackets"},
 	} {
-		if _, err := parseMembership([]byte(tt.list)); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+		if _, err := membership.Parse([]byte(tt.list)); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%.80q: %v, want %q", tt.list, err, tt.want)
 		}
 	}
-	var members []Member
-	for id := range uint64(maxServers) {
+	var members []membership.Member
+	for id := range uint64(membership.MaxServers) {
 		members = append(members, memberAt(id))
 	}
-	if err := checkMembers(members); err != nil {
+	if err := membership.Check(members); err != nil {
 		t.Error(err)
 	}
-	if err := checkMembers(append(slices.Clone(members), memberAt(maxServers))); err == nil || !strings.Contains(err.Error(), "more than 256 servers") {
+	if err := membership.Check(append(slices.Clone(members), memberAt(membership.MaxServers))); err == nil || !strings.Contains(err.Error(), "more than 256 servers") {
 		t.Errorf("257 servers: %v", err)
 	}
 	for i := range members {
 		members[i].ConfigNodeTxt = fmt.Sprintf("server.%d=%s", i, strings.ReplaceAll(addresses, "a", host))
 	}
-	if err := checkMembers(members); err == nil || !strings.Contains(err.Error(), "at most 262144") {
+	if err := membership.Check(members); err == nil || !strings.Contains(err.Error(), "at most 262144") {
 		t.Errorf("a long list: %v", err)
 	}
 	q := &proto.ReconfigRequest{Joining: "server.4=x\nserver.5:1:2;3", Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1}
@@ -221,9 +191,9 @@ func TestProbeBounds(t *testing.T) {
 		want  string
 	}{
 		{probe{}, ""},
-		{probe{ID: 255, As: joinerID(255, 1<<64-1), Addr: "[::1]:65535", Phase: phaseMember, LeaderAddr: placeholder(255)}, ""},
+		{probe{ID: 255, As: membership.JoinerID(255, 1<<64-1), Addr: "[::1]:65535", Phase: phaseMember, LeaderAddr: placeholder(255)}, ""},
 		{probe{ID: 1, Addr: ":2888"}, ""},
-		{probe{ID: 1, Addr: strings.Repeat("h", MaxHost) + ":2888", Bound: &founding{Servers: []founder{{Addr: "a:1"}, {ID: 2, Addr: placeholder(2)}}}}, ""},
+		{probe{ID: 1, Addr: strings.Repeat("h", membership.MaxHost) + ":2888", Bound: &founding{Servers: []founder{{Addr: "a:1"}, {ID: 2, Addr: placeholder(2)}}}}, ""},
 		{probe{ID: 256}, "server id 256"},
 		{probe{ID: 1, As: raft.ServerID("1." + long)}, "a ServerID of"},
 		{probe{ID: 1, As: "1.x"}, "digits and dots"},
@@ -232,9 +202,9 @@ func TestProbeBounds(t *testing.T) {
 		{probe{ID: 1, Addr: long + ":1"}, "host and a port"},
 		{probe{ID: 1, Phase: phase(long)}, "a phase of"},
 		{probe{ID: 1, LeaderAddr: long}, "an address of"},
-		{probe{ID: 1, List: strings.Repeat("x", MaxListBytes+1)}, "a list of"},
+		{probe{ID: 1, List: strings.Repeat("x", membership.MaxListBytes+1)}, "a list of"},
 		{probe{ID: 1, Refusal: strings.Repeat("x", maxRefusal+1)}, "a refusal of"},
-		{probe{ID: 1, Bound: &founding{Servers: make([]founder, maxServers+1)}}, "a founding of more"},
+		{probe{ID: 1, Bound: &founding{Servers: make([]founder, membership.MaxServers+1)}}, "a founding of more"},
 		{probe{ID: 1, Bound: &founding{Servers: []founder{{Addr: long}}}}, "a founding with an address"},
 	} {
 		if err := tt.probe.check(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -278,13 +248,13 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 			if a := send(to, q); a.Error == "" || a.Probe != nil {
 				t.Errorf("server %d answers a long ServerID with %+v", to, a)
 			}
-			q.As = joinerID(9, 5)
+			q.As = membership.JoinerID(9, 5)
 			if a := send(to, q); a.Probe == nil {
 				t.Errorf("server %d: %+v", to, a)
 			}
 			j := &c.rigs[to].others.(*ensemble).joins
 			j.mu.Lock()
-			if n := len(j.from[9]); n != 1 || j.calledFrom(joinerID(9, 5)) == "" {
+			if n := len(j.from[9]); n != 1 || j.calledFrom(membership.JoinerID(9, 5)) == "" {
 				t.Errorf("server %d remembers %d callers: %.200v", to, n, j.from)
 			}
 			j.mu.Unlock()
@@ -306,35 +276,19 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 func TestCallersAreForgottenOneByOne(t *testing.T) {
 	t.Parallel()
 	var j joins
-	j.noteFrom(joinerID(3, 7), "c:3")
-	j.noteFrom(joinerID(4, 1), "d:1")
+	j.noteFrom(membership.JoinerID(3, 7), "c:3")
+	j.noteFrom(membership.JoinerID(4, 1), "d:1")
 	for disk := range uint64(5000) {
-		j.noteFrom(joinerID(4, 1+disk), fmt.Sprint("d:", disk))
-		j.noteFrom(joinerID(4, 1), "d:0")
+		j.noteFrom(membership.JoinerID(4, 1+disk), fmt.Sprint("d:", disk))
+		j.noteFrom(membership.JoinerID(4, 1), "d:0")
 	}
-	if j.calledFrom(joinerID(3, 7)) != "c:3" || j.calledFrom(joinerID(4, 1)) != "d:0" || j.calledFrom(joinerID(4, 5000)) != "d:4999" {
+	if j.calledFrom(membership.JoinerID(3, 7)) != "c:3" || j.calledFrom(membership.JoinerID(4, 1)) != "d:0" || j.calledFrom(membership.JoinerID(4, 5000)) != "d:4999" {
 		t.Error("an entry is missing")
 	}
 	if n := len(j.from[4]); n != MaxCallers {
 		t.Errorf("%d callers", n)
 	}
-	if slices.ContainsFunc(j.from[4], func(c caller) bool { return c.id == joinerID(4, 100) }) {
+	if slices.ContainsFunc(j.from[4], func(c caller) bool { return c.id == membership.JoinerID(4, 100) }) {
 		t.Error("an old caller is there")
-	}
-}
-
-// TestRoleOfSeveralAddresses: the role of a server with several addresses may be stated for
-// any of them, and is at the end of the canonical line.
-func TestRoleOfSeveralAddresses(t *testing.T) {
-	t.Parallel()
-	const canonical = "server.1=a:1:2|b:1:2:observer;0.0.0.0:5"
-	for _, line := range []string{canonical, "server.1=a:1:2:observer|b:1:2;5", "server.1=a:1:2:OBSERVER|b:1:2:observer;5"} {
-		m, err := parseMembership([]byte(line))
-		if err != nil || !m.members[0].Observer || m.members[0].line() != canonical {
-			t.Errorf("%s: %v, %+v", line, err, m)
-		}
-	}
-	if _, err := parseMembership([]byte("server.1=a:1:2:participant|b:1:2:observer;5")); err == nil {
-		t.Error("two roles are accepted")
 	}
 }

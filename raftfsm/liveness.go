@@ -313,7 +313,7 @@ func (e *ensemble) removed() bool {
 		return false
 	}
 	m := e.replicated()
-	return e.outside() || m != nil && m.member(e.n.cfg.ID) == nil
+	return e.outside() || m != nil && m.Member(e.n.cfg.ID) == nil
 }
 
 // acceptLiveness reads the reports of a follower while this server leads.

@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -62,7 +63,7 @@ func newState(h Handler) (*State, error) {
 
 func (s *State) note() {
 	m := s.machine
-	s.Cluster, s.Level, s.Index, s.Config = fmt.Sprintf("%x", m.cluster), m.level, m.index, configText(m.config)
+	s.Cluster, s.Level, s.Index, s.Config = fmt.Sprintf("%x", m.cluster), m.level, m.index, membership.ConfigText(m.config)
 }
 
 // Entry describes one log entry.
@@ -175,7 +176,7 @@ func (l *logReader) entry(e *raft.Log) error {
 		out.Type = EntryMembers
 		for _, s := range raft.DecodeConfiguration(e.Data).Servers {
 			if s.Suffrage == raft.Voter {
-				out.Voters = append(out.Voters, serverOf(s.ID))
+				out.Voters = append(out.Voters, membership.ServerOf(s.ID))
 			}
 		}
 	case raft.LogCommand:

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -174,7 +175,7 @@ func randomUint64() uint64 {
 // goroutine in the order of its calls. Propose blocks only while too many commands are
 // in flight. The Handler learns the outcome of c. An error means that nothing was
 // proposed.
-func (n *Node) Propose(c *command.Command) error {
+func (n *Node) Propose(c *Command) error {
 	switch c.Kind {
 	case command.KindRequest:
 		if !c.Op.Transaction() {
@@ -292,7 +293,7 @@ func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ct
 func (n *Node) Membership() []byte {
 	n.tree.RLock()
 	defer n.tree.RUnlock()
-	return configText(n.machine.config)
+	return membership.ConfigText(n.machine.config)
 }
 
 // Voters returns the servers that have a vote, as far as this server knows. A server
@@ -305,7 +306,7 @@ func (n *Node) Voters() []uint64 {
 	var ids []uint64
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		if s.Suffrage == raft.Voter {
-			ids = append(ids, serverOf(s.ID))
+			ids = append(ids, membership.ServerOf(s.ID))
 		}
 	}
 	return ids

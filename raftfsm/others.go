@@ -6,6 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // others is what a Node needs to know about the rest of its ensemble, and to tell it.
@@ -37,7 +38,7 @@ type others interface {
 
 	// led is called on the control goroutine when the LeaderStart of another server was
 	// applied here. Commands that were sent to an earlier incarnation and are not
-	// applied by now never will be, and have been given up. noServer means that the
+	// applied by now never will be, and have been given up. NoServer means that the
 	// LeaderStart came with a restored snapshot.
 	led(server, incarnation uint64)
 
@@ -87,7 +88,7 @@ type others interface {
 	status(s *Status, leads bool)
 
 	// ownLine returns this server's line in the membership, or nil while there is none.
-	ownLine() *Member
+	ownLine() *membership.Member
 
 	// learners returns the servers that follow this leader.
 	learners() []Learner

@@ -65,7 +65,7 @@ func (e *ensemble) keepNames() {
 func (e *ensemble) alternates(addr string) []string {
 	list := e.n.cfg.Members
 	if m := e.replicated(); m != nil {
-		list = slices.Concat(m.members, list)
+		list = slices.Concat(m.Members, list)
 	}
 	for _, m := range list {
 		if m.QuorumAddr == addr {

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // timing holds the timeouts that follow from the operator's syncLimit × tickTime: how
@@ -217,7 +218,7 @@ func (e *ensemble) reach(id raft.ServerID, reach *reachability, p timing) {
 	if reach.busy.Load() || time.Since(reach.last) < limit/2 {
 		return
 	}
-	_, addr := e.locate(serverOf(id))
+	_, addr := e.locate(membership.ServerOf(id))
 	if addr == "" {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -18,7 +19,7 @@ import (
 func (c *cluster) votersOf(r *rig) (ids []uint64) {
 	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
 		if s.Suffrage == raft.Voter {
-			ids = append(ids, serverOf(s.ID))
+			ids = append(ids, membership.ServerOf(s.ID))
 		}
 	}
 	slices.Sort(ids)

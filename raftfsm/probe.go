@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 const (
@@ -82,15 +83,15 @@ const (
 // proved nothing yet, so anything that this server remembers of a probe is small.
 func (p *probe) check() error {
 	switch {
-	case p.ID > MaxServer:
-		return fmt.Errorf("server id %d: must be 0 to %d", p.ID, MaxServer)
+	case p.ID > membership.MaxServer:
+		return fmt.Errorf("server id %d: must be 0 to %d", p.ID, membership.MaxServer)
 	case len(p.As) > maxServerID || strings.Trim(string(p.As), "0123456789.") != "":
 		return fmt.Errorf("a ServerID of %d bytes: digits and dots, at most %d", len(p.As), maxServerID)
 	case len(p.Phase) > maxPhase:
 		return fmt.Errorf("a phase of %d bytes: at most %d", len(p.Phase), maxPhase)
-	case len(p.List) > MaxListBytes:
-		return fmt.Errorf("a list of %d bytes: at most %d", len(p.List), MaxListBytes)
-	case len(p.LeaderAddr) > MaxHost+len("[]:65535"):
+	case len(p.List) > membership.MaxListBytes:
+		return fmt.Errorf("a list of %d bytes: at most %d", len(p.List), membership.MaxListBytes)
+	case len(p.LeaderAddr) > membership.MaxHost+len("[]:65535"):
 		return fmt.Errorf("an address of %d bytes", len(p.LeaderAddr))
 	case len(p.Refusal) > maxRefusal:
 		return fmt.Errorf("a refusal of %d bytes: at most %d", len(p.Refusal), maxRefusal)
@@ -101,8 +102,8 @@ func (p *probe) check() error {
 	if p.Bound == nil {
 		return nil
 	}
-	if len(p.Bound.Servers) > maxServers || len(p.Bound.Disks) > maxServers {
-		return fmt.Errorf("a founding of more than %d servers", maxServers)
+	if len(p.Bound.Servers) > membership.MaxServers || len(p.Bound.Disks) > membership.MaxServers {
+		return fmt.Errorf("a founding of more than %d servers", membership.MaxServers)
 	}
 	for _, s := range p.Bound.Servers {
 		if s.Addr != placeholder(s.ID) && !isAddress(s.Addr) {
@@ -116,7 +117,7 @@ func (p *probe) check() error {
 // may be missing: that is a wildcard.
 func isAddress(addr string) bool {
 	host, port, err := net.SplitHostPort(addr)
-	return err == nil && len(host) <= MaxHost && isPort(port)
+	return err == nil && len(host) <= membership.MaxHost && membership.IsPort(port)
 }
 
 // admission lets a server start its Raft, because the leader is about to contact it.
@@ -276,7 +277,7 @@ func readSized(r io.Reader, n uint32, v any) error {
 // listHash is the fingerprint of a list of servers: their ids, roles and quorum ports.
 // It omits host names, since a server may have several, e.g. a wildcard for itself. The
 // handshake checks by id which server answers.
-func listHash(members []Member) quorum.Hash {
+func listHash(members []membership.Member) quorum.Hash {
 	var b []byte
 	for _, f := range founders(members) {
 		_, port, _ := net.SplitHostPort(f.Addr)

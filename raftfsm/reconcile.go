@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -58,8 +59,8 @@ type joins struct {
 func (e *ensemble) stranger(p *probe) string {
 	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
 	if m := p.line(); m != nil {
-		at := m.located(e.joinAddr(m, joiner{id: p.As, addr: p.Addr}))
-		line = at.reconfigLine(p.ClientPort)
+		at := m.Located(e.joinAddr(m, joiner{id: p.As, addr: p.Addr}))
+		line = at.ReconfigLine(p.ClientPort)
 	}
 	how := "run: reconfig -add " + line
 	if e.n.cfg.Policy&tree.ReconfigEnabled == 0 {
@@ -78,7 +79,7 @@ func (e *ensemble) alive(id raft.ServerID) bool {
 
 // wanted returns the membership to reach: that of a pending reconfig, or the replicated
 // one. It is nil before the first LeaderStart.
-func (e *ensemble) wanted() *membership {
+func (e *ensemble) wanted() *membership.List {
 	if t := e.reconfigs.current(); t != nil {
 		return t
 	}
@@ -86,14 +87,14 @@ func (e *ensemble) wanted() *membership {
 }
 
 // replicated returns the membership as of the newest entry applied.
-func (e *ensemble) replicated() *membership {
+func (e *ensemble) replicated() *membership.List {
 	e.n.tree.RLock()
 	text := e.n.machine.config
 	e.n.tree.RUnlock()
 	if text == nil {
 		return nil
 	}
-	m, err := parseState(text)
+	m, err := membership.ParseState(text)
 	if err != nil {
 		if last := e.unreadable.Swap(&text); last == nil || !bytes.Equal(*last, text) {
 			e.log.Error("the membership cannot be read", "err", err)
@@ -115,8 +116,8 @@ func (e *ensemble) reconcileLoop() {
 		pause := checkEvery
 		e.leaveOff()
 		if m := e.replicated(); m != nil {
-			if m.version != known {
-				known = m.version
+			if m.Version != known {
+				known = m.Version
 				since = farewells{at: time.Now(), index: e.appliedIndex.Load()}
 			}
 			e.reconfigs.reached(m)
@@ -153,19 +154,19 @@ func (e *ensemble) census(l *leading) {
 	}
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
 		alive, was := e.alive(s.ID), !l.silent[s.ID]
-		if j := e.joins.of(serverOf(s.ID)); j.id == s.ID && j.fresh() {
+		if j := e.joins.of(membership.ServerOf(s.ID)); j.id == s.ID && j.fresh() {
 			continue // it asked to join a moment ago and has not been contacted yet
 		}
 		switch {
 		case was && !alive && e.neverCame(s.ID):
 			l.silent[s.ID] = true
-			e.log.Info("a server of the list has not come yet", "server", serverOf(s.ID), "addr", string(s.Address))
+			e.log.Info("a server of the list has not come yet", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
 		case was && !alive:
 			l.silent[s.ID] = true
-			e.log.Warn("a server does not answer", "server", serverOf(s.ID), "addr", string(s.Address))
+			e.log.Warn("a server does not answer", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
 		case !was && alive:
 			delete(l.silent, s.ID)
-			e.log.Info("a server answers again", "server", serverOf(s.ID))
+			e.log.Info("a server answers again", "server", membership.ServerOf(s.ID))
 		}
 	}
 }
@@ -236,17 +237,17 @@ func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 // best, so a leader doesn't change that of another one: moved does when it reports it.
 func (e *ensemble) leading(s *command.LeaderStart) {
 	e.setPace(true)
-	mine, now := newMembership(e.n.cfg.Members), e.replicated()
-	for i, m := range mine.members {
-		m = m.located(e.knownAt(m.ID, now))
-		if now != nil && now.member(m.ID) != nil && m.ID != e.self.ID {
-			m = m.withClient(now.member(m.ID).ClientAddr)
+	mine, now := membership.New(e.n.cfg.Members), e.replicated()
+	for i, m := range mine.Members {
+		m = m.Located(e.knownAt(m.ID, now))
+		if now != nil && now.Member(m.ID) != nil && m.ID != e.self.ID {
+			m = m.WithClient(now.Member(m.ID).ClientAddr)
 		}
-		mine.members[i] = m
+		mine.Members[i] = m
 	}
-	if now == nil || now.version == 0 && now.equal(mine) {
+	if now == nil || now.Version == 0 && now.Equal(mine) {
 		s.Flags |= command.FlagConfig
-		s.Config = mine.text()
+		s.Config = mine.Text()
 	}
 }
 
@@ -257,7 +258,7 @@ func (e *ensemble) transfer(ctx context.Context) error { return e.transferTo(ctx
 
 // transferTo hands leadership to the best voter. If among is given, the voter must be a
 // participant in it.
-func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
+func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error {
 	r, trans := e.n.raftNow(), e.transportNow()
 	if r == nil || r.State() != raft.Leader {
 		return nil
@@ -270,7 +271,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership) error {
 		if s.ID == e.n.identity.RaftID || s.Suffrage != raft.Voter {
 			continue
 		}
-		if m := among; m != nil && (m.member(serverOf(s.ID)) == nil || m.member(serverOf(s.ID)).Observer) {
+		if m := among; m != nil && (m.Member(membership.ServerOf(s.ID)) == nil || m.Member(membership.ServerOf(s.ID)).Observer) {
 			continue
 		}
 		others++

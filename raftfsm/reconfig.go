@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -55,7 +56,7 @@ type driveAnswer struct {
 // reconfigs is a leader's view of the pending reconfig.
 type reconfigs struct {
 	mu      sync.Mutex
-	target  *membership
+	target  *membership.List
 	drivers int           // how many servers are asking for it
 	until   time.Time     // when it is given up, once no server asks for it
 	last    step          // the loop's last step
@@ -80,7 +81,7 @@ func (r *reconfigs) poked() chan struct{} {
 }
 
 // current returns the membership that a reconfig asks for, or nil without one.
-func (r *reconfigs) current() *membership {
+func (r *reconfigs) current() *membership.List {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.target != nil && r.drivers == 0 && time.Now().After(r.until) {
@@ -90,19 +91,19 @@ func (r *reconfigs) current() *membership {
 }
 
 // reached ends the reconfig when m has the servers that it asks for.
-func (r *reconfigs) reached(m *membership) {
+func (r *reconfigs) reached(m *membership.List) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.target != nil && r.drivers == 0 && r.target.sameServers(m) {
+	if r.target != nil && r.drivers == 0 && r.target.SameServers(m) {
 		r.target = nil
 	}
 }
 
 // begin makes target the wanted membership, unless another one already is.
-func (r *reconfigs) begin(target *membership) bool {
+func (r *reconfigs) begin(target *membership.List) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.target != nil && string(r.target.text()) != string(target.text()) && (r.drivers > 0 || time.Now().Before(r.until)) {
+	if r.target != nil && string(r.target.Text()) != string(target.Text()) && (r.drivers > 0 || time.Now().Before(r.until)) {
 		return false
 	}
 	r.target = target
@@ -152,9 +153,9 @@ func (r *reconfigs) abandon() {
 }
 
 // busy reports whether a reconfig to another membership is pending.
-func (r *reconfigs) busy(target *membership) bool {
+func (r *reconfigs) busy(target *membership.List) bool {
 	t := r.current()
-	return t != nil && string(t.text()) != string(target.text())
+	return t != nil && string(t.Text()) != string(target.Text())
 }
 
 // drive brings Raft's configuration to what a reconfig asks for.
@@ -176,7 +177,7 @@ func (e *ensemble) drive(ctx context.Context, q *driveRequest) *driveAnswer {
 }
 
 // pursue waits until Raft's configuration is what target asks for.
-func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership) *driveAnswer {
+func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership.List) *driveAnswer {
 	e.reconfigs.poke()
 	timeout := time.NewTimer(driveTimeout)
 	defer timeout.Stop()
@@ -193,7 +194,7 @@ func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership) *
 		select {
 		case <-changed:
 		case <-refused.C:
-			e.log.Warn("a reconfig is given up and undone: servers that it needs for a majority have gone down", "asked", string(target.text()))
+			e.log.Warn("a reconfig is given up and undone: servers that it needs for a majority have gone down", "asked", string(target.Text()))
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}
@@ -207,7 +208,7 @@ func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership) *
 
 // examine checks a reconfig in ZooKeeper's order, with what the leader knows and the
 // servers that have answered it.
-func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membership, proto.Code) {
+func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membership.List, proto.Code) {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(q.Body)
 	req.Decode(&r)
@@ -235,9 +236,9 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 	if code != proto.Ok {
 		return nil, code
 	}
-	if _, ok := e.planFor(target, live).plan(); !ok {
+	if _, ok := e.planFor(target, live).Plan(); !ok {
 		if e.n.machine.mayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
-			e.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.text()))
+			e.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.Text()))
 		}
 		return nil, proto.ErrNewConfigNoQuorum
 	}
@@ -248,7 +249,7 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 func (e *ensemble) reconfig(c *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(c.Body)
-	if req.Decode(&r); r.Err() == nil && tooLong(&req) {
+	if req.Decode(&r); r.Err() == nil && membership.TooLong(&req) {
 		return e.n.intake.propose(c, false) // applying it shows the error, and no leader has to read it before
 	}
 	e.liveness.Hold(c.Session) // keep the client's session alive in the meantime
@@ -308,23 +309,23 @@ func refusedReconfig(c *command.Command, code proto.Code) *command.Command {
 // in ZooKeeper, the permission comes last, see mayReconfig. Only a reconfig that is too
 // long is refused for the permission here, because it isn't parsed. The caller holds the
 // tree's lock.
-func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership, proto.Code) {
+func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership.List, proto.Code) {
 	switch {
 	case policy&tree.ReconfigEnabled == 0:
 		return nil, proto.ErrReconfigDisabled
 	case m.config == nil:
 		return nil, proto.ErrUnimplemented // a standalone server
 	}
-	now, err := parseState(m.config)
+	now, err := membership.ParseState(m.config)
 	if err != nil {
 		return nil, proto.ErrSystemError
 	}
-	if q.CurConfigID != -1 && uint64(q.CurConfigID) != now.version {
+	if q.CurConfigID != -1 && uint64(q.CurConfigID) != now.Version {
 		return nil, proto.ErrBadVersion
 	}
 	switch {
-	case !tooLong(q):
-		return now.next(q, policy)
+	case !membership.TooLong(q):
+		return now.Next(q, policy)
 	case !m.mayWriteConfig(policy, ids):
 		return nil, proto.ErrNoAuth
 	}
@@ -334,12 +335,12 @@ func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy, id
 // conflict returns what is wrong with the addresses of a reconfig that checkReconfig has
 // refused, or nil if something else is. The caller holds the tree's lock.
 func (m *machine) conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
-	now, err := parseState(m.config)
-	if err != nil || tooLong(q) {
+	now, err := membership.ParseState(m.config)
+	if err != nil || membership.TooLong(q) {
 		return nil
 	}
-	if target, code := now.asked(q, policy); code == proto.Ok {
-		return now.conflict(target)
+	if target, code := now.Asked(q, policy); code == proto.Ok {
+		return now.Conflict(target)
 	}
 	return nil
 }
@@ -352,8 +353,8 @@ func (m *machine) mayWriteConfig(policy tree.Policy, ids []proto.ID) bool {
 
 // mayReconfig checks that ids may write /zookeeper/config, and that the servers' ids are
 // valid. The caller holds the tree's lock.
-func (m *machine) mayReconfig(target *membership, policy tree.Policy, ids []proto.ID) proto.Code {
-	_, over := target.tooLarge()
+func (m *machine) mayReconfig(target *membership.List, policy tree.Policy, ids []proto.ID) proto.Code {
+	_, over := target.TooLarge()
 	switch {
 	case !m.mayWriteConfig(policy, ids):
 		return proto.ErrNoAuth
@@ -375,12 +376,12 @@ func (m *machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
 		return
 	}
 	tx := m.begin(c)
-	next.version = uint64(tx.Zxid)
-	if m.level < namedLevel {
-		next.forgetNamed()
+	next.Version = uint64(tx.Zxid)
+	if m.level < membership.NamedLevel {
+		next.ForgetNamed()
 	}
-	m.config = next.state()
-	m.ran(m.tree.SetConfig(tx, configText(m.config), -1))
+	m.config = next.State()
+	m.ran(m.tree.SetConfig(tx, membership.ConfigText(m.config), -1))
 }
 
 // applyRefusal applies a reconfig that the leader refused.

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -49,11 +50,11 @@ func (c *cluster) ids() string {
 	_, r := c.leader()
 	m := r.others.(*ensemble).replicated()
 	var listed, voting, others []string
-	for _, x := range m.members {
+	for _, x := range m.Members {
 		listed = append(listed, fmt.Sprint(x.ID))
 	}
 	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
-		if n := fmt.Sprint(serverOf(s.ID)); s.Suffrage == 0 {
+		if n := fmt.Sprint(membership.ServerOf(s.ID)); s.Suffrage == 0 {
 			voting = append(voting, n)
 		} else {
 			others = append(others, n)

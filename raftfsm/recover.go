@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -268,7 +269,7 @@ func (s *survivor) replayLog() error {
 	}
 	for _, server := range conf.Servers {
 		if server.Suffrage == raft.Voter {
-			p.Voters = append(p.Voters, serverOf(server.ID))
+			p.Voters = append(p.Voters, membership.ServerOf(server.ID))
 		}
 	}
 	p.Zxid, p.Znodes, p.Sessions = n.tree.LastZxid(), n.tree.NodeCount(), n.sessions.Len()
@@ -305,10 +306,10 @@ func (n *Node) renew(minEpoch uint32) error {
 	// A text that a reconfig has set has a version, which must rise.
 	old := m.config
 	m.config = nil
-	if was, err := parseState(old); err == nil && was.version > 0 && !n.cfg.standalone() {
-		now := newMembership(n.cfg.Members)
-		now.version = uint64(m.tree.LastZxid())
-		m.config = now.text()
+	if was, err := membership.ParseState(old); err == nil && was.Version > 0 && !n.cfg.standalone() {
+		now := membership.New(n.cfg.Members)
+		now.Version = uint64(m.tree.LastZxid())
+		m.config = now.Text()
 	}
 	return m.tree.Check()
 }
@@ -346,7 +347,7 @@ func (n *Node) prepare(t *transplant, self raft.Server) (err error) {
 			return err
 		}
 		n.identity = newIdentity(n.cfg.ID)
-		n.identity.RaftID = joinerID(n.cfg.ID, seats.seat.Disk)
+		n.identity.RaftID = membership.JoinerID(n.cfg.ID, seats.seat.Disk)
 	}
 	if err := n.identity.write(n.cfg.FS, n.cfg.LogDir); err != nil {
 		return err

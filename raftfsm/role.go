@@ -1,9 +1,5 @@
 package raftfsm
 
-import (
-	"github.com/hashicorp/raft"
-)
-
 // A server's role follows from the current membership, never from its own configuration
 // file or from its role when the current leader was elected.
 
@@ -21,29 +17,15 @@ func (n *Node) Self() Member {
 	return Member{ID: n.cfg.ID}
 }
 
-// ByReconfig reports whether a client's reconfig has set this line of the membership.
-func (m Member) ByReconfig() bool { return m.named }
-
 // ownLine implements others.
 func (alone) ownLine() *Member { return nil }
 
 // ownLine implements others.
 func (e *ensemble) ownLine() *Member {
 	if m := e.replicated(); m != nil {
-		return m.member(e.self.ID)
+		return m.Member(e.self.ID)
 	}
 	return nil
-}
-
-// observes reports whether a server in Raft's configuration is an observer, according
-// to the membership m. If m lacks the server, its vote in Raft decides.
-func (m *membership) observes(s raft.Server) bool {
-	if m != nil {
-		if x := m.member(serverOf(s.ID)); x != nil {
-			return x.Observer
-		}
-	}
-	return s.Suffrage != raft.Voter
 }
 
 // followerRole returns this server's role while another server leads.

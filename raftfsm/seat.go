@@ -9,13 +9,12 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // seatFile is the name of the seat's file in the log directory.
@@ -94,7 +93,7 @@ type founder struct {
 func (f *founding) configuration() raft.Configuration {
 	var conf raft.Configuration
 	for _, s := range f.Servers {
-		server := raft.Server{ID: founderID(s.ID), Address: raft.ServerAddress(s.Addr)}
+		server := raft.Server{ID: membership.FounderID(s.ID), Address: raft.ServerAddress(s.Addr)}
 		if s.Observer {
 			server.Suffrage = raft.Nonvoter
 		}
@@ -106,29 +105,8 @@ func (f *founding) configuration() raft.Configuration {
 // neverCame reports whether a ServerID stands for a server of the list that took no
 // part in forming the ensemble and has not joined since.
 func (e *ensemble) neverCame(id raft.ServerID) bool {
-	b, server := e.formation.held().Bound, serverOf(id)
-	return b != nil && id == founderID(server) && b.Disks[server] == 0
-}
-
-// founderID returns the ServerID of a server on the disk that formed the ensemble.
-func founderID(server uint64) raft.ServerID {
-	return raft.ServerID(strconv.FormatUint(server, 10))
-}
-
-// joinerID returns the ServerID of a server on any other disk.
-func joinerID(server, disk uint64) raft.ServerID {
-	return raft.ServerID(strconv.FormatUint(server, 10) + "." + strconv.FormatUint(disk, 10))
-}
-
-// serverOf returns the id of the server that a ServerID belongs to, or noServer if it
-// is not a ServerID.
-func serverOf(id raft.ServerID) uint64 {
-	n, _, _ := strings.Cut(string(id), ".")
-	server, err := strconv.ParseUint(n, 10, 64)
-	if err != nil || server > MaxServer {
-		return noServer
-	}
-	return server
+	b, server := e.formation.held().Bound, membership.ServerOf(id)
+	return b != nil && id == membership.FounderID(server) && b.Disks[server] == 0
 }
 
 // newDisk returns the number of a new data directory. It is short, to keep ServerIDs
@@ -177,7 +155,7 @@ func (s *seatStore) save(v seat) error {
 }
 
 // founders returns the servers on the list of the configuration file, by id.
-func founders(members []Member) []founder {
+func founders(members []membership.Member) []founder {
 	var list []founder
 	for _, m := range members {
 		list = append(list, founder{ID: m.ID, Addr: m.QuorumAddr, Observer: m.Observer})

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -53,9 +54,9 @@ func (e *ensemble) hosts(server string) (its, others []string) {
 		host, _, err := net.SplitHostPort(addr)
 		switch {
 		case err != nil:
-		case id == serverOf(raft.ServerID(server)) && !slices.Contains(its, host):
+		case id == membership.ServerOf(raft.ServerID(server)) && !slices.Contains(its, host):
 			its = append(its, host)
-		case id != serverOf(raft.ServerID(server)) && !slices.Contains(others, host):
+		case id != membership.ServerOf(raft.ServerID(server)) && !slices.Contains(others, host):
 			others = append(others, host)
 		}
 	}
@@ -63,13 +64,13 @@ func (e *ensemble) hosts(server string) (its, others []string) {
 		note(m.ID, m.QuorumAddr)
 	}
 	if m := e.replicated(); m != nil {
-		for _, s := range m.members {
+		for _, s := range m.Members {
 			note(s.ID, s.QuorumAddr)
 		}
 	}
 	if r := e.n.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
-			note(serverOf(s.ID), string(s.Address))
+			note(membership.ServerOf(s.ID), string(s.Address))
 		}
 	}
 	return its, others

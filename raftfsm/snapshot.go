@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -205,7 +206,7 @@ func (m *machine) load(r io.Reader) error {
 	if m.incarnation != 0 {
 		// The snapshot doesn't say which server leads in this incarnation, and the
 		// entry that does may be one that the snapshot replaces.
-		m.post([]event{{kind: evStarted, server: noServer, incarnation: m.incarnation}})
+		m.post([]event{{kind: evStarted, server: membership.NoServer, incarnation: m.incarnation}})
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // When a server that waits for the ensemble reports that in its log.
@@ -127,17 +128,17 @@ func (e *ensemble) askOthers() (others []otherServer, voters string) {
 
 // knownMembers returns the members of the ensemble by id: those of Raft's
 // configuration, or those of the configuration file before there is one.
-func (e *ensemble) knownMembers() []Member {
-	var list []Member
+func (e *ensemble) knownMembers() []membership.Member {
+	var list []membership.Member
 	if r := e.n.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
-			list = append(list, Member{ID: serverOf(s.ID), QuorumAddr: string(s.Address), Observer: s.Suffrage != raft.Voter})
+			list = append(list, membership.Member{ID: membership.ServerOf(s.ID), QuorumAddr: string(s.Address), Observer: s.Suffrage != raft.Voter})
 		}
 	}
 	if len(list) == 0 {
 		list = slices.Clone(e.n.cfg.Members)
 	}
-	slices.SortFunc(list, func(a, b Member) int { return int(a.ID) - int(b.ID) })
+	slices.SortFunc(list, func(a, b membership.Member) int { return int(a.ID) - int(b.ID) })
 	return list
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // Where the servers are. Raft's configuration has one address for each server, which
@@ -25,36 +26,15 @@ import (
 // has the placeholder there, which can't be dialled. The others find it by their own
 // files (see addresses).
 
-// dialable reports whether addr is a host and port that other servers can dial.
-func dialable(addr string) bool {
-	host, _, err := net.SplitHostPort(addr)
-	return err == nil && !wildcard(host)
-}
-
 // placeholder returns the stand-in for an unknown address in Raft's configuration.
 func placeholder(server uint64) string { return fmt.Sprint("server.", server) }
 
 // firstDialable returns the first address that can be dialled, or the placeholder.
 func firstDialable(server uint64, addrs ...string) string {
-	if i := slices.IndexFunc(addrs, dialable); i >= 0 {
+	if i := slices.IndexFunc(addrs, membership.Dialable); i >= 0 {
 		return addrs[i]
 	}
 	return placeholder(server)
-}
-
-// located returns the line with the host of addr in place of a wildcard.
-func (m Member) located(addr string) Member {
-	if dialable(m.QuorumAddr) || !dialable(addr) || len(m.Alternates) > 0 {
-		return m
-	}
-	host, _, _ := net.SplitHostPort(addr)
-	m.ConfigNodeTxt = "" // it has the old host
-	for _, a := range []*string{&m.QuorumAddr, &m.ElectionAddr} {
-		if _, port, err := net.SplitHostPort(*a); err == nil {
-			*a = net.JoinHostPort(host, port)
-		}
-	}
-	return m
 }
 
 // listedAt returns the address of a server in the files of other servers, or "" if none
@@ -64,7 +44,7 @@ func (e *ensemble) listedAt(server uint64) string {
 	defer e.joins.mu.Unlock()
 	var found []string
 	for of, a := range e.joins.files {
-		if m := a.list.member(server); of != server && m != nil && dialable(m.QuorumAddr) {
+		if m := a.list.Member(server); of != server && m != nil && membership.Dialable(m.QuorumAddr) {
 			found = append(found, m.QuorumAddr)
 		}
 	}
@@ -76,14 +56,14 @@ func (e *ensemble) listedAt(server uint64) string {
 
 // knownAt returns an address of a server for a list that has only a wildcard for it, or
 // "" if none is known.
-func (e *ensemble) knownAt(server uint64, now *membership) string {
+func (e *ensemble) knownAt(server uint64, now *membership.List) string {
 	if now != nil {
-		if m := now.member(server); m != nil && dialable(m.QuorumAddr) {
+		if m := now.Member(server); m != nil && membership.Dialable(m.QuorumAddr) {
 			return m.QuorumAddr
 		}
 	}
 	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if serverOf(s.ID) == server && dialable(string(s.Address)) {
+		if membership.ServerOf(s.ID) == server && membership.Dialable(string(s.Address)) {
 			return string(s.Address)
 		}
 	}
@@ -92,7 +72,7 @@ func (e *ensemble) knownAt(server uint64, now *membership) string {
 
 // joinAddr returns the address at which to dial a joining server: the one where it was
 // reached, until it listens at the one in the membership.
-func (e *ensemble) joinAddr(m *Member, j joiner) string {
+func (e *ensemble) joinAddr(m *membership.Member, j joiner) string {
 	if j.reached != "" {
 		return j.reached
 	}
@@ -105,10 +85,10 @@ func (e *ensemble) joinAddr(m *Member, j joiner) string {
 // whereIs returns the address that Raft's configuration should have for a server, or ""
 // to keep the current one.
 func (e *ensemble) whereIs(s raft.Server) string {
-	id := serverOf(s.ID)
-	var line Member
-	if m := e.replicated(); m != nil && m.member(id) != nil {
-		line = *m.member(id)
+	id := membership.ServerOf(s.ID)
+	var line membership.Member
+	if m := e.replicated(); m != nil && m.Member(id) != nil {
+		line = *m.Member(id)
 	}
 	own := e.self.QuorumAddr
 	if s.ID != e.n.identity.RaftID {
@@ -117,15 +97,15 @@ func (e *ensemble) whereIs(s raft.Server) string {
 		e.joins.mu.Unlock()
 	}
 	switch {
-	case line.named && dialable(line.QuorumAddr):
+	case line.ByReconfig() && membership.Dialable(line.QuorumAddr):
 		return line.QuorumAddr
-	case dialable(own):
+	case membership.Dialable(own):
 		return own
-	case dialable(string(s.Address)):
+	case membership.Dialable(string(s.Address)):
 		return ""
 	}
 	for _, m := range e.n.cfg.Members {
-		if m.ID == id && dialable(m.QuorumAddr) {
+		if m.ID == id && membership.Dialable(m.QuorumAddr) {
 			return m.QuorumAddr
 		}
 	}
@@ -136,7 +116,7 @@ func (e *ensemble) whereIs(s raft.Server) string {
 // the new address.
 func (e *ensemble) stepAddress(s *step, l *leading, server raft.Server) {
 	r, addr := e.n.raftNow(), e.whereIs(server)
-	if addr == "" && !dialable(string(server.Address)) {
+	if addr == "" && !membership.Dialable(string(server.Address)) {
 		e.askFiles(l) // another server may know
 		addr = e.whereIs(server)
 	}
@@ -190,7 +170,7 @@ func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) 
 		host = remote.String() // of a network without ports
 	}
 	_, port, err := net.SplitHostPort(p.Addr)
-	if err == nil && !dialable(p.Addr) && serverOf(p.As) == p.ID {
+	if err == nil && !membership.Dialable(p.Addr) && membership.ServerOf(p.As) == p.ID {
 		e.joins.noteFrom(p.As, net.JoinHostPort(host, port)) // the handshake tells whether the server is there
 	}
 	if string(p.As) != from.ServerID {
@@ -200,7 +180,7 @@ func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) 
 		return
 	}
 	e.joins.noteList(p)
-	if !dialable(p.Addr) {
+	if !membership.Dialable(p.Addr) {
 		return
 	}
 	e.joins.mu.Lock()
@@ -230,7 +210,7 @@ func (j *joins) noteFrom(id raft.ServerID, addr string) {
 	if j.from == nil {
 		j.from = make(map[uint64][]caller)
 	}
-	server := serverOf(id)
+	server := membership.ServerOf(id)
 	all := slices.DeleteFunc(j.from[server], func(c caller) bool { return c.id == id })
 	if len(all) >= MaxCallers {
 		all = slices.Delete(all, 0, 1)
@@ -241,7 +221,7 @@ func (j *joins) noteFrom(id raft.ServerID, addr string) {
 // calledFrom returns the address from which a server with a wildcard address has called,
 // or "". The caller holds j.mu.
 func (j *joins) calledFrom(id raft.ServerID) string {
-	all := j.from[serverOf(id)]
+	all := j.from[membership.ServerOf(id)]
 	if i := slices.IndexFunc(all, func(c caller) bool { return c.id == id }); i >= 0 {
 		return all[i].addr
 	}
@@ -259,7 +239,7 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 		}
 	}
 	if m := e.replicated(); m != nil {
-		if x := m.member(serverOf(id)); x != nil && dialable(x.QuorumAddr) {
+		if x := m.Member(membership.ServerOf(id)); x != nil && membership.Dialable(x.QuorumAddr) {
 			add(x.QuorumAddr)
 		}
 	}
@@ -268,7 +248,7 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 	from := e.joins.calledFrom(id)
 	e.joins.mu.Unlock()
 	for _, m := range e.n.cfg.Members {
-		if m.ID == serverOf(id) {
+		if m.ID == membership.ServerOf(id) {
 			add(m.QuorumAddr)
 		}
 	}
@@ -281,16 +261,16 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 func (f *formation) founders() []founder {
 	all := founders(f.members)
 	for i := range all {
-		if dialable(all[i].Addr) {
+		if membership.Dialable(all[i].Addr) {
 			continue
 		}
 		var found []string
 		for of, s := range f.table {
-			list, err := parseMembership([]byte(s.probe.List))
+			list, err := membership.Parse([]byte(s.probe.List))
 			if err != nil || of == all[i].ID {
 				continue
 			}
-			if m := list.member(all[i].ID); m != nil && dialable(m.QuorumAddr) {
+			if m := list.Member(all[i].ID); m != nil && membership.Dialable(m.QuorumAddr) {
 				found = append(found, m.QuorumAddr)
 			}
 		}
@@ -310,12 +290,12 @@ func (e *ensemble) moving(addr string) bool {
 
 // followOwnAddress makes this server listen at the addresses that a reconfig has set for
 // it, before it closes the old ones. Reconcile loop.
-func (e *ensemble) followOwnAddress(m *membership) {
-	line := m.member(e.self.ID)
-	if line == nil || !line.named || !dialable(line.QuorumAddr) {
+func (e *ensemble) followOwnAddress(m *membership.List) {
+	line := m.Member(e.self.ID)
+	if line == nil || !line.ByReconfig() || !membership.Dialable(line.QuorumAddr) {
 		return
 	}
-	asked := line.quorumAddrs()
+	asked := line.QuorumAddrs()
 	news := !slices.Equal(asked, e.listenWant)
 	if !news && (e.listenErr == nil || time.Since(e.listenTried) < listenAgain) {
 		return
@@ -359,7 +339,7 @@ func portsOf(addrs []string) []string {
 func (e *ensemble) ownAddr() string {
 	if r := e.n.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
-			if s.ID == e.n.identity.RaftID && dialable(string(s.Address)) {
+			if s.ID == e.n.identity.RaftID && membership.Dialable(string(s.Address)) {
 				return string(s.Address)
 			}
 		}

@@ -14,13 +14,14 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // raftAddrs returns the addresses in Raft's configuration by server.
 func raftAddrs(r *rig) map[uint64]string {
 	all := make(map[uint64]string)
 	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
-		all[serverOf(s.ID)] = string(s.Address)
+		all[membership.ServerOf(s.ID)] = string(s.Address)
 	}
 	return all
 }
@@ -35,7 +36,7 @@ func TestNamedLineStays(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				c := newCluster(t, 3).onDisk()
 				c.startAll()
-				c.awaitLevel(namedLevel)
+				c.awaitLevel(membership.NamedLevel)
 				id, _ := c.leader()
 				if !lead {
 					id, _ = c.follower()
@@ -96,7 +97,7 @@ func TestQuorumPortInUse(t *testing.T) {
 		for _, r := range c.rigs {
 			r.awaitServed()
 		}
-		c.awaitLevel(namedLevel)
+		c.awaitLevel(membership.NamedLevel)
 		taken, err := c.net.Host(hostOf(1)).Listen("s1:2988")
 		if err != nil {
 			t.Fatal(err)
@@ -155,10 +156,10 @@ func TestWildcardInTheOwnLine(t *testing.T) {
 
 func wildcards(t *testing.T, host string) {
 	c, log := newCluster(t, 3), &lines{}
-	start := func(id uint64, list []Member) {
+	start := func(id uint64, list []membership.Member) {
 		c.start(id, log.into, func(cfg *Config) {
 			cfg.Members = slices.Clone(list)
-			own := slices.IndexFunc(list, func(m Member) bool { return m.ID == id })
+			own := slices.IndexFunc(list, func(m membership.Member) bool { return m.ID == id })
 			cfg.Members[own].QuorumAddr, cfg.Members[own].ElectionAddr = host+":2888", host+":3888"
 		})
 	}

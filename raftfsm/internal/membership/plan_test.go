@@ -1,4 +1,4 @@
-package raftfsm
+package membership
 
 import (
 	"fmt"
@@ -55,23 +55,23 @@ func multisets(kinds []planKind, k int, f func([]planKind)) {
 }
 
 // inputOf returns the input of the plan. Server i+1 has kind set[i].
-func inputOf(set []planKind, leader int) *planInput {
-	p := &planInput{target: &membership{}, live: make(map[raft.ServerID]bool), leader: founderID(uint64(leader) + 1)}
+func inputOf(set []planKind, leader int) *Change {
+	p := &Change{Target: &List{}, Live: make(map[raft.ServerID]bool), Leader: FounderID(uint64(leader) + 1)}
 	for i, k := range set {
-		s := raft.Server{ID: founderID(uint64(i) + 1), Address: raft.ServerAddress(fmt.Sprint("s", i+1, ":2888"))}
+		s := raft.Server{ID: FounderID(uint64(i) + 1), Address: raft.ServerAddress(fmt.Sprint("s", i+1, ":2888"))}
 		if k.now == observing {
 			s.Suffrage = raft.Nonvoter
 		}
 		switch {
 		case k.now != absent:
-			p.servers = append(p.servers, s)
-			p.live[s.ID] = k.live
+			p.Servers = append(p.Servers, s)
+			p.Live[s.ID] = k.live
 		case k.live && k.then != absent:
-			p.joiners = append(p.joiners, s)
-			p.live[s.ID] = true
+			p.Joiners = append(p.Joiners, s)
+			p.Live[s.ID] = true
 		}
 		if k.then != absent {
-			p.target.members = append(p.target.members, Member{ID: uint64(i) + 1, Observer: k.then == observing})
+			p.Target.Members = append(p.Target.Members, Member{ID: uint64(i) + 1, Observer: k.then == observing})
 		}
 	}
 	return p
@@ -169,33 +169,33 @@ func TestEveryPlan(t *testing.T) {
 // checkPlan carries out one plan.
 func checkPlan(set []planKind, leader int, want bool) error {
 	p := inputOf(set, leader)
-	steps, ok := p.plan()
+	steps, ok := p.Plan()
 	if ok != want {
 		return fmt.Errorf("plan %v, ok %t, but a search over all orders says %t", steps, ok, want)
 	}
-	servers, leads := p.servers, p.leader
+	servers, leads := p.Servers, p.Leader
 	for i, s := range steps {
 		switch {
-		case s.kind == handOver:
+		case s.Kind == HandOver:
 			heir := slices.IndexFunc(servers, func(x raft.Server) bool {
-				return x.Suffrage == raft.Voter && p.live[x.ID] && p.target.votes(serverOf(x.ID))
+				return x.Suffrage == raft.Voter && p.Live[x.ID] && p.Target.votes(ServerOf(x.ID))
 			})
 			if heir < 0 {
 				return fmt.Errorf("plan %v: nobody can take the lead at step %d", steps, i+1)
 			}
 			leads = servers[heir].ID
 			continue
-		case s.kind != addServer && s.kind != giveVote && s.id == leads:
+		case s.Kind != AddServer && s.Kind != GiveVote && s.ID == leads:
 			return fmt.Errorf("plan %v: step %d takes the vote of the leader", steps, i+1)
-		case s.kind == giveVote && !p.live[s.id]:
+		case s.Kind == GiveVote && !p.Live[s.ID]:
 			return fmt.Errorf("plan %v: step %d gives a vote to a server that is down", steps, i+1)
 		}
 		before := servers
-		servers = s.after(servers)
+		servers = s.After(servers)
 		if len(before) == len(servers) && slices.Equal(before, servers) {
 			return fmt.Errorf("plan %v: step %d changes nothing", steps, i+1)
 		}
-		if !majority(servers, p.live) {
+		if !Majority(servers, p.Live) {
 			return fmt.Errorf("plan %v: no live majority after step %d", steps, i+1)
 		}
 	}
@@ -203,7 +203,7 @@ func checkPlan(set []planKind, leader int, want bool) error {
 		return nil
 	}
 	for i, k := range set {
-		id := founderID(uint64(i) + 1)
+		id := FounderID(uint64(i) + 1)
 		has := slices.ContainsFunc(servers, func(x raft.Server) bool { return x.ID == id && x.Suffrage == raft.Voter })
 		// A server that is down and has no vote gets it when it is back.
 		if shall := k.then == voting && (k.live || k.now == voting); has != shall {
@@ -219,18 +219,18 @@ func TestPlanOfANewDisk(t *testing.T) {
 	t.Parallel()
 	set := []planKind{{voting, voting, true}, {voting, voting, true}, {voting, voting, false}}
 	p := inputOf(set, 0)
-	p.joiners = []raft.Server{{ID: joinerID(3, 77), Address: "s3:2888"}}
-	want := []planStep{{dropServer, "3"}, {addServer, "3.77"}, {giveVote, "3.77"}}
-	if steps, ok := p.plan(); !ok || !slices.Equal(steps, want) {
+	p.Joiners = []raft.Server{{ID: JoinerID(3, 77), Address: "s3:2888"}}
+	want := []Step{{DropServer, "3"}, {AddServer, "3.77"}, {GiveVote, "3.77"}}
+	if steps, ok := p.Plan(); !ok || !slices.Equal(steps, want) {
 		t.Errorf("a new disk: %v %t, want %v", steps, ok, want)
 	}
 
 	set[2].then = absent
 	p = inputOf(set, 0)
-	p.target.members = append(p.target.members, Member{ID: 4})
-	p.joiners = []raft.Server{{ID: "4.5", Address: "s3:2888"}}
-	want = []planStep{{dropServer, "3"}, {addServer, "4.5"}, {giveVote, "4.5"}}
-	if steps, ok := p.plan(); !ok || !slices.Equal(steps, want) {
+	p.Target.Members = append(p.Target.Members, Member{ID: 4})
+	p.Joiners = []raft.Server{{ID: "4.5", Address: "s3:2888"}}
+	want = []Step{{DropServer, "3"}, {AddServer, "4.5"}, {GiveVote, "4.5"}}
+	if steps, ok := p.Plan(); !ok || !slices.Equal(steps, want) {
 		t.Errorf("a new server at an old address: %v %t, want %v", steps, ok, want)
 	}
 }

@@ -1,4 +1,4 @@
-package raftfsm
+package membership
 
 import (
 	"errors"
@@ -39,7 +39,7 @@ func (l *listener) what() string {
 func listenKey(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	n, invalid := strconv.ParseUint(port, 10, 16)
-	if err != nil || invalid != nil || n == 0 || wildcard(host) {
+	if err != nil || invalid != nil || n == 0 || Wildcard(host) {
 		return ""
 	}
 	return net.JoinHostPort(hostKey(host), strconv.FormatUint(n, 10))
@@ -52,9 +52,6 @@ func hostKey(host string) string {
 	return strings.ToLower(host)
 }
 
-// quorumAddrs returns all addresses at which the other servers dial the server.
-func (m *Member) quorumAddrs() []string { return append([]string{m.QuorumAddr}, m.Alternates...) }
-
 // listeners returns the server's listeners. One for clients at all addresses of its host
 // is represented by one at each host that the line names.
 func (m *Member) listeners() []listener {
@@ -64,15 +61,15 @@ func (m *Member) listeners() []listener {
 			all = append(all, listener{m.ID, client, everywhere, key})
 		}
 	}
-	for _, addr := range m.quorumAddrs() {
+	for _, addr := range m.QuorumAddrs() {
 		add(false, false, addr)
 	}
 	host, port, err := net.SplitHostPort(m.ClientAddr)
-	if err != nil || !wildcard(host) {
+	if err != nil || !Wildcard(host) {
 		add(true, false, m.ClientAddr)
 		return all
 	}
-	for _, addr := range m.quorumAddrs() {
+	for _, addr := range m.QuorumAddrs() {
 		if host, _, err := net.SplitHostPort(addr); err == nil {
 			add(true, true, net.JoinHostPort(host, port))
 		}
@@ -132,12 +129,12 @@ func ValidHost(host string) bool {
 func (m *Member) checkLine() error {
 	_, client, _ := net.SplitHostPort(m.ClientAddr)
 	seen := make(map[string]bool)
-	for _, addr := range append(m.quorumAddrs(), m.ClientAddr) {
+	for _, addr := range append(m.QuorumAddrs(), m.ClientAddr) {
 		if host, _, err := net.SplitHostPort(addr); err == nil && !ValidHost(host) {
 			return fmt.Errorf("server.%d: %q is no host: write a name or an address in ASCII, without quotes", m.ID, host)
 		}
 	}
-	for _, addr := range m.quorumAddrs() {
+	for _, addr := range m.QuorumAddrs() {
 		// Even if the hosts differ, the server may be set to listen on all of them.
 		if _, port, err := net.SplitHostPort(addr); err == nil && samePort(port, client) {
 			return fmt.Errorf("server.%d: the port for clients is the one for the other servers, %s: give one of them another port", m.ID, port)
@@ -158,26 +155,26 @@ func samePort(a, b string) bool {
 	return err == nil && also == nil && x == y && x != 0
 }
 
-// conflict returns an error if the servers of m can't change to next, because of addresses
+// Conflict returns an error if the servers of m can't change to next, because of addresses
 // that next has and m doesn't: two servers have the same one, or a server gets one at
 // which another server listens now. In the latter case each of the servers might wait for
 // the other. A server on the list for the first time isn't waited for.
-func (m *membership) conflict(next *membership) error {
+func (m *List) Conflict(next *List) error {
 	before, after := make(listening), make(listening)
-	for i := range m.members {
-		for _, l := range m.members[i].listeners() {
+	for i := range m.Members {
+		for _, l := range m.Members[i].listeners() {
 			_ = before.claim(l)
 		}
 	}
 	var changed []listener
-	for i := range next.members {
-		x := &next.members[i]
+	for i := range next.Members {
+		x := &next.Members[i]
 		var had []listener
-		was := m.member(x.ID)
+		was := m.Member(x.ID)
 		if was != nil {
 			had = was.listeners()
 		}
-		if was == nil || was.line() != x.line() {
+		if was == nil || was.Line() != x.Line() {
 			if err := x.checkLine(); err != nil {
 				return err
 			}
@@ -198,7 +195,7 @@ func (m *membership) conflict(next *membership) error {
 		if taken && holder.server == l.server && holder.client == l.client {
 			continue // it listened at one address and will at all of them, or the other way round
 		}
-		if taken && !(holder.all && l.all) && next.lists(holder.server) && m.runsAt(l.server, l.key) {
+		if taken && !(holder.all && l.all) && next.Lists(holder.server) && m.runsAt(l.server, l.key) {
 			return fmt.Errorf("%s is to be the %s of server.%d, and is the %s of server.%d now: give server.%[5]d another one first, with a reconfig of its own",
 				l.key, l.what(), l.server, holder.what(), holder.server)
 		}
@@ -207,13 +204,13 @@ func (m *membership) conflict(next *membership) error {
 }
 
 // runsAt reports whether a server is on the host of a key, as far as m tells.
-func (m *membership) runsAt(server uint64, key string) bool {
-	was := m.member(server)
+func (m *List) runsAt(server uint64, key string) bool {
+	was := m.Member(server)
 	if was == nil {
 		return false
 	}
 	host, _, _ := net.SplitHostPort(key)
-	return slices.ContainsFunc(append(was.quorumAddrs(), was.ClientAddr), func(addr string) bool {
+	return slices.ContainsFunc(append(was.QuorumAddrs(), was.ClientAddr), func(addr string) bool {
 		h, _, err := net.SplitHostPort(addr)
 		return err == nil && hostKey(h) == host
 	})

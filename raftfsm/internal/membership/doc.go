@@ -1,0 +1,17 @@
+// Package membership defines the list of servers that an ensemble consists of, and decides
+// how it may change.
+//
+// A List is replicated state, and /zookeeper/config shows it. A reconfig replaces it (Next),
+// and the configuration files may change it. Raft's configuration follows the list in steps
+// of one server (Plan).
+//
+// Invariants:
+//   - All decisions are pure functions of their arguments, because every server has to come
+//     to the same one. No host name is resolved.
+//   - Every server reads the same List from a text that another one has written.
+//   - A List that a reconfig leads to is one that its servers can start with (Conflict).
+//   - If the present voters and those of the target have live majorities, so has every
+//     configuration on the way between them (Plan).
+//
+// May import: proto, tree, hashicorp/raft for its types, the standard library.
+package membership
