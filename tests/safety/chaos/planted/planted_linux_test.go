@@ -36,7 +36,7 @@ type bug struct {
 func bugs() []bug {
 	return []bug{
 		{"servers that are cut off go on answering", "../../../../server", "gate.go",
-			"return c.s.freshWithin(c.s.bounds.Reply(timeout)) && c.signs.Alive(timeout, c.s.clock(), c.s.inTouch.Load())", "return timeout >= 0",
+			"return ct.freshWithin(ct.bounds.Reply(timeout)) && cs.signs.Alive(timeout, cs.c.s.clock(), ct.inTouch.Load())", "return ct.gated && timeout >= 0",
 			[]string{"minority", "isolate-leader"}, []string{"locks"}},
 		{"the leader alone is a majority", "github.com/hashicorp/raft", "commitment.go",
 			"matched[(len(matched)-1)/2]", "matched[len(matched)-1]",
