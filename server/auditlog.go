@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -171,7 +172,7 @@ func userNames(ids []proto.ID) string {
 			id.ID, _, _ = strings.Cut(id.ID, ":")
 		}
 		if room > 0 && !slices.Contains(names, id.ID) {
-			names = append(names, clip(id.ID, maxUserNames))
+			names = append(names, limits.Clip(id.ID, maxUserNames))
 			room -= len(id.ID)
 		}
 	}

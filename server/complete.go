@@ -47,7 +47,7 @@ func (h handler) Applied(a *raftfsm.Applied) {
 		s.stats.commits.Add(1)
 		s.countWrite(a)
 		if s.memory != nil {
-			s.memory.wrote(len(a.Body))
+			s.memory.Wrote(len(a.Body))
 		}
 	}
 	s.fire(a.Events)

@@ -95,7 +95,7 @@ func (c *conn) makeRoom() {
 		c.in = next
 		c.inHeld.Store(int64(cap(next.b)))
 		if c.s.memory != nil {
-			c.s.memory.wrote(cap(next.b))
+			c.s.memory.Wrote(cap(next.b))
 		}
 	case cap(c.in.b)-len(c.in.b) < room:
 		c.in.b = append(c.in.b[:0], rest...)

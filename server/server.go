@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
+	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -35,8 +37,8 @@ type Server struct {
 	fsm        fsm
 	flushers   flushers
 	rounds     rounds
-	complaints complaints
-	long       *longAnswers
+	complaints *limits.Complaints
+	long       *limits.LongAnswers
 	barriers   barriers
 	modes      modes
 	stats      stats
@@ -46,16 +48,16 @@ type Server struct {
 	pendings   sync.Pool // of *pending
 	epoch      time.Time // when clock began
 	relieve    chan struct{}
-	members    chan struct{} // signals keepDynamic that the membership changed
-	lines      chan struct{} // signals keepClientPort the same
-	tlsPort    *tlsPort      // nil without TLS
-	tokens     *connThrottle // nil: no limit
-	throttle   *throttle     // nil: no limit
-	memory     *memoryGuard  // nil: no limit
-	largeAt    int           // the length above which a request is large
+	members    chan struct{}           // signals keepDynamic that the membership changed
+	lines      chan struct{}           // signals keepClientPort the same
+	tlsPort    *tlsPort                // nil without TLS
+	tokens     *limits.SessionThrottle // nil: no limit
+	throttle   *throttle               // nil: no limit
+	memory     *limits.Memory          // nil: no limit
+	largeAt    int                     // the length above which a request is large
 	listeners  []net.Listener
-	admin      *httpServer
-	metrics    *httpServer
+	admin      *httpport.Port
+	metrics    *httpport.Port
 	audit      *audit.Log // nil: no audit log
 	user       string     // the user that the process runs as, for audit
 
@@ -142,7 +144,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.spawn(s.passThrottle)
 	}
 	if s.memory != nil {
-		s.spawn(s.watchMemory)
+		s.spawn(func() { s.memory.Watch(s.done) })
 	}
 	if err := errors.Join(s.openListeners(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -159,14 +161,14 @@ func newServer(cfg Config) *Server {
 		barriers: barriers{poke: make(chan struct{}, 1)},
 		conns:    make(map[*conn]struct{}), perHost: make(map[string]int),
 		sessions: make(map[int64]*conn), locals: make(map[int64][proto.PasswordSize]byte),
-		traceMask: defaultTraceMask, long: newLongAnswers(),
+		traceMask: defaultTraceMask, long: limits.NewLongAnswers(),
 	}
 	s.fsm.allow = s.fsm.mayRead
-	s.complaints.log = cfg.Logger
-	s.tokens, s.throttle, s.largeAt = newConnThrottle(cfg.ConnThrottle, 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
+	s.complaints = limits.NewComplaints(cfg.Logger)
+	s.tokens, s.throttle, s.largeAt = limits.NewSessionThrottle((*limits.SessionRate)(cfg.ConnThrottle), 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
 	if cfg.MemoryCeiling > 0 {
-		s.memory = newMemoryGuard(cfg.MemoryCeiling, cfg.Logger)
-		s.memory.shed = s.shedForMemory
+		s.memory = limits.NewMemory(cfg.MemoryCeiling, cfg.Logger)
+		s.memory.Shed = s.shedForMemory
 	}
 	s.modes.changed, s.modes.ready = make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
@@ -182,7 +184,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	c := &s.cfg
 	var full func() bool
 	if s.memory != nil {
-		full = s.memory.full.Load
+		full = s.memory.Full.Load
 	}
 	return raftfsm.Config{
 		ID: c.ID, Members: c.Members, Ensemble: c.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
@@ -296,7 +298,7 @@ func (s *Server) close() error {
 	for _, l := range listeners {
 		errs = append(errs, l.Close())
 	}
-	errs = append(errs, s.admin.close(), s.metrics.close())
+	errs = append(errs, s.admin.Close(), s.metrics.Close())
 	errs = append(errs, s.node.Close())
 	s.eachConn((*conn).kill)
 	s.flushers.stop()

@@ -22,7 +22,7 @@ func (s *Server) watch(c *conn, path string, k watch.Kind) proto.Code {
 		return proto.ErrQuotaExceeded
 	}
 	if s.memory != nil {
-		s.memory.wrote(len(path))
+		s.memory.Wrote(len(path))
 	}
 	if s.watches.Held() > s.cfg.MaxWatchBytesTotal {
 		s.askRelief()
