@@ -24,8 +24,7 @@ type fsm struct {
 	reads      tally // reads answered after writes
 	writes     tally
 	sizes      replySizes
-	zxid       int64          // of the transaction being answered
-	requests   proto.Requests // for the audit log
+	zxid       int64 // of the transaction being answered
 }
 
 // maxScratch bounds the capacity of the scratch reply that is kept.

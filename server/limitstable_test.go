@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -73,7 +74,7 @@ func limitsTable(t *testing.T) string {
 		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", maxNamespaces, size(maxNamespaceName)), "not counted apart"},
 		{"lines of the log about refused clients", fmt.Sprintf("one of a kind in %s, with %s of what a client sent", seconds(limits.ComplaintEvery), size(limits.MaxLogged)), "counted in the next"},
 		{"lines of the log about sessions that expire", "100 in 10 s", "counted in the next"},
-		{"names of a client in a line of the audit log", size(maxUserNames), "left out"},
+		{"names of a client in a line of the audit log", size(audit.MaxUserNames), "left out"},
 	}
 	var b strings.Builder
 	for _, r := range rows {

@@ -58,8 +58,7 @@ type Server struct {
 	listeners  []net.Listener
 	admin      *httpport.Port
 	metrics    *httpport.Port
-	audit      *audit.Log // nil: no audit log
-	user       string     // the user that the process runs as, for audit
+	audit      *audit.Recorder // nil: no audit log
 
 	outstanding atomic.Int64 // requests in flight
 	largeBytes  atomic.Int64 // of all large requests
@@ -293,7 +292,7 @@ func (s *Server) close() error {
 	s.mu.Unlock()
 	close(s.done)
 	if s.audit != nil {
-		s.audit.Add(audit.Record{Time: s.cfg.Wall(), User: s.user, Operation: audit.Stop, Result: audit.Invoked})
+		s.audit.Stopping()
 	}
 	for _, l := range listeners {
 		errs = append(errs, l.Close())

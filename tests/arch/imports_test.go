@@ -60,7 +60,7 @@ var rules = []rule{
 	{"internal/offline/backup", []string{"proto", "tree", "session", "raftfsm", "internal/vfs", "internal/raftlog", "internal/offline/zkfiles"}, "a backup is taken from outside of a server, and makes the directories of one that does not run"},
 	{"internal/offline/container", []string{"server/zoocfg", "internal/smallfile"}, "a container's files are written before there is a server"},
 	{"internal/ops/health", []string{"server/zoocfg", "internal/auth/keystore"}, "a server is asked from outside"},
-	{"internal/ops/audit", []string{"proto"}, "a line of the audit log is made of what it is told"},
+	{"internal/ops/audit", []string{"proto", "tree", "raftfsm", "internal/limits"}, "a line of the audit log is made of what was applied"},
 	{"internal/cli", []string{"client", "proto", "internal/cli/subtree", "internal/cli/overview", "server/zoocfg"}, "the command line must work against any ZooKeeper: of our server, only the parser of its files"},
 	{"internal/cli/overview", nil, "asking servers how they are takes a socket"},
 	{"internal/cli/subtree", []string{"client", "proto"}, "copying and comparing trees takes a client, of any ZooKeeper"},
