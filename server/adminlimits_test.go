@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -68,14 +69,14 @@ func TestRestoreBelievesNoLength(t *testing.T) {
 func TestRestoreMindsTheCeiling(t *testing.T) {
 	s := startServer(t, withAdmin)
 	<-s.Ready()
-	g := newMemoryGuard(100<<20, slog.New(slog.DiscardHandler))
-	g.collect = func() {}
+	g := limits.NewMemory(100<<20, slog.New(slog.DiscardHandler))
+	g.Collect = func() {}
 	reads := 0
-	g.read = func() memoryUse {
+	g.Read = func() limits.MemoryUse {
 		reads++
-		return memoryUse{live: int64(reads) * 20 << 20, heap: int64(reads) * 20 << 20}
+		return limits.MemoryUse{Live: int64(reads) * 20 << 20, Heap: int64(reads) * 20 << 20}
 	}
-	_, err := zkfiles.ReadSnapshot("s", bytes.NewReader(bomb(t, 50<<20)), 0, zkfiles.Limits{Room: g.roomToRestore}, tree.New(), session.NewTable())
+	_, err := zkfiles.ReadSnapshot("s", bytes.NewReader(bomb(t, 50<<20)), 0, zkfiles.Limits{Room: g.RoomToRestore}, tree.New(), session.NewTable())
 	if err == nil || !strings.Contains(err.Error(), "memoryCeiling") || reads > 10 {
 		t.Errorf("after %d looks: %v", reads, err)
 	}

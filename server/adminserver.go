@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"log"
 	"net"
 	"net/http"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/ops/admin"
+	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -29,24 +29,11 @@ type Admin struct {
 	Optional bool
 }
 
-// Limits of the HTTP servers.
-const (
-	headerTimeout    = 10 * time.Second
-	requestTimeout   = 2 * time.Minute // for a whole request or reply; a profile takes 30 s by default
-	defaultAdminIdle = 30 * time.Second
-	maxHeader        = 16 << 10 // bytes of a request's header
-)
+const defaultAdminIdle = 30 * time.Second
 
-// httpServer is an HTTP server for operators.
-type httpServer struct {
-	l     net.Listener
-	s     *http.Server
-	conns *httpConns
-}
-
-// openHTTP serves requests at the address of at until close is called. ctx ends the wait
+// openHTTP serves requests at the address of at. ctx ends the wait
 // for a host name.
-func (s *Server) openHTTP(ctx context.Context, at port, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
+func (s *Server) openHTTP(ctx context.Context, at port, security *AdminTLS, h http.Handler, idle time.Duration) (*httpport.Port, error) {
 	plain, err := s.cfg.awaitName(ctx, at, listenTCP)
 	if err != nil {
 		return nil, err
@@ -60,39 +47,12 @@ func (s *Server) openHTTP(ctx context.Context, at port, security *AdminTLS, h ht
 
 // serveHTTP serves requests on the connections of plain. setting is the key that names
 // the port.
-func (s *Server) serveHTTP(setting string, plain net.Listener, security *AdminTLS, h http.Handler, idle time.Duration) (*httpServer, error) {
-	conns := new(httpConns)
-	l, err := security.wrap(&httpListener{plain, conns}, s.log)
-	if err != nil {
-		return nil, err
-	}
-	srv := &httpServer{l: l, conns: conns, s: &http.Server{
-		Handler: conns.handle(h), ReadHeaderTimeout: headerTimeout, IdleTimeout: idle,
-		MaxHeaderBytes: maxHeader, ConnContext: conns.context,
-		// Snapshots and restores set deadlines of their own.
-		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
-		ErrorLog: log.New(httpLog{s, setting}, "", 0),
-	}}
-	s.spawn(func() { _ = srv.s.Serve(l) }) // returns after close
-	return srv, nil
-}
-
-// addr returns the address that h listens on, "" if there is none.
-func (h *httpServer) addr() string {
-	if h == nil {
-		return ""
-	}
-	return h.l.Addr().String()
-}
-
-// close closes the listener and all connections. It doesn't wait for clients: once
-// their sockets are closed, closing what is above them doesn't block.
-func (h *httpServer) close() error {
-	if h == nil {
-		return nil
-	}
-	h.conns.close()
-	return h.s.Close()
+func (s *Server) serveHTTP(setting string, plain net.Listener, security *AdminTLS, h http.Handler, idle time.Duration) (*httpport.Port, error) {
+	return httpport.Serve(plain, h, httpport.Options{
+		Setting: setting, Idle: idle, Log: s.log,
+		Complain: func(msg string, args ...any) { s.complaints.Warn(s.clock(), msg, args...) },
+		Secure:   func(l net.Listener) (net.Listener, error) { return security.wrap(l, s.log) },
+	})
 }
 
 // openAdmin opens the port for commands over HTTP, if it is configured.
@@ -113,9 +73,9 @@ func (s *Server) openAdmin(ctx context.Context) error {
 			s.stats.snapshotsTooEarly.Add(1)
 		}
 	}
-	opts.Started = keepHTTP
+	opts.Started = httpport.Keep
 	opts.Refused = func(r *http.Request, command, reason string) {
-		s.complaints.warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
+		s.complaints.Warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
 	}
 	h := admin.Handler(adminSource{picture{s}}, url, opts)
 	if a.Profiles {
@@ -160,7 +120,7 @@ func (s *Server) AdminURL() string {
 }
 
 // AdminAddr returns the address for commands over HTTP, "" if there is none.
-func (s *Server) AdminAddr() string { return s.admin.addr() }
+func (s *Server) AdminAddr() string { return s.admin.Addr() }
 
 // adminSource implements admin.Source.
 type adminSource struct{ picture }
@@ -172,14 +132,14 @@ func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 
 // BeginLong implements admin.Source.
 func (a adminSource) BeginLong(command string, r *http.Request, cut func()) (sending, end func()) {
-	long := a.s.long.begin(r.Context().Done(), func() {
-		a.s.complaints.warn(a.s.clock(), "closing a client that does not read the answer to its command", "client", r.RemoteAddr, "command", command)
+	long := a.s.long.Begin(r.Context().Done(), func() {
+		a.s.complaints.Warn(a.s.clock(), "closing a client that does not read the answer to its command", "client", r.RemoteAddr, "command", command)
 		cut()
 	})
 	if long == nil {
 		return nil, nil
 	}
-	return long.sending, long.end
+	return long.Sending, long.End
 }
 
 // adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -221,14 +222,14 @@ func TestAdminFromZooCfg(t *testing.T) {
 }
 
 // TestAdminConnectionsAreBounded: clients that send no complete header can't hold more
-// than maxHTTPConns connections, and others are still served.
+// than httpport.MaxConns connections, and others are still served.
 func TestAdminConnectionsAreBounded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0"} })
 	var closed atomic.Int32
 	var wg sync.WaitGroup
 	t.Cleanup(wg.Wait)
-	for range maxHTTPConns + 50 {
+	for range httpport.MaxConns + 50 {
 		conn, err := net.Dial("tcp", s.AdminAddr())
 		if err != nil {
 			t.Fatal(err)

@@ -49,7 +49,7 @@ func (s *Server) sweepExports() {
 func (a adminSource) Authorize(r *http.Request, scheme, auth string) admin.Access {
 	ids, ok := a.identify(r, scheme, auth)
 	if !ok {
-		a.s.complaints.warn(a.s.clock(), "authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
+		a.s.complaints.Warn(a.s.clock(), "authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
 		return admin.Unknown
 	}
 	if a.s.cfg.SkipACL {
@@ -181,7 +181,7 @@ func (a adminSource) restore(ctx context.Context, r io.Reader) (int64, error) {
 	if err := n.CanReplace(); err != nil { // before reading the whole request
 		return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, err)
 	}
-	c, err := backup.Read("what was sent", r, a.s.cfg.policy(), zkfiles.Limits{MaxField: a.s.cfg.maxField(), Room: a.s.memory.roomToRestore})
+	c, err := backup.Read("what was sent", r, a.s.cfg.policy(), zkfiles.Limits{MaxField: a.s.cfg.maxField(), Room: a.s.memory.RoomToRestore})
 	if err != nil {
 		return 0, fmt.Errorf("nothing was changed: %w", err)
 	}

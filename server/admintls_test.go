@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
@@ -133,23 +133,9 @@ func TestRefusedHandshakesOfTheAdminServer(t *testing.T) {
 		t.Errorf("the line doesn't name the client: %s", line)
 	}
 	eventually(t, "a line that counts the others", func() bool {
-		s.complaints.catchUp(s.clock() + int64(complaintEvery))
+		s.complaints.CatchUp(s.clock() + int64(limits.ComplaintEvery))
 		return len(about()) > 1
 	})
-}
-
-// The metrics port logs what it can't accept in the same way.
-func TestRefusedConnectionsOfTheMetricsPort(t *testing.T) {
-	t.Parallel()
-	var out logBuffer
-	s := startServer(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&out, nil)) })
-	port := log.New(httpLog{s, "metricsProvider.httpPort"}, "", 0)
-	for range 3 {
-		port.Print("http: Accept error: accept tcp: too many open files; retrying in 5ms")
-	}
-	if text := out.String(); strings.Count(text, "cannot accept a client of metricsProvider.httpPort") != 1 || !strings.Contains(text, "too many open files") {
-		t.Errorf("logged: %s", text)
-	}
 }
 
 func TestAdminTLSFromZooCfg(t *testing.T) {

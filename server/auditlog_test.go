@@ -93,10 +93,10 @@ func TestAudit(t *testing.T) {
 		bob + "operation=reconfig result=failure",
 		bob + "operation=create znode=/e znode_type=ephemeral result=success",
 		bob + "operation=delete znode=/a result=failure",
-		"user=" + s.user + " operation=ephemeralZNodeDeletionOnSessionCloseOrExpire znode=/e result=success",
+		"user=" + audit.ProcessUser() + " operation=ephemeralZNodeDeletionOnSessionCloseOrExpire znode=/e result=success",
 	}
-	want = append([]string{"user=" + s.user + " operation=serverStart result=success"}, want...)
-	want = append(want, "user="+s.user+" operation=serverStop result=invoked")
+	want = append([]string{"user=" + audit.ProcessUser() + " operation=serverStart result=success"}, want...)
+	want = append(want, "user="+audit.ProcessUser()+" operation=serverStop result=invoked")
 	if !slices.Equal(book.records, want) {
 		t.Errorf("\n%s\nwant\n%s", strings.Join(book.records, "\n"), strings.Join(want, "\n"))
 	}

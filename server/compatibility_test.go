@@ -49,7 +49,7 @@ func table(t *testing.T, section, head string) map[string]string {
 func documented(t *testing.T, exported, notes map[string]bool) {
 	t.Helper()
 	theirs, ours := table(t, "Metrics", "ZooKeeper's metric"), table(t, "Metrics", "zkgo's own")
-	b, err := os.ReadFile("metrics/testdata/zookeeper.txt")
+	b, err := os.ReadFile("../internal/ops/metrics/testdata/zookeeper.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func alwaysZero(name string) bool {
 // every provider.
 func TestPrometheusHasEveryMetric(t *testing.T) {
 	t.Parallel()
-	b, err := os.ReadFile("metrics/testdata/zookeeper.txt")
+	b, err := os.ReadFile("../internal/ops/metrics/testdata/zookeeper.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -23,7 +24,7 @@ func TestRefusalsDoNotFillTheLog(t *testing.T) {
 		}
 		w.wantClosed()
 	}
-	s.complaints.catchUp(s.clock() + int64(complaintEvery))
+	s.complaints.CatchUp(s.clock() + int64(limits.ComplaintEvery))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -39,30 +40,5 @@ func TestRefusalsDoNotFillTheLog(t *testing.T) {
 	}
 	if n := len(about); n > 0 && !strings.Contains(about[n-1], "others=198") {
 		t.Errorf("the last line does not count the others: %s", about[n-1])
-	}
-}
-
-func TestComplaintsOfAKindHaveTheirTime(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	k := complaints{log: slog.New(slog.NewTextHandler(&out, nil))}
-	every := int64(complaintEvery)
-	k.warn(0, "a", "n", 1)
-	k.warn(1, "b", "n", 2)
-	k.warn(2, "a", "n", 3)
-	k.warn(3, "a", "n", 4)
-	k.catchUp(4)
-	if got := strings.Count(out.String(), "\n"); got != 2 {
-		t.Errorf("%d lines at first:\n%s", got, &out)
-	}
-	out.Reset()
-	k.warn(every, "a", "n", 5)
-	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "n=5 others=2") {
-		t.Errorf("after a while: %s", got)
-	}
-	out.Reset()
-	k.catchUp(3 * every)
-	if out.Len() != 0 {
-		t.Errorf("nothing happened, and this is logged: %s", &out)
 	}
 }

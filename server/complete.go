@@ -27,8 +27,7 @@ type fsm struct {
 	reads      tally // reads answered after writes
 	writes     tally
 	sizes      replySizes
-	zxid       int64          // of the transaction being answered
-	requests   proto.Requests // for the audit log
+	zxid       int64 // of the transaction being answered
 }
 
 // maxScratch bounds the capacity of the scratch reply that is kept.
@@ -50,7 +49,7 @@ func (h handler) Applied(a *raftfsm.Applied) {
 		s.stats.commits.Add(1)
 		s.fsm.countWrite(a)
 		if s.memory != nil {
-			s.memory.wrote(len(a.Body))
+			s.memory.Wrote(len(a.Body))
 		}
 	}
 	s.fsm.fire(a.Events)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -171,7 +172,7 @@ func TestLimitsFromZooCfg(t *testing.T) {
 	if c.ConnThrottle != nil || c.RequestThrottle.on() || c.EagerACL || c.largeAbove() != math.MaxInt || c.LargeRequestMax != 100<<20 {
 		t.Errorf("without a line: %+v", c)
 	}
-	if want := systemMemory() / 100 * 80; c.MemoryCeiling != want {
+	if want := limits.SystemMemory() / 100 * 80; c.MemoryCeiling != want {
 		t.Errorf("ceiling %d, want %d", c.MemoryCeiling, want)
 	}
 	c = read("largeRequestThreshold=0\nlargeRequestMaxBytes=9\nmemoryCeiling=1g\nenableEagerACLCheck=true\n" +

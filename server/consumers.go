@@ -81,7 +81,7 @@ func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 		sums[largest] -= one.n
 		total -= one.n
 		s.stats.dropped.Add(1)
-		s.complaints.warn(s.clock(), why, "client", one.c.nc.RemoteAddr(), "bytes", one.n, "bound", most,
+		s.complaints.Warn(s.clock(), why, "client", one.c.nc.RemoteAddr(), "bytes", one.n, "bound", most,
 			"watches", one.h.watches, "output", one.h.output, "input", one.h.input, "requests", one.h.requests)
 		one.c.kill()
 	}
@@ -113,5 +113,5 @@ const clientPercent = 10
 // shedForMemory closes connections because memory is short, if connections hold more
 // than their part of the ceiling.
 func (s *Server) shedForMemory() bool {
-	return s.shed(s.memory.part(clientPercent), holding.total, "closing the client that holds the most memory: it is nearly used up") > 0
+	return s.shed(s.memory.Percent(clientPercent), holding.total, "closing the client that holds the most memory: it is nearly used up") > 0
 }

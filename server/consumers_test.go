@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -53,7 +54,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	for w.call(proto.OpExists, &proto.ExistsRequest{Path: fmt.Sprintf("/%d", n), Watch: true}).Err != proto.ErrQuotaExceeded {
 		n++
 	}
-	s.memory = newMemoryGuard(1<<40, s.log) // for the metrics
+	s.memory = limits.NewMemory(1<<40, s.log) // for the metrics
 	if metric(s, "memory_watch_bytes") == "0" || metric(s, "memory_watches_refused") == "0" {
 		t.Error("the numbers do not say so")
 	}
@@ -143,31 +144,31 @@ func TestClientsGoBeforeWritesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	const ceiling = 10 << 20
-	g := newMemoryGuard(ceiling, s.log)
-	g.shed = s.shedForMemory
+	g := limits.NewMemory(ceiling, s.log)
+	g.Shed = s.shedForMemory
 	now := time.Unix(1000, 0)
 	rest := int64(8 << 20)
-	g.read = func() memoryUse { u := rest + s.watches.Held(); return memoryUse{live: u, heap: u} }
-	g.collect, g.clock = func() {}, func() time.Time { return now }
+	g.Read = func() limits.MemoryUse { u := rest + s.watches.Held(); return limits.MemoryUse{Live: u, Heap: u} }
+	g.Collect, g.Clock = func() {}, func() time.Time { return now }
 	s.memory = g
 	small, big := connect(t, s), connect(t, s)
 	small.watchMuch(20)
 	big.watchMuch(300)
-	g.look()
-	if g.full.Load() {
+	g.Check()
+	if g.Full.Load() {
 		t.Error("writes are refused while a client holds a third of the memory")
 	}
 	big.wantClosed()
 	eventually(t, "what it held is free", func() bool { return s.watches.Held() < 1<<20 })
-	now = now.Add(2 * shedPatience)
-	g.look()
-	if g.full.Load() {
+	now = now.Add(2 * limits.ShedPatience)
+	g.Check()
+	if g.Full.Load() {
 		t.Error("writes are refused although there is room")
 	}
 	small.create("/a", nil, proto.ModePersistent)
 	rest = ceiling
-	g.look()
-	if !g.full.Load() {
+	g.Check()
+	if !g.Full.Load() {
 		t.Error("the tree fills the memory, and writes go on")
 	}
 	small.get("/a", false)

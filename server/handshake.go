@@ -60,13 +60,13 @@ func (c *conn) handshake() bool {
 // without an answer.
 func (c *conn) connect(req *proto.ConnectRequest) bool {
 	s := c.s
-	if s.tokens != nil && !s.tokens.take(s.clock(), req.SessionID != 0) {
+	if s.tokens != nil && !s.tokens.Take(s.clock(), req.SessionID != 0) {
 		s.stats.rejected.Add(1)
 		c.complain("closing a client: too many sessions are being begun (zookeeper.connection_throttle_tokens)")
 		return false
 	}
 	if s.tokens != nil {
-		_, deficit := s.tokens.state()
+		_, deficit := s.tokens.State()
 		s.stats.tokenDeficit.Observe(1, int64(deficit))
 	}
 	if req.SessionID == 0 && !s.clients.mayBegin(c) {

@@ -2,16 +2,15 @@ package server
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
+	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"io"
 	"net"
 	"net/http"
-	"slices"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -79,10 +78,10 @@ func TestMissingBodiesDoNotHoldAPort(t *testing.T) {
 					resp.Body.Close()
 				}
 			}
-			if took := time.Since(start); err != nil || took > bodyTimeout {
+			if took := time.Since(start); err != nil || took > httpport.BodyTimeout {
 				t.Errorf("%q: answered after %v: %v", begin, took, err)
 			}
-			openTo(t, maxHTTPConns+20, addr, begin)
+			openTo(t, httpport.MaxConns+20, addr, begin)
 			if code, body := fetch(t, "http://"+addr+path); code != http.StatusOK {
 				t.Errorf("%q: then %s gets %d %s", begin, path, code, body)
 			}
@@ -98,7 +97,7 @@ func TestSilentConnectionsOfAUnifiedPortAreBounded(t *testing.T) {
 	options := a.options()
 	options.ClientAuth = "none"
 	s := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{Options: options}} })
-	closed := openTo(t, maxHTTPConns+50, s.AdminAddr(), "")
+	closed := openTo(t, httpport.MaxConns+50, s.AdminAddr(), "")
 	eventually(t, "the oldest connections are closed", func() bool { return closed.Load() >= 50 })
 	for _, scheme := range []string{"http", "https"} {
 		if code, _, err := fetchTLS(t, scheme+"://"+s.AdminAddr()+"/livez", a.client(nil)); code != http.StatusOK {
@@ -132,7 +131,7 @@ func TestUnreadKeyUpdateOverHTTP(t *testing.T) {
 		}
 		attack()
 		attack()
-		for range maxHTTPConns {
+		for range httpport.MaxConns {
 			_, end := bufferless(t)
 			l.conns <- end
 		}
@@ -140,7 +139,7 @@ func TestUnreadKeyUpdateOverHTTP(t *testing.T) {
 		ends[1].wantClosed(t)
 		attack()
 		closed := make(chan error)
-		go func() { closed <- srv.close() }()
+		go func() { closed <- srv.Close() }()
 		select {
 		case err := <-closed:
 			if err != nil {
@@ -153,107 +152,15 @@ func TestUnreadKeyUpdateOverHTTP(t *testing.T) {
 	}
 }
 
-// The server closes the connection that has waited for its client for longest. If hardly
-// any has, it closes the oldest one, but never an authorized transfer.
-func TestWhichHTTPConnectionIsClosed(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var c httpConns
-		open := func() *httpConn {
-			nc, _ := net.Pipe()
-			h := &httpConn{Conn: nc, of: &c, since: time.Now()}
-			if victim := c.add(h); victim != nil {
-				t.Fatal("closed before there were too many")
-			}
-			time.Sleep(time.Nanosecond)
-			return h
-		}
-		request := func(h *httpConn) *http.Request {
-			r, err := http.NewRequestWithContext(c.context(t.Context(), h), http.MethodGet, "/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return r
-		}
-		transfer, busy, slow := open(), open(), open()
-		for _, h := range []*httpConn{transfer, busy, slow} {
-			c.begin(h)
-			time.Sleep(time.Nanosecond)
-		}
-		idle := open()
-		keepHTTP(request(transfer))
-		unread := make(chan error)
-		go func() {
-			_, err := slow.Write([]byte("x"))
-			unread <- err
-		}()
-		synctest.Wait()
-		for len(c.open) < maxHTTPConns {
-			c.begin(open())
-		}
-		next := func() *httpConn {
-			last := &httpConn{of: &c, since: time.Now()}
-			victim := c.add(last)
-			c.mu.Lock()
-			c.open = slices.DeleteFunc(c.open, func(h *httpConn) bool { return h == last })
-			c.mu.Unlock()
-			return victim
-		}
-		if next() != busy {
-			t.Error("the oldest request that is no transfer makes room for a burst")
-		}
-		time.Sleep(evictAfter)
-		if next() != idle {
-			t.Error("the idle connection has waited for longest")
-		}
-		ctx := request(slow).Context()
-		_ = idle.Close()
-		c.begin(open())
-		if next() != slow {
-			t.Error("a client that doesn't take its answer makes room")
-		}
-		_ = slow.Close()
-		if err := <-unread; err == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
-			t.Errorf("the request goes on: %v, %v", err, ctx.Err())
-		}
-		c.end(transfer)
-		c.begin(transfer)
-		c.begin(open())
-		if time.Sleep(time.Second); next() != busy {
-			t.Error("no client is waited for: the oldest request makes room")
-		}
-		c.close()
-		if next() == nil {
-			t.Error("a closed server accepts a connection")
-		}
-	})
-}
-
-// A client that has left doesn't wait for a long answer.
-func TestALongAnswerForNoClient(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLongAnswers()
-		for range maxLongAnswers {
-			l.begin(nil, func() {})
-		}
-		gone := make(chan struct{})
-		close(gone)
-		if l.begin(gone, func() {}) != nil {
-			t.Error("its turn has come")
-		}
-	})
-}
-
 // Requests that wait for their turn to get a list can't keep others from a port.
 func TestWaitingRequestsDoNotHoldAPort(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, alone, withAdmin)
-	s.long.time = time.Hour
-	for range maxLongAnswers {
-		defer s.long.begin(nil, func() {}).end()
+	s.long.Time = time.Hour
+	for range limits.MaxLongAnswers {
+		defer s.long.Begin(nil, func() {}).End()
 	}
-	openTo(t, maxHTTPConns+20, s.AdminAddr(), "GET /commands/connections HTTP/1.1\r\nHost: h\r\n\r\n")
+	openTo(t, httpport.MaxConns+20, s.AdminAddr(), "GET /commands/connections HTTP/1.1\r\nHost: h\r\n\r\n")
 	if code, body := fetch(t, fmt.Sprintf("http://%s/livez", s.AdminAddr())); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}

@@ -21,7 +21,7 @@ func (s *Server) tend() {
 		now := s.clock()
 		late := now-last > int64(2*every)
 		last = now
-		s.complaints.catchUp(now)
+		s.complaints.CatchUp(now)
 		s.contact.check(now)
 		s.modes.enterReadOnly()
 		if late {
@@ -66,4 +66,9 @@ func (c *conn) check(now int64) {
 		s.stats.expired.Add(1)
 		c.kill()
 	}
+}
+
+// complain logs that the server refuses something to the client of c.
+func (c *conn) complain(msg string, args ...any) {
+	c.s.complaints.Warn(c.s.clock(), msg, append([]any{"client", c.nc.RemoteAddr(), "session", sessionID(c.session.id)}, args...)...)
 }

@@ -18,14 +18,14 @@ func (m *monitor) limits(s *Server) {
 		m.count("throttled_ops", st.throttledOps.Load())
 	}
 	if g := s.memory; g != nil {
-		m.int("memory_ceiling_bytes", g.ceiling)
-		m.int("memory_used_bytes", g.used.Load())
+		m.int("memory_ceiling_bytes", g.Ceiling)
+		m.int("memory_used_bytes", g.Used.Load())
 		full := int64(0)
-		if g.full.Load() {
+		if g.Full.Load() {
 			full = 1
 		}
 		m.int("memory_full", full)
-		m.count("memory_writes_refused", g.refused.Load())
+		m.count("memory_writes_refused", g.Refused.Load())
 		m.int("memory_watch_bytes", s.watches.Held())
 		m.count("memory_watches_refused", st.watchesRefused.Load())
 	}
@@ -33,6 +33,6 @@ func (m *monitor) limits(s *Server) {
 
 // dropProbability is the probability that a new client is rejected now.
 func (s *Server) dropProbability() string {
-	chance, _ := s.tokens.state()
+	chance, _ := s.tokens.State()
 	return fourletter.Float(chance)
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/ops/audit"
+	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
@@ -60,18 +63,18 @@ func limitsTable(t *testing.T) string {
 		{"all of these while memory is short", fmt.Sprintf("%d %% of `memoryCeiling`", clientPercent), "the largest are closed before writes are refused"},
 		{"sessions of one address that have lost their connections here and have not ended", fmt.Sprintf("%d × `maxClientCnxns`; %d if that is 0", lostSessionsPerCnxn, maxLostSessions), "the address gets no new session"},
 		{"sessions of read-only mode", fmt.Sprint(maxLocals), "one without a connection is forgotten"},
-		{"answers to commands that list connections, sessions or watches, over all ports", fmt.Sprint(maxLongAnswers), fmt.Sprintf("the next waits; the oldest is closed once it has taken %v", longAnswerTime)},
-		{"connections to a port for HTTP", fmt.Sprint(maxHTTPConns), "the one that has waited for its client for longest is closed, but no snapshot or restore"},
-		{"the body of a request over HTTP other than a restore", seconds(bodyTimeout), "closed after the answer, which does not wait for it"},
+		{"answers to commands that list connections, sessions or watches, over all ports", fmt.Sprint(limits.MaxLongAnswers), fmt.Sprintf("the next waits; the oldest is closed once it has taken %v", limits.LongAnswerTime)},
+		{"connections to a port for HTTP", fmt.Sprint(httpport.MaxConns), "the one that has waited for its client for longest is closed, but no snapshot or restore"},
+		{"the body of a request over HTTP other than a restore", seconds(httpport.BodyTimeout), "closed after the answer, which does not wait for it"},
 		{"a connection without a session", seconds(def.SessionlessTimeout), "closed"},
 		{"servers in a `reconfig`, and in any list of servers", fmt.Sprintf("%d, each with %d addresses, hosts of up to %s; %s together", raftfsm.MaxServer+1, raftfsm.MaxServerAddresses, size(raftfsm.MaxHost), size(raftfsm.MaxListBytes)),
 			"−8 (BadArguments), or −102 (NoAuth); with such a list, a server doesn't start"},
 		{"ServerIDs, of a server id, that call the quorum port without an address of their own", fmt.Sprint(raftfsm.MaxCallers), "the oldest of the server id is forgotten"},
 		{"host names of other servers whose addresses are kept", fmt.Sprint(quorum.MaxNames), "another one is forgotten"},
 		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", maxNamespaces, size(maxNamespaceName)), "not counted apart"},
-		{"lines of the log about refused clients", fmt.Sprintf("one of a kind in %s, with %s of what a client sent", seconds(complaintEvery), size(maxLogged)), "counted in the next"},
+		{"lines of the log about refused clients", fmt.Sprintf("one of a kind in %s, with %s of what a client sent", seconds(limits.ComplaintEvery), size(limits.MaxLogged)), "counted in the next"},
 		{"lines of the log about sessions that expire", "100 in 10 s", "counted in the next"},
-		{"names of a client in a line of the audit log", size(maxUserNames), "left out"},
+		{"names of a client in a line of the audit log", size(audit.MaxUserNames), "left out"},
 	}
 	var b strings.Builder
 	for _, r := range rows {

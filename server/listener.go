@@ -111,7 +111,7 @@ func (p *clientPorts) accept(l net.Listener, port *tlsPort) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		s.complaints.warn(s.clock(), "cannot accept a client", "error", err)
+		s.complaints.Warn(s.clock(), "cannot accept a client", "error", err)
 		select {
 		case <-s.done:
 			return

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
@@ -17,7 +16,7 @@ import (
 // server stores: many sessions watch one long path.
 func watchedByMany(t *testing.T, change ...func(*Config)) *Server {
 	s := startServer(t, change...)
-	s.long.time = 50 * time.Millisecond
+	s.long.Time = 50 * time.Millisecond
 	path := "/" + strings.Repeat("p", 500<<10)
 	connect(t, s).create(path, nil, proto.ModePersistent)
 	for range 20 {
@@ -81,35 +80,4 @@ func heapInUse() int64 {
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-// The oldest answer is cut off only when its client has had its time and another waits.
-func TestTheOldestLongAnswerIsCutOff(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		l := newLongAnswers()
-		var cut []int
-		answers := make([]*longAnswer, maxLongAnswers)
-		for i := range answers {
-			answers[i] = l.begin(nil, func() {
-				cut = append(cut, i)
-				go answers[i].end()
-			})
-		}
-		time.Sleep(10 * longAnswerTime) // the server makes the lists
-		for _, a := range answers[2:] {
-			a.sending()
-		}
-		began := time.Now()
-		last := l.begin(nil, func() {})
-		if waited := time.Since(began); waited != longAnswerTime || len(cut) != 1 || cut[0] != 2 {
-			t.Errorf("after %v these were cut off: %v", waited, cut)
-		}
-		last.end()
-		time.Sleep(10 * longAnswerTime)
-		l.begin(nil, func() {})
-		if len(cut) != 1 {
-			t.Errorf("cut off although there was room: %v", cut)
-		}
-	})
 }

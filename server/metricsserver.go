@@ -33,7 +33,7 @@ func (s *Server) openMetrics(ctx context.Context) error {
 }
 
 // MetricsAddr returns the address for Prometheus, "" if there is none.
-func (s *Server) MetricsAddr() string { return s.metrics.addr() }
+func (s *Server) MetricsAddr() string { return s.metrics.Addr() }
 
 // roleChanged records how long the server had its role; m.mu is held, and m still has
 // the old role.

@@ -53,7 +53,7 @@ func TestElections(t *testing.T) {
 // TestNamesAreZooKeepers compares the names with mntr of ZooKeeper 3.9.5.
 func TestNamesAreZooKeepers(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("admin/testdata/leader.txt")
+	text, err := os.ReadFile("../internal/ops/admin/testdata/leader.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/internal/quorum"
@@ -428,12 +429,10 @@ func (m *moves) limits(t *testing.T) {
 	})
 	m.by(t, turning, "connection_token_deficit", func() { connect(t, turning) })
 	m.by(t, turning, "connection_drop_probability", func() {
-		turning.tokens.mu.Lock()
-		turning.tokens.dropChance = 0.25
-		turning.tokens.mu.Unlock()
+		turning.tokens = quarterRejected()
 	})
 	full := startServer(t)
-	full.memory = newMemoryGuard(1<<40, full.log)
+	full.memory = limits.NewMemory(1<<40, full.log)
 	m.exported(full)
 	m.exported(startServer(t, func(c *Config) { c.LargeRequestAbove = 100 }))
 }

@@ -160,7 +160,7 @@ func (r *reader) makeRoom() {
 		r.in = next
 		r.inHeld.Store(int64(cap(next.b)))
 		if c.s.memory != nil {
-			c.s.memory.wrote(cap(next.b))
+			c.s.memory.Wrote(cap(next.b))
 		}
 	case cap(r.in.b)-len(r.in.b) < room:
 		r.in.b = append(r.in.b[:0], rest...)

@@ -10,7 +10,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
+	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
@@ -39,9 +41,9 @@ type Server struct {
 	modes    modes
 	pools    pools
 
-	limits
+	bounds
 	operators
-	complaints complaints
+	complaints *limits.Complaints
 	stats      stats
 	spaces     namespaces
 
@@ -52,12 +54,12 @@ type Server struct {
 	wg        sync.WaitGroup // every goroutine except the Node's
 }
 
-// limits bounds what all clients use together, and counts it.
-type limits struct {
-	tokens      *connThrottle // nil: no limit
-	throttle    *throttle     // nil: no limit
-	memory      *memoryGuard  // nil: no limit
-	long        *longAnswers
+// bounds bounds what all clients use together, and counts it.
+type bounds struct {
+	tokens      *limits.SessionThrottle // nil: no limit
+	throttle    *throttle               // nil: no limit
+	memory      *limits.Memory          // nil: no limit
+	long        *limits.LongAnswers
 	outstanding atomic.Int64  // requests in flight
 	largeAt     int           // the length above which a request is large
 	largeBytes  atomic.Int64  // of all large requests
@@ -67,10 +69,10 @@ type limits struct {
 
 // operators is what only operators use.
 type operators struct {
-	admin     *httpServer
-	metrics   *httpServer
-	audit     *audit.Log // nil: no audit log
-	user      string     // the user that the process runs as, for audit
+	admin     *httpport.Port
+	metrics   *httpport.Port
+	audit     *audit.Recorder // nil: no audit log
+	user      string          // the user that the process runs as, for audit
 	traceMask atomic.Uint64
 	digests   digestLog
 }
@@ -135,7 +137,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.spawn(s.passThrottle)
 	}
 	if s.memory != nil {
-		s.spawn(s.watchMemory)
+		s.spawn(func() { s.memory.Watch(s.done) })
 	}
 	if err := errors.Join(s.ports.openAll(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -155,13 +157,13 @@ func newServer(cfg Config) *Server {
 	s.clients.prepare(s)
 	s.contact.prepare(s)
 	s.ports.s, s.ports.moved = s, make(chan struct{}, 1)
-	s.complaints.log = cfg.Logger
+	s.complaints = limits.NewComplaints(cfg.Logger)
 	s.traceMask.Store(defaultTraceMask)
-	s.long, s.relieve = newLongAnswers(), make(chan struct{}, 1)
-	s.tokens, s.throttle, s.largeAt = newConnThrottle(cfg.ConnThrottle, 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
+	s.long, s.relieve = limits.NewLongAnswers(), make(chan struct{}, 1)
+	s.tokens, s.throttle, s.largeAt = limits.NewSessionThrottle((*limits.SessionRate)(cfg.ConnThrottle), 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
 	if cfg.MemoryCeiling > 0 {
-		s.memory = newMemoryGuard(cfg.MemoryCeiling, cfg.Logger)
-		s.memory.shed = s.shedForMemory
+		s.memory = limits.NewMemory(cfg.MemoryCeiling, cfg.Logger)
+		s.memory.Shed = s.shedForMemory
 	}
 	s.modes.s, s.modes.changed, s.modes.ready = s, make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
@@ -175,7 +177,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	c := &s.cfg
 	var full func() bool
 	if s.memory != nil {
-		full = s.memory.full.Load
+		full = s.memory.Full.Load
 	}
 	return raftfsm.Config{
 		ID: c.ID, Members: c.Members, Ensemble: c.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
@@ -251,9 +253,9 @@ func (s *Server) close() error {
 	s.clients.close()
 	close(s.done)
 	if s.audit != nil {
-		s.audit.Add(audit.Record{Time: s.cfg.Wall(), User: s.user, Operation: audit.Stop, Result: audit.Invoked})
+		s.audit.Stopping()
 	}
-	errs = append(errs, s.ports.close(), s.admin.close(), s.metrics.close(), s.node.Close())
+	errs = append(errs, s.ports.close(), s.admin.Close(), s.metrics.Close(), s.node.Close())
 	s.clients.each((*conn).kill)
 	s.flushers.stop()
 	s.polling.stop()

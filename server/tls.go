@@ -183,6 +183,9 @@ type unreadConn struct {
 	first []byte
 }
 
+// NetConn returns the connection below, like that of a tls.Conn.
+func (c *unreadConn) NetConn() net.Conn { return c.Conn }
+
 func (c *unreadConn) Read(b []byte) (int, error) {
 	if len(c.first) == 0 {
 		return c.Conn.Read(b)

@@ -23,7 +23,7 @@ func (c *conn) setWatch(path string, k watch.Kind) proto.Code {
 		return proto.ErrQuotaExceeded
 	}
 	if s.memory != nil {
-		s.memory.wrote(len(path))
+		s.memory.Wrote(len(path))
 	}
 	if s.watches.Held() > s.cfg.MaxWatchBytesTotal {
 		s.askRelief()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/proto"
 )
@@ -29,12 +30,12 @@ func (c *conn) answerWord(word string) {
 	}
 	w := wordWriter{c: c}
 	if fourletter.Long(word) {
-		w.long = s.long.begin(nil, func() {
+		w.long = s.long.Begin(nil, func() {
 			c.complain("closing a client that does not read the answer to its command", "command", word)
 			s.stats.dropped.Add(1)
 			c.kill()
 		})
-		defer w.long.end()
+		defer w.long.End()
 		if c.replies.isClosed() {
 			return
 		}
@@ -47,13 +48,13 @@ func (c *conn) answerWord(word string) {
 // output of the connection.
 type wordWriter struct {
 	c    *conn
-	long *longAnswer // nil: the answer is short
+	long *limits.LongAnswer // nil: the answer is short
 }
 
 func (w wordWriter) Write(b []byte) (int, error) {
 	c := w.c
 	if w.long != nil {
-		w.long.sending()
+		w.long.Sending()
 	}
 	c.replies.mu.Lock()
 	c.replies.pushing = len(b)

@@ -27,7 +27,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 	case refusedInLog:
 		body, brings = refusedMulti(), 0
 	}
-	if m := c.s.memory; m != nil && m.full.Load() && m.refuses(c.s, req, brings) {
+	if m := c.s.memory; m != nil && m.Full.Load() && c.s.refusesForMemory(req, brings) {
 		return r.read(w, h, nil, proto.ErrQuotaExceeded)
 	}
 	if c.s.cfg.EagerACL && c.s.contact.gated {

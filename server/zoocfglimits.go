@@ -1,5 +1,7 @@
 package server
 
+import "github.com/zkgo/zkgo/internal/limits"
+
 import "github.com/zkgo/zkgo/server/zoocfg"
 
 // limitsFromZooCfg translates the settings that limit the load.
@@ -11,7 +13,7 @@ func (c *Config) limitsFromZooCfg(z *zoocfg.Config) {
 	}
 	c.MemoryCeiling = z.MemoryCeiling.Bytes
 	if p := z.MemoryCeiling.Percent; p > 0 {
-		c.MemoryCeiling = systemMemory() / 100 * int64(p)
+		c.MemoryCeiling = limits.SystemMemory() / 100 * int64(p)
 	}
 	r := z.RequestThrottle
 	c.RequestThrottle = RequestThrottle{

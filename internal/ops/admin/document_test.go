@@ -12,7 +12,7 @@ import (
 // ZooKeeper's.
 func TestTheDocumentListsTheCommands(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/operate/compatibility.md")
+	text, err := os.ReadFile("../../../docs/operate/compatibility.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,8 @@
 // Package audit writes ZooKeeper's audit log: one line for each change with the user,
 // the change, the time and the result, using ZooKeeper's fields in its order.
 //
-// It imports the standard library and proto. A [Log] accepts records without waiting
+// It imports the standard library, proto, tree, limits, and raftfsm for what was applied,
+// which a [Recorder] turns into records. A [Log] accepts records without waiting
 // for the disk, because the goroutine that applies the transaction log adds them; the
 // Log's own goroutine writes them in that order. It never drops records to keep up:
 // goroutines that read requests call [Log.Wait] first. Input from clients can't end a

@@ -1,6 +1,9 @@
-package server
+package limits
 
-import "testing"
+import (
+	"os"
+	"testing"
+)
 
 func TestSystemMemory(t *testing.T) {
 	t.Parallel()
@@ -24,13 +27,13 @@ func TestSystemMemory(t *testing.T) {
 			if text, ok := c.files[name]; ok {
 				return []byte(text), nil
 			}
-			return nil, errNone
+			return nil, os.ErrNotExist
 		})
 		if got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)
 		}
 	}
-	if systemMemory() <= 0 {
+	if SystemMemory() <= 0 {
 		t.Error("this machine has no memory")
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package limits
 
 import (
 	"errors"
@@ -7,8 +7,6 @@ import (
 	"runtime/metrics"
 	"sync/atomic"
 	"time"
-
-	"github.com/zkgo/zkgo/proto"
 )
 
 // The memory ceiling. If a tree grows without bound, the system kills the server and
@@ -39,31 +37,31 @@ const (
 	seldomEvery = time.Second            // while less than fewPercent of the ceiling is used
 	fewPercent  = 25
 	fullEvery   = 5 * time.Second // between collections while memory is full
-	// shedPatience is how long it may take until the memory of closed clients is found
+	// ShedPatience is how long it may take until the memory of closed clients is found
 	// to be free.
-	shedPatience = time.Second
+	ShedPatience = time.Second
 	gcShare      = 20 // the next collection comes after at least this many times the length of the last
 )
 
-// memoryUse is the memory of a process, in bytes.
-type memoryUse struct {
-	live int64 // live at the end of the latest collection
-	heap int64 // live, garbage, or allocated since
+// MemoryUse is the memory of a process, in bytes.
+type MemoryUse struct {
+	Live int64 // live at the end of the latest collection
+	Heap int64 // live, garbage, or allocated since
 	rest int64 // stacks and runtime overhead
 }
 
-// memoryGuard enforces the ceiling.
-type memoryGuard struct {
-	ceiling int64
+// Memory enforces the ceiling.
+type Memory struct {
+	Ceiling int64
 	log     *slog.Logger
-	read    func() memoryUse
-	collect func()
-	clock   func() time.Time
-	shed    func() bool // closes the clients that hold the most; false: they hold little
+	Read    func() MemoryUse // this and the next two are the runtime's, except in tests
+	Collect func()
+	Clock   func() time.Time
+	Shed    func() bool // closes the clients that hold the most; false: they hold little
 
-	full    atomic.Bool
-	used    atomic.Int64
-	refused atomic.Int64
+	Full    atomic.Bool  // writes that need memory are refused
+	Used    atomic.Int64 // bytes at the latest check
+	Refused atomic.Int64 // writes; the server counts them
 
 	written atomic.Int64  // bytes since the latest check
 	room    atomic.Int64  // bytes that may be written before the next check
@@ -73,14 +71,15 @@ type memoryGuard struct {
 	shedUntil           time.Time // until then, the memory of closed clients may still be uncollected
 }
 
-func newMemoryGuard(ceiling int64, log *slog.Logger) *memoryGuard {
-	g := &memoryGuard{ceiling: ceiling, log: log, read: readMemory, collect: runtime.GC, clock: time.Now, shed: func() bool { return false }, poke: make(chan struct{}, 1)}
-	g.room.Store(g.part(leastPercent))
+// NewMemory returns a Memory that reads the runtime's metrics; it acts once Watch runs.
+func NewMemory(ceiling int64, log *slog.Logger) *Memory {
+	g := &Memory{Ceiling: ceiling, log: log, Read: readMemory, Collect: runtime.GC, Clock: time.Now, Shed: func() bool { return false }, poke: make(chan struct{}, 1)}
+	g.room.Store(g.Percent(leastPercent))
 	return g
 }
 
-// wrote counts the bytes that a transaction adds.
-func (g *memoryGuard) wrote(bytes int) {
+// Wrote counts the bytes that a transaction adds.
+func (g *Memory) Wrote(bytes int) {
 	if g.written.Add(int64(bytes)) < g.room.Load() {
 		return
 	}
@@ -91,7 +90,7 @@ func (g *memoryGuard) wrote(bytes int) {
 }
 
 // readMemory reads the runtime's metrics.
-func readMemory() memoryUse {
+func readMemory() MemoryUse {
 	s := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/unused:bytes"},
@@ -99,64 +98,64 @@ func readMemory() memoryUse {
 	}
 	metrics.Read(s)
 	v := func(i int) int64 { return int64(s[i].Value.Uint64()) }
-	return memoryUse{live: v(0), heap: v(1), rest: v(2) - v(1) - v(3) - v(4) - v(5)}
+	return MemoryUse{Live: v(0), Heap: v(1), rest: v(2) - v(1) - v(3) - v(4) - v(5)}
 }
 
-// watchMemory checks the memory until the server closes.
-func (s *Server) watchMemory() {
+// Watch checks the memory until done is closed.
+func (g *Memory) Watch(done <-chan struct{}) {
 	timer := time.NewTimer(memoryEvery)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-		case <-s.memory.poke:
-		case <-s.done:
+		case <-g.poke:
+		case <-done:
 			return
 		}
-		s.memory.look()
+		g.Check()
 		pause := memoryEvery
-		if s.memory.used.Load() < s.memory.part(fewPercent) {
+		if g.Used.Load() < g.Percent(fewPercent) {
 			pause = seldomEvery
 		}
 		timer.Reset(pause)
 	}
 }
 
-// look decides whether the server refuses writes.
-func (g *memoryGuard) look() {
+// Check decides whether the server refuses writes.
+func (g *Memory) Check() {
 	g.written.Store(0)
-	u := g.read()
+	u := g.Read()
 	if g.worthCollecting(u) {
-		began := g.clock()
-		g.collect()
-		now := g.clock()
+		began := g.Clock()
+		g.Collect()
+		now := g.Clock()
 		took := now.Sub(began)
 		g.nextFresh, g.nextRoom = now.Add(gcShare*took), now.Add(max(fullEvery, gcShare*took))
-		u = g.read()
+		u = g.Read()
 	}
-	used := u.live + u.rest
-	g.used.Store(used)
-	g.room.Store(max(g.part(leastPercent), (g.part(fullPercent)-u.heap-u.rest)/copies))
-	over := used >= g.part(fullPercent) || u.heap+u.rest >= g.ceiling
+	used := u.Live + u.rest
+	g.Used.Store(used)
+	g.room.Store(max(g.Percent(leastPercent), (g.Percent(fullPercent)-u.Heap-u.rest)/copies))
+	over := used >= g.Percent(fullPercent) || u.Heap+u.rest >= g.Ceiling
 	if over && g.sheds() {
 		return
 	}
-	switch full := g.full.Load(); {
+	switch full := g.Full.Load(); {
 	case !full && over:
-		g.full.Store(true)
-		g.log.Error("memory is nearly used up: writes that need more are refused with QuotaExceeded", "used", used, "memoryCeiling", g.ceiling)
-	case full && used < g.part(againPercent) && u.heap+u.rest < g.ceiling:
-		g.full.Store(false)
-		g.log.Info("there is memory again: writes are taken", "used", used, "memoryCeiling", g.ceiling, "refused", g.refused.Load())
+		g.Full.Store(true)
+		g.log.Error("memory is nearly used up: writes that need more are refused with QuotaExceeded", "used", used, "memoryCeiling", g.Ceiling)
+	case full && used < g.Percent(againPercent) && u.Heap+u.rest < g.Ceiling:
+		g.Full.Store(false)
+		g.log.Info("there is memory again: writes are taken", "used", used, "memoryCeiling", g.Ceiling, "refused", g.Refused.Load())
 	}
 }
 
 // sheds closes the clients that hold the most memory before the server refuses the
 // writes of all clients. It reports whether that may make room.
-func (g *memoryGuard) sheds() bool {
-	now := g.clock()
-	if g.shed() {
-		g.shedUntil = now.Add(shedPatience)
+func (g *Memory) sheds() bool {
+	now := g.Clock()
+	if g.Shed() {
+		g.shedUntil = now.Add(ShedPatience)
 		g.nextFresh, g.nextRoom = now, now
 	}
 	return now.Before(g.shedUntil)
@@ -164,52 +163,32 @@ func (g *memoryGuard) sheds() bool {
 
 // worthCollecting reports whether the guard needs the live size: because the heap is
 // near the ceiling, or to find out whether deletes have made room.
-func (g *memoryGuard) worthCollecting(u memoryUse) bool {
-	now := g.clock()
-	if g.full.Load() && !now.Before(g.nextRoom) {
+func (g *Memory) worthCollecting(u MemoryUse) bool {
+	now := g.Clock()
+	if g.Full.Load() && !now.Before(g.nextRoom) {
 		return true
 	}
-	return u.heap+u.rest >= g.part(fullPercent) && u.heap-u.live >= g.part(freshPercent) && !now.Before(g.nextFresh)
+	return u.Heap+u.rest >= g.Percent(fullPercent) && u.Heap-u.Live >= g.Percent(freshPercent) && !now.Before(g.nextFresh)
 }
 
 // errNoRoom aborts a restore.
 var errNoRoom = errors.New("the state that is to be restored and the present one do not fit below memoryCeiling: raise it, or restore into a new server with zkgo restore")
 
-// roomToRestore returns an error if the process has no room for more of a state that is
+// RoomToRestore returns an error if the process has no room for more of a state that is
 // being read. Much of the heap may be garbage of the decoder, so a collection decides.
-func (g *memoryGuard) roomToRestore() error {
-	if g == nil || g.ceiling <= 0 {
+func (g *Memory) RoomToRestore() error {
+	if g == nil || g.Ceiling <= 0 {
 		return nil
 	}
-	if u := g.read(); u.heap+u.rest < g.part(fullPercent) {
+	if u := g.Read(); u.Heap+u.rest < g.Percent(fullPercent) {
 		return nil
 	}
-	g.collect()
-	if u := g.read(); u.live+u.rest < g.part(fullPercent) {
+	g.Collect()
+	if u := g.Read(); u.Live+u.rest < g.Percent(fullPercent) {
 		return nil
 	}
 	return errNoRoom
 }
 
-func (g *memoryGuard) part(percent int64) int64 { return g.ceiling / 100 * percent }
-
-// refuses reports whether a write that brings this is refused for lack of memory. It is
-// called only while memory is full.
-func (g *memoryGuard) refuses(s *Server, req proto.Record, brings content) bool {
-	if brings&growth == 0 {
-		return false
-	}
-	if q, ok := req.(*proto.SetDataRequest); ok && !s.grows(q.Path, len(q.Data)) {
-		return false
-	}
-	g.refused.Add(1)
-	return true
-}
-
-// grows reports whether n bytes are more than the znode at path has.
-func (s *Server) grows(path string, n int) bool {
-	s.tree.RLock()
-	defer s.tree.RUnlock()
-	have := s.tree.Get(path)
-	return have == nil || n > len(have.Data())
-}
+// Percent returns so many hundredths of the ceiling.
+func (g *Memory) Percent(percent int64) int64 { return g.Ceiling / 100 * percent }

@@ -1,8 +1,7 @@
-package server
+package httpport
 
 import (
 	"context"
-	"crypto/tls"
 	"net"
 	"net/http"
 	"slices"
@@ -12,30 +11,30 @@ import (
 
 // Limits of the connections of an HTTP server.
 const (
-	maxHTTPConns = 256             // open connections of a port
-	bodyTimeout  = 5 * time.Second // for the body of a request that needs none
+	MaxConns    = 256             // open connections of a port
+	BodyTimeout = 5 * time.Second // for the body of a request that needs none
 	// evictAfter is how long the server waits for a client before it prefers the
 	// connection to the oldest one of all when it must close one.
 	evictAfter = 100 * time.Millisecond
 )
 
-// httpConns bounds the open connections of an HTTP server, from their acceptance on:
+// conns bounds the open connections of an HTTP server, from their acceptance on:
 // anyone who reaches the port may open some. When there are too many, it closes the one
 // that has waited for its client for the longest time: for a byte, for a complete header,
 // for the body of an answered request, or for the client to take the answer. It works on
 // the connections below TLS, because closing those never blocks. crypto/tls answers key
 // updates while it reads, and a client that doesn't take the answers would keep the
 // lock that closing needs.
-type httpConns struct {
+type conns struct {
 	mu     sync.Mutex
-	open   []*httpConn // in the order of their acceptance
+	open   []*conn // in the order of their acceptance
 	closed bool
 }
 
-// httpConn is a connection of an HTTP server, below TLS.
-type httpConn struct {
+// conn is a connection of an HTTP server, below TLS.
+type conn struct {
 	net.Conn
-	of *httpConns
+	of *conns
 
 	// of.mu protects these.
 	since    time.Time          // when it was accepted, or its last request began or ended
@@ -47,19 +46,19 @@ type httpConn struct {
 	cancel   context.CancelFunc // of the context of its requests; nil before there is one
 }
 
-// httpListener accepts connections that are bounded by conns.
-type httpListener struct {
+// listener accepts connections that are bounded by conns.
+type listener struct {
 	net.Listener
-	conns *httpConns
+	conns *conns
 }
 
 // Accept implements net.Listener.
-func (l *httpListener) Accept() (net.Conn, error) {
+func (l *listener) Accept() (net.Conn, error) {
 	raw, err := l.Listener.Accept()
 	if err != nil {
 		return nil, err
 	}
-	c := &httpConn{Conn: raw, of: l.conns, since: time.Now()}
+	c := &conn{Conn: raw, of: l.conns, since: time.Now()}
 	if victim := l.conns.add(c); victim != nil {
 		_ = victim.Close()
 	}
@@ -67,18 +66,18 @@ func (l *httpListener) Accept() (net.Conn, error) {
 }
 
 // add adds an accepted connection and returns the connection to close, if any.
-func (c *httpConns) add(conn *httpConn) (victim *httpConn) {
+func (c *conns) add(one *conn) (victim *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return conn
+		return one
 	}
-	c.open = append(c.open, conn)
-	if len(c.open) <= maxHTTPConns {
+	c.open = append(c.open, one)
+	if len(c.open) <= MaxConns {
 		return nil
 	}
-	if victim = c.oldest(conn); victim == nil {
-		victim = conn
+	if victim = c.oldest(one); victim == nil {
+		victim = one
 	}
 	return victim
 }
@@ -86,18 +85,18 @@ func (c *httpConns) add(conn *httpConn) (victim *httpConn) {
 // oldest chooses the connection to close in favor of another one; c.mu is held. If
 // hardly any client keeps the server waiting, the oldest of all makes room: the handler
 // may wait for its turn.
-func (c *httpConns) oldest(but *httpConn) *httpConn {
-	var waiting, oldest *httpConn
+func (c *conns) oldest(but *conn) *conn {
+	var waiting, oldest *conn
 	var since time.Time
-	for _, conn := range c.open {
-		if conn == but || conn.kept {
+	for _, one := range c.open {
+		if one == but || one.kept {
 			continue
 		}
-		if oldest == nil || conn.since.Before(oldest.since) {
-			oldest = conn
+		if oldest == nil || one.since.Before(oldest.since) {
+			oldest = one
 		}
-		if at, waits := conn.waits(); waits && (waiting == nil || at.Before(since)) {
-			waiting, since = conn, at
+		if at, waits := one.waits(); waits && (waiting == nil || at.Before(since)) {
+			waiting, since = one, at
 		}
 	}
 	if waiting != nil && time.Since(since) >= evictAfter {
@@ -107,7 +106,7 @@ func (c *httpConns) oldest(but *httpConn) *httpConn {
 }
 
 // waits reports whether the server waits for the client, and since when; of.mu is held.
-func (c *httpConn) waits() (since time.Time, waits bool) {
+func (c *conn) waits() (since time.Time, waits bool) {
 	switch {
 	case c.handlers == 0:
 		return c.since, true
@@ -118,7 +117,7 @@ func (c *httpConn) waits() (since time.Time, waits bool) {
 }
 
 // Write implements net.Conn.
-func (c *httpConn) Write(b []byte) (int, error) {
+func (c *conn) Write(b []byte) (int, error) {
 	c.of.mu.Lock()
 	if c.writes == 0 {
 		c.written = time.Now()
@@ -134,7 +133,7 @@ func (c *httpConn) Write(b []byte) (int, error) {
 
 // CloseWrite tells the client that nothing follows, so that it gets an answer although
 // its request has not been read.
-func (c *httpConn) CloseWrite() error {
+func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -142,7 +141,7 @@ func (c *httpConn) CloseWrite() error {
 }
 
 // Close implements net.Conn. It also cancels the contexts of the requests.
-func (c *httpConn) Close() error {
+func (c *conn) Close() error {
 	c.of.mu.Lock()
 	if i := slices.Index(c.of.open, c); i >= 0 {
 		c.of.open = slices.Delete(c.of.open, i, i+1)
@@ -157,26 +156,26 @@ func (c *httpConn) Close() error {
 }
 
 // close closes all connections, also those that are accepted later.
-func (c *httpConns) close() {
+func (c *conns) close() {
 	c.mu.Lock()
 	c.closed = true
 	open := slices.Clone(c.open)
 	c.mu.Unlock()
-	for _, conn := range open {
-		_ = conn.Close()
+	for _, one := range open {
+		_ = one.Close()
 	}
 }
 
-// httpConnKey is the key of a request's connection in its context.
-type httpConnKey struct{}
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
 
 // context implements http.Server.ConnContext.
-func (c *httpConns) context(ctx context.Context, conn net.Conn) context.Context {
-	h := httpConnOf(conn)
+func (c *conns) context(ctx context.Context, nc net.Conn) context.Context {
+	h := connOf(nc)
 	if h == nil {
 		return ctx
 	}
-	ctx, cancel := context.WithCancel(context.WithValue(ctx, httpConnKey{}, h))
+	ctx, cancel := context.WithCancel(context.WithValue(ctx, connKey{}, h))
 	c.mu.Lock()
 	h.cancel = cancel
 	closed := h.closed
@@ -187,16 +186,14 @@ func (c *httpConns) context(ctx context.Context, conn net.Conn) context.Context 
 	return ctx
 }
 
-// httpConnOf returns the connection below what a listener accepted.
-func httpConnOf(conn net.Conn) *httpConn {
+// connOf returns the connection below what a listener accepted.
+func connOf(nc net.Conn) *conn {
 	for {
-		switch c := conn.(type) {
-		case *httpConn:
+		switch c := nc.(type) {
+		case *conn:
 			return c
-		case *tls.Conn:
-			conn = c.NetConn()
-		case *unreadConn:
-			conn = c.Conn
+		case interface{ NetConn() net.Conn }: // e.g. *tls.Conn
+			nc = c.NetConn()
 		default:
 			return nil
 		}
@@ -205,41 +202,41 @@ func httpConnOf(conn net.Conn) *httpConn {
 
 // handle notes when h handles a request. No request but a restore needs a body, and the
 // server reads that before it answers. So others are answered at once, and their bodies
-// have bodyTimeout to arrive.
-func (c *httpConns) handle(h http.Handler) http.Handler {
+// have BodyTimeout to arrive.
+func (c *conns) handle(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if conn, ok := r.Context().Value(httpConnKey{}).(*httpConn); ok {
-			c.begin(conn)
-			defer c.end(conn)
+		if one, ok := r.Context().Value(connKey{}).(*conn); ok {
+			c.begin(one)
+			defer c.end(one)
 		}
 		if r.ContentLength != 0 {
 			w.Header().Set("Connection", "close") // otherwise net/http waits for the body before it answers
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(bodyTimeout))
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(BodyTimeout))
 		}
 		h.ServeHTTP(w, r)
 	})
 }
 
-func (c *httpConns) begin(conn *httpConn) {
+func (c *conns) begin(one *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	conn.handlers++
-	conn.since = time.Now()
+	one.handlers++
+	one.since = time.Now()
 }
 
-func (c *httpConns) end(conn *httpConn) {
+func (c *conns) end(one *conn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	conn.handlers--
-	conn.since, conn.kept = time.Now(), conn.kept && conn.handlers > 0
+	one.handlers--
+	one.since, one.kept = time.Now(), one.kept && one.handlers > 0
 }
 
-// keepHTTP keeps the connection of an authorized transfer open until the request has been
+// Keep keeps the connection of an authorized transfer open until the request has been
 // handled, however many others there are.
-func keepHTTP(r *http.Request) {
-	if conn, ok := r.Context().Value(httpConnKey{}).(*httpConn); ok {
-		conn.of.mu.Lock()
-		conn.kept = true
-		conn.of.mu.Unlock()
+func Keep(r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+		c.of.mu.Lock()
+		c.kept = true
+		c.of.mu.Unlock()
 	}
 }

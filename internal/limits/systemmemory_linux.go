@@ -1,4 +1,4 @@
-package server
+package limits
 
 import (
 	"bufio"
@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// systemMemory returns the memory limit of this process's control group, or the
+// SystemMemory returns the memory limit of this process's control group, or the
 // machine's memory if that is less, in bytes; 0 if neither is known.
-func systemMemory() int64 { return memoryOf(os.ReadFile) }
+func SystemMemory() int64 { return memoryOf(os.ReadFile) }
 
-// memoryOf is systemMemory with a file system that tests can replace.
+// memoryOf is SystemMemory with a file system that tests can replace.
 func memoryOf(read func(name string) ([]byte, error)) int64 {
 	least := int64(0)
 	note := func(n int64) {
