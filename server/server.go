@@ -39,7 +39,7 @@ type Server struct {
 	modes    modes
 	pools    pools
 
-	limits
+	limiters
 	operators
 	complaints complaints
 	stats      stats
@@ -52,8 +52,8 @@ type Server struct {
 	wg        sync.WaitGroup // every goroutine except the Node's
 }
 
-// limits bounds what all clients use together, and counts it.
-type limits struct {
+// limiters bound what all clients use together, and count it.
+type limiters struct {
 	tokens      *connThrottle // nil: no limit
 	throttle    *throttle     // nil: no limit
 	memory      *memoryGuard  // nil: no limit
@@ -65,7 +65,7 @@ type limits struct {
 	relieve     chan struct{} // signals tend that a sum over all connections is too large
 }
 
-// operators is what only operators use.
+// operators holds what only operators use.
 type operators struct {
 	admin     *httpServer
 	metrics   *httpServer
