@@ -103,7 +103,7 @@ func TestALongRequestOnAWorker(t *testing.T) {
 }
 
 // More clients than workers make the server wait for them.
-func TestReadersDoNotWaitForThoseThatDoNot(t *testing.T) {
+func TestClientsThatDoNotReadDelayNoOther(t *testing.T) {
 	t.Parallel()
 	s := polledServer(t)
 	w := connectTCP(t, s.ClientAddr(), nil)

@@ -27,16 +27,18 @@ type reader struct {
 	inHeld   atomic.Int64               // capacity of in while it holds a long request
 
 	// The goroutine that reads (polling.go).
-	worker *worker      // nil: a goroutine of the connection's own
-	pollID poller.ID    // NoID: the connection is not polled
-	busy   int          // how many more small batches it takes until it is polled again
-	calls  atomic.Int32 // wakeups since the reader last began to read. 0: there is no reader, and the goroutine that counts the first wakeup becomes it
-	hungUp atomic.Bool  // there will be no more wakeups
+	worker *worker     // nil: a goroutine of the connection's own
+	pollID poller.ID   // NoID: the connection is not polled
+	busy   int         // how many more small batches it takes until it is polled again
+	hungUp atomic.Bool // there will be no more wakeups
+	// calls counts the wakeups since the reader last began to read. 0: there is no reader,
+	// and the goroutine that counts the first wakeup becomes it.
+	calls atomic.Int32
 
 	// Requests (readloop.go, writes.go).
 	work      *work  // what a batch of requests needs; nil between batches
 	ended     bool   // closeSession or a fatal error was read: the rest of the input is ignored
-	started   int64  // clock: when the bytes being handled arrived
+	started   int64  // clock: when the bytes being handled arrived; others read it only while the reader waits
 	current   bool   // the server is up to date as of started
 	way       uint64 // of the latest command; see raftfsm.Command
 	charge    charge // of the current request

@@ -41,7 +41,7 @@ type Server struct {
 	modes    modes
 	pools    pools
 
-	bounds
+	limiters
 	operators
 	complaints *limits.Complaints
 	stats      stats
@@ -54,8 +54,8 @@ type Server struct {
 	wg        sync.WaitGroup // every goroutine except the Node's
 }
 
-// bounds bounds what all clients use together, and counts it.
-type bounds struct {
+// limiters bound what all clients use together, and count it.
+type limiters struct {
 	tokens      *limits.SessionThrottle // nil: no limit
 	throttle    *throttle               // nil: no limit
 	memory      *limits.Memory          // nil: no limit
@@ -67,12 +67,11 @@ type bounds struct {
 	relieve     chan struct{} // signals tend that a sum over all connections is too large
 }
 
-// operators is what only operators use.
+// operators holds what only operators use.
 type operators struct {
 	admin     *httpport.Port
 	metrics   *httpport.Port
 	audit     *audit.Recorder // nil: no audit log
-	user      string          // the user that the process runs as, for audit
 	traceMask atomic.Uint64
 	digests   digestLog
 }
