@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 

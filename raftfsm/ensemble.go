@@ -18,6 +18,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // ensemble implements others for a member of an ensemble. It holds all communication
@@ -173,7 +174,7 @@ func (e *ensemble) listenAddrs(line *membership.Member) []string {
 func (e *ensemble) identity() quorum.Identity {
 	id := e.n.identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
-		List: listHash(e.n.cfg.Members), Nonce: e.n.intake.nonce}
+		List: listHash(e.n.cfg.Members), Nonce: e.n.intake.Nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(membership.FounderID(e.self.ID))
 	}
@@ -274,7 +275,7 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := quorum.NewTransport(quorum.TransportConfig{
 		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
-		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + maxBatchBytes,
+		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + propose.MaxBatchBytes,
 		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
 		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(membership.ServerOf(id), took) },
 		Joined:       func() { e.n.Numbers().Diffs.Add(1) }, SendingSnapshot: e.n.Numbers().sendingSnapshot,

@@ -55,7 +55,7 @@ func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/
 // reports that no leader has acknowledged.
 func (e *ensemble) heard(buf []int64) []int64 {
 	buf = e.live(e.n.cfg.Handler.Live(buf[:0]))
-	e.n.intake.sessions(func(id int64) { buf = append(buf, id) })
+	e.n.intake.Sessions(func(id int64) { buf = append(buf, id) })
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range buf {

@@ -486,7 +486,7 @@ func TestRunTimeRestore(t *testing.T) {
 	if err := b.machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
 		t.Fatal(err)
 	}
-	if b.jumped != 1 || !b.exists("/a") || b.node.intake.lose() {
+	if b.jumped != 1 || !b.exists("/a") || b.node.intake.Lose() {
 		t.Fatalf("jumped %d times", b.jumped)
 	}
 	if a.dump(t) != b.dump(t) {

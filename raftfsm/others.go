@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
@@ -19,7 +20,7 @@ import (
 //     (startRaft).
 //   - On the leader, runs of other servers go to Node.remote.add with the incarnation
 //     that their stream belongs to.
-//   - On a follower, Node.follow sends this server's own commands through a forwarder;
+//   - On a follower, Node.follow sends this server's own commands through a propose.Stream;
 //     unfollow ends that. Both run on the control goroutine, where Node.do puts them.
 //   - Node.touch reports sessions that another server heard from.
 //   - Node.setStatus, on the control goroutine, publishes this server's status.
