@@ -51,13 +51,6 @@ func (n *Node) foreign(owner identity) error {
 	return fmt.Errorf("%s holds the state of server %d, not of server %d: check myid and dataDir", n.cfg.LogDir, owner.Server, n.cfg.ID)
 }
 
-// isMember reports whether this Node runs as a member of an ensemble, rather than only
-// reading the directories of a stopped server.
-func (n *Node) isMember() bool {
-	_, ok := n.others.(*ensemble)
-	return ok
-}
-
 // wasMember reports whether the log directory belongs to a member of an ensemble.
 func (n *Node) wasMember() bool {
 	_, err := n.cfg.FS.Stat(filepath.Join(n.cfg.LogDir, seatFile))

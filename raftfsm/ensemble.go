@@ -102,6 +102,9 @@ type target struct {
 
 var _ others = (*ensemble)(nil)
 
+// isMember implements others.
+func (*ensemble) isMember() bool { return true }
+
 // newEnsemble returns the ensemble that n is configured to be a member of.
 func newEnsemble(n *Node) (*ensemble, error) {
 	i := slices.IndexFunc(n.cfg.Members, func(m membership.Member) bool { return m.ID == n.cfg.ID })
@@ -387,12 +390,7 @@ func (e *ensemble) firstIndex() uint64 {
 }
 
 // hanging returns how long the current write to the log's disk has been waiting.
-func (e *ensemble) hanging() time.Duration {
-	if s, ok := e.n.stores.(interface{ Hanging() time.Duration }); ok {
-		return s.Hanging()
-	}
-	return 0
-}
+func (e *ensemble) hanging() time.Duration { return e.n.stores.Hanging() }
 
 // view returns what the transport needs to detect a dead leader.
 func (e *ensemble) view() quorum.View {

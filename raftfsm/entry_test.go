@@ -104,7 +104,6 @@ func FuzzEntry(f *testing.F) {
 	f.Add(append(h.Append(nil), encodeRun(f, commands()[2:4])...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := newNode(testConfig(t, memoryConfig()))
-		n.others = alone{n}
 		n.machine.incarnation = 1
 		kind, err := command.EntryKind(b)
 		err2 := n.machine.apply(1, b)

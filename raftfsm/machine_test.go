@@ -32,7 +32,6 @@ func newReplica(t testing.TB) *replica {
 	cfg := memoryConfig()
 	cfg.Handler = r.recorder
 	r.node = newNode(testConfig(t, cfg))
-	r.node.others = alone{r.node}
 	r.machine = r.node.machine
 	r.machine.fleeting = false
 	r.machine.fail = func(err error) { r.fault = err }

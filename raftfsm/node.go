@@ -103,10 +103,10 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	if cfg.standalone() {
-		n.others = alone{n}
-	} else if n.others, err = newEnsemble(n); err != nil {
-		return nil, err
+	if !cfg.standalone() {
+		if n.others, err = newEnsemble(n); err != nil {
+			return nil, err
+		}
 	}
 	return n, nil
 }
@@ -132,6 +132,7 @@ func newNode(cfg Config) *Node {
 		deadlines: newDeadlines(cfg.TickTime, cfg.Now, time.Now),
 		duty:      stoppedTimer(), retry: stoppedTimer(),
 	}
+	n.others = alone{n}
 	n.closeOnce = sync.OnceValue(n.close)
 	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
 	n.intake.Taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
@@ -186,8 +187,8 @@ func (n *Node) Propose(c *Command) error {
 	default:
 		return fmt.Errorf("%v is not for callers to propose", c.Kind)
 	}
-	if e, ok := n.others.(*ensemble); ok && c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
-		return e.reconfig(c)
+	if c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
+		return n.others.reconfig(c)
 	}
 	return n.intake.Propose(c, false)
 }

@@ -88,6 +88,17 @@ type others interface {
 	// server that leads or looks for a leader.
 	status(s *Status, leads bool)
 
+	// isMember reports whether this server is a member of an ensemble.
+	isMember() bool
+	// reconfig proposes a client's reconfig, after the ensemble has carried it out.
+	reconfig(c *command.Command) error
+	// fileWritten says which list the configuration file has now. fileDiffers returns
+	// the reconfig that would make the membership match that file, "" for none.
+	fileWritten(m *membership.List)
+	fileDiffers() string
+	// refusedMessages returns the number of Raft messages that this server has refused.
+	refusedMessages() int64
+
 	// ownLine returns this server's line in the membership, or nil while there is none.
 	ownLine() *membership.Member
 
@@ -127,6 +138,11 @@ func (alone) live(dst []int64) []int64              { return dst }
 func (alone) transfer(context.Context) error        { return nil }
 func (alone) touched([]int64)                       {}
 func (alone) settle()                               {}
+func (alone) isMember() bool                        { return false }
+func (a alone) reconfig(c *command.Command) error   { return a.n.intake.Propose(c, false) }
+func (alone) fileWritten(*membership.List)          {}
+func (alone) fileDiffers() string                   { return "" }
+func (alone) refusedMessages() int64                { return 0 }
 func (alone) silence()                              {}
 func (alone) close()                                {}
 

@@ -245,7 +245,7 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 	return target, e.n.machine.mayReconfig(target, policy, q.IDs)
 }
 
-// reconfig proposes a client's reconfig after the leader has driven it.
+// reconfig implements others. It proposes a client's reconfig after the leader has driven it.
 func (e *ensemble) reconfig(c *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(c.Body)
