@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -48,13 +49,6 @@ func (n *Node) adopt(old identity) error {
 // foreign returns the error for a directory that belongs to another server.
 func (n *Node) foreign(owner identity) error {
 	return fmt.Errorf("%s holds the state of server %d, not of server %d: check myid and dataDir", n.cfg.LogDir, owner.Server, n.cfg.ID)
-}
-
-// isMember reports whether this Node runs as a member of an ensemble, rather than only
-// reading the directories of a stopped server.
-func (n *Node) isMember() bool {
-	_, ok := n.others.(*ensemble)
-	return ok
 }
 
 // wasMember reports whether the log directory belongs to a member of an ensemble.

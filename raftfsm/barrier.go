@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // How a server makes sure that its state isn't stale, without an entry in the log. A
@@ -74,7 +76,7 @@ func (e *ensemble) ownIndex(ctx context.Context, l *leading) (uint64, error) {
 	index, asked := e.n.raftNow().CommitIndex(), e.asked(l)
 	e.heartbeatNow()
 	if !e.awaitQuorum(ctx, asked) {
-		return 0, errNewLeader
+		return 0, propose.ErrNewLeader
 	}
 	return index, nil
 }

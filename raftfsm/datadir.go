@@ -140,7 +140,7 @@ func (n *Node) loadIdentity(hasState bool) error {
 	switch {
 	case err != nil:
 		return err
-	case found && id.Server != n.cfg.ID && n.isMember():
+	case found && id.Server != n.cfg.ID && n.others.isMember():
 		return n.adopt(id)
 	case found && id.Server != n.cfg.ID && (!n.cfg.standalone() || !n.wasMember()):
 		return n.foreign(id)

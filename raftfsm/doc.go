@@ -4,9 +4,9 @@
 // and the only writer of the tree and the table.
 //
 // The life of a command: [Node.Propose] encodes it once, with a copy of the
-// client's bytes, into the run that its server is building (intake.go). The
-// leader's proposer packs the waiting runs into one batch and one Raft entry
-// (proposer.go). Every server applies the entry (fsm.go, apply.go): session
+// client's bytes, into the run that its server is building (propose.Intake). The
+// leader's propose.Proposer packs the waiting runs into one batch and one Raft
+// entry. Every server applies the entry (fsm.go, apply.go): session
 // check, transaction, [Handler].Applied, all under the tree's lock. The server
 // that proposed the command finds its waiter by (boot nonce, sequence number);
 // the leader sends no reply.
@@ -25,6 +25,9 @@
 //   - With the tree's lock held, only Handler.Applied and Handler.Jumped are
 //     called. Under it, no lock is taken that a goroutine may hold while it waits.
 //
-// May import: its own internal packages, proto, tree, session, internal/raftlog (and engine), internal/quorum,
-// hashicorp/raft and go-hclog, the standard library.
+// Packages of raftfsm/internal hold its parts: command the layout of the log,
+// membership the list of servers, propose the way of commands into the log.
+//
+// May import: its own internal packages, proto, tree, session, internal/raftlog (and
+// engine), internal/quorum, hashicorp/raft and go-hclog, the standard library.
 package raftfsm

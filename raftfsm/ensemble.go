@@ -18,6 +18,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -99,6 +100,9 @@ type target struct {
 
 var _ others = (*ensemble)(nil)
 
+// isMember implements others.
+func (*ensemble) isMember() bool { return true }
+
 // newEnsemble returns the ensemble that n is configured to be a member of.
 func newEnsemble(n *Node) (*ensemble, error) {
 	i := slices.IndexFunc(n.cfg.Members, func(m membership.Member) bool { return m.ID == n.cfg.ID })
@@ -172,7 +176,7 @@ func (e *ensemble) listenAddrs(line *membership.Member) []string {
 func (e *ensemble) identity() quorum.Identity {
 	id := e.n.identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
-		List: listHash(e.n.cfg.Members), Nonce: e.n.intake.nonce}
+		List: listHash(e.n.cfg.Members), Nonce: e.n.intake.Nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(membership.FounderID(e.self.ID))
 	}
@@ -273,7 +277,7 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := quorum.NewTransport(quorum.TransportConfig{
 		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
-		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + maxBatchBytes,
+		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + propose.MaxBatchBytes,
 		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
 		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(membership.ServerOf(id), took) },
 		Joined:       func() { e.n.Numbers().Diffs.Add(1) }, SendingSnapshot: e.n.Numbers().sendingSnapshot,
@@ -385,12 +389,7 @@ func (e *ensemble) firstIndex() uint64 {
 }
 
 // hanging returns how long the current write to the log's disk has been waiting.
-func (e *ensemble) hanging() time.Duration {
-	if s, ok := e.n.stores.(interface{ Hanging() time.Duration }); ok {
-		return s.Hanging()
-	}
-	return 0
-}
+func (e *ensemble) hanging() time.Duration { return e.n.stores.Hanging() }
 
 // view returns what the transport needs to detect a dead leader.
 func (e *ensemble) view() quorum.View {

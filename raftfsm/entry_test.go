@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -26,13 +27,13 @@ func commands() []command.Command {
 // encodeRun returns a run of server 2, built by an intake.
 func encodeRun(t testing.TB, cmds []command.Command) []byte {
 	t.Helper()
-	q := newIntake(2, 99, newBacklog())
+	q := propose.NewIntake(2, 99, propose.NewBacklog())
 	for _, cmd := range cmds { // a copy, because propose changes it
-		if err := q.propose(&cmd, false); err != nil {
+		if err := q.Propose(&cmd, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b, n := q.take(nil, 0)
+	b, n := q.Take(nil, 0)
 	if n != len(cmds) {
 		t.Fatalf("%d commands in the run", n)
 	}
@@ -43,7 +44,7 @@ func TestCommandRoundTrip(t *testing.T) {
 	t.Parallel()
 	want := commands()
 	run := encodeRun(t, want)
-	if n, err := newRemoteRuns(nil, new(command.Checkers)).checkRun(2, run); err != nil || n != len(want) {
+	if n, err := propose.NewRemoteRuns(nil, new(command.Checkers)).CheckRun(2, run); err != nil || n != len(want) {
 		t.Fatal(err)
 	}
 	var h command.RunHeader
@@ -72,24 +73,24 @@ func TestCheckRunRefuses(t *testing.T) {
 	t.Parallel()
 	run := encodeRun(t, commands())
 	for n := range run {
-		if _, err := newRemoteRuns(nil, new(command.Checkers)).checkRun(2, run[:n]); err == nil {
+		if _, err := propose.NewRemoteRuns(nil, new(command.Checkers)).CheckRun(2, run[:n]); err == nil {
 			t.Fatalf("%d of %d bytes were taken", n, len(run))
 		}
 	}
-	if _, err := newRemoteRuns(nil, new(command.Checkers)).checkRun(3, run); err == nil {
+	if _, err := propose.NewRemoteRuns(nil, new(command.Checkers)).CheckRun(3, run); err == nil {
 		t.Error("the run of another server was taken")
 	}
-	if _, err := newRemoteRuns(nil, new(command.Checkers)).checkRun(2, append(bytes.Clone(run), 0)); err == nil {
+	if _, err := propose.NewRemoteRuns(nil, new(command.Checkers)).CheckRun(2, append(bytes.Clone(run), 0)); err == nil {
 		t.Error("a byte too many was taken")
 	}
 	bad := bytes.Clone(run)
 	bad[command.RunHeaderSize] = 0xff
-	if _, err := newRemoteRuns(nil, new(command.Checkers)).checkRun(2, bad); err == nil {
+	if _, err := propose.NewRemoteRuns(nil, new(command.Checkers)).CheckRun(2, bad); err == nil {
 		t.Error("an unknown kind was taken")
 	}
 	bad = bytes.Clone(run)
 	bad[20]++ // count
-	if _, err := newRemoteRuns(nil, new(command.Checkers)).checkRun(2, bad); err == nil {
+	if _, err := propose.NewRemoteRuns(nil, new(command.Checkers)).CheckRun(2, bad); err == nil {
 		t.Error("a wrong count was taken")
 	}
 }
@@ -103,7 +104,6 @@ func FuzzEntry(f *testing.F) {
 	f.Add(append(h.Append(nil), encodeRun(f, commands()[2:4])...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := newNode(testConfig(t, memoryConfig()))
-		n.others = alone{n}
 		n.machine.incarnation = 1
 		kind, err := command.EntryKind(b)
 		err2 := n.machine.apply(1, b)

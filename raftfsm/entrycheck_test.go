@@ -80,7 +80,6 @@ func namedConfig() []byte {
 func TestSnapshotWithNamedLines(t *testing.T) {
 	t.Parallel()
 	n := newNode(testConfig(t, memoryConfig()))
-	n.others = alone{n}
 	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: command.Level, Cluster: command.ClusterID{5}, Flags: command.FlagConfig, Config: namedConfig()}
 	if err := n.machine.apply(1, s.Append(nil)); err != nil {
 		t.Fatal(err)
@@ -117,7 +116,6 @@ func FuzzEntryCheck(f *testing.F) {
 			return
 		}
 		n := newNode(testConfig(t, memoryConfig()))
-		n.others = alone{n}
 		n.machine.incarnation = 1
 		n.machine.newest = 1<<32 - 1
 		if err := n.machine.apply(1, b); err != nil {
@@ -136,7 +134,6 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	t.Parallel()
 	applicable := applicableCommands()
 	n := newNode(testConfig(t, memoryConfig()))
-	n.others = alone{n}
 	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: 1, Cluster: command.ClusterID{5}}
 	h := command.BatchHeader{Incarnation: 1, Seq: 1}
 	for i, data := range [][]byte{s.Append(nil), append(h.Append(nil), encodeRun(t, applicable[:1])...)} {
@@ -191,7 +188,6 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	t.Parallel()
 	state := append(membership.New([]membership.Member{memberAt(1), memberAt(2), memberAt(3)}).Text(), membership.NamedKey+"2"...)
 	n := newNode(testConfig(t, memoryConfig()))
-	n.others = alone{n}
 	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: membership.NamedLevel, Flags: command.FlagConfig, Config: state}
 	if err := testChecker().Entry(s.Append(nil), command.ClusterID{}); err != nil {
 		t.Errorf("leaderStart: %v", err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // inBubble runs f in fake time, in parallel with other tests.
@@ -286,7 +287,7 @@ func TestCloseWaitsForWhatWasHandedOver(t *testing.T) {
 			s := r.attach(time.Hour)
 			open := slow.shut()
 			r.do(create(s, "/a", 0))
-			r.send(set(s, "/a", make([]byte, fullWeight)))
+			r.send(set(s, "/a", make([]byte, propose.FullWeight)))
 			synctest.Wait()
 			if stored := r.raftNow().AppliedIndex(); stored != r.raftNow().LastIndex() {
 				t.Fatalf("up to %d of %d entries were handed over", stored, r.raftNow().LastIndex())

@@ -73,12 +73,15 @@ func (n *Node) FileWritten(text []byte) error {
 	if err != nil {
 		return err
 	}
-	if e, ok := n.others.(*ensemble); ok {
-		e.mu.Lock()
-		e.written = m
-		e.mu.Unlock()
-	}
+	n.others.fileWritten(m)
 	return nil
+}
+
+// fileWritten implements others.
+func (e *ensemble) fileWritten(m *membership.List) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.written = m
 }
 
 // compareFile records how this server's configuration file and the membership differ,
@@ -114,11 +117,10 @@ func (e *ensemble) compareFile(m *membership.List) {
 
 // FileDiffers returns the reconfig that would make the membership match this server's
 // configuration file. It returns "" if they match, and on a standalone server.
-func (n *Node) FileDiffers() string {
-	e, ok := n.others.(*ensemble)
-	if !ok {
-		return ""
-	}
+func (n *Node) FileDiffers() string { return n.others.fileDiffers() }
+
+// fileDiffers implements others.
+func (e *ensemble) fileDiffers() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.mismatch

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // How a follower's commands get to the leader.
@@ -164,7 +165,7 @@ func (e *ensemble) take(s *stream, t target) {
 // drop gives up the commands sent on a stream that has ended. It runs on the control
 // goroutine.
 func (e *ensemble) drop(s *stream) {
-	if f := e.n.forwarding; f != nil && f.to == forwarder(s) {
+	if f := e.n.forwarding; f != nil && f.To == propose.Stream(s) {
 		e.n.unfollow(errStreamEnded)
 	}
 }
@@ -282,11 +283,11 @@ func (e *ensemble) receive(in *forwarded, incarnation uint64, origin uint8) erro
 		}
 		in.carried = true
 		in.holding.Store(true)
-		err = e.n.remote.add(incarnation, origin, run)
+		err = e.n.remote.Add(incarnation, origin, run)
 		if in.holding.Store(false); err != nil {
 			return err
 		}
-		if buf = run; cap(buf) > maxSpareBytes {
+		if buf = run; cap(buf) > propose.MaxSpareBytes {
 			buf = nil
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // Heartbeats on the stream of commands. Both sides send one every third of the stall
@@ -46,7 +47,7 @@ const (
 	signsPerStall = 3
 )
 
-// stream is a forwarder over a connection.
+// stream is a propose.Stream over a connection.
 type stream struct {
 	conn   net.Conn
 	in     *bufio.Reader // of conn
@@ -95,12 +96,12 @@ func filler(n int) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, fillFlag|uint32(n)), make([]byte, n)...)
 }
 
-// Send implements forwarder.
+// Send implements propose.Stream.
 func (s *stream) Send(run []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := binary.BigEndian.AppendUint32(s.buf[:0], uint32(len(run)))
-	if b = append(b, run...); cap(b) <= maxSpareBytes {
+	if b = append(b, run...); cap(b) <= propose.MaxSpareBytes {
 		s.buf = b
 	}
 	if err := s.write(b); err != nil {
@@ -119,7 +120,7 @@ func (s *stream) write(b []byte) error {
 	return err
 }
 
-// Close implements forwarder.
+// Close implements propose.Stream.
 func (s *stream) Close() {
 	s.once.Do(func() {
 		_ = s.conn.Close()

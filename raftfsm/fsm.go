@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -47,7 +48,7 @@ type machine struct {
 	arriving *arrival
 
 	handler  Handler
-	intake   *intake // of this server; holds the waiters
+	intake   *propose.Intake // of this server; holds the waiters
 	own      func(incarnation uint64) bool
 	landed   func(incarnation, seq uint64)            // called for every applied batch of this leader
 	post     func([]event)                            // sends to the control goroutine; doesn't block
@@ -278,13 +279,13 @@ func (m *machine) applyBatch(data []byte) error {
 // applyRun applies the commands of one server, applySlice at a time.
 func (m *machine) applyRun(r *command.RunHeader, b []byte) error {
 	num, left := r.First, int(r.Count)
-	local := r.Server == m.intake.server && r.Nonce == m.intake.nonce
+	local := r.Server == m.intake.Server && r.Nonce == m.intake.Nonce
 	var err error
 	for left > 0 {
 		n := min(left, applySlice)
 		m.waiters = m.waiters[:0]
 		if local {
-			m.waiters = m.intake.applied(m.waiters, num, n)
+			m.waiters = m.intake.Applied(m.waiters, num, n)
 		}
 		if b, err = m.applyCommands(r.Server, b, n); err != nil {
 			return err

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"reflect"
 	"testing"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // FuzzQuestion decodes questions between servers, and checks that encoding and decoding

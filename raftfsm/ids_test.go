@@ -103,21 +103,6 @@ func (c *cluster) eachOwns(ids []uint64, path string, seen map[int64]bool) {
 	}
 }
 
-// TestTurnsOfServer0: a leader shares its log fairly between its own clients and those of a
-// follower with id 0.
-func TestTurnsOfServer0(t *testing.T) {
-	var u turns
-	had := make(map[turn]int)
-	for range 6 {
-		next := u.next([]turn{0, ownTurn})
-		u.had(next, 100)
-		had[next]++
-	}
-	if had[0] != 3 || had[ownTurn] != 3 {
-		t.Errorf("turns %v, want 3 of each", had)
-	}
-}
-
 // TestListThatCannotBeRead: an invalid list of servers is refused before it gets into the
 // log, because no server could start with it.
 func TestListThatCannotBeRead(t *testing.T) {

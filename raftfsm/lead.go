@@ -1,7 +1,6 @@
 package raftfsm
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -19,16 +19,13 @@ import (
 // the state machine may lag far behind the committed log.
 type leadership struct {
 	incarnation uint64
-	term        uint64     // Raft's, when the leadership began
-	refused     chan error // the error if the LeaderStart was not accepted
-	proposer    *proposer  // nil until the leadership is open
-	began       time.Time  // when its LeaderStart was proposed, by the machine's clock
+	term        uint64            // Raft's, when the leadership began
+	refused     chan error        // the error if the LeaderStart was not accepted
+	proposer    *propose.Proposer // nil until the leadership is open
+	began       time.Time         // when its LeaderStart was proposed, by the machine's clock
 	expiries    expiryLog
 	reaped      time.Time // when the last search for znodes to reap began
 }
-
-// errNewLeader is the reason for giving up commands when another leadership begins.
-var errNewLeader = errors.New("another leadership has begun")
 
 // startRetry is the pause before another LeaderStart after Raft refused one, or a
 // batch.
@@ -45,12 +42,12 @@ func (n *Node) control() {
 		}
 		var failed, refused, unsent <-chan error
 		if n.forwarding != nil {
-			unsent = n.forwarding.failed
+			unsent = n.forwarding.Failed
 		}
 		if l := n.lead; l != nil {
 			refused = l.refused
 			if l.proposer != nil {
-				failed = l.proposer.failed
+				failed = l.proposer.Failed
 			}
 		}
 		select {
@@ -115,14 +112,14 @@ func (n *Node) started(server, incarnation uint64) {
 		n.openLead()
 		return
 	}
-	n.unfollow(errNewLeader)
+	n.unfollow(propose.ErrNewLeader)
 	switch {
 	case server != n.cfg.ID:
 		n.others.led(server, incarnation)
 	case n.lead != nil && n.lead.proposer != nil:
 		// A LeaderStart of an earlier leadership of this server was delayed on its way
 		// into the log. No batch of the current incarnation counts any more.
-		n.stepDown(errNewLeader)
+		n.stepDown(propose.ErrNewLeader)
 		n.beginLead()
 	}
 }
@@ -135,7 +132,7 @@ func (n *Node) beginLead() {
 		return
 	}
 	l := &leadership{incarnation: rand.Uint64(), term: r.CurrentTerm(), began: time.Now(), refused: make(chan error, 1)}
-	n.unfollow(errNewLeader)
+	n.unfollow(propose.ErrNewLeader)
 	n.lead = l
 	n.incarnation.Store(l.incarnation)
 	s := command.LeaderStart{
@@ -156,13 +153,13 @@ func (n *Node) beginLead() {
 func (n *Node) openLead() {
 	n.deadlines.Reset()
 	n.lead.reaped = n.cfg.Now()
-	n.lead.proposer = &proposer{
-		raft: n.raftNow(), incarnation: n.lead.incarnation, policy: n.cfg.Policy, full: n.cfg.Full, now: n.cfg.Wall, sizes: &n.proposed, claim: n.machine.lastCheck,
-		local: n.intake, remote: n.remote, backlog: n.backlog, keeps: n.keepsEntries(),
+	n.lead.proposer = &propose.Proposer{
+		Raft: n.raftNow(), Incarnation: n.lead.incarnation, Policy: n.cfg.Policy, Full: n.cfg.Full, Now: n.cfg.Wall, Sizes: &n.proposed, Claim: n.machine.lastCheck,
+		Local: n.intake, Remote: n.remote, Backlog: n.backlog, Keeps: n.keepsEntries(),
 	}
 	n.proposing.Store(n.lead.proposer)
-	n.lead.proposer.start(&n.background)
-	n.remote.open(n.lead.incarnation)
+	n.lead.proposer.Start(&n.background)
+	n.remote.Open(n.lead.incarnation)
 	n.others.opened(n.lead)
 	n.schedule()
 	n.setStatus(n.statusNow(true, ""))
@@ -178,9 +175,9 @@ func (n *Node) stepDown(reason error) {
 	n.lead = nil
 	n.incarnation.Store(0)
 	if l.proposer != nil {
-		l.proposer.halt()
+		l.proposer.Halt()
 	}
-	n.remote.close()
+	n.remote.Close()
 	n.deadlines.Reset()
 	n.others.closed(reason)
 	n.lose(reason)
@@ -204,7 +201,7 @@ func (n *Node) statusNow(leads bool, reason string) Status {
 
 // lose gives up all commands in flight from this server.
 func (n *Node) lose(reason error) {
-	if n.intake.lose() {
+	if n.intake.Lose() {
 		n.cfg.Handler.Lost(reason)
 	}
 }
@@ -216,7 +213,7 @@ func (n *Node) halt(err error) {
 	}
 	n.halted = true
 	n.log.Error("this server stops", "err", err)
-	n.intake.close(err)
+	n.intake.Close(err)
 	n.stepDown(err)
 	n.unfollow(err)
 	n.lose(err)
@@ -252,14 +249,14 @@ func (n *Node) leave() {
 		}
 	}
 	if l := n.lead; l != nil {
-		l.proposer.drain()
+		l.proposer.Drain()
 		select {
-		case <-l.proposer.done:
+		case <-l.proposer.Done:
 		case err := <-n.stores.Failed():
 			n.storesFailed(err)
 		case <-timer.C:
 		}
-		l.proposer.halt()
+		l.proposer.Halt()
 	}
 	n.incarnation.Store(0)
 	n.unfollow(ErrClosed)
@@ -309,7 +306,7 @@ func (n *Node) expire() {
 	n.lead.expiries.renew(n.log, now.Now)
 	n.live = n.others.live(n.cfg.Handler.Live(n.live[:0]))
 	n.others.touched(n.live)
-	n.intake.sessions(func(id int64) { n.live = append(n.live, id) })
+	n.intake.Sessions(func(id int64) { n.live = append(n.live, id) })
 	for _, id := range n.live {
 		n.deadlines.Heard(id, now.Now)
 	}
@@ -332,7 +329,7 @@ func (n *Node) reap(now time.Time) {
 
 // proposeOwn proposes a command of the leader itself. It never blocks.
 func (n *Node) proposeOwn(c *command.Command) {
-	if err := n.intake.propose(c, true); err != nil {
+	if err := n.intake.Propose(c, true); err != nil {
 		n.log.Debug("a command of the leader is dropped", "kind", c.Kind, "err", err)
 	}
 }

@@ -1,11 +1,12 @@
 package raftfsm
 
 import (
-	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // Learner is another server as the leader sees it.
@@ -51,36 +52,7 @@ func (e *ensemble) learners() []Learner {
 
 // ProposalSizes are the sizes in bytes of the log entries that this server has
 // proposed, −1 before the first one, and the number of commands they held.
-type ProposalSizes struct{ Last, Min, Max, Commands int64 }
-
-// proposalSizes keeps ProposalSizes.
-type proposalSizes struct {
-	mu    sync.Mutex
-	sizes ProposalSizes
-	any   bool
-}
-
-// note counts one entry.
-func (p *proposalSizes) note(bytes, commands int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	size := int64(bytes)
-	if !p.any {
-		p.any, p.sizes.Min = true, size
-	}
-	p.sizes.Last = size
-	p.sizes.Commands += int64(commands)
-	p.sizes.Min = min(p.sizes.Min, size)
-	p.sizes.Max = max(p.sizes.Max, size)
-}
+type ProposalSizes = propose.Sizes
 
 // ProposalSizes returns the sizes so far.
-func (n *Node) ProposalSizes() ProposalSizes {
-	p := &n.proposed
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !p.any {
-		return ProposalSizes{-1, -1, -1, 0}
-	}
-	return p.sizes
-}
+func (n *Node) ProposalSizes() ProposalSizes { return n.proposed.Get() }

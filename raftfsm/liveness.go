@@ -47,7 +47,7 @@ func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/
 // heard collects the sessions to report, in the space of buf.
 func (e *ensemble) heard(buf []int64) []int64 {
 	buf = e.live(e.n.cfg.Handler.Live(buf[:0]))
-	e.n.intake.sessions(func(id int64) { buf = append(buf, id) })
+	e.n.intake.Sessions(func(id int64) { buf = append(buf, id) })
 	return e.liveness.Report(buf)
 }
 

@@ -55,7 +55,6 @@ func newState(h Handler) (*State, error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.others = alone{n}
 	n.machine.post = func([]event) {}
 	n.machine.fleeting = false
 	return &State{machine: n.machine, Tree: n.tree, Sessions: n.sessions}, nil

@@ -32,7 +32,6 @@ func newReplica(t testing.TB) *replica {
 	cfg := memoryConfig()
 	cfg.Handler = r.recorder
 	r.node = newNode(testConfig(t, cfg))
-	r.node.others = alone{r.node}
 	r.machine = r.node.machine
 	r.machine.fleeting = false
 	r.machine.fail = func(err error) { r.fault = err }
@@ -486,7 +485,7 @@ func TestRunTimeRestore(t *testing.T) {
 	if err := b.machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
 		t.Fatal(err)
 	}
-	if b.jumped != 1 || !b.exists("/a") || b.node.intake.lose() {
+	if b.jumped != 1 || !b.exists("/a") || b.node.intake.Lose() {
 		t.Fatalf("jumped %d times", b.jumped)
 	}
 	if a.dump(t) != b.dump(t) {

@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -36,18 +37,18 @@ type Node struct {
 	tree     *tree.Tree
 	sessions *session.Table
 	machine  *machine
-	intake   *intake
-	remote   *remoteRuns
-	backlog  *backlog         // runs queued in intake and remote
+	intake   *propose.Intake
+	remote   *propose.RemoteRuns
+	backlog  *propose.Backlog // runs queued in intake and remote
 	checkers command.Checkers // of entries and runs from other servers
 	mail     *mailbox
 
 	others    others
 	stores    stores
 	transport raft.Transport
-	running   atomic.Pointer[raft.Raft] // see raftNow
-	reloading sync.Mutex                // see reload
-	proposing atomic.Pointer[proposer]  // the newest, for landed
+	running   atomic.Pointer[raft.Raft]        // see raftNow
+	reloading sync.Mutex                       // see reload
+	proposing atomic.Pointer[propose.Proposer] // the newest, for landed
 	identity  identity
 	opening   time.Duration // how long openState took
 	restored  uint64        // index of the snapshot that the machine started from or received
@@ -60,7 +61,7 @@ type Node struct {
 	statusMu sync.Mutex
 	status   Status
 
-	proposed proposalSizes
+	proposed propose.SizeCounter
 
 	// incarnation is that of the leadership that this server believes in; 0 means none.
 	incarnation atomic.Uint64
@@ -73,7 +74,7 @@ type Node struct {
 	// Owned by the control goroutine.
 	controlDone chan struct{}
 	lead        *leadership
-	forwarding  *forwarding // while this server follows
+	forwarding  *propose.Forwarding // while this server follows
 	halted      bool
 	broken      bool // halted because the stores failed
 	duty, retry *time.Timer
@@ -102,10 +103,10 @@ func New(cfg Config) (*Node, error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	if cfg.standalone() {
-		n.others = alone{n}
-	} else if n.others, err = newEnsemble(n); err != nil {
-		return nil, err
+	if !cfg.standalone() {
+		if n.others, err = newEnsemble(n); err != nil {
+			return nil, err
+		}
 	}
 	return n, nil
 }
@@ -125,16 +126,17 @@ func (n *Node) Start() error {
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger, tree: tree.New(), sessions: session.NewTable(),
-		backlog: newBacklog(), mail: newMailbox(), checkers: command.Checkers{Membership: checkMembership},
+		backlog: propose.NewBacklog(), mail: newMailbox(), checkers: command.Checkers{Membership: checkMembership},
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		stopping: make(chan struct{}), controlDone: make(chan struct{}),
 		deadlines: session.NewDeadlines(cfg.TickTime),
 		duty:      stoppedTimer(), retry: stoppedTimer(),
 	}
+	n.others = alone{n}
 	n.closeOnce = sync.OnceValue(n.close)
-	n.intake = newIntake(uint8(cfg.ID), randomUint64(), n.backlog)
-	n.intake.taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
-	n.remote = newRemoteRuns(n.backlog, &n.checkers)
+	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
+	n.intake.Taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
+	n.remote = propose.NewRemoteRuns(n.backlog, &n.checkers)
 	n.machine = &machine{
 		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
 		newest:   cfg.newest,
@@ -142,8 +144,8 @@ func newNode(cfg Config) *Node {
 		own:      func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
 		post:     n.mail.post,
 		landed: func(incarnation, seq uint64) {
-			if p := n.proposing.Load(); p != nil && p.incarnation == incarnation {
-				p.land(seq)
+			if p := n.proposing.Load(); p != nil && p.Incarnation == incarnation {
+				p.Land(seq)
 			}
 		},
 		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
@@ -185,14 +187,14 @@ func (n *Node) Propose(c *Command) error {
 	default:
 		return fmt.Errorf("%v is not for callers to propose", c.Kind)
 	}
-	if e, ok := n.others.(*ensemble); ok && c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
-		return e.reconfig(c)
+	if c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
+		return n.others.reconfig(c)
 	}
-	return n.intake.propose(c, false)
+	return n.intake.Propose(c, false)
 }
 
 // Congested reports whether so many commands are queued that Propose would block now.
-func (n *Node) Congested() bool { return n.intake.congested() }
+func (n *Node) Congested() bool { return n.intake.Congested() }
 
 // errNoRaft is the error of calls that need the log before this server has one.
 var errNoRaft = errors.New("the server has not joined its ensemble yet")
@@ -332,7 +334,7 @@ func (n *Node) Electing() bool { return n.others.electing() }
 func (n *Node) Close() error { return n.closeOnce() }
 
 func (n *Node) close() error {
-	n.intake.close(ErrClosed)
+	n.intake.Close(ErrClosed)
 	close(n.stopping)
 	<-n.controlDone
 	n.duty.Stop()

@@ -19,13 +19,13 @@ func TestCommandsOfAnEarlierStart(t *testing.T) {
 	if err := r.node.Propose(&command.Command{Kind: command.KindSync, Waiter: "somebody"}); err != nil {
 		t.Fatal(err)
 	}
-	for _, nonce := range []uint64{r.node.intake.nonce + 1, r.node.intake.nonce} {
+	for _, nonce := range []uint64{r.node.intake.Nonce + 1, r.node.intake.Nonce} {
 		b := l.batch(command.Command{Kind: command.KindSync})
-		h := command.RunHeader{Server: r.node.intake.server, Nonce: nonce, First: 1, Count: 1, Size: uint32(len(b) - command.BatchHeaderSize - command.RunHeaderSize)}
+		h := command.RunHeader{Server: r.node.intake.Server, Nonce: nonce, First: 1, Count: 1, Size: uint32(len(b) - command.BatchHeaderSize - command.RunHeaderSize)}
 		h.Put(b[command.BatchHeaderSize:])
 		r.recorder.applied = nil
 		r.mustFeed(t, b)
-		if waited, own := r.recorder.applied[0].waited, nonce == r.node.intake.nonce; waited != own {
+		if waited, own := r.recorder.applied[0].waited, nonce == r.node.intake.Nonce; waited != own {
 			t.Errorf("a command of this start: %t; somebody is answered: %t", own, waited)
 		}
 	}

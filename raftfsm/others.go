@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
@@ -19,7 +20,7 @@ import (
 //     (startRaft).
 //   - On the leader, runs of other servers go to Node.remote.add with the incarnation
 //     that their stream belongs to.
-//   - On a follower, Node.follow sends this server's own commands through a forwarder;
+//   - On a follower, Node.follow sends this server's own commands through a propose.Stream;
 //     unfollow ends that. Both run on the control goroutine, where Node.do puts them.
 //   - Node.touch reports sessions that another server heard from.
 //   - Node.setStatus, on the control goroutine, publishes this server's status.
@@ -87,6 +88,17 @@ type others interface {
 	// server that leads or looks for a leader.
 	status(s *Status, leads bool)
 
+	// isMember reports whether this server is a member of an ensemble.
+	isMember() bool
+	// reconfig proposes a client's reconfig, after the ensemble has carried it out.
+	reconfig(c *command.Command) error
+	// fileWritten says which list the configuration file has now. fileDiffers returns
+	// the reconfig that would make the membership match that file, "" for none.
+	fileWritten(m *membership.List)
+	fileDiffers() string
+	// refusedMessages returns the number of Raft messages that this server has refused.
+	refusedMessages() int64
+
 	// ownLine returns this server's line in the membership, or nil while there is none.
 	ownLine() *membership.Member
 
@@ -126,6 +138,11 @@ func (alone) live(dst []int64) []int64              { return dst }
 func (alone) transfer(context.Context) error        { return nil }
 func (alone) touched([]int64)                       {}
 func (alone) settle()                               {}
+func (alone) isMember() bool                        { return false }
+func (a alone) reconfig(c *command.Command) error   { return a.n.intake.Propose(c, false) }
+func (alone) fileWritten(*membership.List)          {}
+func (alone) fileDiffers() string                   { return "" }
+func (alone) refusedMessages() int64                { return 0 }
 func (alone) silence()                              {}
 func (alone) close()                                {}
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // TestReadersGetInBetween: a batch of maximum size doesn't block readers until its end.
@@ -26,11 +27,11 @@ func TestReadersGetInBetween(t *testing.T) {
 		if n := r.tree.Get("/n"); n != nil {
 			n.Stat(&stat)
 		}
-		return int(stat.NumChildren), stat.NumChildren > 0 && stat.NumChildren < maxBatchOps
+		return int(stat.NumChildren), stat.NumChildren > 0 && stat.NumChildren < propose.MaxBatchOps
 	}
 	for begin := time.Now(); time.Since(begin) < patience; {
 		cmds := []command.Command{create(s, "/n", 0)}
-		for i := 1; i < maxBatchOps; i++ {
+		for i := 1; i < propose.MaxBatchOps; i++ {
 			cmds = append(cmds, create(s, fmt.Sprintf("/n/%d", i), 0))
 		}
 		batch := l.batch(cmds...)
@@ -40,7 +41,7 @@ func TestReadersGetInBetween(t *testing.T) {
 		for running := true; running; {
 			if n, between := in(); between && (n+1)%applySlice != 0 {
 				t.Fatalf("a reader got in after %d commands", n+1)
-			} else if between && n+1 < maxBatchOps {
+			} else if between && n+1 < propose.MaxBatchOps {
 				got++
 			}
 			select {
@@ -56,7 +57,7 @@ func TestReadersGetInBetween(t *testing.T) {
 			return
 		}
 		cmds = cmds[:0]
-		for i := 1; i < maxBatchOps; i++ {
+		for i := 1; i < propose.MaxBatchOps; i++ {
 			cmds = append(cmds, write(s, proto.OpDelete, &proto.DeleteRequest{Path: fmt.Sprintf("/n/%d", i), Version: -1}))
 		}
 		r.mustFeed(t, l.batch(append(cmds, write(s, proto.OpDelete, &proto.DeleteRequest{Path: "/n", Version: -1}))...))

@@ -245,12 +245,12 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 	return target, e.n.machine.mayReconfig(target, policy, q.IDs)
 }
 
-// reconfig proposes a client's reconfig after the leader has driven it.
+// reconfig implements others. It proposes a client's reconfig after the leader has driven it.
 func (e *ensemble) reconfig(c *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(c.Body)
 	if req.Decode(&r); r.Err() == nil && membership.TooLong(&req) {
-		return e.n.intake.propose(c, false) // applying it shows the error, and no leader has to read it before
+		return e.n.intake.Propose(c, false) // applying it shows the error, and no leader has to read it before
 	}
 	e.liveness.Hold(c.Session) // keep the client's session alive in the meantime
 	defer e.liveness.Release(c.Session)
@@ -262,7 +262,7 @@ func (e *ensemble) reconfig(c *command.Command) error {
 		a := e.askDrive(ctx, q)
 		switch {
 		case ctx.Err() != nil && e.ctx.Err() == nil:
-			return e.n.intake.propose(refusedReconfig(c, proto.ErrNewConfigNoQuorum), false)
+			return e.n.intake.Propose(refusedReconfig(c, proto.ErrNewConfigNoQuorum), false)
 		case ctx.Err() != nil:
 			return ErrClosed
 		case a == nil || a.Retry:
@@ -271,9 +271,9 @@ func (e *ensemble) reconfig(c *command.Command) error {
 		case driven && a.Code == proto.ErrNewConfigNoQuorum:
 			pauseFor(ctx, drivePause) // the new leader has not contacted the other servers yet
 		case a.Code == proto.ErrReconfigInProgress || a.Code == proto.ErrNewConfigNoQuorum:
-			return e.n.intake.propose(refusedReconfig(c, a.Code), false)
+			return e.n.intake.Propose(refusedReconfig(c, a.Code), false)
 		default:
-			return e.n.intake.propose(c, false) // applying it shows any other error
+			return e.n.intake.Propose(c, false) // applying it shows any other error
 		}
 	}
 }

@@ -212,7 +212,6 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.others = alone{n}
 	n.machine.post = func([]event) {}
 	if err := n.openState(); err != nil {
 		return nil, errors.Join(err, n.closeStores())
@@ -361,10 +360,8 @@ const standaloneServer = 1
 
 // takeLock takes over the directory's lock from the stores.
 func takeLock(s stores) io.Closer {
-	if l, ok := s.(interface{ TakeLock() io.Closer }); ok {
-		if lock := l.TakeLock(); lock != nil {
-			return lock
-		}
+	if lock := s.TakeLock(); lock != nil {
+		return lock
 	}
 	return io.NopCloser(nil)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -99,7 +100,7 @@ func (n *Node) Replace(ctx context.Context, t *tree.Tree, s *session.Table) (zxi
 	defer n.replacing.running.Unlock()
 	r := &replacement{n: n, ctx: ctx, id: randomUint64(), room: make(chan struct{}, piecesAhead)}
 	r.commit.sessions = endAll(t, s, n.cfg.Wall())
-	r.lost, r.ended = n.intake.losing(), n.replacing.expect(r.id)
+	r.lost, r.ended = n.intake.Losing(), n.replacing.expect(r.id)
 	return r.run(t)
 }
 
@@ -233,9 +234,9 @@ func (r *replacement) propose(k command.Kind, body []byte, done restoreWaiter) e
 	if done != nil {
 		c.Waiter = done
 	}
-	err := r.n.intake.propose(&c, false)
+	err := r.n.intake.Propose(&c, false)
 	r.way = c.Way
-	if errors.Is(err, errLostBefore) {
+	if errors.Is(err, propose.ErrLostBefore) {
 		return errRestoreLost
 	}
 	return err

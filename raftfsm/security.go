@@ -38,9 +38,11 @@ func (e *ensemble) warnIfOpen() {
 
 // RefusedMessages returns the number of Raft messages that this server has refused
 // since it started, because no correct server sends them.
-func (n *Node) RefusedMessages() int64 {
-	e, ok := n.others.(*ensemble)
-	if !ok || e.hub == nil {
+func (n *Node) RefusedMessages() int64 { return n.others.refusedMessages() }
+
+// refusedMessages implements others.
+func (e *ensemble) refusedMessages() int64 {
+	if e.hub == nil {
 		return 0
 	}
 	return e.hub.Rejected()

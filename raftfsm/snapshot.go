@@ -159,7 +159,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 	}
 	m.tree.Lock()
 	defer m.tree.Unlock()
-	m.intake.lose()
+	m.intake.Lose()
 	m.handler.Jumped()
 	m.drop(errRestoreSkipped)
 	before := m.index

@@ -14,6 +14,13 @@ import (
 
 // stores is the interface of raftlog.Store, so that tests can inject faults.
 type stores interface {
+	// SetObserver and SetStoring are called before anything is stored.
+	SetObserver(f func(sync time.Duration)) // told how long each write to the log's disk took
+	SetStoring(f func(entries []*raft.Log)) // told the entries about to be stored
+	Keeps() bool                            // the log may read an entry's data after it was applied
+	Hanging() time.Duration                 // how long the current write has been waiting
+	TakeLock() io.Closer                    // the directory's lock, nil if there is none
+
 	Logs() raft.LogStore
 	Stable() raft.StableStore
 	Snapshots() raft.SnapshotStore
@@ -29,13 +36,8 @@ func (n *Node) openStores() error {
 		return err
 	}
 	n.stores = s
-	if o, ok := s.(interface{ SetObserver(f func(d time.Duration)) }); ok {
-		o.SetObserver(func(d time.Duration) { n.Numbers().Fsync.Observe(1, int64(d)) })
-	}
-	// A Node that only prepares a directory has no others.
-	if o, ok := s.(interface{ SetStoring(f func([]*raft.Log)) }); ok && n.others != nil {
-		o.SetStoring(n.others.storing)
-	}
+	s.SetObserver(func(d time.Duration) { n.Numbers().Fsync.Observe(1, int64(d)) })
+	s.SetStoring(n.others.storing)
 	return nil
 }
 
@@ -56,10 +58,7 @@ func openRaftLog(c Config) (stores, error) {
 
 // keepsEntries reports whether the log may still read an entry's data after the entry
 // was applied here, to send it to followers.
-func (n *Node) keepsEntries() bool {
-	s, ok := n.stores.(interface{ Keeps() bool })
-	return !ok || s.Keeps()
-}
+func (n *Node) keepsEntries() bool { return n.stores.Keeps() }
 
 // openNewest opens the newest snapshot, to send it to a follower.
 func (n *Node) openNewest() (*raft.SnapshotMeta, io.ReadCloser, error) {

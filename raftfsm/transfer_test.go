@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -67,7 +68,7 @@ func (p *pipeline) run() {
 				}
 				cmd.Waiter = answers
 				err := p.r.Propose(&cmd)
-				if errors.Is(err, errLostBefore) {
+				if errors.Is(err, propose.ErrLostBefore) {
 					break // the connection is over
 				}
 				way = cmd.Way

@@ -44,6 +44,7 @@ var rules = []rule{
 	{"internal/quorum", []string{"internal/sasl"}, "the peer network carries streams: it knows who talks, and not what they mean"},
 	{"raftfsm/internal/command", []string{"proto", "tree"}, "an entry of the log means the same on every server"},
 	{"raftfsm/internal/membership", []string{"proto", "tree"}, "who belongs to the ensemble is decided by pure functions"},
+	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
 	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
 	{"internal/poller", nil, "a poller knows descriptors, and neither a protocol nor a connection"},
 	{"internal/limits", nil, "a limit knows neither connections nor requests"},
@@ -74,7 +75,7 @@ var rules = []rule{
 
 // libraries says which packages may import which library families.
 var libraries = map[string][]string{
-	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/membership", "raftfsm/boltlog", "internal/raftlog", "internal/raftlog/engine", "internal/quorum"},
+	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/boltlog", "internal/raftlog", "internal/raftlog/engine", "internal/quorum"},
 	"github.com/go-zookeeper":         {"recipes/gozk"},
 	"go.etcd.io/bbolt":                {"raftfsm/boltlog"},
 	"github.com/hashicorp/go-msgpack": {"raftfsm/boltlog"},

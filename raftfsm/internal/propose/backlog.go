@@ -1,54 +1,55 @@
-package raftfsm
+package propose
 
 import "sync/atomic"
 
 const (
 	// commandWeight is a command's weight in addition to its bytes. It makes about a
-	// hundred small commands add up to fullWeight.
+	// hundred small commands add up to FullWeight.
 	commandWeight = 512
 
-	// fullWeight is the weight at which an entry, or a message to the leader, is sent
+	// FullWeight is the weight at which an entry, or a message to the leader, is sent
 	// although another one is in flight. It corresponds to about a hundred small
 	// commands. The cost of one more entry is small when it is spread over a hundred
 	// commands. If thirty clients were split between two entries, each command would pay
 	// for a larger share of an entry than the command itself costs.
-	fullWeight = 64 << 10
+	FullWeight = 64 << 10
 )
 
 // weight returns the weight of n commands that take up bytes in a run.
 func weight(n, bytes int) int { return n*commandWeight + bytes }
 
-// backlog tracks the weight of the commands, from this server and its followers, that
+// Backlog tracks the weight of the commands, from this server and its followers, that
 // wait to be sent. It wakes the one goroutine that sends them, but only when they are
 // worth a message.
-type backlog struct {
+type Backlog struct {
 	waiting atomic.Int64
 	target  atomic.Int64  // add wakes the sender when waiting reaches this
 	wake    chan struct{} // capacity 1
 }
 
-func newBacklog() *backlog { return &backlog{wake: make(chan struct{}, 1)} }
+// NewBacklog returns a Backlog without commands.
+func NewBacklog() *Backlog { return &Backlog{wake: make(chan struct{}, 1)} }
 
 // add counts new commands. The caller has already queued them for the sender.
-func (b *backlog) add(weight int) {
+func (b *Backlog) add(weight int) {
 	if b.waiting.Add(int64(weight)) >= b.target.Load() {
 		b.poke()
 	}
 }
 
 // taken subtracts commands that no longer wait.
-func (b *backlog) taken(weight int) { b.waiting.Add(-int64(weight)) }
+func (b *Backlog) taken(weight int) { b.waiting.Add(-int64(weight)) }
 
 // reached reports whether the waiting weight is at least target. If not, add wakes the
 // sender when it is, unless another call has set another target since.
-func (b *backlog) reached(target int) bool {
+func (b *Backlog) reached(target int) bool {
 	target = max(target, 1)
 	b.target.Store(int64(target)) // before the Load: add counts before it loads target
 	return b.waiting.Load() >= int64(target)
 }
 
 // poke wakes the sender unconditionally.
-func (b *backlog) poke() {
+func (b *Backlog) poke() {
 	select {
 	case b.wake <- struct{}{}:
 	default:

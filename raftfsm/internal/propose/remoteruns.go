@@ -1,9 +1,11 @@
-package raftfsm
+package propose
 
 import (
+	"errors"
 	"fmt"
-	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"sync"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // maxLaneBytes bounds the queue of one other server, in bytes. Above it, the leader
@@ -11,10 +13,10 @@ import (
 // has its own connection, so that delays no other server.
 const maxLaneBytes = 4 << 20
 
-// remoteRuns holds the runs that other servers sent to this leader, in one lane per
+// RemoteRuns holds the runs that other servers sent to this leader, in one lane per
 // server.
-type remoteRuns struct {
-	backlog  *backlog
+type RemoteRuns struct {
+	backlog  *Backlog
 	checkers *command.Checkers
 
 	mu          sync.Mutex
@@ -30,21 +32,22 @@ type lane struct {
 	weight int // of runs
 }
 
-func newRemoteRuns(waits *backlog, checkers *command.Checkers) *remoteRuns {
-	q := &remoteRuns{backlog: waits, checkers: checkers, lanes: make(map[uint8]*lane)}
+// NewRemoteRuns returns an empty queue. waits counts the runs in it.
+func NewRemoteRuns(waits *Backlog, checkers *command.Checkers) *RemoteRuns {
+	q := &RemoteRuns{backlog: waits, checkers: checkers, lanes: make(map[uint8]*lane)}
 	q.room.L = &q.mu
 	return q
 }
 
-// open starts accepting runs that were sent to the incarnation.
-func (q *remoteRuns) open(incarnation uint64) {
+// Open starts accepting runs that were sent to the incarnation.
+func (q *RemoteRuns) Open(incarnation uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.incarnation = incarnation
 }
 
-// close drops all runs and accepts no more.
-func (q *remoteRuns) close() {
+// Close drops all runs and accepts no more.
+func (q *RemoteRuns) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.incarnation = 0
@@ -55,10 +58,10 @@ func (q *remoteRuns) close() {
 	q.room.Broadcast()
 }
 
-// add queues one encoded run that server origin sent to an incarnation of this leader.
+// Add queues one encoded run that server origin sent to an incarnation of this leader.
 // It blocks while that server has too many bytes queued. It does not retain the slice.
-func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error {
-	n, err := q.checkRun(origin, encoded)
+func (q *RemoteRuns) Add(incarnation uint64, origin uint8, encoded []byte) error {
+	n, err := q.CheckRun(origin, encoded)
 	if err != nil {
 		return fmt.Errorf("run from server %d: %w", origin, err)
 	}
@@ -68,7 +71,7 @@ func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error
 	}
 	if q.incarnation == 0 || q.incarnation != incarnation {
 		q.mu.Unlock()
-		return errNewLeader
+		return ErrNewLeader
 	}
 	l := q.lane(origin)
 	l.runs = append(l.runs, append([]byte(nil), encoded...))
@@ -80,7 +83,7 @@ func (q *remoteRuns) add(incarnation uint64, origin uint8, encoded []byte) error
 	return nil
 }
 
-func (q *remoteRuns) lane(origin uint8) *lane {
+func (q *RemoteRuns) lane(origin uint8) *lane {
 	l := q.lanes[origin]
 	if l == nil {
 		l = new(lane)
@@ -90,7 +93,7 @@ func (q *remoteRuns) lane(origin uint8) *lane {
 }
 
 // waiting appends the servers that have runs queued.
-func (q *remoteRuns) waiting(dst []turn) []turn {
+func (q *RemoteRuns) waiting(dst []turn) []turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for origin, l := range q.lanes {
@@ -101,8 +104,8 @@ func (q *remoteRuns) waiting(dst []turn) []turn {
 	return dst
 }
 
-// take is like intake.take, but for one server.
-func (q *remoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
+// take is like Intake.Take, but for one server.
+func (q *RemoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l := q.lanes[origin]
@@ -113,7 +116,7 @@ func (q *remoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	if _, _, err := h.Decode(l.runs[0]); err != nil { // add has checked it
 		return dst, 0
 	}
-	if ops > 0 && (ops+int(h.Count) > maxBatchOps || len(dst)+len(l.runs[0]) > maxBatchBytes) {
+	if ops > 0 && (ops+int(h.Count) > MaxBatchOps || len(dst)+len(l.runs[0]) > MaxBatchBytes) {
 		return dst, 0
 	}
 	dst = append(dst, l.runs[0]...)
@@ -127,42 +130,9 @@ func (q *remoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	return dst, int(h.Count)
 }
 
-// turn identifies a participant in the fair queue: a server by its id, or ownTurn.
-type turn int
-
-// ownTurn is this server itself.
-const ownTurn turn = -1
-
-// turns shares the proposer fairly among the servers by bytes: the server that has had
-// the fewest bytes is next. A server that had nothing to send gains no credit for that:
-// it continues where the others are.
-type turns struct {
-	bytes map[turn]uint64
-	now   uint64 // bytes that the last server had had when it was chosen
-}
-
-// next returns the server whose turn it is among the waiting ones.
-func (t *turns) next(waiting []turn) turn {
-	if t.bytes == nil {
-		t.bytes = make(map[turn]uint64)
-	}
-	best := waiting[0]
-	for _, origin := range waiting {
-		t.bytes[origin] = max(t.bytes[origin], t.now)
-		if had, least := t.bytes[origin], t.bytes[best]; had < least || had == least && origin < best {
-			best = origin
-		}
-	}
-	t.now = t.bytes[best]
-	return best
-}
-
-// had records the bytes that a server got in its turn.
-func (t *turns) had(origin turn, bytes int) { t.bytes[origin] += uint64(bytes) }
-
-// checkRun checks that every server can decode the run. A run in the log that can't be
-// decoded would stop all of them. checkRun returns the number of commands.
-func (q *remoteRuns) checkRun(origin uint8, encoded []byte) (int, error) {
+// CheckRun checks that every server can decode the run. A run in the log that can't be
+// decoded would stop all of them. CheckRun returns the number of commands.
+func (q *RemoteRuns) CheckRun(origin uint8, encoded []byte) (int, error) {
 	var h command.RunHeader
 	b, rest, err := h.Decode(encoded)
 	switch {
@@ -177,3 +147,6 @@ func (q *remoteRuns) checkRun(origin uint8, encoded []byte) (int, error) {
 	defer q.checkers.Put(c)
 	return int(h.Count), c.Commands(b, h.Count)
 }
+
+// ErrNewLeader is the reason for giving up commands when another leadership begins.
+var ErrNewLeader = errors.New("another leadership has begun")

@@ -1,10 +1,10 @@
-package raftfsm
+package propose
 
 const (
-	// maxSpareBytes is the largest buffer kept for reuse, and maxSpares how many are
+	// MaxSpareBytes is the largest buffer kept for reuse, and maxSpares how many are
 	// kept: while many clients write, that many runs or entries are queued or being
 	// built.
-	maxSpareBytes = 2 * maxBatchBytes
+	MaxSpareBytes = 2 * MaxBatchBytes
 	maxSpares     = 3
 )
 
@@ -25,7 +25,7 @@ func (s *spares) take() []byte {
 
 // put keeps b, unless b is too large or there are enough spares.
 func (s *spares) put(b []byte) {
-	if cap(b) <= maxSpareBytes && len(*s) < maxSpares {
+	if cap(b) <= MaxSpareBytes && len(*s) < maxSpares {
 		*s = append(*s, b[:0])
 	}
 }

@@ -1,21 +1,22 @@
-package raftfsm
+package propose
 
 import (
-	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
 // bulkRun returns a run of one command with a body of the given size.
 func bulkRun(t *testing.T, server uint8, size int) []byte {
 	t.Helper()
 	c := command.Command{Kind: command.KindSync, Body: make([]byte, size)}
-	q := newIntake(server, 1, newBacklog())
-	if err := q.propose(&c, true); err != nil {
+	q := NewIntake(server, 1, NewBacklog())
+	if err := q.Propose(&c, true); err != nil {
 		t.Fatal(err)
 	}
-	run, n := q.take(nil, 0)
+	run, n := q.Take(nil, 0)
 	if n != 1 {
 		t.Fatalf("%d commands", n)
 	}
@@ -27,33 +28,33 @@ func bulkRun(t *testing.T, server uint8, size int) []byte {
 // occasionally gets its turn immediately.
 func TestFairTurns(t *testing.T) {
 	t.Parallel()
-	n := newReplica(t).node
-	n.remote.open(3)
+	n := newQueues()
+	n.remote.Open(3)
 	large4 := bulkRun(t, 4, 100<<10)
 	large, small := bulkRun(t, 2, 100<<10), bulkRun(t, 3, 10<<10)
 	for range 3 * maxLaneBytes / len(large) / 4 {
-		if err := n.remote.add(3, 2, large); err != nil {
+		if err := n.remote.Add(3, 2, large); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for range 3 * maxLaneBytes / len(small) / 4 {
-		if err := n.remote.add(3, 3, small); err != nil {
+		if err := n.remote.Add(3, 3, small); err != nil {
 			t.Fatal(err)
 		}
 	}
 	body := make([]byte, 50<<10)
 	for range 3 * maxLaneBytes / len(body) / 4 {
-		if err := n.intake.propose(&command.Command{Kind: command.KindSync, Body: body, Waiter: true}, false); err != nil {
+		if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Body: body, Waiter: true}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := &proposer{incarnation: 3, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote}
+	p := &Proposer{Incarnation: 3, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote}
 	got := map[uint8]int{}
 	count := func() (alone map[uint8]int) {
 		t.Helper()
 		alone = map[uint8]int{}
 		var h command.BatchHeader
-		runs, err := h.Decode(p.collect())
+		runs, err := h.Decode(p.Collect())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,10 +74,10 @@ func TestFairTurns(t *testing.T) {
 		count()
 	}
 	// Runs are not split, so one of 250 KiB is the smallest share.
-	if most, least := max(got[1], got[2], got[3]), min(got[1], got[2], got[3]); most-least > maxBatchBytes {
+	if most, least := max(got[1], got[2], got[3]), min(got[1], got[2], got[3]); most-least > MaxBatchBytes {
 		t.Errorf("of 20 batches the servers had %v bytes", got)
 	}
-	if err := n.remote.add(3, 4, bulkRun(t, 4, 1000)); err != nil {
+	if err := n.remote.Add(3, 4, bulkRun(t, 4, 1000)); err != nil {
 		t.Fatal(err)
 	}
 	if first, second := count(), count(); first[4]+second[4] == 0 {
@@ -84,7 +85,7 @@ func TestFairTurns(t *testing.T) {
 	}
 	// It has had far less than the others by now, and gets no credit for that.
 	for range 10 {
-		if err := n.remote.add(3, 4, large4); err != nil {
+		if err := n.remote.Add(3, 4, large4); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -99,15 +100,16 @@ func TestFairTurns(t *testing.T) {
 // TestLanes: while too much of one server is queued, only that server waits, until the
 // proposer has taken some of it.
 func TestLanes(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		q := newRemoteRuns(newBacklog(), new(command.Checkers))
-		q.open(3)
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := NewRemoteRuns(NewBacklog(), new(command.Checkers))
+		q.Open(3)
 		run := bulkRun(t, 2, 1<<20)
 		added := 0
 		blocked := make(chan error)
 		go func() {
 			for {
-				if err := q.add(3, 2, run); err != nil {
+				if err := q.Add(3, 2, run); err != nil {
 					blocked <- err
 					return
 				}
@@ -118,7 +120,7 @@ func TestLanes(t *testing.T) {
 		if before := added; before*len(run) > maxLaneBytes+2*len(run) || before < 2 {
 			t.Fatalf("%d runs of %d bytes wait", before, len(run))
 		}
-		if err := q.add(3, 3, bulkRun(t, 3, 1<<20)); err != nil {
+		if err := q.Add(3, 3, bulkRun(t, 3, 1<<20)); err != nil {
 			t.Fatal(err)
 		}
 		before := added
@@ -131,8 +133,8 @@ func TestLanes(t *testing.T) {
 		if added != before+2 {
 			t.Fatalf("%d runs came in for 2 that went", added-before)
 		}
-		q.close()
-		if err := <-blocked; err != errNewLeader {
+		q.Close()
+		if err := <-blocked; err != ErrNewLeader {
 			t.Fatal(err)
 		}
 	})

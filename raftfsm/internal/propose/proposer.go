@@ -1,4 +1,4 @@
-package raftfsm
+package propose
 
 import (
 	"fmt"
@@ -13,10 +13,10 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// maxInFlight is the number of entries that the proposer keeps in flight: while one is
+// MaxInFlight is the number of entries that the proposer keeps in flight: while one is
 // being written, the next one is already full or is being written as well (see worth).
 // More entries gain nothing.
-const maxInFlight = 2
+const MaxInFlight = 2
 
 // overdueAfter is how long an entry is in flight before a goroutine waits for Raft's answer: it may be
 // a refusal. Raft refuses entries when the leadership ends, which the control goroutine learns
@@ -28,25 +28,25 @@ type applier interface {
 	Apply(data []byte, timeout time.Duration) raft.ApplyFuture
 }
 
-// proposer packs the runs queued on the leader into batches and hands them to Raft. It
+// Proposer packs the runs queued on the leader into batches and hands them to Raft. It
 // serves one incarnation. The incarnation is over when Raft refuses or loses a batch,
 // because the batches after it must not count either.
-type proposer struct {
-	raft        applier
-	incarnation uint64
-	policy      tree.Policy
-	full        func() bool // adds tree.Full to policy; nil: never
-	now         func() time.Time
-	claim       func() command.Check // the newest state to compare with
-	keeps       bool                 // readers may look at an entry's data after it was applied
-	sizes       *proposalSizes
+type Proposer struct {
+	Raft        applier
+	Incarnation uint64
+	Policy      tree.Policy
+	Full        func() bool // adds tree.Full to policy; nil: never
+	Now         func() time.Time
+	Claim       func() command.Check // the newest state to compare with
+	Keeps       bool                 // readers may look at an entry's data after it was applied
+	Sizes       *SizeCounter
 
-	local   *intake
-	remote  *remoteRuns
-	backlog *backlog
+	Local   *Intake
+	Remote  *RemoteRuns
+	Backlog *Backlog
 
-	failed chan error    // the first error
-	done   chan struct{} // closed when nothing is in flight and nothing more will be
+	Failed chan error    // the first error
+	Done   chan struct{} // closed when nothing is in flight and nothing more will be
 	stop   chan struct{} // closed by halt
 	finish chan struct{} // closed by drain
 
@@ -68,17 +68,17 @@ type flight struct {
 	data []byte
 }
 
-// start starts the proposer. background counts its goroutine.
-func (p *proposer) start(background *sync.WaitGroup) {
-	p.failed = make(chan error, 1)
-	p.done = make(chan struct{})
+// Start starts the proposer. background counts its goroutine.
+func (p *Proposer) Start(background *sync.WaitGroup) {
+	p.Failed = make(chan error, 1)
+	p.Done = make(chan struct{})
 	p.stop = make(chan struct{})
 	p.finish = make(chan struct{})
 	background.Go(p.run)
 }
 
-// halt ends the proposer. It takes no further run after halt returns.
-func (p *proposer) halt() {
+// Halt ends the proposer. It takes no further run after halt returns.
+func (p *Proposer) Halt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.halted {
@@ -87,38 +87,38 @@ func (p *proposer) halt() {
 	}
 }
 
-// drain makes the proposer send the queued runs and then end; done reports that. It
+// Drain makes the proposer send the queued runs and then end; done reports that. It
 // must be called at most once.
-func (p *proposer) drain() { close(p.finish) }
+func (p *Proposer) Drain() { close(p.finish) }
 
 // inFlight returns the number of entries that are proposed and not yet applied.
-func (p *proposer) inFlight() int { return int(p.seq.Load() - p.applied.Load()) }
+func (p *Proposer) inFlight() int { return int(p.seq.Load() - p.applied.Load()) }
 
-// land notes that the state machine has applied an entry. It wakes the proposer only if the
+// Land notes that the state machine has applied an entry. It wakes the proposer only if the
 // commands that wait are worth an entry now. Otherwise the command that makes them worth one
 // wakes it.
-func (p *proposer) land(seq uint64) {
+func (p *Proposer) Land(seq uint64) {
 	p.applied.Store(seq)
-	if p.backlog.reached(enough(p.inFlight())) {
-		p.backlog.poke()
+	if p.Backlog.reached(enough(p.inFlight())) {
+		p.Backlog.poke()
 	}
 }
 
 // run proposes until it is halted or has drained.
-func (p *proposer) run() {
-	defer close(p.done)
+func (p *Proposer) run() {
+	defer close(p.Done)
 	var late sync.WaitGroup // goroutines that wait for Raft's answers to overdue entries
 	defer late.Wait()
 	defer func() { p.settle(math.MaxUint64) }()
-	defer p.backlog.poke() // for the next proposer, whose wake-up this one may have consumed
+	defer p.Backlog.poke() // for the next proposer, whose wake-up this one may have consumed
 	overdue := time.NewTimer(time.Hour)
 	defer overdue.Stop()
 	finish := p.finish
 	// Raft answers the newest applied entry when the state machine is done with it.
 	for p.settle(max(p.applied.Load(), 1) - 1) {
 		if p.worth(finish == nil) {
-			if data := p.collect(); data != nil {
-				p.flights = append(p.flights, flight{p.raft.Apply(data, 0), p.seq.Load(), data})
+			if data := p.Collect(); data != nil {
+				p.flights = append(p.flights, flight{p.Raft.Apply(data, 0), p.seq.Load(), data})
 				overdue.Reset(overdueAfter)
 				continue
 			}
@@ -134,7 +134,7 @@ func (p *proposer) run() {
 			continue
 		}
 		select {
-		case <-p.backlog.wake:
+		case <-p.Backlog.wake:
 		case <-overdue.C:
 			flights := p.flights
 			p.flights = nil
@@ -149,13 +149,13 @@ func (p *proposer) run() {
 
 // worth reports whether to propose the queued runs now. If not, the command that makes them
 // worth an entry, or the entry that lands before it, wakes the proposer.
-func (p *proposer) worth(last bool) bool {
+func (p *Proposer) worth(last bool) bool {
 	for {
 		n := p.inFlight()
-		if last && n < maxInFlight {
+		if last && n < MaxInFlight {
 			return true
 		}
-		worth := p.backlog.reached(enough(n))
+		worth := p.Backlog.reached(enough(n))
 		if p.inFlight() == n { // otherwise land may have set another target before
 			return worth
 		}
@@ -168,15 +168,15 @@ func enough(inFlight int) int {
 	switch {
 	case inFlight == 0:
 		return 1
-	case inFlight < maxInFlight:
-		return fullWeight
+	case inFlight < MaxInFlight:
+		return FullWeight
 	}
 	return math.MaxInt
 }
 
 // settle waits for Raft's answers to the entries up to seq. For one that the state machine
 // has applied, that takes no time. It returns false if the log refused one.
-func (p *proposer) settle(seq uint64) bool {
+func (p *Proposer) settle(seq uint64) bool {
 	n := 0
 	for n < len(p.flights) && p.flights[n].seq <= seq {
 		n++
@@ -188,26 +188,26 @@ func (p *proposer) settle(seq uint64) bool {
 
 // await waits for Raft's answers to entries. It returns false, and halts the proposer, if
 // the log refused one.
-func (p *proposer) await(flights []flight) (ok bool) {
+func (p *Proposer) await(flights []flight) (ok bool) {
 	ok = true
 	for _, f := range flights {
 		switch err := f.Error(); {
 		case err != nil:
 			ok = false
-			p.halt()
+			p.Halt()
 			select {
-			case p.failed <- fmt.Errorf("proposing a batch: %w", err):
+			case p.Failed <- fmt.Errorf("proposing a batch: %w", err):
 			default: // only the first error counts
 			}
-		case !p.keeps:
+		case !p.Keeps:
 			p.reuse(f.data)
 		}
 	}
 	return ok
 }
 
-// collect builds one batch of the queued runs. It returns nil if there are none.
-func (p *proposer) collect() []byte {
+// Collect builds one batch of the queued runs. It returns nil if there are none.
+func (p *Proposer) Collect() []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.halted {
@@ -218,13 +218,13 @@ func (p *proposer) collect() []byte {
 		p.spares.put(b)
 		return nil
 	}
-	h := command.BatchHeader{Incarnation: p.incarnation, Seq: p.seq.Add(1), Time: p.now().UnixMilli(), Policy: p.policy, Check: p.claim()}
-	if p.full != nil && p.full() {
+	h := command.BatchHeader{Incarnation: p.Incarnation, Seq: p.seq.Add(1), Time: p.Now().UnixMilli(), Policy: p.Policy, Check: p.Claim()}
+	if p.Full != nil && p.Full() {
 		h.Policy |= tree.Full
 	}
 	h.Append(b[:0])
-	p.sizes.note(len(b), ops)
-	if !p.keeps {
+	p.Sizes.note(len(b), ops)
+	if !p.Keeps {
 		return b // in use until the entry is applied
 	}
 	// The log keeps the entry, so it gets its own memory, no larger than the entry.
@@ -233,7 +233,7 @@ func (p *proposer) collect() []byte {
 }
 
 // reuse takes back the memory of an entry that is no longer needed.
-func (p *proposer) reuse(b []byte) {
+func (p *Proposer) reuse(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spares.put(b)
@@ -241,10 +241,10 @@ func (p *proposer) reuse(b []byte) {
 
 // fill appends runs to b, as many as fit into a batch, and returns how many commands
 // they hold. Servers take turns.
-func (p *proposer) fill(b []byte) (_ []byte, ops int) {
+func (p *Proposer) fill(b []byte) (_ []byte, ops int) {
 	for {
-		p.waiting = p.remote.waiting(p.waiting[:0])
-		if !p.local.empty() {
+		p.waiting = p.Remote.waiting(p.waiting[:0])
+		if !p.Local.empty() {
 			p.waiting = append(p.waiting, ownTurn)
 		}
 		if len(p.waiting) == 0 {
@@ -254,9 +254,9 @@ func (p *proposer) fill(b []byte) (_ []byte, ops int) {
 		before := len(b)
 		var n int
 		if origin == ownTurn {
-			b, n = p.local.take(b, ops)
+			b, n = p.Local.Take(b, ops)
 		} else {
-			b, n = p.remote.take(uint8(origin), b, ops)
+			b, n = p.Remote.take(uint8(origin), b, ops)
 		}
 		if n == 0 && ops > 0 {
 			return b, ops // the next batch begins with that run

@@ -1,4 +1,4 @@
-package raftfsm
+package propose
 
 import (
 	"errors"
@@ -33,8 +33,8 @@ func decodeRuns(t *testing.T, b []byte) (runs []command.RunHeader, cmds []comman
 	return runs, cmds
 }
 
-func testIntake() *intake {
-	q := newIntake(1, 7, newBacklog())
+func testIntake() *Intake {
+	q := NewIntake(1, 7, NewBacklog())
 	return q
 }
 
@@ -47,31 +47,31 @@ func TestIntakeBounds(t *testing.T) {
 	q := testIntake()
 	for i := range 10_000 {
 		c := command.Command{Kind: command.KindSync, Session: int64(i), Waiter: i}
-		if err := q.propose(&c, false); err != nil {
+		if err := q.Propose(&c, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, size := range []int{100_000, 100_000, 100_000, 1 << 20, 10} {
 		c := request(size)
 		c.Waiter = size
-		if err := q.propose(&c, false); err != nil {
+		if err := q.Propose(&c, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	next, ops := uint64(1), 0
 	var sizes []int
 	for {
-		b, n := q.take(nil, 0)
+		b, n := q.Take(nil, 0)
 		if n == 0 {
 			break
 		}
-		if again, m := q.take(b, n); m > 0 && (len(again) > maxBatchBytes || n+m > maxBatchOps) {
+		if again, m := q.Take(b, n); m > 0 && (len(again) > MaxBatchBytes || n+m > MaxBatchOps) {
 			t.Fatalf("a batch of %d bytes and %d commands", len(again), n+m)
 		} else if m > 0 {
 			b, n = again, n+m
 		}
 		runs, cmds := decodeRuns(t, b)
-		if len(b) > maxBatchBytes && len(cmds) != 1 || len(cmds) > maxBatchOps || len(cmds) != n {
+		if len(b) > MaxBatchBytes && len(cmds) != 1 || len(cmds) > MaxBatchOps || len(cmds) != n {
 			t.Fatalf("%d bytes, %d commands, n %d", len(b), len(cmds), n)
 		}
 		for _, r := range runs {
@@ -101,7 +101,7 @@ func TestIntakeWaiters(t *testing.T) {
 	propose := func(n int) {
 		for range n {
 			c := command.Command{Kind: command.KindSync, Session: int64(q.next), Waiter: q.next}
-			if err := q.propose(&c, false); err != nil {
+			if err := q.Propose(&c, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -113,31 +113,31 @@ func TestIntakeWaiters(t *testing.T) {
 		}
 	}
 	propose(10)
-	want("in order", q.applied(nil, 1, 3), "[1 2 3]")
-	want("after a hole", q.applied(nil, 6, 2), "[6 7]")
-	want("again", q.applied(nil, 6, 2), "[<nil> <nil>]")
-	want("the future", q.applied(nil, 10, 2), "[10 <nil>]")
+	want("in order", q.Applied(nil, 1, 3), "[1 2 3]")
+	want("after a hole", q.Applied(nil, 6, 2), "[6 7]")
+	want("again", q.Applied(nil, 6, 2), "[<nil> <nil>]")
+	want("the future", q.Applied(nil, 10, 2), "[10 <nil>]")
 	propose(3) // 11, 12, 13
-	if !q.lose() || q.lose() {
+	if !q.Lose() || q.Lose() {
 		t.Fatal("lose does not know whether something was on its way")
 	}
 	propose(2) // 14, 15
-	want("lost", q.applied(nil, 12, 3), "[<nil> <nil> 14]")
+	want("lost", q.Applied(nil, 12, 3), "[<nil> <nil> 14]")
 	var live []int64
-	q.sessions(func(id int64) { live = append(live, id) })
+	q.Sessions(func(id int64) { live = append(live, id) })
 	if fmt.Sprint(live) != "[15]" {
 		t.Fatalf("sessions on their way: %v", live)
 	}
 	propose(50_000)
 	for num := uint64(15); num < 50_016; num += 128 {
-		got := q.applied(nil, num, 128)
+		got := q.Applied(nil, num, 128)
 		for i, w := range got {
 			if w != nil && w != any(num+uint64(i)) {
 				t.Fatalf("command %d has waiter %v", num+uint64(i), w)
 			}
 		}
 	}
-	if q.lose() {
+	if q.Lose() {
 		t.Fatal("waiters are left")
 	}
 }
@@ -150,18 +150,18 @@ func TestIntakeBackPressure(t *testing.T) {
 	fill := func() {
 		for q.bytesWaiting() <= maxIntakeBytes {
 			c := request(200_000)
-			if err := q.propose(&c, false); err != nil {
+			if err := q.Propose(&c, false); err != nil {
 				t.Error(err)
 			}
 		}
 		go func() {
 			c := request(10)
-			blocked <- q.propose(&c, false)
+			blocked <- q.Propose(&c, false)
 		}()
 	}
 	fill()
 	own := command.Command{Kind: command.KindExpire}
-	if err := q.propose(&own, true); err != nil { // the leader's own commands never block
+	if err := q.Propose(&own, true); err != nil { // the leader's own commands never block
 		t.Fatal(err)
 	}
 	select {
@@ -170,24 +170,25 @@ func TestIntakeBackPressure(t *testing.T) {
 	default:
 	}
 	for q.bytesWaiting() > maxIntakeBytes {
-		q.take(nil, 0)
+		q.Take(nil, 0)
 	}
 	if err := <-blocked; err != nil {
 		t.Fatal(err)
 	}
 	fill()
-	q.lose()
+	q.Lose()
 	if err := <-blocked; err != nil {
 		t.Fatal(err)
 	}
 	fill()
-	q.close(ErrClosed)
-	if err := <-blocked; !errors.Is(err, ErrClosed) {
+	closed := errors.New("closed")
+	q.Close(closed)
+	if err := <-blocked; !errors.Is(err, closed) {
 		t.Fatal(err)
 	}
 }
 
-func (q *intake) bytesWaiting() int {
+func (q *Intake) bytesWaiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.bytes
@@ -198,23 +199,23 @@ func (q *intake) bytesWaiting() int {
 // is lost, the second must not be applied.
 func TestNothingFollowsALostCommand(t *testing.T) {
 	t.Parallel()
-	q := newIntake(1, 1, newBacklog())
+	q := NewIntake(1, 1, NewBacklog())
 	first := command.Command{Kind: command.KindSync}
-	if err := q.propose(&first, false); err != nil || first.Way == 0 {
+	if err := q.Propose(&first, false); err != nil || first.Way == 0 {
 		t.Fatalf("way %d: %v", first.Way, err)
 	}
 	second, other := command.Command{Kind: command.KindSync, Way: first.Way}, command.Command{Kind: command.KindSync}
-	if err := q.propose(&second, false); err != nil || second.Way != first.Way {
+	if err := q.Propose(&second, false); err != nil || second.Way != first.Way {
 		t.Fatalf("way %d: %v", second.Way, err)
 	}
-	if !q.lose() {
+	if !q.Lose() {
 		t.Fatal("nothing was lost")
 	}
 	third := command.Command{Kind: command.KindSync, Way: second.Way}
-	if err := q.propose(&third, false); !errors.Is(err, errLostBefore) || !q.empty() {
+	if err := q.Propose(&third, false); !errors.Is(err, ErrLostBefore) || !q.empty() {
 		t.Errorf("what follows is taken: %v", err)
 	}
-	if err := q.propose(&other, false); err != nil || other.Way == first.Way {
+	if err := q.Propose(&other, false); err != nil || other.Way == first.Way {
 		t.Errorf("another connection's is not: way %d, %v", other.Way, err)
 	}
 }
@@ -226,7 +227,7 @@ func TestIntakeReusesBuffers(t *testing.T) {
 	round := func(sizes ...int) map[*byte]bool {
 		for _, size := range sizes {
 			c := request(size)
-			if err := q.propose(&c, false); err != nil {
+			if err := q.Propose(&c, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -237,14 +238,14 @@ func TestIntakeReusesBuffers(t *testing.T) {
 				r = q.sealed[0]
 			}
 			used[&r.buf[0]] = true
-			b, n := q.take(nil, 0)
+			b, n := q.Take(nil, 0)
 			if _, cmds := decodeRuns(t, b); len(cmds) != n || n == 0 {
 				t.Fatalf("%d commands, want %d", len(cmds), n)
 			}
 		}
 		return used
 	}
-	const half = maxBatchBytes/2 + 1
+	const half = MaxBatchBytes/2 + 1
 	first := round(half, half, half)
 	if len(first) != maxSpares {
 		t.Fatalf("%d runs", len(first))
@@ -254,9 +255,9 @@ func TestIntakeReusesBuffers(t *testing.T) {
 			t.Fatal("a run was built in new memory")
 		}
 	}
-	round(2*maxSpareBytes, half, half, half)
+	round(2*MaxSpareBytes, half, half, half)
 	for _, b := range q.spares {
-		if cap(b) > maxSpareBytes || len(b) != 0 {
+		if cap(b) > MaxSpareBytes || len(b) != 0 {
 			t.Fatalf("a buffer of %d bytes with %d in it is kept", cap(b), len(b))
 		}
 	}

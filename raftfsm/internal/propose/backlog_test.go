@@ -1,4 +1,4 @@
-package raftfsm
+package propose
 
 import (
 	"math/rand/v2"
@@ -10,8 +10,25 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
+
+// queues are those of a server that leads.
+type queues struct {
+	backlog *Backlog
+	intake  *Intake
+	remote  *RemoteRuns
+	sizes   SizeCounter
+}
+
+func newQueues() *queues {
+	b := NewBacklog()
+	return &queues{backlog: b, intake: NewIntake(1, 7, b), remote: NewRemoteRuns(b, new(command.Checkers))}
+}
+
+// noClaim claims nothing about the state.
+func noClaim() command.Check { return command.Check{} }
 
 // heldLog is a Raft whose entries complete when the test says so.
 type heldLog struct {
@@ -54,17 +71,18 @@ func opsIn(runs []byte) int {
 // TestSecondEntry: while an entry is in flight, the proposer sends only a full one. Fewer
 // commands wait for the first entry, and are sent with all that came in the meantime.
 func TestSecondEntry(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		n := newReplica(t).node
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newQueues()
 		log := &heldLog{ops: make(chan int, 10), land: make(chan struct{})}
-		p := &proposer{raft: log, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+		p := &Proposer{Raft: log, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
 		var landed atomic.Uint64
-		log.apply = func() { p.land(landed.Add(1)) }
+		log.apply = func() { p.Land(landed.Add(1)) }
 		var background sync.WaitGroup
-		p.start(&background)
+		p.Start(&background)
 		propose := func(count int) {
 			for range count {
-				if err := n.intake.propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
+				if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
 					t.Error(err)
 				}
 			}
@@ -80,7 +98,7 @@ func TestSecondEntry(t *testing.T) {
 				t.Errorf("%s: entries of %v commands, want %v", what, got, ops)
 			}
 		}
-		const full = fullWeight/commandWeight + 1
+		const full = FullWeight/commandWeight + 1
 		propose(1)
 		want("alone", 1)
 		propose(30)
@@ -101,12 +119,12 @@ func TestSecondEntry(t *testing.T) {
 		}
 		propose(1)
 		want("nothing in flight", 1)
-		p.drain()
+		p.Drain()
 		background.Wait()
 	})
 }
 
-// leaderStub is a forwarder that passes runs to the test.
+// leaderStub is a Stream that passes runs to the test.
 type leaderStub struct {
 	runs  chan []byte
 	ended chan struct{}
@@ -129,13 +147,14 @@ func (l leaderStub) Close() { close(l.ended) }
 // TestFewMessagesToTheLeader: new commands wait until they are as many as those in flight,
 // or those in flight are applied.
 func TestFewMessagesToTheLeader(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		q := newIntake(1, 7, newBacklog())
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		q := NewIntake(1, 7, NewBacklog())
 		to := newLeaderStub(100)
-		f := &forwarding{to: to, local: q, backlog: q.backlog, failed: make(chan error, 1), stop: make(chan struct{})}
-		go f.run()
+		f := NewForwarding(to, q)
+		go f.Run()
 		propose := func() {
-			if err := q.propose(&command.Command{Kind: command.KindSync}, false); err != nil {
+			if err := q.Propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 				t.Error(err)
 			}
 			synctest.Wait()
@@ -157,21 +176,21 @@ func TestFewMessagesToTheLeader(t *testing.T) {
 		want("as many as on their way", 1)
 		propose()
 		want("fewer")
-		q.applied(nil, 1, 1)
+		q.Applied(nil, 1, 1)
 		want("one applied", 1)
 		for range 20 {
 			propose()
 		}
 		want("twenty clients", 2, 4, 8)
-		q.applied(nil, 2, 16)
+		q.Applied(nil, 2, 16)
 		want("all applied", 6)
-		q.applied(nil, 18, 6)
+		q.Applied(nil, 18, 6)
 		propose()
 		want("alone again", 1)
-		q.lose()
+		q.Lose()
 		propose()
 		want("all lost", 1)
-		f.halt()
+		f.Halt()
 	})
 }
 
@@ -179,13 +198,13 @@ func TestFewMessagesToTheLeader(t *testing.T) {
 // waits forever.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	q := newIntake(1, 7, newBacklog())
+	q := NewIntake(1, 7, NewBacklog())
 	to := newLeaderStub(1)
-	f := &forwarding{to: to, local: q, backlog: q.backlog, failed: make(chan error, 1), stop: make(chan struct{})}
+	f := NewForwarding(to, q)
 	var background sync.WaitGroup
 	defer background.Wait()
-	defer f.halt()
-	background.Go(f.run)
+	defer f.Halt()
+	background.Go(f.Run)
 	answered := make(chan struct{}, 64)
 	background.Go(func() { // applies each run in random pieces
 		for next := uint64(1); ; {
@@ -193,7 +212,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			case run := <-to.runs:
 				for left := opsIn(run); left > 0; {
 					n := 1 + rand.IntN(left)
-					q.applied(nil, next, n)
+					q.Applied(nil, next, n)
 					next, left = next+uint64(n), left-n
 					for range n {
 						answered <- struct{}{}
@@ -214,7 +233,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("stuck after %d commands", i)
 		}
-		if err := q.propose(&command.Command{Kind: command.KindSync}, false); err != nil {
+		if err := q.Propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,12 +246,12 @@ func TestNothingIsLeftBehind(t *testing.T) {
 // goroutine that applies them.
 func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 	t.Parallel()
-	n := newReplica(t).node
+	n := newQueues()
 	answered := make(chan struct{}, 64)
-	entries := make(chan appliedEntry, maxInFlight)
-	p := &proposer{raft: entryLog{entries}, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+	entries := make(chan appliedEntry, MaxInFlight)
+	p := &Proposer{Raft: entryLog{entries}, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
 	var background sync.WaitGroup
-	p.start(&background)
+	p.Start(&background)
 	applied := make(chan struct{})
 	go func() {
 		defer close(applied)
@@ -244,7 +263,7 @@ func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 			for range e.ops {
 				answered <- struct{}{}
 			}
-			p.land(seq)
+			p.Land(seq)
 			close(e.done)
 		}
 	}()
@@ -258,11 +277,11 @@ func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("stuck after %d commands", i)
 		}
-		if err := n.intake.propose(&command.Command{Kind: command.KindSync}, false); err != nil {
+		if err := n.intake.Propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.drain()
+	p.Drain()
 	background.Wait()
 	close(entries)
 	<-applied
@@ -285,19 +304,27 @@ func (l entryLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
 	return heldFuture{e.done}
 }
 
+// refusingLog is a Raft that refuses every entry.
+type refusingLog struct{}
+
+func (refusingLog) Apply([]byte, time.Duration) raft.ApplyFuture {
+	return landedFuture{raft.ErrLeadershipTransferInProgress}
+}
+
 // TestARefusedEntryIsNoticed: the proposer learns that Raft has refused an entry although
 // neither an entry lands nor a command arrives.
 func TestARefusedEntryIsNoticed(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		n := newReplica(t).node
-		p := &proposer{raft: &stubLog{refuse: func(int) bool { return true }}, now: time.Now, claim: func() command.Check { return command.Check{} }, sizes: &n.proposed, local: n.intake, remote: n.remote, backlog: n.backlog}
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		n := newQueues()
+		p := &Proposer{Raft: refusingLog{}, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
 		var background sync.WaitGroup
-		p.start(&background)
+		p.Start(&background)
 		began := time.Now()
-		if err := n.intake.propose(&command.Command{Kind: command.KindSync}, false); err != nil {
+		if err := n.intake.Propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-p.failed; err == nil || time.Since(began) > overdueAfter {
+		if err := <-p.Failed; err == nil || time.Since(began) > overdueAfter {
 			t.Fatalf("%v after %v", err, time.Since(began))
 		}
 		background.Wait()

@@ -1,17 +1,19 @@
-package raftfsm
+package propose
 
 import (
 	"errors"
-	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"sync"
 	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
+// Bounds of the queue.
 const (
-	// maxBatchOps and maxBatchBytes bound a run and a batch. A command larger than
-	// maxBatchBytes has its own run and batch.
-	maxBatchOps   = 4096
-	maxBatchBytes = 256 << 10
+	// MaxBatchOps and MaxBatchBytes bound a run and a batch. A command larger than
+	// MaxBatchBytes has its own run and batch.
+	MaxBatchOps   = 4096
+	MaxBatchBytes = 256 << 10
 
 	// maxIntakeBytes is how many bytes may wait to be sent before Propose blocks.
 	maxIntakeBytes = 16 << 20
@@ -26,16 +28,16 @@ type run struct {
 	opened time.Time // when the first command was added
 }
 
-// intake is the queue of this server's commands. It numbers and encodes them, packs them
+// Intake is the queue of this server's commands. It numbers and encodes them, packs them
 // into runs, and keeps their waiters until they are applied.
-type intake struct {
-	server  uint8
-	nonce   uint64
-	backlog *backlog
-	// taken is called for every run that is sent, with the number of its commands, the
+type Intake struct {
+	Server  uint8
+	Nonce   uint64
+	backlog *Backlog
+	// Taken is called for every run that is sent, with the number of its commands, the
 	// number of commands that were waiting, and when its first command came. It must not
 	// block.
-	taken func(commands, waiting int, since time.Time)
+	Taken func(commands, waiting int, since time.Time)
 
 	mu     sync.Mutex
 	room   sync.Cond // signalled when bytes decreases or err is set
@@ -63,14 +65,15 @@ type waiter struct {
 	session int64
 }
 
-func newIntake(server uint8, nonce uint64, waits *backlog) *intake {
-	q := &intake{server: server, nonce: nonce, backlog: waits, next: 1, way: 1, taken: func(int, int, time.Time) {}}
+// NewIntake returns the queue of a server, for one boot of it. waits counts the commands in it.
+func NewIntake(server uint8, nonce uint64, waits *Backlog) *Intake {
+	q := &Intake{Server: server, Nonce: nonce, backlog: waits, next: 1, way: 1, Taken: func(int, int, time.Time) {}}
 	q.room.L = &q.mu
 	return q
 }
 
-// propose queues c. It blocks while more than maxIntakeBytes wait, unless own is set.
-func (q *intake) propose(c *command.Command, own bool) error {
+// Propose queues c. It blocks while more than maxIntakeBytes wait, unless own is set.
+func (q *Intake) Propose(c *command.Command, own bool) error {
 	q.mu.Lock()
 	for q.bytes > maxIntakeBytes && q.err == nil && !own {
 		q.room.Wait()
@@ -81,7 +84,7 @@ func (q *intake) propose(c *command.Command, own bool) error {
 	}
 	if c.Way != 0 && c.Way != q.way {
 		q.mu.Unlock()
-		return errLostBefore
+		return ErrLostBefore
 	}
 	c.Way = q.way
 	size := q.add(c)
@@ -90,20 +93,20 @@ func (q *intake) propose(c *command.Command, own bool) error {
 	return nil
 }
 
-// congested reports whether propose would block now.
-func (q *intake) congested() bool {
+// Congested reports whether propose would block now.
+func (q *Intake) Congested() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.bytes > maxIntakeBytes && q.err == nil
 }
 
-// errLostBefore refuses a command that must not be applied without the command before it.
-var errLostBefore = errors.New("a command before this one was lost on its way to the leader")
+// ErrLostBefore refuses a command that must not be applied without the command before it.
+var ErrLostBefore = errors.New("a command before this one was lost on its way to the leader")
 
 // add encodes c into the open run and returns its encoded length.
-func (q *intake) add(c *command.Command) int {
+func (q *Intake) add(c *command.Command) int {
 	size := c.Size()
-	if r := q.open; r != nil && (r.count == maxBatchOps || len(r.buf)+size > maxBatchBytes) {
+	if r := q.open; r != nil && (r.count == MaxBatchOps || len(r.buf)+size > MaxBatchBytes) {
 		q.seal()
 	}
 	r := q.open
@@ -126,18 +129,18 @@ func (q *intake) add(c *command.Command) int {
 }
 
 // seal completes the open run.
-func (q *intake) seal() {
+func (q *Intake) seal() {
 	r := q.open
 	q.open = nil
-	h := command.RunHeader{Server: q.server, Nonce: q.nonce, First: r.first, Count: r.count, Size: uint32(len(r.buf) - command.RunHeaderSize)}
+	h := command.RunHeader{Server: q.Server, Nonce: q.Nonce, First: r.first, Count: r.count, Size: uint32(len(r.buf) - command.RunHeaderSize)}
 	h.Put(r.buf)
 	q.sealed = append(q.sealed, r)
 }
 
-// take appends the oldest run to dst, unless the batch in dst, which has ops commands,
+// Take appends the oldest run to dst, unless the batch in dst, which has ops commands,
 // would become too large. It returns the number of commands added, 0 if no run waits or
 // fits.
-func (q *intake) take(dst []byte, ops int) ([]byte, int) {
+func (q *Intake) Take(dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.sealed) == 0 {
@@ -148,7 +151,7 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	}
 	r := q.sealed[0]
 	waiting := q.unsent()
-	if ops > 0 && (ops+int(r.count) > maxBatchOps || len(dst)+len(r.buf) > maxBatchBytes) {
+	if ops > 0 && (ops+int(r.count) > MaxBatchOps || len(dst)+len(r.buf) > MaxBatchBytes) {
 		return dst, 0
 	}
 	q.sealed[0] = nil
@@ -160,18 +163,18 @@ func (q *intake) take(dst []byte, ops int) ([]byte, int) {
 	q.room.Broadcast()
 	dst = append(dst, r.buf...)
 	q.spares.put(r.buf)
-	q.taken(int(r.count), waiting, r.opened)
+	q.Taken(int(r.count), waiting, r.opened)
 	return dst, int(r.count)
 }
 
 // sent subtracts commands that no longer wait to be sent.
-func (q *intake) sent(n, bytes int) {
+func (q *Intake) sent(n, bytes int) {
 	q.bytes -= bytes
 	q.backlog.taken(weight(n, bytes))
 }
 
 // unsent returns how many commands are in open and sealed. The caller holds q.mu.
-func (q *intake) unsent() int {
+func (q *Intake) unsent() int {
 	switch {
 	case len(q.sealed) > 0:
 		return int(q.next - q.sealed[0].first)
@@ -185,25 +188,25 @@ func (q *intake) unsent() int {
 // is in flight, or not more than wait here, or the message would be full. So a single
 // client never waits, and when one entry answers many clients, their next requests don't
 // become as many messages. If worth returns false, the sender is woken when that changes.
-func (q *intake) worth() bool {
+func (q *Intake) worth() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	inFlight := len(q.waiting) - q.head - q.unsent()
-	ok := q.backlog.reached(min(weight(inFlight, 0), fullWeight))
+	ok := q.backlog.reached(min(weight(inFlight, 0), FullWeight))
 	q.holding = !ok && inFlight > 0
 	return ok
 }
 
 // empty reports whether no command waits to be sent.
-func (q *intake) empty() bool {
+func (q *Intake) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.open == nil && len(q.sealed) == 0
 }
 
-// applied appends to dst the waiters of the commands numbered first to first+n−1, and
+// Applied appends to dst the waiters of the commands numbered first to first+n−1, and
 // forgets all commands up to there. Commands that were lost have a nil waiter.
-func (q *intake) applied(dst []any, first uint64, n int) []any {
+func (q *Intake) Applied(dst []any, first uint64, n int) []any {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	base := q.next - uint64(len(q.waiting)-q.head)
@@ -224,7 +227,7 @@ func (q *intake) applied(dst []any, first uint64, n int) []any {
 		q.holding = false
 		q.backlog.poke()
 	}
-	if q.head > maxBatchOps && q.head > len(q.waiting)/2 {
+	if q.head > MaxBatchOps && q.head > len(q.waiting)/2 {
 		left := copy(q.waiting, q.waiting[q.head:])
 		clear(q.waiting[left:])
 		q.waiting, q.head = q.waiting[:left], 0
@@ -232,13 +235,13 @@ func (q *intake) applied(dst []any, first uint64, n int) []any {
 	return dst
 }
 
-func (q *intake) drop() {
+func (q *Intake) drop() {
 	q.waiting[q.head] = waiter{}
 	q.head++
 }
 
-// sessions calls f with the session of every command not yet applied.
-func (q *intake) sessions(f func(session int64)) {
+// Sessions calls f with the session of every command not yet applied.
+func (q *Intake) Sessions(f func(session int64)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, w := range q.waiting[q.head:] {
@@ -246,9 +249,9 @@ func (q *intake) sessions(f func(session int64)) {
 	}
 }
 
-// lose forgets all commands not yet applied, sent or not, and reports whether there were
+// Lose forgets all commands not yet applied, sent or not, and reports whether there were
 // any. Commands already sent may still be applied.
-func (q *intake) lose() bool {
+func (q *Intake) Lose() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	any := q.head < len(q.waiting)
@@ -264,8 +267,8 @@ func (q *intake) lose() bool {
 	return any
 }
 
-// losing returns a channel that is closed the next time commands are lost.
-func (q *intake) losing() <-chan struct{} {
+// Losing returns a channel that is closed the next time commands are lost.
+func (q *Intake) Losing() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lost == nil {
@@ -274,8 +277,8 @@ func (q *intake) losing() <-chan struct{} {
 	return q.lost
 }
 
-// close makes propose fail with err from now on.
-func (q *intake) close(err error) {
+// Close makes propose fail with err from now on.
+func (q *Intake) Close(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err == nil {

@@ -1,0 +1,20 @@
+// Package propose brings commands into the Raft log: it queues them, packs them into entries,
+// and keeps their waiters until they are applied.
+//
+// Every server has an Intake, which packs its commands into runs. On a follower, Forwarding
+// sends the runs to the leader, whose RemoteRuns takes them. On the leader, Proposer packs the
+// runs of all servers into entries. Backlog wakes the one goroutine that sends.
+//
+// Invariants:
+//   - The commands of a server get into the log in the order in which it proposed them. A lost
+//     command takes all later ones that depend on it (Command.Way) with it.
+//   - After Halt returns, nothing more is taken from a queue.
+//   - A Proposer serves one incarnation, and ends with the first entry that Raft refuses or
+//     loses.
+//   - Queues are bounded in bytes: Intake makes its clients wait, RemoteRuns only the server
+//     that sends too much. Servers share the log fairly by bytes.
+//   - While commands wait, the sender is awake, or something that will wake it is in flight.
+//
+// May import: raftfsm/internal/command, tree, hashicorp/raft for its types, the standard
+// library.
+package propose

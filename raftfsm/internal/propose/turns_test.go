@@ -1,0 +1,20 @@
+package propose
+
+import (
+	"testing"
+)
+
+// TestTurnsOfServer0: a leader shares its log fairly between its own clients and those of a
+// follower with id 0.
+func TestTurnsOfServer0(t *testing.T) {
+	var u turns
+	had := make(map[turn]int)
+	for range 6 {
+		next := u.next([]turn{0, ownTurn})
+		u.had(next, 100)
+		had[next]++
+	}
+	if had[0] != 3 || had[ownTurn] != 3 {
+		t.Errorf("turns %v, want 3 of each", had)
+	}
+}
