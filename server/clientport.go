@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/auth/tlsport"
 )
 
 // The client port in a server's own line of the membership. When a reconfig changes the
@@ -117,9 +119,9 @@ func (s *Server) swapListener(old, next net.Listener) error {
 }
 
 // clientTLS returns the TLS that the plaintext port also accepts, nil if none.
-func (s *Server) clientTLS() *tlsPort {
+func (s *Server) clientTLS() *tlsport.Port {
 	if s.cfg.PortUnification {
-		return s.tlsPort.asOptional()
+		return s.tlsPort.AsOptional()
 	}
 	return nil
 }

@@ -6,12 +6,13 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/proto"
 )
 
 // listen opens a listener for clients. port is nil for plaintext; setting is the key
 // that names the address.
-func (s *Server) listen(setting, addr string, port *tlsPort) error {
+func (s *Server) listen(setting, addr string, port *tlsport.Port) error {
 	l, err := s.openListener(addr)
 	if err != nil {
 		return &ListenError{Setting: setting, Addr: addr, Err: err}
@@ -23,12 +24,8 @@ func (s *Server) listen(setting, addr string, port *tlsPort) error {
 	return nil
 }
 
-// acceptPause is how long accept waits after the system has run out of a resource,
-// usually file descriptors.
-const acceptPause = 50 * time.Millisecond
-
 // accept accepts connections until the listener is closed.
-func (s *Server) accept(l net.Listener, port *tlsPort) {
+func (s *Server) accept(l net.Listener, port *tlsport.Port) {
 	for {
 		nc, err := l.Accept()
 		if err == nil {
@@ -42,14 +39,14 @@ func (s *Server) accept(l net.Listener, port *tlsPort) {
 		select {
 		case <-s.done:
 			return
-		case <-time.After(acceptPause):
+		case <-time.After(tlsport.AcceptPause):
 		}
 	}
 }
 
 // begin starts the reader of a new connection. It closes a connection above the limits
 // at once.
-func (s *Server) begin(nc net.Conn, port *tlsPort) {
+func (s *Server) begin(nc net.Conn, port *tlsport.Port) {
 	if ic := s.cfg.Interceptor; ic != nil {
 		accepted := ic.Accept(nc)
 		if accepted == nil {
@@ -61,9 +58,9 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	kernel := kernelOf(nc)
 	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
 	if port != nil {
-		nc = &tlsConn{Conn: nc, port: port}
+		nc = port.Wrap(nc)
 	}
-	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port != nil && !port.optional, born: s.clock(), id: noID, kernel: kernel}
+	c := &conn{s: s, nc: nc, host: host, linear: s.cfg.LinearizableReads, secure: port.Secure(), born: s.clock(), id: noID, kernel: kernel}
 	c.calls.Store(1)
 	c.last.Store(c.born)
 	if sc, ok := nc.(syscall.Conn); ok && rawSockets {

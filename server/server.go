@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
@@ -50,7 +51,7 @@ type Server struct {
 	relieve    chan struct{}
 	members    chan struct{}           // signals keepDynamic that the membership changed
 	lines      chan struct{}           // signals keepClientPort the same
-	tlsPort    *tlsPort                // nil without TLS
+	tlsPort    *tlsport.Port           // nil without TLS
 	tokens     *limits.SessionThrottle // nil: no limit
 	throttle   *throttle               // nil: no limit
 	memory     *limits.Memory          // nil: no limit
@@ -200,7 +201,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 // openListeners opens the client ports. ctx ends the wait for a host name.
 func (s *Server) openListeners(ctx context.Context) error {
 	c := &s.cfg
-	open := func(p port, security *tlsPort) error {
+	open := func(p port, security *tlsport.Port) error {
 		_, err := c.awaitName(ctx, p, func(addr string) (net.Listener, error) { return nil, s.listen(p.setting, addr, security) })
 		return err
 	}
