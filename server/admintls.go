@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -45,7 +46,7 @@ func (t *AdminTLS) wrap(l net.Listener, log *slog.Logger) (net.Listener, error) 
 	case t.Only:
 		return tls.NewListener(l, config), nil
 	}
-	return newUnifiedListener(l, config, httpport.HeaderTimeout), nil
+	return tlsport.Either(l, config, httpport.HeaderTimeout), nil
 }
 
 // adminTLSFromZooCfg translates the TLS settings. As in ZooKeeper, the key store is

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -85,11 +86,8 @@ func (c *conn) ask(w *work, p AuthProvider, req *proto.AuthPacket) ([]proto.ID, 
 		}
 	}()
 	r := AuthRequest{Auth: req.Auth, Session: c.session.id, Remote: c.nc.RemoteAddr()}
-	if t, ok := c.nc.(*tlsConn); ok {
-		if stream := t.stream.Load(); stream != nil {
-			state := stream.ConnectionState()
-			r.TLS = &state
-		}
+	if t, ok := c.nc.(*tlsport.Conn); ok {
+		r.TLS = t.State()
 	}
 	ids, err := p.Authenticate(ctx, r)
 	if err == nil {

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 )
@@ -15,7 +16,7 @@ import (
 // clientPorts are the listeners for clients.
 type clientPorts struct {
 	s     *Server
-	tls   *tlsPort      // nil without TLS
+	tls   *tlsport.Port // nil without TLS
 	moved chan struct{} // signals follow that the membership changed
 
 	mu        sync.Mutex
@@ -26,7 +27,7 @@ type clientPorts struct {
 // openAll opens the client ports. ctx ends the wait for a host name.
 func (p *clientPorts) openAll(ctx context.Context) error {
 	c := &p.s.cfg
-	open := func(at port, security *tlsPort) error {
+	open := func(at port, security *tlsport.Port) error {
 		_, err := c.awaitName(ctx, at, func(addr string) (net.Listener, error) { return nil, p.listen(at.setting, addr, security) })
 		return err
 	}
@@ -42,9 +43,9 @@ func (p *clientPorts) openAll(ctx context.Context) error {
 }
 
 // clientTLS returns the TLS that the plaintext port also accepts, nil if none.
-func (p *clientPorts) clientTLS() *tlsPort {
+func (p *clientPorts) clientTLS() *tlsport.Port {
 	if p.s.cfg.PortUnification {
-		return p.tls.asOptional()
+		return p.tls.AsOptional()
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ func (p *clientPorts) close() error {
 
 // listen opens a listener for clients. port is nil for plaintext; setting is the key
 // that names the address.
-func (p *clientPorts) listen(setting, addr string, port *tlsPort) error {
+func (p *clientPorts) listen(setting, addr string, port *tlsport.Port) error {
 	l, err := p.openListener(addr)
 	if err != nil {
 		return &ListenError{Setting: setting, Addr: addr, Err: err}
@@ -95,12 +96,8 @@ func (p *clientPorts) listen(setting, addr string, port *tlsPort) error {
 	return nil
 }
 
-// acceptPause is how long accept waits after the system has run out of a resource,
-// usually file descriptors.
-const acceptPause = 50 * time.Millisecond
-
 // accept accepts connections until the listener is closed.
-func (p *clientPorts) accept(l net.Listener, port *tlsPort) {
+func (p *clientPorts) accept(l net.Listener, port *tlsport.Port) {
 	s := p.s
 	for {
 		nc, err := l.Accept()
@@ -115,14 +112,14 @@ func (p *clientPorts) accept(l net.Listener, port *tlsPort) {
 		select {
 		case <-s.done:
 			return
-		case <-time.After(acceptPause):
+		case <-time.After(tlsport.AcceptPause):
 		}
 	}
 }
 
 // begin starts the reader of a new connection. It closes a connection above the limits
 // at once.
-func (s *Server) begin(nc net.Conn, port *tlsPort) {
+func (s *Server) begin(nc net.Conn, port *tlsport.Port) {
 	if ic := s.cfg.Interceptor; ic != nil {
 		accepted := ic.Accept(nc)
 		if accepted == nil {
@@ -134,10 +131,10 @@ func (s *Server) begin(nc net.Conn, port *tlsPort) {
 	kernel := kernelOf(nc)
 	host, _, _ := net.SplitHostPort(nc.RemoteAddr().String())
 	if port != nil {
-		nc = &tlsConn{Conn: nc, port: port}
+		nc = port.Wrap(nc)
 	}
 	c := newConn(s, nc)
-	c.host, c.kernel, c.secure = host, kernel, port != nil && !port.optional
+	c.host, c.kernel, c.secure = host, kernel, port.Secure()
 	c.reader.calls.Store(1)
 	if sc, ok := nc.(syscall.Conn); ok && poller.Supported {
 		if raw, err := sc.SyscallConn(); err == nil {

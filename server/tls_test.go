@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/zoocfg"
 )
@@ -303,7 +304,7 @@ func TestTLSHandshakeLimit(t *testing.T) {
 			}
 		})
 		silent := dialTCP(t, s.ClientAddr(), nil)
-		silent.write([]byte{recordHandshake, 3, 1})
+		silent.write([]byte{tlsport.RecordHandshake, 3, 1})
 		silent.wantClosed()
 	}
 }

@@ -1,4 +1,4 @@
-package server
+package tlsport
 
 import (
 	"crypto/tls"
@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// unifiedListener accepts connections on a port where clients may speak TLS or
+// eitherListener accepts connections on a port where clients may speak TLS or
 // plaintext. A connection that begins with a TLS handshake is returned as *tls.Conn. To
 // find out, the listener waits for the first byte; a slow connection doesn't delay
 // others. The listener below bounds the number of connections that wait.
-type unifiedListener struct {
+type eitherListener struct {
 	net.Listener
 	config *tls.Config
 	detect time.Duration // how long the first byte may take
@@ -26,9 +26,14 @@ type unifiedListener struct {
 	err     error                 // error of the listener; set before done is closed
 }
 
-// newUnifiedListener takes ownership of l.
-func newUnifiedListener(l net.Listener, config *tls.Config, detect time.Duration) *unifiedListener {
-	u := &unifiedListener{
+// AcceptPause is how long a server waits before it accepts again after the system has run
+// out of a resource, usually file descriptors.
+const AcceptPause = 50 * time.Millisecond
+
+// Either returns a listener for l, which it takes over, that accepts TLS and plaintext. A
+// connection may take the time detect until its first byte.
+func Either(l net.Listener, config *tls.Config, detect time.Duration) net.Listener {
+	u := &eitherListener{
 		Listener: l, config: config, detect: detect, ready: make(chan net.Conn),
 		done: make(chan struct{}), waiting: make(map[net.Conn]struct{}),
 	}
@@ -37,7 +42,7 @@ func newUnifiedListener(l net.Listener, config *tls.Config, detect time.Duration
 }
 
 // accept accepts connections until the listener fails for good.
-func (u *unifiedListener) accept() {
+func (u *eitherListener) accept() {
 	for {
 		c, err := u.Listener.Accept()
 		if err == nil {
@@ -48,7 +53,7 @@ func (u *unifiedListener) accept() {
 		}
 		if te, ok := err.(interface{ Temporary() bool }); ok && te.Temporary() { //nolint:errorlint // as in package http
 			select {
-			case <-time.After(acceptPause):
+			case <-time.After(AcceptPause):
 				continue
 			case <-u.done:
 			}
@@ -63,7 +68,7 @@ func (u *unifiedListener) accept() {
 
 // hold registers a connection that has sent nothing yet, so that Close ends its wait.
 // After Close it closes the connection and returns false.
-func (u *unifiedListener) hold(c net.Conn) bool {
+func (u *eitherListener) hold(c net.Conn) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.waiting == nil {
@@ -75,7 +80,7 @@ func (u *unifiedListener) hold(c net.Conn) bool {
 }
 
 // tell detects the connection's protocol and hands it to Accept.
-func (u *unifiedListener) tell(c net.Conn) {
+func (u *eitherListener) tell(c net.Conn) {
 	first := make([]byte, 1)
 	_ = c.SetReadDeadline(time.Now().Add(u.detect))
 	_, err := c.Read(first)
@@ -88,7 +93,7 @@ func (u *unifiedListener) tell(c net.Conn) {
 		return
 	}
 	var out net.Conn = &unreadConn{Conn: c, first: first}
-	if first[0] == recordHandshake {
+	if first[0] == RecordHandshake {
 		out = tls.Server(out, u.config)
 	}
 	select {
@@ -99,7 +104,7 @@ func (u *unifiedListener) tell(c net.Conn) {
 }
 
 // Accept implements net.Listener.
-func (u *unifiedListener) Accept() (net.Conn, error) {
+func (u *eitherListener) Accept() (net.Conn, error) {
 	select {
 	case c := <-u.ready:
 		return c, nil
@@ -115,7 +120,7 @@ func (u *unifiedListener) Accept() (net.Conn, error) {
 
 // Close implements net.Listener. It also closes connections that Accept has not
 // returned yet.
-func (u *unifiedListener) Close() error {
+func (u *eitherListener) Close() error {
 	err := u.Listener.Close()
 	u.stop()
 	u.wg.Wait()
@@ -123,7 +128,7 @@ func (u *unifiedListener) Close() error {
 }
 
 // stop ends all waits.
-func (u *unifiedListener) stop() {
+func (u *eitherListener) stop() {
 	u.once.Do(func() {
 		close(u.done)
 		u.mu.Lock()
@@ -133,4 +138,23 @@ func (u *unifiedListener) stop() {
 		}
 		u.waiting = nil
 	})
+}
+
+// unreadConn is a connection with one byte already read. Until the handshake is over,
+// only the goroutine that does it reads.
+type unreadConn struct {
+	net.Conn
+	first []byte
+}
+
+// NetConn returns the connection below, like that of a tls.Conn.
+func (c *unreadConn) NetConn() net.Conn { return c.Conn }
+
+func (c *unreadConn) Read(b []byte) (int, error) {
+	if len(c.first) == 0 {
+		return c.Conn.Read(b)
+	}
+	n := copy(b, c.first)
+	c.first = c.first[n:]
+	return n, nil
 }

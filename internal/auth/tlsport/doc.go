@@ -1,0 +1,10 @@
+// Package tlsport speaks TLS with clients: on a port that requires it, and on one where a
+// client may also continue in plaintext.
+//
+// It imports the standard library, proto for identities, and keystore, which checks hosts
+// and explains errors. It doesn't read the client protocol.
+//
+// Invariants:
+//   - A client that doesn't take what TLS sends can't delay [Conn.Close] for long.
+//   - No goroutine that accepts waits for a client's first byte or handshake.
+package tlsport
