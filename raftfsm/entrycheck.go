@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/snapio"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -35,7 +36,7 @@ func (e *ensemble) checkEntry(l *raft.Log) error {
 // checkSnapshot reads a snapshot from another server and returns an error if it can't be
 // restored. It runs before the restore, because a restore discards the current state.
 func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) error {
-	c := newChunkReader(r)
+	c := snapio.NewReader(r)
 	h, err := readSnapshotHeader(c)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) er
 	if err != nil {
 		return err
 	}
-	if err := c.end(); err != nil {
+	if err := c.End(); err != nil {
 		return err
 	}
 	if digest^rows != h.digest {

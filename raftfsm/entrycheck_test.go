@@ -2,7 +2,7 @@ package raftfsm
 
 import (
 	"bytes"
-	"encoding/binary"
+	"io"
 	"testing"
 
 	"github.com/hashicorp/raft"
@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/snapio"
 )
 
 // applicableCommands returns commands of several kinds with valid bodies.
@@ -168,12 +169,20 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 		t.Error("a snapshot that ends later than it says passes")
 	}
 	// A forged snapshot: the chunk checksums are right, the digest of the state is wrong.
-	forged := bytes.Clone(b.Bytes())
-	size := int(binary.BigEndian.Uint32(forged))
-	data := forged[chunkHeaderSize : chunkHeaderSize+size]
+	data, err := io.ReadAll(snapio.NewReader(bytes.NewReader(b.Bytes())))
+	if err != nil {
+		t.Fatal(err)
+	}
 	data[4+len(snapshotMagic)+4+8+8+4+command.ClusterIDSize+8] ^= 1
-	binary.BigEndian.PutUint32(forged[4:], chunkSum(0, data))
-	if err := check(2, forged); err == nil {
+	var forged bytes.Buffer
+	w := snapio.NewWriter(&forged)
+	if _, err := w.Write(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := check(2, forged.Bytes()); err == nil {
 		t.Error("a state with another digest passes")
 	}
 	n.identity.Cluster = "01000000000000000000000000000000"

@@ -14,11 +14,12 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/snapio"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
-// The layout of a snapshot, inside the frames of chunk.go:
+// The layout of a snapshot, inside the chunks of snapio:
 //
 //	snapshot = magic:8 format:4 incarnation:8 seq:8 level:4 cluster:16 index:8
 //	           digest:8 config:buffer sessions:buffer
@@ -40,8 +41,8 @@ type image struct {
 	head []byte
 	tree *tree.Snapshot
 
-	numbers *Numbers // counts the snapshots written
-	pace    pace     // of the write
+	numbers *Numbers    // counts the snapshots written
+	pace    snapio.Pace // of the write
 
 	zxid    int64
 	written func(zxid, bytes int64) // called after the snapshot is durable
@@ -66,7 +67,7 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 	}
 	m.snapCounter.reset()
 	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers,
-		pace: pace{hurry: m.hurry, busy: m.busy(), late: m.snapCounter.late.Load},
+		pace: snapio.Pace{Hurry: m.hurry, Busy: m.busy(), Late: m.snapCounter.late.Load},
 		zxid: m.tree.LastZxid(), written: m.written}, nil
 }
 
@@ -130,8 +131,7 @@ func (i *image) write(w io.Writer) error {
 	}
 	i.numbers.Writing.Add(1)
 	defer i.numbers.Writing.Add(-1)
-	i.pace.w, i.pace.begun = w, time.Now()
-	c := newChunkWriter(&i.pace)
+	c := snapio.NewWriter(i.pace.To(w))
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(i.head)))
 	if _, err := c.Write(append(head, i.head...)); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (m *machine) Restore(r io.ReadCloser) error {
 
 // load replaces the state with the snapshot in r. The caller holds the tree's lock.
 func (m *machine) load(r io.Reader) error {
-	c := newChunkReader(r)
+	c := snapio.NewReader(r)
 	h, err := readSnapshotHeader(c)
 	if err == nil {
 		err = m.takeHeader(h)
@@ -189,7 +189,7 @@ func (m *machine) load(r io.Reader) error {
 	if err := m.tree.Restore(c); err != nil {
 		return fmt.Errorf("tree: %w", err)
 	}
-	if err := c.end(); err != nil {
+	if err := c.End(); err != nil {
 		return err
 	}
 	m.rows = 0

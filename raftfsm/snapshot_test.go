@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"testing"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/snapio"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -27,7 +28,7 @@ func TestSnapshotsBeingWritten(t *testing.T) {
 	var n Numbers
 	sink := &watchedSink{numbers: &n}
 	i := &image{tree: tree.New().Snapshot(), numbers: &n, written: func(zxid, bytes int64) {},
-		pace: pace{busy: func() bool { return false }, late: func() bool { return false }}}
+		pace: snapio.Pace{Busy: func() bool { return false }, Late: func() bool { return false }}}
 	for _, i := range []*image{{}, i} {
 		if err := i.Persist(sink); err != nil {
 			t.Fatal(err)

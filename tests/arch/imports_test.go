@@ -45,6 +45,7 @@ var rules = []rule{
 	{"raftfsm/internal/command", []string{"proto", "tree"}, "an entry of the log means the same on every server"},
 	{"raftfsm/internal/membership", []string{"proto", "tree"}, "who belongs to the ensemble is decided by pure functions"},
 	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
+	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
 	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
 	{"internal/poller", nil, "a poller knows descriptors, and neither a protocol nor a connection"},
 	{"internal/limits", nil, "a limit knows neither connections nor requests"},

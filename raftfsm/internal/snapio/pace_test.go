@@ -1,4 +1,4 @@
-package raftfsm
+package snapio
 
 import (
 	"io"
@@ -39,7 +39,7 @@ func TestPace(t *testing.T) {
 			if c.hurry {
 				close(hurry)
 			}
-			p := &pace{w: slowWriter(c.write), hurry: hurry, busy: func() bool { return !c.idle }, late: func() bool { return c.late }, begun: begun}
+			p := &Pace{w: slowWriter(c.write), Hurry: hurry, Busy: func() bool { return !c.idle }, Late: func() bool { return c.late }, begun: begun}
 			for range 100 {
 				if _, err := io.WriteString(p, "x"); err != nil {
 					t.Fatal(err)

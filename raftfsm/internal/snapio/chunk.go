@@ -1,4 +1,4 @@
-package raftfsm
+package snapio
 
 import (
 	"encoding/binary"
@@ -28,19 +28,20 @@ func chunkSum(n uint32, data []byte) uint32 {
 	return crc32.Update(crc32.Checksum(binary.BigEndian.AppendUint32(nil, n), table), table, data)
 }
 
-// chunkWriter splits its input into chunks.
-type chunkWriter struct {
+// Writer splits its input into chunks.
+type Writer struct {
 	w   io.Writer
 	n   uint32
 	buf []byte
 }
 
-func newChunkWriter(w io.Writer) *chunkWriter {
-	return &chunkWriter{w: w, buf: make([]byte, chunkHeaderSize, chunkHeaderSize+chunkSize)}
+// NewWriter returns a writer of chunks to w.
+func NewWriter(w io.Writer) *Writer {
+	return &Writer{w: w, buf: make([]byte, chunkHeaderSize, chunkHeaderSize+chunkSize)}
 }
 
 // Write implements io.Writer.
-func (c *chunkWriter) Write(p []byte) (int, error) {
+func (c *Writer) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
 		k := min(len(p), cap(c.buf)-len(c.buf))
@@ -55,7 +56,7 @@ func (c *chunkWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-func (c *chunkWriter) flush() error {
+func (c *Writer) flush() error {
 	data := c.buf[chunkHeaderSize:]
 	binary.BigEndian.PutUint32(c.buf, uint32(len(data)))
 	binary.BigEndian.PutUint32(c.buf[4:], chunkSum(c.n, data))
@@ -67,7 +68,7 @@ func (c *chunkWriter) flush() error {
 
 // Close writes the buffered data and the end mark. It doesn't close the underlying
 // writer.
-func (c *chunkWriter) Close() error {
+func (c *Writer) Close() error {
 	if len(c.buf) > chunkHeaderSize {
 		if err := c.flush(); err != nil {
 			return err
@@ -76,8 +77,8 @@ func (c *chunkWriter) Close() error {
 	return c.flush()
 }
 
-// chunkReader reads the output of a chunkWriter. At the end mark it returns io.EOF.
-type chunkReader struct {
+// Reader reads the output of a Writer. At the end mark it returns io.EOF.
+type Reader struct {
 	r    io.Reader
 	n    uint32
 	buf  []byte
@@ -85,10 +86,11 @@ type chunkReader struct {
 	err  error
 }
 
-func newChunkReader(r io.Reader) *chunkReader { return &chunkReader{r: r} }
+// NewReader returns a reader of the chunks in r.
+func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
 
 // Read implements io.Reader.
-func (c *chunkReader) Read(p []byte) (int, error) {
+func (c *Reader) Read(p []byte) (int, error) {
 	for len(c.left) == 0 {
 		if c.err == nil {
 			c.err = c.fill()
@@ -103,7 +105,7 @@ func (c *chunkReader) Read(p []byte) (int, error) {
 }
 
 // fill reads the next chunk.
-func (c *chunkReader) fill() error {
+func (c *Reader) fill() error {
 	var head [chunkHeaderSize]byte
 	if _, err := io.ReadFull(c.r, head[:]); err != nil {
 		return cut(err)
@@ -137,8 +139,8 @@ func cut(err error) error {
 	return err
 }
 
-// end checks that everything up to the end mark has been read.
-func (c *chunkReader) end() error {
+// End checks that everything up to the end mark has been read.
+func (c *Reader) End() error {
 	var b [1]byte
 	switch _, err := c.Read(b[:]); err {
 	case nil:

@@ -1,4 +1,4 @@
-package raftfsm
+package snapio
 
 import (
 	"io"
@@ -20,20 +20,26 @@ const (
 	paceMost = 32 * time.Millisecond
 )
 
-// pace is a writer that yields to other work.
-type pace struct {
+// Pace is a writer that yields to other work.
+type Pace struct {
 	w     io.Writer
-	hurry <-chan struct{} // closed: no more rests
-	busy  func() bool     // whether there was work since the last call
-	late  func() bool     // whether the next snapshot is long overdue
+	Hurry <-chan struct{} // closed: no more rests
+	Busy  func() bool     // whether there was work since the last call
+	Late  func() bool     // whether the next snapshot is long overdue
 	begun time.Time       // when the work since the last rest began
 }
 
+// To directs the output to w, and returns the writer to use. The work begins now.
+func (p *Pace) To(w io.Writer) io.Writer {
+	p.w, p.begun = w, time.Now()
+	return p
+}
+
 // Write implements io.Writer.
-func (p *pace) Write(b []byte) (int, error) {
+func (p *Pace) Write(b []byte) (int, error) {
 	n, err := p.w.Write(b)
 	if worked := time.Since(p.begun); worked >= paceWork {
-		if p.busy() {
+		if p.Busy() {
 			p.rest(worked)
 		}
 		p.begun = time.Now()
@@ -41,13 +47,13 @@ func (p *pace) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (p *pace) rest(worked time.Duration) {
+func (p *Pace) rest(worked time.Duration) {
 	times := time.Duration(paceRest)
-	if p.late() {
+	if p.Late() {
 		times = paceRestLate
 	}
 	select {
 	case <-time.After(min(times*worked, paceMost)):
-	case <-p.hurry:
+	case <-p.Hurry:
 	}
 }
