@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
+	"github.com/zkgo/zkgo/internal/ops/mntr"
 )
 
 // table reads the rows of a table of docs/operate/compatibility.md as a map from the names
@@ -71,7 +72,7 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 				t.Errorf("docs/operate/compatibility.md: %s is %s, but no server shows it", name, verdict)
 			}
 		case verdict == "always 0":
-			if exported[name] && !alwaysZero(name) {
+			if exported[name] && !mntr.AlwaysZero(name) {
 				t.Errorf("docs/operate/compatibility.md: %s is %s, but a server counts it", name, verdict)
 			}
 		default:
@@ -88,16 +89,6 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 			t.Errorf("docs/operate/compatibility.md: %s is no metric of zkgo's own", name)
 		}
 	}
-}
-
-// alwaysZero reports whether a metric has no meaning in zkgo.
-func alwaysZero(name string) bool {
-	for _, names := range []string{alwaysZeroGauges, alwaysZeroCounters, alwaysZeroBasic, alwaysZeroPercentiles} {
-		if slices.Contains(strings.Fields(names), name) {
-			return true
-		}
-	}
-	return false
 }
 
 // TestPrometheusHasEveryMetric compares what a leader exports to Prometheus with
@@ -130,7 +121,7 @@ func TestPrometheusHasEveryMetric(t *testing.T) {
 		if kind == "summary" {
 			zero = name + "_count 0\n"
 		}
-		if verdicts[name] == "always 0" && (!alwaysZero(name) || !strings.Contains(body, "\n"+zero)) {
+		if verdicts[name] == "always 0" && (!mntr.AlwaysZero(name) || !strings.Contains(body, "\n"+zero)) {
 			t.Errorf("%s is not always 0", name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/histogram"
+	"github.com/zkgo/zkgo/internal/ops/mntr"
 	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
@@ -97,7 +98,7 @@ func (v picture) Summaries() []status.Summary {
 		s.Key = strconv.FormatUint(id, 10)
 		sums = append(sums, s)
 	}
-	return completed(sums)
+	return mntr.Completed(sums)
 }
 
 // namespaces returns the summaries of accesses by child of the root.
@@ -120,7 +121,7 @@ const quotasAtOnce = 256
 // perNamespace adds quotas, their usage and the writes that they refused. Quotas below
 // the same child of the root are summed. Like the accesses, they are shown for at most
 // maxNamespaces children with names of at most maxNamespaceName bytes.
-func (v picture) perNamespace(m *monitor) {
+func (v picture) perNamespace(m *mntr.Lines) {
 	type use struct{ countLimit, bytesLimit, count, bytes, refused int64 }
 	all := map[string]*use{}
 	of := func(name string) *use {
@@ -163,11 +164,11 @@ func (v picture) perNamespace(m *monitor) {
 	})
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		u := all[name]
-		m.keyed(status.Gauge, name, "quota_count_limit_per_namespace", u.countLimit)
-		m.keyed(status.Gauge, name, "quota_bytes_limit_per_namespace", u.bytesLimit)
-		m.keyed(status.Gauge, name, "quota_count_usage_per_namespace", u.count)
-		m.keyed(status.Gauge, name, "quota_bytes_usage_per_namespace", u.bytes)
-		m.keyed(status.Counter, name, "quota_exceeded_error_per_namespace", u.refused)
+		m.Keyed(status.Gauge, name, "quota_count_limit_per_namespace", u.countLimit)
+		m.Keyed(status.Gauge, name, "quota_bytes_limit_per_namespace", u.bytesLimit)
+		m.Keyed(status.Gauge, name, "quota_count_usage_per_namespace", u.count)
+		m.Keyed(status.Gauge, name, "quota_bytes_usage_per_namespace", u.bytes)
+		m.Keyed(status.Counter, name, "quota_exceeded_error_per_namespace", u.refused)
 	}
 }
 
@@ -183,66 +184,66 @@ func (d distribution) at(now time.Time) status.Summary {
 }
 
 // counters adds the values that only increase, until srst resets them.
-func (v picture) counters(m *monitor) {
+func (v picture) counters(m *mntr.Lines) {
 	st, n := &v.s.stats, v.s.node.Numbers()
-	m.count("connection_rejected", st.rejected.Load())
-	m.count("sessionless_connections_expired", st.expired.Load())
-	m.count("connection_drop_count", st.dropped.Load())
-	m.count("connection_revalidate_count", st.revalidated.Load())
-	m.count("unsuccessful_handshake", st.handshakesFailed.Load())
-	m.count("commit_count", st.commits.Load())
-	m.count("connection_request_count", st.connects.Load())
-	m.count("bytes_received_count", st.bytesIn.Load())
-	m.count("response_bytes", st.bytesOut.Load())
-	m.count("watch_bytes", st.bytesEvents.Load())
-	m.count("stale_replies", st.staleReplies.Load())
-	m.count("cnxn_closed_without_zk_server_running", st.turnedAway.Load())
-	m.count("clients_refused_later_zxid", st.seenLater.Load())
-	m.count("clients_refused_session", st.unproved.Load())
-	m.count("clients_refused_unauthenticated", st.unauthenticated.Load())
-	m.count("clients_refused_malformed", st.malformed.Load())
-	m.count("clients_refused_read_only", st.readOnlyRefused.Load())
+	m.Count("connection_rejected", st.rejected.Load())
+	m.Count("sessionless_connections_expired", st.expired.Load())
+	m.Count("connection_drop_count", st.dropped.Load())
+	m.Count("connection_revalidate_count", st.revalidated.Load())
+	m.Count("unsuccessful_handshake", st.handshakesFailed.Load())
+	m.Count("commit_count", st.commits.Load())
+	m.Count("connection_request_count", st.connects.Load())
+	m.Count("bytes_received_count", st.bytesIn.Load())
+	m.Count("response_bytes", st.bytesOut.Load())
+	m.Count("watch_bytes", st.bytesEvents.Load())
+	m.Count("stale_replies", st.staleReplies.Load())
+	m.Count("cnxn_closed_without_zk_server_running", st.turnedAway.Load())
+	m.Count("clients_refused_later_zxid", st.seenLater.Load())
+	m.Count("clients_refused_session", st.unproved.Load())
+	m.Count("clients_refused_unauthenticated", st.unauthenticated.Load())
+	m.Count("clients_refused_malformed", st.malformed.Load())
+	m.Count("clients_refused_read_only", st.readOnlyRefused.Load())
 	if v.s.cfg.ensembleScheme() {
-		m.count("ensemble_auth_fail", st.ensembleFail.Load())
-		m.count("ensemble_auth_skip", st.ensembleSkip.Load())
-		m.count("ensemble_auth_success", st.ensembleSuccess.Load())
+		m.Count("ensemble_auth_fail", st.ensembleFail.Load())
+		m.Count("ensemble_auth_skip", st.ensembleSkip.Load())
+		m.Count("ensemble_auth_success", st.ensembleSuccess.Load())
 	}
-	m.count("stale_sessions_expired", n.Expired.Load())
-	m.count("prep_processor_request_queued", n.Queued.Load())
-	m.count("proposal_count", v.s.node.ProposalSizes().Commands)
-	m.count("raft_log_bytes", n.Bytes.Load())
+	m.Count("stale_sessions_expired", n.Expired.Load())
+	m.Count("prep_processor_request_queued", n.Queued.Load())
+	m.Count("proposal_count", v.s.node.ProposalSizes().Commands)
+	m.Count("raft_log_bytes", n.Bytes.Load())
 	if v.s.cfg.Admin != nil {
-		m.count("snapshot_error_count", st.snapshotErrors.Load())
-		m.count("snapshot_rate_limited_count", st.snapshotsTooEarly.Load())
-		m.count("restore_error_count", st.restoreErrors.Load())
-		m.count("restore_rate_limited_count", st.restoresTooEarly.Load())
+		m.Count("snapshot_error_count", st.snapshotErrors.Load())
+		m.Count("snapshot_rate_limited_count", st.snapshotsTooEarly.Load())
+		m.Count("restore_error_count", st.restoreErrors.Load())
+		m.Count("restore_rate_limited_count", st.restoresTooEarly.Load())
 	}
 	if v.s.cfg.distributed() {
-		m.count("looking_count", st.looking.Load())
-		m.count("revalidate_count", st.asked.Load())
-		m.count("learner_proposal_received_count", n.Received.Load())
-		m.count("learner_commit_received_count", n.Committed.Load())
-		m.count("diff_count", n.Diffs.Load())
-		m.count("snap_count", n.SnapsSent.Picture(time.Now()).Count)
+		m.Count("looking_count", st.looking.Load())
+		m.Count("revalidate_count", st.asked.Load())
+		m.Count("learner_proposal_received_count", n.Received.Load())
+		m.Count("learner_commit_received_count", n.Committed.Load())
+		m.Count("diff_count", n.Diffs.Load())
+		m.Count("snap_count", n.SnapsSent.Picture(time.Now()).Count)
 	}
 }
 
 // raft adds the state of the log, for which ZooKeeper has no names.
-func (v picture) raft(m *monitor) {
+func (v picture) raft(m *mntr.Lines) {
 	s, ok := v.s.node.RaftState()
 	if !ok {
 		return
 	}
-	m.int("raft_term", int64(s.Term))
-	m.int("raft_last_log_index", int64(s.Last))
-	m.int("raft_commit_index", int64(s.Committed))
-	m.int("raft_applied_index", int64(s.Applied))
-	m.int("raft_snapshot_index", int64(s.SnapshotIndex))
-	m.int("raft_snapshot_bytes", v.s.node.Numbers().SnapSize.Load())
+	m.Int("raft_term", int64(s.Term))
+	m.Int("raft_last_log_index", int64(s.Last))
+	m.Int("raft_commit_index", int64(s.Committed))
+	m.Int("raft_applied_index", int64(s.Applied))
+	m.Int("raft_snapshot_index", int64(s.SnapshotIndex))
+	m.Int("raft_snapshot_bytes", v.s.node.Numbers().SnapSize.Load())
 	if v.s.cfg.distributed() {
-		m.int("raft_servers", int64(s.Servers))
-		m.int("raft_voters", int64(s.Voters))
-		m.count("raft_messages_refused", v.s.node.RefusedMessages())
-		m.add(status.Gauge, "raft_contact_ms", strconv.FormatInt(s.Contact.Milliseconds(), 10))
+		m.Int("raft_servers", int64(s.Servers))
+		m.Int("raft_voters", int64(s.Voters))
+		m.Count("raft_messages_refused", v.s.node.RefusedMessages())
+		m.Add(status.Gauge, "raft_contact_ms", strconv.FormatInt(s.Contact.Milliseconds(), 10))
 	}
 }

@@ -4,8 +4,9 @@
 // It is also the way to embed zkgo in a program: [Start], [Server.Dial],
 // [Server.Close].
 //
-// It imports raftfsm, tree, session, watch, proto and its own subfolders. It doesn't
-// know the tree's rules: the tree decides what a write does.
+// It imports raftfsm, tree, session, watch, proto, its own subfolders, and from internal
+// what knows no connection: limits, auth, ops, offline. It doesn't know the tree's rules:
+// the tree decides what a write does.
 //
 // A connection (conn.go) has three parts: the reader (reader.go), the reply queue
 // (replyqueue.go) and the client's session (clientsession.go). Each says who may use it.

@@ -57,6 +57,7 @@ var rules = []rule{
 	{"internal/ops/status", nil, "a picture of a server is data"},
 	{"internal/ops/fourletter", []string{"internal/ops/status"}, "texts are made from a picture of the server"},
 	{"internal/ops/admin", []string{"internal/ops/status", "internal/ops/fourletter", "server/zoocfg"}, "answers are made from a picture of the server"},
+	{"internal/ops/mntr", []string{"internal/ops/status", "internal/ops/fourletter"}, "lines are made from metrics, however they are counted"},
 	{"internal/ops/httpport", []string{"internal/auth/keystore"}, "a port for HTTP does not know what it serves"},
 	{"internal/ops/metrics", []string{"internal/ops/status"}, "numbers are read from a picture of the server"},
 	{"server", []string{"proto", "internal/sasl", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/offline/zkfiles", "internal/offline/backup", "server/...", "internal/auth/...", "internal/limits", "internal/ops/...", "internal/histogram", "internal/poller", "internal/smallfile"}, "the server stands on the replicated state, never on the client"},

@@ -1,6 +1,7 @@
-package server
+package mntr
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/zkgo/zkgo/internal/ops/status"
@@ -46,15 +47,15 @@ const (
 		sync_processor_queue_and_flush_time_ms sync_processor_queue_time_ms write_commitproc_time_ms write_final_proc_time_ms`
 )
 
-// complete adds the metrics that ZooKeeper has and this server doesn't count.
-func (m *monitor) complete(sums []status.Summary) {
+// Complete adds the metrics that ZooKeeper has and this server doesn't count.
+func (m *Lines) Complete(sums []status.Summary) {
 	have := make(map[string]bool, len(*m))
 	for _, v := range *m {
 		have[v.Name] = true
 	}
 	for name := range strings.FieldsSeq(zooKeeperCounters + " " + alwaysZeroCounters) {
 		if !have[name] {
-			m.count(name, 0)
+			m.Count(name, 0)
 		}
 	}
 	for i := range sums {
@@ -62,9 +63,9 @@ func (m *monitor) complete(sums []status.Summary) {
 	}
 }
 
-// completed returns sums, and empty summaries of the distributions that ZooKeeper has
+// Completed returns sums, and empty summaries of the distributions that ZooKeeper has
 // and this server doesn't observe.
-func completed(sums []status.Summary) []status.Summary {
+func Completed(sums []status.Summary) []status.Summary {
 	have := make(map[string]bool, len(sums))
 	for i := range sums {
 		have[sums[i].Name] = true
@@ -83,4 +84,14 @@ func unobserved(have map[string]bool, basic, percentiles string) (sums []status.
 		}
 	}
 	return sums
+}
+
+// AlwaysZero reports whether a metric has no meaning in zkgo.
+func AlwaysZero(name string) bool {
+	for _, names := range []string{alwaysZeroGauges, alwaysZeroCounters, alwaysZeroBasic, alwaysZeroPercentiles} {
+		if slices.Contains(strings.Fields(names), name) {
+			return true
+		}
+	}
+	return false
 }
