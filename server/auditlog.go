@@ -42,7 +42,7 @@ func (s *Server) openAudit() error {
 	}
 	s.audit = audit.New(sink, s.log)
 	s.user = osUser()
-	s.audit.Add(audit.Record{Time: s.cfg.Wall(), User: s.user, Operation: audit.Start, Result: audit.Success})
+	s.audit.Add(audit.Record{Time: s.cfg.Env.Wall(), User: s.user, Operation: audit.Start, Result: audit.Success})
 	return nil
 }
 
@@ -70,7 +70,7 @@ func (s *Server) record(a *raftfsm.Applied, p *pending) {
 		for i := range a.Events {
 			if e := &a.Events[i]; e.Type == proto.EventNodeDeleted {
 				s.audit.Add(audit.Record{
-					Time: s.cfg.Wall(), Session: a.Session, User: s.user,
+					Time: s.cfg.Env.Wall(), Session: a.Session, User: s.user,
 					Operation: audit.EphemeralDeletion, Path: strings.Clone(e.Path), Result: audit.Success,
 				})
 			}
@@ -79,7 +79,7 @@ func (s *Server) record(a *raftfsm.Applied, p *pending) {
 	if p == nil || a.Kind != raftfsm.KindRequest || a.Code == proto.ErrSessionMoved {
 		return
 	}
-	who := audit.Record{Time: s.cfg.Wall(), Session: a.Session, User: userNames(p.ids), IP: orLocal(p.c.host)}
+	who := audit.Record{Time: s.cfg.Env.Wall(), Session: a.Session, User: userNames(p.ids), IP: orLocal(p.c.host)}
 	if a.Op == proto.OpMulti {
 		s.recordMulti(&who, a)
 		return

@@ -52,7 +52,7 @@ func (p *clientPorts) clientTLS() *tlsPort {
 // openListener opens a port for clients.
 func (p *clientPorts) openListener(addr string) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAlive: -1}
-	if p.s.cfg.TCPKeepAlive {
+	if p.s.cfg.Limits.TCPKeepAlive {
 		lc.KeepAlive = 0 // the system's default
 	}
 	return lc.Listen(context.Background(), "tcp", addr)
@@ -123,7 +123,7 @@ func (p *clientPorts) accept(l net.Listener, port *tlsPort) {
 // begin starts the reader of a new connection. It closes a connection above the limits
 // at once.
 func (s *Server) begin(nc net.Conn, port *tlsPort) {
-	if ic := s.cfg.Interceptor; ic != nil {
+	if ic := s.cfg.Env.Interceptor; ic != nil {
 		accepted := ic.Accept(nc)
 		if accepted == nil {
 			_ = nc.Close()

@@ -50,7 +50,7 @@ func (s *Server) changeMode(change func(*modes)) {
 	m.mu.Lock()
 	was, before := m.now, m.status
 	change(m)
-	mute := s.cfg.LeaderNoClients && m.status.Role == raftfsm.Leader
+	mute := s.cfg.Quorum.LeaderNoClients && m.status.Role == raftfsm.Leader
 	switch {
 	case m.forced:
 		m.set(readOnly)
@@ -58,7 +58,7 @@ func (s *Server) changeMode(change func(*modes)) {
 		s.countOutage(m)
 		m.set(serving)
 	case m.now == serving:
-		m.since, m.down = s.cfg.Now(), time.Now()
+		m.since, m.down = s.cfg.Env.Now(), time.Now()
 		m.set(notServing)
 	}
 	now, st := m.now, m.status
@@ -134,7 +134,7 @@ func (s *Server) whyNot(now mode) string {
 	switch st := &m.status; {
 	case m.forced:
 		return "it is read-only until it is told otherwise"
-	case s.cfg.LeaderNoClients && st.Role == raftfsm.Leader:
+	case s.cfg.Quorum.LeaderNoClients && st.Role == raftfsm.Leader:
 		return "it leads, and leaderServes=no"
 	case st.Serving && !m.touch:
 		return "its state is too old to be read: it is out of touch with the ensemble, or lags behind it"

@@ -18,7 +18,7 @@ func (q *replyQueue) queue(b []byte) {
 	switch {
 	case q.out == nil:
 		q.out = c.s.bufs.get(len(b))
-	case len(q.out.b)+len(b) > c.s.cfg.MaxOutput:
+	case len(q.out.b)+len(b) > c.s.cfg.Limits.MaxOutput:
 		q.overflow()
 		return
 	case q.out.shared:
@@ -304,7 +304,7 @@ func (c *conn) disconnect() {
 // countQueued updates the sum over all connections, and asks for relief above the
 // bound.
 func (s *Server) countQueued(n int) {
-	if s.queuedOut.Add(int64(n)) > int64(s.cfg.MaxOutputTotal) {
+	if s.queuedOut.Add(int64(n)) > int64(s.cfg.Limits.MaxOutputTotal) {
 		s.askRelief()
 	}
 }

@@ -82,8 +82,8 @@ func TestBindRetryOfTheFile(t *testing.T) {
 			t.Fatal(err)
 		}
 		c, err := FromZooCfg(z)
-		if c = c.withDefaults(); err != nil || c.QuorumBindTries != want || len(z.Ignored) > 0 {
-			t.Errorf("%q: %d attempts, %v, ignored %v", line, c.QuorumBindTries, err, z.Ignored)
+		if c = c.withDefaults(); err != nil || c.Quorum.BindTries != want || len(z.Ignored) > 0 {
+			t.Errorf("%q: %d attempts, %v, ignored %v", line, c.Quorum.BindTries, err, z.Ignored)
 		}
 	}
 }

@@ -71,6 +71,6 @@ func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
 	if s.User, s.Password, err = jaas.Login(string(text), q.LearnerContext); err != nil {
 		return fmt.Errorf("quorum.auth.learner.saslLoginContext: %s: %w", file, err)
 	}
-	c.QuorumSASL = s
+	c.Quorum.SASL = s
 	return nil
 }

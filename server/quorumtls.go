@@ -61,7 +61,7 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 	case t.TrustStore.Location == "":
 		return zoocfg.NotSet("ssl.quorum.trustStore.location", "sslQuorum and portUnification need the certificates to trust")
 	}
-	c.QuorumTLS = &QuorumTLS{
+	c.Quorum.TLS = &QuorumTLS{
 		Options: keystore.Options{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,

@@ -22,7 +22,7 @@ func (s *Server) enterReadOnly() {
 	}
 	due := false
 	s.changeMode(func(m *modes) {
-		due = m.now == notServing && s.cfg.Now().Sub(m.since) >= max(readOnlyAfter, s.cfg.TickTime)
+		due = m.now == notServing && s.cfg.Env.Now().Sub(m.since) >= max(readOnlyAfter, s.cfg.TickTime)
 		if due {
 			m.set(readOnly)
 		}
@@ -37,7 +37,7 @@ func (s *Server) enterReadOnly() {
 func (s *Server) ForceReadOnly(on bool) {
 	s.changeMode(func(m *modes) {
 		if m.forced && !on {
-			m.since = s.cfg.Now()
+			m.since = s.cfg.Env.Now()
 			m.set(notServing) // until the ensemble's state is evaluated
 		}
 		m.forced = on

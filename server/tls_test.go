@@ -277,7 +277,7 @@ func TestTLSClientAuth(t *testing.T) {
 func TestTLSOnly(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	s := startTLS(t, a, func(c *Config) { c.SessionlessTimeout = 2 * patience })
+	s := startTLS(t, a, func(c *Config) { c.Limits.SessionlessTimeout = 2 * patience })
 	silent := dialTCP(t, s.ClientAddr(), nil)
 	plain := dialTCP(t, s.ClientAddr(), nil)
 	plain.write([]byte("srvr"))
@@ -297,7 +297,7 @@ func TestTLSHandshakeLimit(t *testing.T) {
 	a := newAuthority(t)
 	for _, unified := range []bool{false, true} {
 		s := startTLS(t, a, func(c *Config) {
-			c.SessionlessTimeout, c.TickTime = 50*time.Millisecond, 20*time.Millisecond
+			c.Limits.SessionlessTimeout, c.TickTime = 50*time.Millisecond, 20*time.Millisecond
 			if unified {
 				c.ClientAddr, c.SecureAddr, c.PortUnification = c.SecureAddr, "", true
 			}

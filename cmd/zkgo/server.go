@@ -134,7 +134,7 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	}
 	cfg.Logger = log
 	collectLater()
-	collectBelow(cfg.MemoryCeiling)
+	collectBelow(cfg.Limits.MemoryCeiling)
 	began := time.Now()
 	s, err := server.Start(ctx, cfg)
 	if err != nil {
@@ -154,7 +154,7 @@ func runnable(z *zoocfg.Config) (server.Config, error) {
 	cfg, err := translate(z)
 	if err != nil {
 		// Check the directories, too: they are known despite the error.
-		directories := server.Config{DataDir: z.DataDir, LogDir: z.DataLogDir, NoAutocreate: !z.DataDirAutocreate}
+		directories := server.Config{DataDir: z.DataDir, Log: server.Log{Dir: z.DataLogDir}, NoAutocreate: !z.DataDirAutocreate}
 		return server.Config{}, errors.Join(err, server.CheckDirectories(directories))
 	}
 	return cfg, server.CheckDirectories(cfg)
@@ -163,7 +163,7 @@ func runnable(z *zoocfg.Config) (server.Config, error) {
 // translate is server.FromZooCfg for a program that includes every kind of log.
 func translate(z *zoocfg.Config) (server.Config, error) {
 	cfg, err := server.FromZooCfg(z)
-	cfg.Bolt = boltlog.Format{}
+	cfg.Log.Bolt = boltlog.Format{}
 	return cfg, err
 }
 

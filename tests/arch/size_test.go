@@ -24,7 +24,6 @@ var limits = []limit{
 		"raftfsm.Numbers":           "one field per metric",
 		"raftfsm.ensemble":          "to be split: it reaches into Node",
 		"raftfsm.machine":           "to be split: applying, snapshots and digests in one type",
-		"server.Config":             "to be grouped by subject",
 		"server.Server":             "to be split: it still owns the ports, the limits and the views of operators",
 		"server.stats":              "one field per counter",
 		"server/status.Server":      "one field per line that operators read",

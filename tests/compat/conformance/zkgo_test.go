@@ -23,7 +23,7 @@ func startZkgo(t *testing.T, s *conformance.Script) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Memory, cfg.DataDir, cfg.LogDir = true, "", ""
+	cfg.Memory, cfg.DataDir, cfg.Log.Dir = true, "", ""
 	cfg.ClientAddr = "127.0.0.1:0"
 	srv, err := server.Start(context.Background(), cfg)
 	if err != nil {
