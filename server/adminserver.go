@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server/admin"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // Admin configures the commands over HTTP. Any client that reaches the port, with a

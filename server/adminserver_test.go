@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // fetch gets a URL on a connection of its own.
@@ -207,7 +207,7 @@ func TestAdminFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		got := ""
 		if err != nil {
 			got = "error"

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"net"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server/keystore"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // AdminTLS configures TLS on the port for commands over HTTP.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server/keystore"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // fetchTLS gets a URL with a client's TLS configuration.

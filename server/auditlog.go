@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/audit"
-	"github.com/zkgo/zkgo/server/zoocfg"
 	"github.com/zkgo/zkgo/tree"
 )
 

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/audit"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // auditBook is a sink that stores the records.
@@ -113,7 +113,7 @@ func TestAuditFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		if err != nil {
 			t.Fatal(err)
 		}

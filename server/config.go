@@ -8,8 +8,8 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 	"github.com/zkgo/zkgo/tree"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 func TestConfigurationsThatCannotWork(t *testing.T) {
@@ -104,7 +104,7 @@ server.3=three:2888:3888
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := FromZooCfg(z)
+	c, err := fromZooCfg(z)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -161,7 +161,7 @@ func TestLimitsFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		if err != nil {
 			t.Fatal(err)
 		}

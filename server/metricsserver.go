@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server/metrics"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // Metrics configures the port where Prometheus reads metrics, at /metrics.

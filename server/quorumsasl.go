@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server/jaas"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // QuorumSASL lets the servers of an ensemble prove to one another, with SASL

@@ -14,8 +14,8 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/sasl"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // quorumJAAS is a JAAS file as in ZooKeeper's guide.
@@ -84,7 +84,7 @@ func TestQuorumSASLFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		switch got := c.Quorum.SASL; {
 		case tc.says != "":
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
@@ -131,7 +131,7 @@ func TestQuorumSASL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fromFile, err := FromZooCfg(z)
+		fromFile, err := fromZooCfg(z)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server/keystore"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // QuorumTLS configures TLS between the servers of an ensemble.

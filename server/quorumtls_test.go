@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // sslQuorum returns the lines of a zoo.cfg for TLS between server id and its peers.
@@ -31,7 +31,7 @@ func quorumTLS(t *testing.T, text string) *QuorumTLS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := FromZooCfg(z)
+	c, err := fromZooCfg(z)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestSSLQuorumFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		switch {
 		case tc.want != "":
 			if err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/jaas"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // SASL configures authentication with SASL DIGEST-MD5.

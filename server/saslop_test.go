@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/sasl"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // token sends one sasl token and returns the reply.
@@ -182,7 +182,7 @@ func TestSASLFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		if tc.fails != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.fails) {
 				t.Errorf("%s: %v, want %q", tc.text, err, tc.fails)

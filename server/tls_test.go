@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/keystore"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // authority signs certificates for a test.
@@ -386,7 +386,7 @@ func TestTLSFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		if tc.want != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v, want %q", tc.text, err, tc.want)
@@ -419,7 +419,7 @@ func TestHostnameVerificationCoversClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := FromZooCfg(z); err != nil || c.TLS.VerifyClientHost != want {
+		if c, err := fromZooCfg(z); err != nil || c.TLS.VerifyClientHost != want {
 			t.Errorf("%q: %v, %v", text, c.TLS, err)
 		}
 	}

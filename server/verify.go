@@ -18,7 +18,7 @@ import (
 // verify reports everything that would make Start refuse a configuration and that can
 // be checked without opening the data or a port. It also reads the files that the
 // configuration names. Every command that reads a configuration file calls it, through
-// FromZooCfg, so all commands accept the same files.
+// LoadConfig, so all commands accept the same files.
 func (c Config) verify() error {
 	c = c.withDefaults()
 	errs := []error{c.check(), raftfsm.SameAddress(c.Quorum.Members), c.samePort()}
@@ -132,7 +132,7 @@ const wsaEAddrNotAvail = syscall.Errno(10049)
 
 // CheckAddresses returns an error for each setting whose host this machine can't listen
 // on, because the name doesn't resolve or the address is one of another machine. Each
-// error begins with the setting. These are separate from the errors of [FromZooCfg]: a
+// error begins with the setting. These are separate from the errors of [LoadConfig]: a
 // file may be checked on another machine, and a name may resolve later. To find out,
 // CheckAddresses listens on a free port of each host for a moment.
 func CheckAddresses(ctx context.Context, c Config) []error {

@@ -7,15 +7,28 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// FromZooCfg translates a configuration file. It reports everything that would make
+// LoadOption changes how [LoadConfig] reads a file. Only packages of this module have
+// any.
+type LoadOption = zoocfg.Option
+
+// LoadConfig reads a zoo.cfg and translates it. It reports everything that would make
 // Start refuse it, except for data and ports that are in use; its error joins all that
 // it finds. It reads the JAAS file and the key stores that the file names. Use
 // [CheckDirectories] for the directories.
-func FromZooCfg(z *zoocfg.Config) (Config, error) {
+func LoadConfig(path string, opts ...LoadOption) (Config, error) {
+	z, err := zoocfg.Parse(path, opts...)
+	if err != nil {
+		return Config{}, err
+	}
+	return fromZooCfg(z)
+}
+
+// fromZooCfg is LoadConfig for a file that has been read.
+func fromZooCfg(z *zoocfg.Config) (Config, error) {
 	c, err := translate(z)
 	if err = errors.Join(err, c.verify()); err != nil {
 		return Config{}, err
@@ -23,7 +36,7 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	return c, nil
 }
 
-// translate is FromZooCfg without the checks that apply to any Config.
+// translate is fromZooCfg without the checks that apply to any Config.
 func translate(z *zoocfg.Config) (Config, error) {
 	c := Config{
 		DataDir: z.DataDir, NoAutocreate: !z.DataDirAutocreate,

@@ -1,6 +1,6 @@
 package server
 
-import "github.com/zkgo/zkgo/server/zoocfg"
+import "github.com/zkgo/zkgo/internal/zoocfg"
 
 // limitsFromZooCfg translates the settings that limit the load.
 func (c *Config) limitsFromZooCfg(z *zoocfg.Config) {

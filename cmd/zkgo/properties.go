@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/internal/smallfile"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server/keystore"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // readProperties reads the supported settings from a properties file of ZooKeeper's

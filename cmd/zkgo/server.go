@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // unset is the value of a port without a flag, because 0 requests any free port.
@@ -160,9 +160,9 @@ func runnable(z *zoocfg.Config) (server.Config, error) {
 	return cfg, server.CheckDirectories(cfg)
 }
 
-// translate is server.FromZooCfg for a program that includes every kind of log.
+// translate is server.LoadConfig for a program that includes every kind of log.
 func translate(z *zoocfg.Config) (server.Config, error) {
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := server.LoadConfig(z.Path, zoocfg.Parsed(z))
 	cfg.Log.Bolt = boltlog.Format{}
 	return cfg, err
 }

@@ -5,7 +5,7 @@
 // is the word that every server answers unless its whitelist was changed. The package
 // never opens a session.
 //
-// It imports server/zoocfg and server/keystore.
+// It imports internal/zoocfg and server/keystore.
 package health
 
 import (
@@ -19,8 +19,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server/keystore"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // Target is a server's client port.

@@ -27,7 +27,7 @@ var limits = []limit{
 		"server.Server":             "to be split: it still owns the ports, the limits and the views of operators",
 		"server.stats":              "one field per counter",
 		"server/status.Server":      "one field per line that operators read",
-		"server/zoocfg.Config":      "one field per key of zoo.cfg",
+		"internal/zoocfg.Config":    "one field per key of zoo.cfg",
 	}},
 	{"methods of a type", 40, map[string]string{
 		"client.Client":             "the API: one method per operation of the protocol",
@@ -39,7 +39,7 @@ var limits = []limit{
 		"raftfsm.machine":           "to be split: applying, snapshots and digests in one type",
 		"server.Server":             "to be split: it still owns the ports, the limits and the views of operators",
 		"server/zktest.Server":      "the API of the test server: one method per fault and per question",
-		"server/zoocfg.Config":      "one method per group of keys that it parses",
+		"internal/zoocfg.Config":    "one method per group of keys that it parses",
 		"tree.Tree":                 "one method per operation of the protocol, and the steps that they share",
 	}},
 	{"files in a folder", 30, map[string]string{

@@ -44,7 +44,7 @@ func homes(t *testing.T) []home {
 		{name: "standalone bolt", cfg: server.Config{Log: server.Log{Store: string(raftlog.Bolt), Bolt: boltlog.Format{}}}},
 		{name: "member", member: true},
 		{name: "member killed", member: true, killed: true},
-		{name: "member bolt", member: true, cfg: server.Config{Log: server.Log{Store: raftlog.Bolt, Bolt: boltlog.Format{}}}},
+		{name: "member bolt", member: true, cfg: server.Config{Log: server.Log{Store: string(raftlog.Bolt), Bolt: boltlog.Format{}}}},
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zoocfg"
 	"github.com/zkgo/zkgo/tests/compat/conformance"
 )
 
@@ -19,7 +19,7 @@ func startZkgo(t *testing.T, s *conformance.Script) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := server.LoadConfig(z.Path, zoocfg.Parsed(z))
 	if err != nil {
 		t.Fatal(err)
 	}
