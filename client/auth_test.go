@@ -98,7 +98,7 @@ func TestSASL(t *testing.T) {
 			t.Errorf("a wrong password: %v", err)
 		}
 	}, zktest.WithConfig(func(c *server.Config) {
-		c.SASL = &server.SASL{Users: sasl.Users{"bob": `se"cr\et, ü`}}
+		c.Auth.SASL = &server.SASL{Users: sasl.Users{"bob": `se"cr\et, ü`}}
 	}))
 }
 

@@ -80,7 +80,7 @@ func lastZxid(s *Server) int64 {
 // nothing of the old sessions is left.
 func TestAdminRestore(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, withAdmin, func(c *Config) { c.EnforceQuota = true })
+	s := startServer(t, withAdmin, func(c *Config) { c.Znodes.EnforceQuota = true })
 	<-s.Ready()
 	w, watching := connect(t, s), connect(t, s)
 	w.create("/old", []byte("x"), proto.ModePersistent)
@@ -165,8 +165,8 @@ func TestAdminRestoreInAnEnsemble(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	e := startEnsemble(t, 3, withAdmin, func(c *Config) {
-		c.Memory, c.DataDir = false, filepath.Join(dir, host(int(c.ID)))
-		c.LogDir = c.DataDir
+		c.Memory, c.DataDir = false, filepath.Join(dir, host(int(c.Quorum.ID)))
+		c.Log.Dir = c.DataDir
 	})
 	ready := func() bool {
 		for _, s := range e.servers {
@@ -188,7 +188,7 @@ func TestAdminRestoreInAnEnsemble(t *testing.T) {
 		var clients []*wire
 		for _, s := range e.servers {
 			w := connect(t, s)
-			w.create("/old-"+host(int(s.cfg.ID)), nil, proto.ModeEphemeral)
+			w.create("/old-"+host(int(s.cfg.Quorum.ID)), nil, proto.ModeEphemeral)
 			clients = append(clients, w)
 		}
 		data := strings.Repeat("x", 1000*(i+1))

@@ -11,7 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/ops/admin"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // Admin configures the commands over HTTP. Any client that reaches the port, with a

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // fetch gets a URL on a connection of its own.
@@ -208,7 +208,7 @@ func TestAdminFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		got := ""
 		if err != nil {
 			got = "error"

@@ -52,7 +52,7 @@ func (a adminSource) Authorize(r *http.Request, scheme, auth string) admin.Acces
 		a.s.complaints.Warn(a.s.clock(), "authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
 		return admin.Unknown
 	}
-	if a.s.cfg.SkipACL {
+	if a.s.cfg.Auth.SkipACL {
 		return admin.Granted
 	}
 	t := a.s.node.Tree()

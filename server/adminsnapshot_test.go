@@ -54,7 +54,7 @@ func TestAdminSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := startServer(t, func(c *Config) {
-		c.Memory, c.DataDir, c.LogDir = false, dir, dir
+		c.Memory, c.DataDir, c.Log.Dir = false, dir, dir
 		c.Admin = &Admin{Addr: "127.0.0.1:0"}
 	})
 	<-s.Ready()
@@ -130,7 +130,7 @@ func TestAdminSnapshotOfAServerCutOff(t *testing.T) {
 		if err := export(); err != nil {
 			t.Error(err)
 		}
-		e.net.Partition([]string{host(int(s.cfg.ID))}, rest)
+		e.net.Partition([]string{host(int(s.cfg.Quorum.ID))}, rest)
 		if err := export(); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "up to date") {
 			t.Errorf("cut off: %v", err)
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // AdminTLS configures TLS on the port for commands over HTTP.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/limits"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // fetchTLS gets a URL with a client's TLS configuration.

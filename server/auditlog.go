@@ -2,8 +2,8 @@ package server
 
 import (
 	"github.com/zkgo/zkgo/internal/ops/audit"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // Audit says where the server records the changes that clients make.
@@ -32,7 +32,7 @@ func (s *Server) openAudit() error {
 			return err
 		}
 	}
-	s.audit = audit.NewRecorder(sink, s.log, s.cfg.Wall)
+	s.audit = audit.NewRecorder(sink, s.log, s.cfg.Env.Wall)
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/ops/audit"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // auditBook is a sink that stores the records.
@@ -40,7 +40,7 @@ func (b *auditBook) Close() error { return nil }
 func TestAudit(t *testing.T) {
 	t.Parallel()
 	book := &auditBook{}
-	s := startServer(t, func(c *Config) { c.Audit, c.ExtendedTypes = &Audit{Sink: book}, true })
+	s := startServer(t, func(c *Config) { c.Audit, c.Znodes.ExtendedTypes = &Audit{Sink: book}, true })
 	w := connect(t, s)
 	open := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
 	create := func(op proto.Op, path string, mode proto.CreateMode) {
@@ -113,7 +113,7 @@ func TestAuditFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -184,7 +184,7 @@ func TestAuditInEnsemble(t *testing.T) {
 			}
 		}
 	}, func(c *Config) {
-		books[c.ID-1] = &auditBook{}
-		c.Audit = &Audit{Sink: books[c.ID-1]}
+		books[c.Quorum.ID-1] = &auditBook{}
+		c.Audit = &Audit{Sink: books[c.Quorum.ID-1]}
 	})
 }

@@ -18,7 +18,7 @@ import (
 
 // mayNot reports whether the client must authenticate before op.
 func (cs *clientSession) mayNot(op proto.Op) bool {
-	need := cs.c.s.cfg.RequireAuth
+	need := cs.c.s.cfg.Auth.Require
 	if len(need) == 0 || op == proto.OpAuth || op == proto.OpSASL {
 		return false
 	}
@@ -65,22 +65,22 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 	case "ip":
 		return nil, true
 	case "digest":
-		if s.cfg.DigestDisabled || req.Auth == nil {
+		if s.cfg.Auth.DigestDisabled || req.Auth == nil {
 			return nil, false
 		}
-		id, err := digestID(s.cfg.DigestAlg, proto.JavaString(req.Auth))
+		id, err := digestID(s.cfg.Auth.DigestAlg, proto.JavaString(req.Auth))
 		if err != nil {
 			return nil, false
 		}
 		digest := proto.ID{Scheme: "digest", ID: id}
-		if s.cfg.SuperDigest != "" && id == s.cfg.SuperDigest {
+		if s.cfg.Auth.SuperDigest != "" && id == s.cfg.Auth.SuperDigest {
 			return []proto.ID{{Scheme: schemeSuper}, digest}, true
 		}
 		return []proto.ID{digest}, true
 	case schemeEnsemble:
 		return nil, s.cfg.ensembleScheme() && s.knowsEnsemble(string(req.Auth))
 	case schemeKey:
-		if s.cfg.KeyScheme && s.fitsKey(req.Auth) {
+		if s.cfg.Auth.KeyScheme && s.fitsKey(req.Auth) {
 			return []proto.ID{{Scheme: schemeKey}}, true
 		}
 	}
@@ -88,12 +88,12 @@ func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
 }
 
 // ensembleScheme reports whether a client may name the ensemble that it wants.
-func (c *Config) ensembleScheme() bool { return c.EnsembleScheme || len(c.EnsembleNames) > 0 }
+func (c *Config) ensembleScheme() bool { return c.Auth.EnsembleScheme || len(c.Auth.EnsembleNames) > 0 }
 
 // knowsEnsemble reports whether this is the ensemble that a client wants. The check
 // passes if the client names no ensemble, or if the server has no name.
 func (s *Server) knowsEnsemble(name string) bool {
-	switch names := s.cfg.EnsembleNames; {
+	switch names := s.cfg.Auth.EnsembleNames; {
 	case name == "" || len(names) == 0:
 		s.stats.ensembleSkip.Add(1)
 	case slices.Contains(names, name):

@@ -13,7 +13,7 @@ func TestAuthSchemes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := startServer(t, func(c *Config) { c.SuperDigest = super })
+	s := startServer(t, func(c *Config) { c.Auth.SuperDigest = super })
 	for _, c := range []struct {
 		scheme, auth string
 		null         bool
@@ -90,7 +90,7 @@ func TestGetACLHidesHashes(t *testing.T) {
 
 func TestAuthenticationCanBeRequired(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.RequireAuth = []string{"digest"} })
+	s := startServer(t, func(c *Config) { c.Auth.Require = []string{"digest"} })
 	w := connect(t, s)
 	if got := w.call(proto.OpGetData, &proto.GetDataRequest{Path: "/"}); got.Err != proto.ErrSessionClosedRequireSASL || got.Zxid != 0 {
 		t.Errorf("unauthenticated: %v, zxid %d", got.Err, got.Zxid)
@@ -130,7 +130,7 @@ func TestDigestOfBytes(t *testing.T) {
 // server.
 func TestEnsembleNames(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.EnsembleNames = []string{"one", "two"} })
+	s := startServer(t, func(c *Config) { c.Auth.EnsembleNames = []string{"one", "two"} })
 	w := connect(t, s)
 	w.must(proto.OpAuth, &proto.AuthPacket{Scheme: "ensemble", Auth: []byte("two")})
 	w.must(proto.OpAuth, &proto.AuthPacket{Scheme: "ensemble"})
@@ -161,7 +161,7 @@ func TestDigestAlgorithms(t *testing.T) {
 			t.Errorf("%s: %s, %v", alg, got, err)
 		}
 	}
-	if _, err := Start(t.Context(), Config{Memory: true, DigestAlg: "CRC32"}); err == nil {
+	if _, err := Start(t.Context(), Config{Memory: true, Auth: Auth{DigestAlg: "CRC32"}}); err == nil {
 		t.Error("started with CRC32")
 	}
 }

@@ -49,10 +49,10 @@ var ownSchemes = []string{"auth", "world", "digest", "ip", schemeX509, schemeSAS
 // checkProviders reports providers with a scheme that can't be used.
 func (c *Config) checkProviders() error {
 	var seen []string
-	if c.KeyScheme {
+	if c.Auth.KeyScheme {
 		seen = append(seen, schemeKey)
 	}
-	for _, p := range c.AuthProviders {
+	for _, p := range c.Auth.Providers {
 		scheme := p.Scheme()
 		if scheme == "" || strings.Contains(scheme, ":") || slices.Contains(ownSchemes, scheme) || slices.Contains(seen, scheme) {
 			return fmt.Errorf("AuthProviders: the scheme %q is empty, has a colon, is ZooKeeper's own or stands twice", scheme)
@@ -64,7 +64,7 @@ func (c *Config) checkProviders() error {
 
 // prove returns the identities that an auth packet proves.
 func (c *conn) prove(w *work, req *proto.AuthPacket) ([]proto.ID, bool) {
-	for _, p := range c.s.cfg.AuthProviders {
+	for _, p := range c.s.cfg.Auth.Providers {
 		if p.Scheme() == req.Scheme {
 			return c.ask(w, p, req)
 		}

@@ -31,9 +31,9 @@ func (t tokens) Authenticate(_ context.Context, r AuthRequest) ([]proto.ID, erro
 
 func ExampleAuthProvider() {
 	ctx := context.Background()
-	srv, err := Start(ctx, Config{Memory: true, AuthProviders: []AuthProvider{
+	srv, err := Start(ctx, Config{Memory: true, Auth: Auth{Providers: []AuthProvider{
 		tokens{"s3cret": {"alice", "group/admins"}},
-	}})
+	}}})
 	if err != nil {
 		panic(err)
 	}
@@ -63,7 +63,7 @@ func ExampleAuthProvider() {
 func TestAuthProvider(t *testing.T) {
 	t.Parallel()
 	provider := tokens{"a": {"alice", "group"}, "none": nil, "bad": {""}}
-	s := startServer(t, func(c *Config) { c.AuthProviders = []AuthProvider{provider} })
+	s := startServer(t, func(c *Config) { c.Auth.Providers = []AuthProvider{provider} })
 	for token, names := range map[string]string{"a": "token:alice token:group", "none": "", "bad": "", "unknown": ""} {
 		w := connect(t, s)
 		got := w.call(proto.OpAuth, &proto.AuthPacket{Scheme: "token", Auth: []byte(token)})
@@ -109,7 +109,7 @@ func (n named) Scheme() string { return n.scheme }
 func TestAuthProviderSchemes(t *testing.T) {
 	t.Parallel()
 	for _, scheme := range []string{"", "a:b", "digest", "world", "super", "x509", "token"} {
-		_, err := Start(t.Context(), Config{Memory: true, AuthProviders: []AuthProvider{tokens{}, named{scheme: scheme}}})
+		_, err := Start(t.Context(), Config{Memory: true, Auth: Auth{Providers: []AuthProvider{tokens{}, named{scheme: scheme}}}})
 		if err == nil || !strings.Contains(err.Error(), "AuthProviders") {
 			t.Errorf("%q: %v", scheme, err)
 		}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // providerConfig returns a server configuration with one of ZooKeeper's providers.
@@ -19,7 +19,7 @@ func providerConfig(t *testing.T, class string, lines string) Config {
 	for _, w := range z.Warnings {
 		t.Errorf("%s: a warning: %s", class, w)
 	}
-	c, err := FromZooCfg(z)
+	c, err := fromZooCfg(z)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,10 +27,10 @@ var errLarge = errors.New("server: too many bytes in large requests")
 
 // largeAbove returns the length above which a request counts as large.
 func (c *Config) largeAbove() int {
-	if c.LargeRequestAbove <= 0 {
+	if c.Limits.LargeRequestAbove <= 0 {
 		return math.MaxInt
 	}
-	return c.LargeRequestAbove
+	return c.Limits.LargeRequestAbove
 }
 
 // admitLarge decides about a request of n bytes: once when its length is known, and
@@ -43,13 +43,13 @@ func (r *reader) admitLarge(n int, whole bool) error {
 			return nil
 		}
 		r.announced = true
-		if s.largeBytes.Load()+int64(n) > int64(s.cfg.LargeRequestMax) {
+		if s.largeBytes.Load()+int64(n) > int64(s.cfg.Limits.LargeRequestMax) {
 			return r.refuseLarge(n)
 		}
 		return nil
 	}
 	r.announced = false
-	if s.largeBytes.Add(int64(n)) > int64(s.cfg.LargeRequestMax) {
+	if s.largeBytes.Add(int64(n)) > int64(s.cfg.Limits.LargeRequestMax) {
 		s.largeBytes.Add(-int64(n))
 		return r.refuseLarge(n)
 	}
@@ -60,6 +60,6 @@ func (r *reader) admitLarge(n int, whole bool) error {
 func (r *reader) refuseLarge(n int) error {
 	c := r.c
 	c.s.stats.largeRejected.Add(1)
-	c.complain("closing a client: largeRequestMaxBytes are taken by other large requests", "bytes", n, "largeRequestMaxBytes", c.s.cfg.LargeRequestMax)
+	c.complain("closing a client: largeRequestMaxBytes are taken by other large requests", "bytes", n, "largeRequestMaxBytes", c.s.cfg.Limits.LargeRequestMax)
 	return errLarge
 }

@@ -14,7 +14,7 @@ import (
 // the new address without a restart, and an open connection stays. If the new port is
 // taken, the old one stays open.
 func TestClientPortFollowsReconfig(t *testing.T) {
-	e := startEnsemble(t, 3, func(c *Config) { c.ReconfigEnabled, c.SkipACL, c.ClientAddr = true, true, "127.0.0.1:0" })
+	e := startEnsemble(t, 3, func(c *Config) { c.Quorum.Reconfig, c.Auth.SkipACL, c.ClientAddr = true, true, "127.0.0.1:0" })
 	_, others := e.leader()
 	s := others[0]
 	eventually(t, "the state tells named lines apart", func() bool { now, newest := s.Node().Level(); return now == newest })
@@ -30,7 +30,7 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 	}
 	defer taken.Close()
 	to := func(addr string) {
-		w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.ID, host(int(s.cfg.ID)), addr),
+		w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.Quorum.ID, host(int(s.cfg.Quorum.ID)), addr),
 			Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1})
 	}
 	to(taken.Addr().String())
@@ -77,7 +77,7 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 func TestClientAddressThatIsAnotherPortOfTheServer(t *testing.T) {
 	var log logBuffer
 	e := startEnsemble(t, 3, func(c *Config) {
-		c.ReconfigEnabled, c.SkipACL, c.ClientAddr, c.Logger = true, true, "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil))
+		c.Quorum.Reconfig, c.Auth.SkipACL, c.ClientAddr, c.Logger = true, true, "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil))
 		c.Admin, c.Metrics = &Admin{Addr: "127.0.0.1:0"}, &Metrics{Addr: "127.0.0.1:0"}
 	})
 	_, others := e.leader()
@@ -85,7 +85,7 @@ func TestClientAddressThatIsAnotherPortOfTheServer(t *testing.T) {
 	eventually(t, "the state tells named lines apart", func() bool { now, newest := s.Node().Level(); return now == newest })
 	w, old := connect(t, s), s.ClientAddr()
 	to := func(addr string) {
-		w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.ID, host(int(s.cfg.ID)), addr),
+		w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.Quorum.ID, host(int(s.cfg.Quorum.ID)), addr),
 			Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1})
 	}
 	for key, addr := range map[string]string{"admin.serverPort": s.AdminAddr(), "metricsProvider.httpPort": s.MetricsAddr()} {
@@ -114,15 +114,15 @@ func TestClientAddressThatIsAnotherPortOfTheServer(t *testing.T) {
 func TestALineWithoutAClientAddressIsReported(t *testing.T) {
 	var log logBuffer
 	e := startEnsemble(t, 3, func(c *Config) {
-		c.ReconfigEnabled, c.SkipACL, c.ClientAddr, c.Logger = true, true, "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil))
+		c.Quorum.Reconfig, c.Auth.SkipACL, c.ClientAddr, c.Logger = true, true, "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil))
 	})
 	_, others := e.leader()
 	s := others[0]
 	eventually(t, "the state tells named lines apart", func() bool { now, newest := s.Node().Level(); return now == newest })
 	var list []string
 	for line := range strings.Lines(string(s.Node().Membership())) {
-		if strings.HasPrefix(line, fmt.Sprintf("server.%d=", s.cfg.ID)) {
-			line = fmt.Sprintf("server.%d=%s:2888:3888", s.cfg.ID, host(int(s.cfg.ID)))
+		if strings.HasPrefix(line, fmt.Sprintf("server.%d=", s.cfg.Quorum.ID)) {
+			line = fmt.Sprintf("server.%d=%s:2888:3888", s.cfg.Quorum.ID, host(int(s.cfg.Quorum.ID)))
 		}
 		if strings.HasPrefix(line, "server.") {
 			list = append(list, strings.TrimSpace(line))
@@ -135,7 +135,7 @@ func TestALineWithoutAClientAddressIsReported(t *testing.T) {
 	next := free.Addr().String()
 	_ = free.Close()
 	w := connect(t, s)
-	w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.ID, host(int(s.cfg.ID)), next),
+	w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: fmt.Sprintf("server.%d=%s:2888:3888;%s", s.cfg.Quorum.ID, host(int(s.cfg.Quorum.ID)), next),
 		Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1})
 	eventually(t, "the server listens at the new port", func() bool { return s.ClientAddr() == next })
 	w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: proto.NullString, Leaving: proto.NullString,

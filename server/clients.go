@@ -56,13 +56,13 @@ func (t *clientTable) admit(c *conn) bool {
 	switch {
 	case t.closing:
 		return false
-	case s.cfg.MaxCnxns > 0 && len(t.conns) >= s.cfg.MaxCnxns:
+	case s.cfg.Limits.MaxCnxns > 0 && len(t.conns) >= s.cfg.Limits.MaxCnxns:
 		s.stats.rejected.Add(1)
-		c.complain("closing a client: there are maxCnxns connections", "maxCnxns", s.cfg.MaxCnxns)
+		c.complain("closing a client: there are maxCnxns connections", "maxCnxns", s.cfg.Limits.MaxCnxns)
 		return false
-	case s.cfg.MaxClientCnxns > 0 && c.host != "" && t.perHost[c.host] >= s.cfg.MaxClientCnxns:
+	case s.cfg.Limits.MaxClientCnxns > 0 && c.host != "" && t.perHost[c.host] >= s.cfg.Limits.MaxClientCnxns:
 		s.stats.rejected.Add(1)
-		c.complain("closing a client: there are maxClientCnxns connections from its address", "maxClientCnxns", s.cfg.MaxClientCnxns)
+		c.complain("closing a client: there are maxClientCnxns connections from its address", "maxClientCnxns", s.cfg.Limits.MaxClientCnxns)
 		return false
 	}
 	t.conns[c] = struct{}{}

@@ -1,15 +1,15 @@
 package server
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -17,16 +17,11 @@ import (
 // DataDir or Memory must be set. Times and limits mean the same as the ZooKeeper
 // settings with their names.
 type Config struct {
-	// ID is the number of this server among Members, 0 to raftfsm.MaxServer. A
-	// standalone server ignores it and uses 1.
-	ID      uint64
-	Members []raftfsm.Member // the servers of the ensemble; empty: standalone
-	// Ensemble makes Members an ensemble even if there is only one member
-	// (standaloneEnabled=false).
-	Ensemble bool
-	// LeaderNoClients makes the server refuse clients while it leads (leaderServes=no).
-	LeaderNoClients bool
-	MultiAddress    bool // reconfig may give a server several addresses
+	Memory  bool   // keep all state in memory
+	DataDir string // snapshots, and the log unless Log.Dir is set
+	// NoAutocreate makes the server refuse to start if one of the two directories is
+	// missing (datadir.autocreate=false).
+	NoAutocreate bool
 
 	// ClientAddr is where plaintext clients connect, host:port; port 0 picks a free
 	// one. If it is empty, only Dial reaches the server.
@@ -37,32 +32,84 @@ type Config struct {
 	PortUnification bool
 	TLS             *TLS // required for either
 
-	Memory  bool   // keep all state in memory
-	DataDir string // snapshots, and the log unless LogDir is set
-	LogDir  string // the log
-	// NoAutocreate makes the server refuse to start if one of the two directories is
-	// missing (datadir.autocreate=false).
-	NoAutocreate bool
-	FS           vfs.FS         // the directories' file system; default vfs.OS
-	Store        raftlog.Kind   // default raftlog.WAL
-	Bolt         engine.Format  // boltlog.Format, for a Store of kind raftlog.Bolt; nil: not included
-	Network      quorum.Network // between the servers; default quorum.TCP
-	ListenAll    bool           // quorumListenOnAllIPs
-	QuorumTLS    *QuorumTLS     // between the servers; nil: plaintext
-	QuorumSASL   *QuorumSASL    // between the servers; nil: no SASL
+	TickTime                             time.Duration // default 2 s
+	MinSessionTimeout, MaxSessionTimeout time.Duration // defaults 2 and 20 ticks
+
+	// LinearizableReads makes every client's reads linearizable. A client can also ask
+	// for it itself; see docs/guide/reads.md.
+	LinearizableReads bool
+	ReadOnlyMode      bool
+	// LocalSessions lets a client begin a session while the server is in read-only mode
+	// (localSessionsEnabled). It changes nothing else: every other session belongs to
+	// the whole ensemble.
+	LocalSessions   bool
+	FourLetterWords []string // words answered in addition to srvr; "*" is all
+
+	Quorum  Quorum   // the ensemble; without members the server is standalone
+	Log     Log      // the log and the snapshots
+	Limits  Limits   // what clients may use
+	Znodes  Znodes   // what znodes may be
+	Auth    Auth     // who clients are and what they may do
+	Admin   *Admin   // commands over HTTP; nil: none
+	Metrics *Metrics // metrics for Prometheus; nil: none
+	Audit   *Audit   // audit log; nil: none
+
+	Logger *slog.Logger // default: discard
+	Env    Env          // what a test replaces
+
+	// zooCfg is the file that this configuration came from, for the commands that show
+	// it; nil if there is none.
+	zooCfg *zoocfg.Config
+}
+
+// Quorum is the ensemble that a server belongs to.
+type Quorum struct {
+	// ID is the number of this server among Members, 0 to raftfsm.MaxServer. A
+	// standalone server ignores it and uses 1.
+	ID      uint64
+	Members []raftfsm.Member // the servers of the ensemble; empty: standalone
+	// Ensemble makes Members an ensemble even if there is only one member
+	// (standaloneEnabled=false).
+	Ensemble bool
+	// LeaderNoClients makes the server refuse clients while it leads (leaderServes=no).
+	LeaderNoClients bool
+	Reconfig        bool // reconfigEnabled
+	MultiAddress    bool // reconfig may give a server several addresses
+
+	InitLimit, SyncLimit int         // ticks; defaults 10 and 5
+	TLS                  *QuorumTLS  // between the servers; nil: plaintext
+	SASL                 *QuorumSASL // between the servers; nil: no SASL
+
+	ListenAll bool // quorumListenOnAllIPs
 	// ListenHost is where this server listens for its peers if that isn't the host they
 	// dial, e.g. behind NAT, a forwarded port or a proxy. ListenAll takes precedence.
 	ListenHost string
-	// QuorumBindTries is how often the server tries to bind the quorum port at the
-	// start, a second apart, while its name doesn't resolve or its address isn't
-	// available; default 3, negative for ever. With a Network it tries once. It is also
-	// how often the server looks up a host name of its other ports that doesn't resolve.
-	QuorumBindTries int
+	// BindTries is how often the server tries to bind the quorum port at the start, a
+	// second apart, while its name doesn't resolve or its address isn't available;
+	// default 3, negative for ever. With a Network it tries once. It is also how often
+	// the server looks up a host name of its other ports that doesn't resolve.
+	BindTries int
+}
 
-	TickTime                             time.Duration // default 2 s
-	InitLimit, SyncLimit                 int           // ticks; defaults 10 and 5
-	MinSessionTimeout, MaxSessionTimeout time.Duration // defaults 2 and 20 ticks
+// Log is where a server keeps its log, and when it takes snapshots.
+type Log struct {
+	Dir     string    // default DataDir
+	Store   string    // "wal", the default, or "bolt"
+	Bolt    LogFormat // boltlog.Format, for the Store "bolt"; nil: not included
+	Segment int       // bytes per log file; default 32 MiB
 
+	SnapCount    int   // default 100,000 transactions
+	SnapBytes    int64 // default 4 GiB
+	SnapRetain   int   // default 3
+	SnapTrailing int   // log entries before a snapshot that are kept; default: by their size
+}
+
+// LogFormat is the format of a log that is a single file. Only packages of this module
+// implement it.
+type LogFormat = engine.Format
+
+// Limits bounds what clients use.
+type Limits struct {
 	MaxClientCnxns     int           // per client address; default 60, negative: no limit
 	MaxCnxns           int           // default no limit
 	SessionlessTimeout time.Duration // default 10 s
@@ -76,9 +123,6 @@ type Config struct {
 	LargeRequestAbove, LargeRequestMax int
 	ConnThrottle                       *ConnThrottle // nil: new sessions are not throttled
 	RequestThrottle                    RequestThrottle
-	// EagerACL checks a write against this server's own copy before it goes to the
-	// ensemble (enableEagerACLCheck). It has no effect on a standalone server.
-	EagerACL bool
 	// MemoryCeiling bounds the memory of the process, in bytes: the server refuses
 	// writes that would need more. Default none.
 	MemoryCeiling int64
@@ -92,29 +136,23 @@ type Config struct {
 	// it, the server closes connections of the address with the most. Default 1 GiB and
 	// 2 GiB, with a MemoryCeiling an eighth and a quarter of it.
 	MaxWatchBytes, MaxWatchBytesTotal int64
+}
 
-	SnapCount    int
-	SnapBytes    int64
-	SnapRetain   int
-	LogSegment   int // bytes per log file; default 32 MiB
-	SnapTrailing int // log entries before a snapshot that are kept; default: by their size
+// Znodes says what znodes may be, and how often the server looks for those to delete.
+type Znodes struct {
+	ExtendedTypes, Emulate353TTL bool
+	EnforceQuota                 bool
+	ContainerInterval            time.Duration // default 1 minute
+	ContainerMaxPerMin           int           // default 10,000
+	ContainerMaxNeverUsed        time.Duration // default: never
+}
 
-	SkipACL, ExtendedTypes, Emulate353TTL bool
-	EnforceQuota, ReconfigEnabled         bool
-	ReadOnlyMode                          bool
-	// LocalSessions lets a client begin a session while the server is in read-only mode
-	// (localSessionsEnabled). It changes nothing else: every other session belongs to
-	// the whole ensemble.
-	LocalSessions         bool
-	ContainerInterval     time.Duration
-	ContainerMaxPerMin    int
-	ContainerMaxNeverUsed time.Duration
-
-	// LinearizableReads makes every client's reads linearizable. A client can also ask
-	// for it itself; see docs/guide/reads.md.
-	LinearizableReads bool
-
-	FourLetterWords []string // words answered in addition to srvr; "*" is all
+// Auth says how clients authenticate and whether ACLs are checked.
+type Auth struct {
+	SkipACL bool
+	// EagerACL checks a write against this server's own copy before it goes to the
+	// ensemble (enableEagerACLCheck). It has no effect on a standalone server.
+	EagerACL bool
 
 	DigestDisabled bool
 	DigestAlg      string   // Java's name, default SHA1
@@ -122,27 +160,32 @@ type Config struct {
 	EnsembleNames  []string // ensembleAuthName; enables the scheme ensemble
 	EnsembleScheme bool     // enables the scheme ensemble without a name; any name then passes
 	KeyScheme      bool     // enables the scheme key of ZooKeeper's KeyAuthenticationProvider
-	RequireAuth    []string // enforce.auth.schemes; empty: authentication is optional
+	Require        []string // enforce.auth.schemes; empty: authentication is optional
 	SASL           *SASL    // nil: no sasl
 	SASLScheme     bool     // enables the sasl scheme even without SASL
 	X509           bool     // enables the x509 scheme even without TLS
-	// AuthProviders are schemes in addition to ZooKeeper's. All servers of an ensemble
-	// must have the same ones.
-	AuthProviders []AuthProvider
+	// Providers are schemes in addition to ZooKeeper's. All servers of an ensemble must
+	// have the same ones.
+	Providers []AuthProvider
+}
 
-	Admin   *Admin   // commands over HTTP; nil: none
-	Metrics *Metrics // metrics for Prometheus; nil: none
-	Audit   *Audit   // audit log; nil: none
+// Env is what a server takes from its machine, for tests that replace it.
+type Env struct {
+	FS          FS               // the directories' file system; default: that of the machine
+	Network     Network          // between the servers; default TCP
+	Now         func() time.Time // the clock for sessions, and the default of Wall; default time.Now
+	Wall        func() time.Time // the time of transactions; it may jump
+	Interceptor Interceptor      // between the clients and the server; nil: none
+}
 
-	// ZooCfg is the file that this configuration came from, for the commands that show
-	// it; nil if there is none.
-	ZooCfg *zoocfg.Config
+// FS is a file system. Only packages of this module implement it.
+type FS = vfs.FS
 
-	Interceptor Interceptor // between the clients and the server, for tests; nil: none
-
-	Now    func() time.Time // the clock for sessions, and the default of Wall; default time.Now
-	Wall   func() time.Time // the time of transactions; it may jump
-	Logger *slog.Logger     // default: discard
+// Network creates the listeners and the connections between servers. Addresses are
+// host:port.
+type Network interface {
+	Listen(addr string) (net.Listener, error)
+	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // Defaults of a Config.
@@ -168,32 +211,32 @@ const (
 // withDefaults returns c with every unset field set to its default.
 func (c Config) withDefaults() Config {
 	if !c.distributed() {
-		c.ID = standaloneID
+		c.Quorum.ID = standaloneID
 	}
 	or(&c.TickTime, defaultTick)
-	or(&c.InitLimit, defaultInitLimit)
-	or(&c.QuorumBindTries, defaultBindTries)
-	or(&c.SyncLimit, defaultSyncLimit)
+	or(&c.Quorum.InitLimit, defaultInitLimit)
+	or(&c.Quorum.BindTries, defaultBindTries)
+	or(&c.Quorum.SyncLimit, defaultSyncLimit)
 	or(&c.MinSessionTimeout, minSessionTicks*c.TickTime)
 	or(&c.MaxSessionTimeout, maxSessionTicks*c.TickTime)
-	or(&c.MaxClientCnxns, defaultMaxClientCnxns)
-	or(&c.SessionlessTimeout, defaultSessionless)
-	or(&c.ListenBacklog, -1)
-	or(&c.JuteMaxBuffer, defaultJuteMaxBuffer)
-	or(&c.GlobalOutstanding, defaultOutstanding)
-	or(&c.LargeRequestMax, defaultLargeRequests)
+	or(&c.Limits.MaxClientCnxns, defaultMaxClientCnxns)
+	or(&c.Limits.SessionlessTimeout, defaultSessionless)
+	or(&c.Limits.ListenBacklog, -1)
+	or(&c.Limits.JuteMaxBuffer, defaultJuteMaxBuffer)
+	or(&c.Limits.GlobalOutstanding, defaultOutstanding)
+	or(&c.Limits.LargeRequestMax, defaultLargeRequests)
 	c.boundClients()
-	or(&c.SnapRetain, defaultSnapshotsToKeep)
-	or(&c.DigestAlg, "SHA1")
-	or(&c.LogDir, c.DataDir)
-	if c.FS == nil {
-		c.FS = vfs.OS{}
+	or(&c.Log.SnapRetain, defaultSnapshotsToKeep)
+	or(&c.Auth.DigestAlg, "SHA1")
+	or(&c.Log.Dir, c.DataDir)
+	if c.Env.FS == nil {
+		c.Env.FS = vfs.OS{}
 	}
-	if c.Now == nil {
-		c.Now = time.Now
+	if c.Env.Now == nil {
+		c.Env.Now = time.Now
 	}
-	if c.Wall == nil {
-		c.Wall = c.Now
+	if c.Env.Wall == nil {
+		c.Env.Wall = c.Env.Now
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -204,14 +247,14 @@ func (c Config) withDefaults() Config {
 // boundClients sets the defaults of what clients may hold in memory.
 func (c *Config) boundClients() {
 	outputs, watches := int64(defaultMaxOutputTotal), int64(defaultMaxWatchesTotal)
-	if c.MemoryCeiling > 0 {
-		watches = max(c.MemoryCeiling/clientsPart, 1)
+	if c.Limits.MemoryCeiling > 0 {
+		watches = max(c.Limits.MemoryCeiling/clientsPart, 1)
 		outputs = min(outputs, watches)
 	}
-	or(&c.MaxOutputTotal, int(outputs))
-	or(&c.MaxOutput, int(min(defaultMaxOutput, outputs/2)))
-	or(&c.MaxWatchBytesTotal, watches)
-	or(&c.MaxWatchBytes, max(watches/2, 1))
+	or(&c.Limits.MaxOutputTotal, int(outputs))
+	or(&c.Limits.MaxOutput, int(min(defaultMaxOutput, outputs/2)))
+	or(&c.Limits.MaxWatchBytesTotal, watches)
+	or(&c.Limits.MaxWatchBytes, max(watches/2, 1))
 }
 
 // or sets *p to def if it has the zero value.
@@ -224,7 +267,7 @@ func or[T comparable](p *T, def T) {
 
 // maxField is the longest field of a file that a state is loaded from: ZooKeeper's
 // jute.maxbuffer and, by default, as much again.
-func (c *Config) maxField() int { return 2 * c.JuteMaxBuffer }
+func (c *Config) maxField() int { return 2 * c.Limits.JuteMaxBuffer }
 
 // policy returns what this server decides for all servers while it leads.
 func (c *Config) policy() tree.Policy {
@@ -233,16 +276,16 @@ func (c *Config) policy() tree.Policy {
 		on  bool
 		bit tree.Policy
 	}{
-		{c.SkipACL, tree.SkipACL},
-		{c.ExtendedTypes, tree.ExtendedTypes},
-		{c.EnforceQuota, tree.EnforceQuota},
-		{c.Emulate353TTL, tree.Emulate353TTL},
-		{c.X509 || c.TLS != nil, tree.SchemeX509},
-		{c.SASLScheme || c.SASL != nil, tree.SchemeSASL},
-		{len(c.AuthProviders) > 0 || c.KeyScheme, tree.SchemeOthers},
-		{c.ReconfigEnabled, tree.ReconfigEnabled},
-		{c.MultiAddress, tree.MultiAddress},
-		{c.Ensemble, tree.LoneVoter},
+		{c.Auth.SkipACL, tree.SkipACL},
+		{c.Znodes.ExtendedTypes, tree.ExtendedTypes},
+		{c.Znodes.EnforceQuota, tree.EnforceQuota},
+		{c.Znodes.Emulate353TTL, tree.Emulate353TTL},
+		{c.Auth.X509 || c.TLS != nil, tree.SchemeX509},
+		{c.Auth.SASLScheme || c.Auth.SASL != nil, tree.SchemeSASL},
+		{len(c.Auth.Providers) > 0 || c.Auth.KeyScheme, tree.SchemeOthers},
+		{c.Quorum.Reconfig, tree.ReconfigEnabled},
+		{c.Quorum.MultiAddress, tree.MultiAddress},
+		{c.Quorum.Ensemble, tree.LoneVoter},
 	} {
 		if s.on {
 			p |= s.bit
@@ -252,4 +295,4 @@ func (c *Config) policy() tree.Policy {
 }
 
 // distributed reports whether c describes an ensemble.
-func (c *Config) distributed() bool { return c.Ensemble || len(c.Members) > 1 }
+func (c *Config) distributed() bool { return c.Quorum.Ensemble || len(c.Quorum.Members) > 1 }

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 func TestConfigurationsThatCannotWork(t *testing.T) {
@@ -22,9 +22,9 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 		want string
 	}{
 		"no directory":  {Config{}, "no data directory"},
-		"id":            {Config{Memory: true, ID: 256, Members: []raftfsm.Member{{ID: 1}, {ID: 256}}}, "0 to 255"},
+		"id":            {Config{Memory: true, Quorum: Quorum{ID: 256, Members: []raftfsm.Member{{ID: 1}, {ID: 256}}}}, "0 to 255"},
 		"timeouts":      {Config{Memory: true, MinSessionTimeout: time.Hour}, "minSessionTimeout"},
-		"not listed":    {Config{Memory: true, ID: 3, Members: []raftfsm.Member{{ID: 1}, {ID: 2}}}, "3"},
+		"not listed":    {Config{Memory: true, Quorum: Quorum{ID: 3, Members: []raftfsm.Member{{ID: 1}, {ID: 2}}}}, "3"},
 		"address taken": {Config{Memory: true, ClientAddr: "256.0.0.1:1"}, "clientPort"},
 	} {
 		if s, err := Start(t.Context(), c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
@@ -105,21 +105,21 @@ server.3=three:2888:3888
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := FromZooCfg(z)
+	c, err := fromZooCfg(z)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.ID != 3 || c.ClientAddr != "127.0.0.1:2199" || c.TickTime != 500*time.Millisecond || c.InitLimit != 7 || c.SyncLimit != 3 ||
-		c.MaxClientCnxns > 0 || !c.SkipACL || !c.EnforceQuota || c.DataDir != dir || c.MinSessionTimeout != time.Second || c.ListenHost != "10.0.0.7" {
+	if c.Quorum.ID != 3 || c.ClientAddr != "127.0.0.1:2199" || c.TickTime != 500*time.Millisecond || c.Quorum.InitLimit != 7 || c.Quorum.SyncLimit != 3 ||
+		c.Limits.MaxClientCnxns > 0 || !c.Auth.SkipACL || !c.Znodes.EnforceQuota || c.DataDir != dir || c.MinSessionTimeout != time.Second || c.Quorum.ListenHost != "10.0.0.7" {
 		t.Errorf("%+v", c)
 	}
-	if len(c.FourLetterWords) != 2 || len(c.Members) != 3 {
-		t.Fatalf("%q %+v", c.FourLetterWords, c.Members)
+	if len(c.FourLetterWords) != 2 || len(c.Quorum.Members) != 3 {
+		t.Fatalf("%q %+v", c.FourLetterWords, c.Quorum.Members)
 	}
 	want := raftfsm.Member{ID: 1, QuorumAddr: "one:2888", ElectionAddr: "one:3888", ClientAddr: "0.0.0.0:2181",
 		ConfigNodeTxt: "server.1=one:2888:3888:participant;0.0.0.0:2181"}
-	if !reflect.DeepEqual(c.Members[0], want) || !c.Members[1].Observer {
-		t.Errorf("%+v", c.Members)
+	if !reflect.DeepEqual(c.Quorum.Members[0], want) || !c.Quorum.Members[1].Observer {
+		t.Errorf("%+v", c.Quorum.Members)
 	}
 }
 
@@ -162,38 +162,38 @@ func TestLimitsFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c.withDefaults()
 	}
 	c := read("")
-	if c.ConnThrottle != nil || c.RequestThrottle.on() || c.EagerACL || c.largeAbove() != math.MaxInt || c.LargeRequestMax != 100<<20 {
+	if c.Limits.ConnThrottle != nil || c.Limits.RequestThrottle.on() || c.Auth.EagerACL || c.largeAbove() != math.MaxInt || c.Limits.LargeRequestMax != 100<<20 {
 		t.Errorf("without a line: %+v", c)
 	}
-	if want := limits.SystemMemory() / 100 * 80; c.MemoryCeiling != want {
-		t.Errorf("ceiling %d, want %d", c.MemoryCeiling, want)
+	if want := limits.SystemMemory() / 100 * 80; c.Limits.MemoryCeiling != want {
+		t.Errorf("ceiling %d, want %d", c.Limits.MemoryCeiling, want)
 	}
 	c = read("largeRequestThreshold=0\nlargeRequestMaxBytes=9\nmemoryCeiling=1g\nenableEagerACLCheck=true\n" +
 		"request_throttle_max_requests=4\nthrottled_op_wait_time=5\nrequest_stale_latency_check=true\n")
-	if c.largeAbove() != 1 || c.LargeRequestMax != 9 || c.MemoryCeiling != 1<<30 || !c.EagerACL {
+	if c.largeAbove() != 1 || c.Limits.LargeRequestMax != 9 || c.Limits.MemoryCeiling != 1<<30 || !c.Auth.EagerACL {
 		t.Errorf("%+v", c)
 	}
-	if want := (RequestThrottle{MaxRequests: 4, StallTime: 100 * time.Millisecond, DropStale: true, StaleLatency: true, OpWait: 5 * time.Millisecond}); c.RequestThrottle != want {
-		t.Errorf("%+v", c.RequestThrottle)
+	if want := (RequestThrottle{MaxRequests: 4, StallTime: 100 * time.Millisecond, DropStale: true, StaleLatency: true, OpWait: 5 * time.Millisecond}); c.Limits.RequestThrottle != want {
+		t.Errorf("%+v", c.Limits.RequestThrottle)
 	}
 	c = read("memoryCeiling=off\nconnection_throttle_tokens=10\nconnection_throttle_fill_count=2\n" +
 		"connection_throttle_local_session_weight=5\nconnection_throttle_freeze_time=50\nconnection_throttle_decrease_ratio=0.5\n")
 	want := ConnThrottle{Tokens: 10, FillTime: time.Millisecond, FillCount: 2, FreezeTime: 50 * time.Millisecond,
 		DropIncrease: 0.02, DropDecrease: 0.002, DecreaseRatio: 0.5, New: 1, Renewed: 1}
-	if c.MemoryCeiling != 0 || *c.ConnThrottle != want {
-		t.Errorf("%d, %+v", c.MemoryCeiling, c.ConnThrottle)
+	if c.Limits.MemoryCeiling != 0 || *c.Limits.ConnThrottle != want {
+		t.Errorf("%d, %+v", c.Limits.MemoryCeiling, c.Limits.ConnThrottle)
 	}
 	// With weights, the bucket is counted in global sessions, and no session weighs
 	// less than a local one.
 	c = read("connection_throttle_tokens=10\nconnection_throttle_weight_enabled=true\nconnection_throttle_local_session_weight=4\n")
-	if x := c.ConnThrottle; x.Tokens != 40 || x.FillCount != 4 || x.New != 4 || x.Renewed != 4 {
+	if x := c.Limits.ConnThrottle; x.Tokens != 40 || x.FillCount != 4 || x.New != 4 || x.Renewed != 4 {
 		t.Errorf("%+v", x)
 	}
 }

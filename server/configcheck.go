@@ -17,26 +17,26 @@ var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and non
 // check reports everything that can't work in a configuration. The defaults must be
 // set.
 func (c *Config) check() error {
-	errs := []error{c.checkProviders(), c.QuorumSASL.check()}
+	errs := []error{c.checkProviders(), c.Quorum.SASL.check()}
 	wrong := func(is bool, format string, args ...any) {
 		if is {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
-	wrong(c.ID > raftfsm.MaxServer, "server id %d: want 0 to %d", c.ID, raftfsm.MaxServer)
+	wrong(c.Quorum.ID > raftfsm.MaxServer, "server id %d: want 0 to %d", c.Quorum.ID, raftfsm.MaxServer)
 	wrong(!c.Memory && c.DataDir == "", "no data directory: set DataDir, or Memory for a server that forgets")
 	wrong(c.MinSessionTimeout > c.MaxSessionTimeout, "minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
 	wrong(c.TickTime < time.Millisecond, "tickTime %v: want at least 1ms", c.TickTime)
 	wrong((c.SecureAddr != "" || c.PortUnification) && c.TLS == nil, "SecureAddr and PortUnification need TLS")
-	wrong(newDigest(c.DigestAlg) == nil, "DigestAlg %q is no algorithm that is known", c.DigestAlg)
-	unlisted := c.ID <= raftfsm.MaxServer && c.distributed() && !c.listed()
-	wrong(unlisted, "server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.ID)
+	wrong(newDigest(c.Auth.DigestAlg) == nil, "DigestAlg %q is no algorithm that is known", c.Auth.DigestAlg)
+	unlisted := c.Quorum.ID <= raftfsm.MaxServer && c.distributed() && !c.listed()
+	wrong(unlisted, "server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.Quorum.ID)
 	return errors.Join(errs...)
 }
 
 func (c *Config) listed() bool {
-	for _, m := range c.Members {
-		if m.ID == c.ID {
+	for _, m := range c.Quorum.Members {
+		if m.ID == c.Quorum.ID {
 			return true
 		}
 	}
@@ -48,23 +48,23 @@ func checkDataDir(c *Config) error {
 	if c.Memory {
 		return nil
 	}
-	for _, dir := range []string{c.DataDir, c.LogDir} {
-		if _, err := c.FS.ReadDir(dir); c.NoAutocreate && err != nil {
+	for _, dir := range []string{c.DataDir, c.Log.Dir} {
+		if _, err := c.Env.FS.ReadDir(dir); c.NoAutocreate && err != nil {
 			return fmt.Errorf("%s is not to be made (datadir.autocreate=false), and cannot be used: %w; is its volume mounted?", dir, err)
 		}
 	}
-	if ours, err := raftlog.HasState(c.FS, c.LogDir, c.DataDir); ours || err != nil {
+	if ours, err := raftlog.HasState(c.Env.FS, c.Log.Dir, c.DataDir); ours || err != nil {
 		return err
 	}
-	for _, dir := range []string{c.DataDir, c.LogDir} {
+	for _, dir := range []string{c.DataDir, c.Log.Dir} {
 		old := filepath.Join(dir, "version-2")
-		entries, err := c.FS.ReadDir(old)
+		entries, err := c.Env.FS.ReadDir(old)
 		if err != nil || len(entries) == 0 {
 			continue
 		}
 		logs := ""
-		if c.LogDir != c.DataDir {
-			logs = " --logs " + c.LogDir
+		if c.Log.Dir != c.DataDir {
+			logs = " --logs " + c.Log.Dir
 		}
 		return fmt.Errorf("%s: %w; to go on with it, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
 			"in an ensemble on one server, the others begin without these files", old, ErrZooKeeperData, c.DataDir, logs)

@@ -90,11 +90,11 @@ func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 
 // relieved closes the largest consumers if all connections together exceed a bound.
 func (s *Server) relieved() {
-	if s.queuedOut.Load() > int64(s.cfg.MaxOutputTotal) {
-		s.shed(int64(s.cfg.MaxOutputTotal), holding.ofOutput, "closing the client with the most unread replies: all together have too many")
+	if s.queuedOut.Load() > int64(s.cfg.Limits.MaxOutputTotal) {
+		s.shed(int64(s.cfg.Limits.MaxOutputTotal), holding.ofOutput, "closing the client with the most unread replies: all together have too many")
 	}
-	if s.watches.Held() > s.cfg.MaxWatchBytesTotal {
-		s.shed(s.cfg.MaxWatchBytesTotal, holding.ofWatches, "closing the client with the most watches: all together have too many")
+	if s.watches.Held() > s.cfg.Limits.MaxWatchBytesTotal {
+		s.shed(s.cfg.Limits.MaxWatchBytesTotal, holding.ofWatches, "closing the client with the most watches: all together have too many")
 	}
 }
 

@@ -40,7 +40,7 @@ func setters(path string) map[string]func(w *wire) proto.Code {
 // keeps its session. Other clients are not affected.
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.MaxWatchBytes = 1 << 20 })
+	s := startServer(t, func(c *Config) { c.Limits.MaxWatchBytes = 1 << 20 })
 	w, other := connect(t, s), connect(t, s)
 	w.create("/a", nil, proto.ModePersistent)
 	long := strings.Repeat("p", 100<<10)
@@ -117,7 +117,7 @@ func (w *wire) watchMuch(n int) {
 func TestTheLargestWatcherGoesFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
-		c.ClientAddr, c.MaxWatchBytes, c.MaxWatchBytesTotal = "127.0.0.1:0", 2<<20, 2<<20
+		c.ClientAddr, c.Limits.MaxWatchBytes, c.Limits.MaxWatchBytesTotal = "127.0.0.1:0", 2<<20, 2<<20
 	})
 	modest := tcp(t, s, "127.0.0.2")
 	modest.watchMuch(50)

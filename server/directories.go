@@ -18,8 +18,8 @@ func CheckDirectories(c Config) error {
 		return nil
 	}
 	errs := []error{c.checkDirectory("dataDir", c.DataDir)}
-	if c.LogDir != c.DataDir {
-		errs = append(errs, c.checkDirectory("dataLogDir", c.LogDir))
+	if c.Log.Dir != c.DataDir {
+		errs = append(errs, c.checkDirectory("dataLogDir", c.Log.Dir))
 	}
 	return errors.Join(append(errs, c.checkAuditFile())...)
 }

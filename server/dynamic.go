@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // The membership in the configuration file. If reconfig is allowed, a server of an
@@ -36,8 +36,8 @@ func (s *Server) membersChanged() {
 // keepDynamic starts a goroutine that writes the file at every change of the
 // membership.
 func (s *Server) keepDynamic() {
-	z := s.cfg.ZooCfg
-	if z == nil || z.Path == "" || !s.cfg.ReconfigEnabled || !s.cfg.distributed() {
+	z := s.cfg.zooCfg
+	if z == nil || z.Path == "" || !s.cfg.Quorum.Reconfig || !s.cfg.distributed() {
 		return
 	}
 	path, err := filepath.Abs(z.Path)
@@ -57,7 +57,7 @@ func (s *Server) keepDynamic() {
 			if text == nil {
 				continue
 			}
-			file, err := writeMembership(path, s.node.FileText(text), written, s.cfg.ID)
+			file, err := writeMembership(path, s.node.FileText(text), written, s.cfg.Quorum.ID)
 			if err == nil && file != "" {
 				err = s.node.FileWritten(text)
 			}

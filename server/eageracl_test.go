@@ -11,7 +11,7 @@ import (
 // is not checked.
 func TestEagerACLCheck(t *testing.T) {
 	t.Parallel()
-	e := startEnsemble(t, 1, func(c *Config) { c.EagerACL, c.Ensemble = true, true })
+	e := startEnsemble(t, 1, func(c *Config) { c.Auth.EagerACL, c.Quorum.Ensemble = true, true })
 	s := e.servers[0]
 	w := connect(t, s)
 	readOnly := []proto.ACL{{Perms: proto.PermRead | proto.PermAdmin, ID: proto.ID{Scheme: "world", ID: "anyone"}}}

@@ -32,7 +32,7 @@ func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 	}
 	for id := 1; id <= n; id++ {
 		e.servers = append(e.servers, startServer(t, append([]func(*Config){func(c *Config) {
-			c.ID, c.Members, c.Network = uint64(id), members, e.net.Host(host(id))
+			c.Quorum.ID, c.Quorum.Members, c.Env.Network = uint64(id), members, e.net.Host(host(id))
 		}}, change...)...))
 	}
 	for id, s := range e.servers {
@@ -59,7 +59,7 @@ func TestALateEnsembleIsServedAtOnce(t *testing.T) {
 		var first *Server
 		for id := 1; id <= 3; id++ {
 			s := startServer(t, func(c *Config) {
-				c.ID, c.Members, c.Network = uint64(id), members, network.Host(host(id))
+				c.Quorum.ID, c.Quorum.Members, c.Env.Network = uint64(id), members, network.Host(host(id))
 			})
 			if first == nil {
 				first = s
@@ -103,8 +103,8 @@ func inEnsemble(t *testing.T, n int, test func(t *testing.T, e *ensemble), chang
 // follower and on an observer.
 func TestReadsStandBetweenWritesOnEveryServer(t *testing.T) {
 	observed := func(c *Config) {
-		c.Members = slices.Clone(c.Members)
-		c.Members[len(c.Members)-1].Observer = true
+		c.Quorum.Members = slices.Clone(c.Quorum.Members)
+		c.Quorum.Members[len(c.Quorum.Members)-1].Observer = true
 	}
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		roles := make(map[raftfsm.Role]bool)
@@ -202,7 +202,7 @@ func TestClientsSurviveTheLeader(t *testing.T) {
 		eventually(t, "the others serve under another leader", func() bool {
 			for _, s := range others {
 				st := s.Node().Status()
-				if !st.Serving || st.Leader == leader.cfg.ID {
+				if !st.Serving || st.Leader == leader.cfg.Quorum.ID {
 					return false
 				}
 			}
@@ -229,7 +229,7 @@ func TestReadOnlyMode(t *testing.T) {
 				rest = append(rest, host(id+1))
 			}
 		}
-		cut := host(int(s.cfg.ID))
+		cut := host(int(s.cfg.Quorum.ID))
 		e.net.Partition([]string{cut}, rest)
 		w.wantClosed()
 		eventually(t, "the server is read-only", func() bool { m, _ := s.modes.get(); return m == readOnly })
@@ -289,7 +289,7 @@ func TestReadOnlyModeWithoutLocalSessions(t *testing.T) {
 				rest = append(rest, host(id+1))
 			}
 		}
-		e.net.Partition([]string{host(int(s.cfg.ID))}, rest)
+		e.net.Partition([]string{host(int(s.cfg.Quorum.ID))}, rest)
 		eventually(t, "the server is read-only", func() bool { m, _ := s.modes.get(); return m == readOnly })
 		refused := dial(t, s)
 		req := proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, ReadOnly: true}

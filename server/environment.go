@@ -84,7 +84,7 @@ func (v picture) Dirs() (data, log int64) {
 	if c.Memory {
 		return 0, 0
 	}
-	return dirSize(c.DataDir), dirSize(c.LogDir)
+	return dirSize(c.DataDir), dirSize(c.Log.Dir)
 }
 
 // dirSize returns the total size of the files below dir that can be read.

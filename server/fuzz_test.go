@@ -39,7 +39,7 @@ func FuzzConnection(f *testing.F) {
 		ops = appendRequest(ops, 1, v.op, v.req)
 	}
 	f.Add(true, ops)
-	s := startServer(f, func(c *Config) { c.SessionlessTimeout = time.Hour })
+	s := startServer(f, func(c *Config) { c.Limits.SessionlessTimeout = time.Hour })
 	f.Fuzz(func(t *testing.T, open bool, b []byte) {
 		w := dial(t, s)
 		defer w.nc.Close()

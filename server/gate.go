@@ -47,7 +47,7 @@ type contact struct {
 // prepare initializes ct as the contact of s, before any other.
 func (ct *contact) prepare(s *Server) {
 	ct.s = s
-	ct.bounds.Sync = time.Duration(s.cfg.SyncLimit) * s.cfg.TickTime
+	ct.bounds.Sync = time.Duration(s.cfg.Quorum.SyncLimit) * s.cfg.TickTime
 	ct.inTouch.Store(never)
 	ct.freshAt.Store(never)
 }

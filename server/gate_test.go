@@ -94,7 +94,7 @@ func TestNobodyIsToldThatHeHoldsWhatAnotherGot(t *testing.T) {
 				}
 			}, func(c *Config) {
 				c.TickTime = 500 * time.Millisecond
-				c.SyncLimit = 60
+				c.Quorum.SyncLimit = 60
 				c.MinSessionTimeout = time.Second
 			})
 		})

@@ -155,7 +155,7 @@ func TestManyAttachesOfOneSession(t *testing.T) {
 
 func TestLimitsOfConnections(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.MaxCnxns = 3 })
+	s := startServer(t, func(c *Config) { c.Limits.MaxCnxns = 3 })
 	w := []*wire{connect(t, s), connect(t, s), connect(t, s)}
 	over := dial(t, s)
 	over.wantClosed()
@@ -209,7 +209,7 @@ func TestLargestRequest(t *testing.T) {
 
 func TestSessionlessConnectionIsClosed(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.SessionlessTimeout, c.TickTime = time.Millisecond, 10*time.Millisecond })
+	s := startServer(t, func(c *Config) { c.Limits.SessionlessTimeout, c.TickTime = time.Millisecond, 10*time.Millisecond })
 	w := dial(t, s)
 	w.wantClosed()
 }

@@ -13,7 +13,7 @@ import (
 // nor use unbounded memory: above its bound the server closes it.
 func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.MaxOutput = 1 << 20 })
+	s := startServer(t, func(c *Config) { c.Limits.MaxOutput = 1 << 20 })
 	deaf, w := connect(t, s), connect(t, s)
 	deaf.must(proto.OpAddWatch, &proto.AddWatchRequest{Path: "/", Mode: int32(proto.AddWatchPersistentRecursive)})
 	path := "/" + strings.Repeat("p", 10000)
@@ -58,7 +58,7 @@ func TestAClientThatAsksAndNeverReadsWaits(t *testing.T) {
 // asked for.
 func TestLongRepliesBehindAWriteWaitForTheClient(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.MaxOutput = 8 << 20 })
+	s := startServer(t, func(c *Config) { c.Limits.MaxOutput = 8 << 20 })
 	slow, w := connect(t, s), connect(t, s)
 	w.create("/big", make([]byte, 1<<20-1000), proto.ModePersistent)
 	w.create("/n", nil, proto.ModePersistent)
@@ -91,7 +91,7 @@ func TestLongRepliesBehindAWriteWaitForTheClient(t *testing.T) {
 // A multiRead of a megabyte can ask for gigabytes.
 func TestAMultiReadHasABound(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.MaxOutput = 1 << 20 })
+	s := startServer(t, func(c *Config) { c.Limits.MaxOutput = 1 << 20 })
 	w := connect(t, s)
 	w.create("/a", make([]byte, 100<<10), proto.ModePersistent)
 	for n, want := range map[int]proto.Code{5: proto.Ok, 1000: proto.ErrMarshalling} {
@@ -128,7 +128,7 @@ func TestARefusedMultiReadTakesNoMemory(t *testing.T) {
 // All outputs together have a bound too: above it, the largest is closed.
 func TestTheLargestOutputGoesFirst(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.MaxOutputTotal = 1 << 20 })
+	s := startServer(t, func(c *Config) { c.Limits.MaxOutputTotal = 1 << 20 })
 	deaf, w := connect(t, s), connect(t, s)
 	deaf.must(proto.OpAddWatch, &proto.AddWatchRequest{Path: "/", Mode: int32(proto.AddWatchPersistentRecursive)})
 	path := "/" + strings.Repeat("p", 10000)
@@ -177,7 +177,7 @@ func TestAFloodBehindAWriteIsHeldBack(t *testing.T) {
 // When all clients reach the limit of requests in flight, all requests still complete.
 func TestOutstandingLimit(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.GlobalOutstanding = 2 })
+	s := startServer(t, func(c *Config) { c.Limits.GlobalOutstanding = 2 })
 	const clients, each = 8, 200
 	done := make(chan bool, clients)
 	for i := range clients {

@@ -45,7 +45,7 @@ func (r *reader) intercept(w *work, h proto.RequestHeader, body []byte) bool {
 	c := r.c
 	r.settle(w) // so that the answers so far leave first, and no lock is held
 	c.replies.flush()
-	v := c.s.cfg.Interceptor.Request(Request{Session: c.session.id, Addr: c.nc.RemoteAddr(), Op: h.Op, Xid: h.Xid, Body: body})
+	v := c.s.cfg.Env.Interceptor.Request(Request{Session: c.session.id, Addr: c.nc.RemoteAddr(), Op: h.Op, Xid: h.Xid, Body: body})
 	switch {
 	case v.Drop:
 		return false
@@ -63,7 +63,7 @@ func (r *reader) intercept(w *work, h proto.RequestHeader, body []byte) bool {
 
 // interceptConnect asks the Interceptor about a handshake and obeys the verdict.
 func (c *conn) interceptConnect(req *proto.ConnectRequest, frame []byte) bool {
-	ic := c.s.cfg.Interceptor
+	ic := c.s.cfg.Env.Interceptor
 	if ic == nil {
 		return c.connect(req)
 	}

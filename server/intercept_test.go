@@ -39,7 +39,7 @@ func (m *meddler) Live(ids []int64) []int64 {
 	return ids
 }
 
-func with(m *meddler) func(*Config) { return func(c *Config) { c.Interceptor = m } }
+func with(m *meddler) func(*Config) { return func(c *Config) { c.Env.Interceptor = m } }
 
 func TestInterceptorRefusesRequests(t *testing.T) {
 	t.Parallel()
@@ -126,8 +126,8 @@ func TestInterceptorDecidesWhoLives(t *testing.T) {
 	var ahead atomic.Int64
 	m := &meddler{}
 	s := startServer(t, with(m), func(c *Config) {
-		now := c.withDefaults().Now
-		c.Now = func() time.Time { return now().Add(time.Duration(ahead.Load())) }
+		now := c.withDefaults().Env.Now
+		c.Env.Now = func() time.Time { return now().Add(time.Duration(ahead.Load())) }
 	})
 	one, other := connect(t, s), connect(t, s)
 	m.live.Store(&[]int64{other.resp.SessionID})

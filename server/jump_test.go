@@ -36,7 +36,7 @@ func TestWhatAnOldConnectionLeftIsNeverDone(t *testing.T) {
 					if err := leader.Node().Transfer(t.Context()); err != nil {
 						t.Fatal(err)
 					}
-					eventually(t, "another leader", func() bool { return next.Node().Status().Leader == next.cfg.ID })
+					eventually(t, "another leader", func() bool { return next.Node().Status().Leader == next.cfg.Quorum.ID })
 					moved = moved.again(next, moved.resp.Passwd) // it may still have been in touch with the leader
 				}
 				moved.create("/mine", nil, proto.ModePersistent)
@@ -123,5 +123,5 @@ func TestASnapshotFromTheLeaderClosesClients(t *testing.T) {
 		if data, _ := back.get("/watched", false); data != "99" {
 			t.Errorf("the server has %q", data)
 		}
-	}, func(c *Config) { c.SnapTrailing = 1 })
+	}, func(c *Config) { c.Log.SnapTrailing = 1 })
 }

@@ -54,7 +54,7 @@ func (c *conn) check(now int64) {
 			limit = min(limit, confirmHold) // there may be no leader that can create the session
 		}
 	case sid == 0:
-		limit = s.cfg.SessionlessTimeout
+		limit = s.cfg.Limits.SessionlessTimeout
 	case waits:
 		limit = 0 // the client waits for us
 	}

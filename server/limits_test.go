@@ -15,7 +15,7 @@ import (
 func TestAGreedyClientStarvesNobody(t *testing.T) {
 	t.Parallel()
 	const limit, many = 3 * spared, 2000
-	s := startServer(t, func(c *Config) { c.GlobalOutstanding = limit })
+	s := startServer(t, func(c *Config) { c.Limits.GlobalOutstanding = limit })
 	greedy, modest := connect(t, s), connect(t, s)
 	greedy.create("/a", nil, proto.ModePersistent)
 	modest.create("/b", nil, proto.ModePersistent)
@@ -52,7 +52,7 @@ func TestAGreedyClientStarvesNobody(t *testing.T) {
 // request makes room.
 func TestLargeRequests(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.LargeRequestAbove, c.LargeRequestMax = 1000, 2500 })
+	s := startServer(t, func(c *Config) { c.Limits.LargeRequestAbove, c.Limits.LargeRequestMax = 1000, 2500 })
 	first, second, third, small := connect(t, s), connect(t, s), connect(t, s), connect(t, s)
 	first.create("/a", nil, proto.ModePersistent)
 	release := hold(t, s)
@@ -95,7 +95,7 @@ func TestLargeRequests(t *testing.T) {
 // is complete.
 func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.LargeRequestAbove, c.LargeRequestMax = 1000, 2000 })
+	s := startServer(t, func(c *Config) { c.Limits.LargeRequestAbove, c.Limits.LargeRequestMax = 1000, 2000 })
 	connect(t, s)
 	var other *conn
 	s.clients.each(func(c *conn) { other = c })

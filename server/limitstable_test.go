@@ -42,8 +42,8 @@ func ofCeiling(t *testing.T, with, without int64) string {
 // limitsTable returns the table of docs/operate/limits.md with the bounds of what a client
 // may hold.
 func limitsTable(t *testing.T) string {
-	def, big := Config{}.withDefaults(), Config{MemoryCeiling: 1 << 40}.withDefaults()
-	small := Config{MemoryCeiling: 800}.withDefaults()
+	def, big := Config{}.withDefaults(), Config{Limits: Limits{MemoryCeiling: 1 << 40}}.withDefaults()
+	small := Config{Limits: Limits{MemoryCeiling: 800}}.withDefaults()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%d s", d/time.Second) }
 	rows := [][3]string{
 		{"identities of a connection, by `addauth`, a certificate or SASL", fmt.Sprintf("%d, and %s together", maxIdentities, size(maxIdentityBytes)), "AuthFailed, and closed"},
@@ -51,22 +51,22 @@ func limitsTable(t *testing.T) string {
 			"all of them go with a write whose ACL has the scheme `auth`, and with a reconfig"},
 		{"entries that those of scheme `auth` become in an ACL", fmt.Sprint(tree.MaxExpanded), "−114 (InvalidACL)"},
 		{"the data of a quota's `zookeeper_limits` and `zookeeper_stats`", size(tree.MaxQuotaText), "taken for malformed; −5 (MarshallingError) for changes where quotas are enforced"},
-		{"watches of a connection", ofCeiling(t, big.MaxWatchBytes, def.MaxWatchBytes), "−125 (QuotaExceeded); a `setWatches` is closed"},
-		{"watches of all connections", ofCeiling(t, big.MaxWatchBytesTotal, def.MaxWatchBytesTotal), "the largest is closed"},
-		{"unread replies and events of a connection", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.MaxOutput, size(def.MaxOutput)), "closed. One reply may be of any length"},
-		{"unread replies and events of all connections", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.MaxOutputTotal, size(def.MaxOutputTotal)), "the largest is closed"},
+		{"watches of a connection", ofCeiling(t, big.Limits.MaxWatchBytes, def.Limits.MaxWatchBytes), "−125 (QuotaExceeded); a `setWatches` is closed"},
+		{"watches of all connections", ofCeiling(t, big.Limits.MaxWatchBytesTotal, def.Limits.MaxWatchBytesTotal), "the largest is closed"},
+		{"unread replies and events of a connection", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.Limits.MaxOutput, size(def.Limits.MaxOutput)), "closed. One reply may be of any length"},
+		{"unread replies and events of all connections", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.Limits.MaxOutputTotal, size(def.Limits.MaxOutputTotal)), "the largest is closed"},
 		{"a reply that its client does not take", fmt.Sprintf("%s in %s, if more than that waits", size(stallBytes), seconds(stallLimit)), "closed. A client that takes more stays, however slowly"},
 		{"the reply to a multiRead", "as the unread replies of a connection", "−5 (MarshallingError)"},
 		{"requests of a connection that wait for its writes", fmt.Sprintf("%d, or %s", maxHeldRequests, size(maxHeldBytes)), "it is not read from"},
 		{"replies to those", size(maxDue), "it is not read from"},
-		{"a request, and so a path, an ACL, a multi, a `setWatches`", fmt.Sprintf("`jute.maxbuffer`, %d bytes", def.JuteMaxBuffer), "closed"},
+		{"a request, and so a path, an ACL, a multi, a `setWatches`", fmt.Sprintf("`jute.maxbuffer`, %d bytes", def.Limits.JuteMaxBuffer), "closed"},
 		{"all of these while memory is short", fmt.Sprintf("%d %% of `memoryCeiling`", clientPercent), "the largest are closed before writes are refused"},
 		{"sessions of one address that have lost their connections here and have not ended", fmt.Sprintf("%d × `maxClientCnxns`; %d if that is 0", lostSessionsPerCnxn, maxLostSessions), "the address gets no new session"},
 		{"sessions of read-only mode", fmt.Sprint(maxLocals), "one without a connection is forgotten"},
 		{"answers to commands that list connections, sessions or watches, over all ports", fmt.Sprint(limits.MaxLongAnswers), fmt.Sprintf("the next waits; the oldest is closed once it has taken %v", limits.LongAnswerTime)},
 		{"connections to a port for HTTP", fmt.Sprint(httpport.MaxConns), "the one that has waited for its client for longest is closed, but no snapshot or restore"},
 		{"the body of a request over HTTP other than a restore", seconds(httpport.BodyTimeout), "closed after the answer, which does not wait for it"},
-		{"a connection without a session", seconds(def.SessionlessTimeout), "closed"},
+		{"a connection without a session", seconds(def.Limits.SessionlessTimeout), "closed"},
 		{"servers in a `reconfig`, and in any list of servers", fmt.Sprintf("%d, each with %d addresses, hosts of up to %s; %s together", raftfsm.MaxServer+1, raftfsm.MaxServerAddresses, size(raftfsm.MaxHost), size(raftfsm.MaxListBytes)),
 			"−8 (BadArguments), or −102 (NoAuth); with such a list, a server doesn't start"},
 		{"ServerIDs, of a server id, that call the quorum port without an address of their own", fmt.Sprint(raftfsm.MaxCallers), "the oldest of the server id is forgotten"},

@@ -31,7 +31,7 @@ func (w *wire) linearizable() *wire {
 // hosts returns the hosts of some servers.
 func hosts(ss ...*Server) (names []string) {
 	for _, s := range ss {
-		names = append(names, host(int(s.cfg.ID)))
+		names = append(names, host(int(s.cfg.Quorum.ID)))
 	}
 	return names
 }
@@ -50,7 +50,7 @@ func TestADeposedLeaderAnswersNoLinearizableRead(t *testing.T) {
 		lin.send(proto.OpGetData, &proto.GetDataRequest{Path: "/r"})
 		eventually(t, "another leader", func() bool {
 			st := others[0].Node().Status()
-			return st.Serving && st.Leader != leader.cfg.ID
+			return st.Serving && st.Leader != leader.cfg.Quorum.ID
 		})
 		connect(t, others[0]).set("/r", "new")
 		if data, _ := seq.get("/r", false); data != "old" {
@@ -74,7 +74,7 @@ func TestLinearizableReadsOnALateFollower(t *testing.T) {
 		a.create("/r", nil, proto.ModePersistent)
 		b := connect(t, others[1]).linearizable()
 		seq := connect(t, others[1])
-		e.net.Delay(host(int(leader.cfg.ID)), host(int(others[1].cfg.ID)), 100*time.Millisecond)
+		e.net.Delay(host(int(leader.cfg.Quorum.ID)), host(int(others[1].cfg.Quorum.ID)), 100*time.Millisecond)
 		stale := 0
 		for i := range 20 {
 			a.set("/r", strconv.Itoa(i))
@@ -138,7 +138,7 @@ func TestALinearizableReadOutlivesTheLeader(t *testing.T) {
 		// The reply and the news of the leader take different paths. No election can
 		// happen while they arrive, because no time passes here.
 		synctest.Wait()
-		if st := others[0].Node().Status(); st.Leader == leader.cfg.ID {
+		if st := others[0].Node().Status(); st.Leader == leader.cfg.Quorum.ID {
 			t.Errorf("answered under the leader that was cut off: %+v", st)
 		}
 	})

@@ -53,7 +53,7 @@ func (p *clientPorts) clientTLS() *tlsport.Port {
 // openListener opens a port for clients.
 func (p *clientPorts) openListener(addr string) (net.Listener, error) {
 	lc := net.ListenConfig{KeepAlive: -1}
-	if p.s.cfg.TCPKeepAlive {
+	if p.s.cfg.Limits.TCPKeepAlive {
 		lc.KeepAlive = 0 // the system's default
 	}
 	return lc.Listen(context.Background(), "tcp", addr)
@@ -120,7 +120,7 @@ func (p *clientPorts) accept(l net.Listener, port *tlsport.Port) {
 // begin starts the reader of a new connection. It closes a connection above the limits
 // at once.
 func (s *Server) begin(nc net.Conn, port *tlsport.Port) {
-	if ic := s.cfg.Interceptor; ic != nil {
+	if ic := s.cfg.Env.Interceptor; ic != nil {
 		accepted := ic.Accept(nc)
 		if accepted == nil {
 			_ = nc.Close()

@@ -42,7 +42,7 @@ func (l *lostSessions) remove(sid int64) {
 // mayBegin reports whether the address of c may begin another session.
 func (t *clientTable) mayBegin(c *conn) bool {
 	s := t.s
-	most := s.cfg.MaxClientCnxns * lostSessionsPerCnxn
+	most := s.cfg.Limits.MaxClientCnxns * lostSessionsPerCnxn
 	if most <= 0 {
 		most = maxLostSessions
 	}
@@ -56,7 +56,7 @@ func (t *clientTable) mayBegin(c *conn) bool {
 		return true
 	}
 	s.stats.rejected.Add(1)
-	c.complain("closing a client: its address has too many sessions that have lost their connections", "sessions", n, "maxClientCnxns", s.cfg.MaxClientCnxns)
+	c.complain("closing a client: its address has too many sessions that have lost their connections", "sessions", n, "maxClientCnxns", s.cfg.Limits.MaxClientCnxns)
 	return false
 }
 

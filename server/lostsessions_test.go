@@ -12,7 +12,7 @@ import (
 // resume its own.
 func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", 2 })
+	s := startServer(t, func(c *Config) { c.ClientAddr, c.Limits.MaxClientCnxns = "127.0.0.1:0", 2 })
 	lost := func() int {
 		s.clients.mu.Lock()
 		defer s.clients.mu.Unlock()
@@ -61,7 +61,7 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 // An address has a bound too if it may have any number of connections.
 func TestSessionsAreBoundedWithoutMaxClientCnxns(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", -1 })
+	s := startServer(t, func(c *Config) { c.ClientAddr, c.Limits.MaxClientCnxns = "127.0.0.1:0", -1 })
 	if w := tcp(t, s, "127.0.0.2"); w.resp.TimeOut == 0 {
 		t.Fatal("the first session is refused")
 	}

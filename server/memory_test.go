@@ -78,12 +78,12 @@ func TestARefusedWriteKeepsItsPlace(t *testing.T) {
 func TestAFullLeaderRefusesForAll(t *testing.T) {
 	t.Parallel()
 	e := startEnsemble(t, 3, func(c *Config) {
-		if c.ID == 3 { // the first leader
-			c.MemoryCeiling = 1
+		if c.Quorum.ID == 3 { // the first leader
+			c.Limits.MemoryCeiling = 1
 		}
 	})
 	leader, others := e.leader()
-	if leader.cfg.ID != 3 {
+	if leader.cfg.Quorum.ID != 3 {
 		t.Skip("another server leads")
 	}
 	eventually(t, "the leader finds its memory full", leader.memory.Full.Load)
@@ -107,7 +107,7 @@ func TestAFullLeaderRefusesForAll(t *testing.T) {
 		eventually(t, "all have applied it", func() bool { return s.lastZxid() >= last })
 		s.tree.RLock()
 		if s.tree.Get("/a") != nil {
-			t.Errorf("server %d has it", s.cfg.ID)
+			t.Errorf("server %d has it", s.cfg.Quorum.ID)
 		}
 		s.tree.RUnlock()
 	}

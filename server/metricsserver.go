@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/ops/metrics"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // Metrics configures the port where Prometheus reads metrics, at /metrics.

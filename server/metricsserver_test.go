@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/ops/status"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // numbers scrapes a server. It returns values by name, with the quantile appended.
@@ -89,7 +89,7 @@ func TestMetricsFromZooCfg(t *testing.T) {
 		got := ""
 		if err == nil {
 			var c Config
-			if c, err = FromZooCfg(z); err == nil && c.Metrics != nil {
+			if c, err = fromZooCfg(z); err == nil && c.Metrics != nil {
 				got = c.Metrics.Addr + " " + strconv.FormatBool(c.Metrics.Process)
 			}
 		}

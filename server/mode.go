@@ -52,7 +52,7 @@ func (m *modes) update(change func(*modes)) {
 	m.mu.Lock()
 	was, before := m.now, m.status
 	change(m)
-	mute := s.cfg.LeaderNoClients && m.status.Role == raftfsm.Leader
+	mute := s.cfg.Quorum.LeaderNoClients && m.status.Role == raftfsm.Leader
 	switch {
 	case m.forced:
 		m.set(readOnly)
@@ -60,7 +60,7 @@ func (m *modes) update(change func(*modes)) {
 		s.countOutage(m)
 		m.set(serving)
 	case m.now == serving:
-		m.since, m.down = s.cfg.Now(), time.Now()
+		m.since, m.down = s.cfg.Env.Now(), time.Now()
 		m.set(notServing)
 	}
 	now, st := m.now, m.status
@@ -133,7 +133,7 @@ func (m *modes) whyNot(now mode) string {
 	switch st := &m.status; {
 	case m.forced:
 		return "it is read-only until it is told otherwise"
-	case m.s.cfg.LeaderNoClients && st.Role == raftfsm.Leader:
+	case m.s.cfg.Quorum.LeaderNoClients && st.Role == raftfsm.Leader:
 		return "it leads, and leaderServes=no"
 	case st.Serving && !m.touch:
 		return "its state is too old to be read: it is out of touch with the ensemble, or lags behind it"

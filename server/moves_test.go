@@ -210,7 +210,7 @@ func (m *moves) connections(t *testing.T) {
 	a := newAuthority(t)
 	s := startServer(t, func(c *Config) {
 		c.ClientAddr, c.SecureAddr, c.TLS = "127.0.0.1:0", "127.0.0.1:0", &TLS{Options: a.options()}
-		c.MaxClientCnxns = 3
+		c.Limits.MaxClientCnxns = 3
 	})
 	secure := s.ClientAddrs()[1]
 	m.by(t, s, "unsuccessful_handshake", func() {
@@ -243,7 +243,7 @@ func (m *moves) connections(t *testing.T) {
 // sessions changes the metrics of silent clients.
 func (m *moves) sessions(t *testing.T) {
 	t.Parallel()
-	impatient := startServer(t, func(c *Config) { c.SessionlessTimeout = 10 * time.Millisecond })
+	impatient := startServer(t, func(c *Config) { c.Limits.SessionlessTimeout = 10 * time.Millisecond })
 	m.by(t, impatient, "sessionless_connections_expired", func() { dial(t, impatient).wantClosed() })
 	s := startServer(t, func(c *Config) { c.TickTime = 10 * time.Millisecond })
 	m.by(t, s, "stale_sessions_expired", func() {
@@ -266,7 +266,7 @@ func (m *moves) sessions(t *testing.T) {
 func (m *moves) disk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	onDisk := func(c *Config) { c.Memory, c.DataDir, c.LogDir = false, dir, filepath.Join(dir, "log") }
+	onDisk := func(c *Config) { c.Memory, c.DataDir, c.Log.Dir = false, dir, filepath.Join(dir, "log") }
 	s := startServer(t, onDisk)
 	w := connect(t, s)
 	m.by(t, s, "fsynctime sync_processor_queue_flush_time_ms", func() { w.create("/a", nil, proto.ModePersistent) })
@@ -336,7 +336,7 @@ func (m *moves) ensemble(t *testing.T) {
 // one, because the log doesn't reach back far enough.
 func (m *moves) snapshots(t *testing.T) {
 	t.Parallel()
-	e := startEnsemble(t, 3, func(c *Config) { c.SnapTrailing = 1 })
+	e := startEnsemble(t, 3, func(c *Config) { c.Log.SnapTrailing = 1 })
 	leader, others := e.leader()
 	lost := others[0]
 	if err := lost.Close(); err != nil {
@@ -355,7 +355,7 @@ func (m *moves) snapshots(t *testing.T) {
 // namespaces changes the metrics by child of the root.
 func (m *moves) namespaces(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.EnforceQuota = true })
+	s := startServer(t, func(c *Config) { c.Znodes.EnforceQuota = true })
 	w := connect(t, s)
 	w.create("/a", nil, proto.ModePersistent)
 	m.since(t, s, "write_per_namespace")
@@ -412,7 +412,7 @@ func (m *moves) http(t *testing.T) {
 // alone makes a server one of two; the other never starts.
 func alone(c *Config) {
 	c.TickTime = 10 * time.Millisecond
-	c.ID, c.Network, c.Members = 1, quorum.NewMemory().Host("lonely"), []raftfsm.Member{
+	c.Quorum.ID, c.Env.Network, c.Quorum.Members = 1, quorum.NewMemory().Host("lonely"), []raftfsm.Member{
 		{ID: 1, QuorumAddr: "lonely:1", ElectionAddr: "lonely:2"}, {ID: 2, QuorumAddr: "nowhere:1", ElectionAddr: "nowhere:2"},
 	}
 }
@@ -420,13 +420,13 @@ func alone(c *Config) {
 // limits changes the metrics of limits.
 func (m *moves) limits(t *testing.T) {
 	t.Parallel()
-	throttled := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{OpWait: 1} })
+	throttled := startServer(t, func(c *Config) { c.Limits.RequestThrottle = RequestThrottle{OpWait: 1} })
 	w := connect(t, throttled)
 	m.by(t, throttled, "throttled_ops request_throttle_queue_time_ms", func() {
 		w.call(proto.OpExists, &proto.ExistsRequest{Path: "/"})
 	})
 	turning := startServer(t, func(c *Config) {
-		c.ConnThrottle = &ConnThrottle{Tokens: 2, FillTime: 1000 * time.Hour, FillCount: 1, FreezeTime: -1, New: 1, Renewed: 1}
+		c.Limits.ConnThrottle = &ConnThrottle{Tokens: 2, FillTime: 1000 * time.Hour, FillCount: 1, FreezeTime: -1, New: 1, Renewed: 1}
 	})
 	m.by(t, turning, "connection_token_deficit", func() { connect(t, turning) })
 	m.by(t, turning, "connection_drop_probability", func() {
@@ -435,5 +435,5 @@ func (m *moves) limits(t *testing.T) {
 	full := startServer(t)
 	full.memory = limits.NewMemory(1<<40, full.log)
 	m.exported(full)
-	m.exported(startServer(t, func(c *Config) { c.LargeRequestAbove = 100 }))
+	m.exported(startServer(t, func(c *Config) { c.Limits.LargeRequestAbove = 100 }))
 }

@@ -18,7 +18,7 @@ func (q *replyQueue) queue(b []byte) {
 	switch {
 	case q.out == nil:
 		q.out = c.s.pools.get(len(b))
-	case len(q.out.b)+len(b) > c.s.cfg.MaxOutput:
+	case len(q.out.b)+len(b) > c.s.cfg.Limits.MaxOutput:
 		q.overflow()
 		return
 	case q.out.shared:
@@ -305,7 +305,7 @@ func (c *conn) disconnect() {
 // bound.
 func (q *replyQueue) countQueued(n int) {
 	s := q.c.s
-	if s.queuedOut.Add(int64(n)) > int64(s.cfg.MaxOutputTotal) {
+	if s.queuedOut.Add(int64(n)) > int64(s.cfg.Limits.MaxOutputTotal) {
 		s.askRelief()
 	}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // config check describes elections as the servers hold them.

@@ -32,7 +32,7 @@ func (v picture) Server() status.Server {
 	s := v.s
 	st := &s.stats
 	p := status.Server{
-		Version: versionText(), ID: s.cfg.ID,
+		Version: versionText(), ID: s.cfg.Quorum.ID,
 		LatencyMax: st.latencyMax.Load() / millisecond, Received: st.received.Load(), Sent: st.sent.Load(),
 		Outstanding: s.outstanding.Load(), AuthFailed: st.authFailed.Load(), Rejected: st.rejected.Load(),
 		Uptime: time.Since(s.epoch), WatchCount: s.watches.Size().Total(),
@@ -137,7 +137,7 @@ func (v picture) conn(c *conn) status.Conn {
 		LastLatency: k.latencyLast / millisecond, MinLatency: k.latencyMin / millisecond, MaxLatency: k.latencyMax / millisecond,
 	}
 	if c.session.id == 0 {
-		timeout = s.cfg.SessionlessTimeout
+		timeout = s.cfg.Limits.SessionlessTimeout
 	}
 	if k.latencyN > 0 {
 		p.AvgLatency = k.latencySum / k.latencyN / millisecond
@@ -241,14 +241,14 @@ func (v picture) Configuration() status.Configuration {
 	c := &v.s.cfg
 	p := status.Configuration{
 		ClientPort: portOf(v.s.ClientAddr()), SecureClientPort: -1, ClientAddress: v.s.ClientAddr(),
-		DataDir: c.DataDir, LogDir: c.LogDir, TickTime: c.TickTime, MaxClientCnxns: max(c.MaxClientCnxns, 0),
+		DataDir: c.DataDir, LogDir: c.Log.Dir, TickTime: c.TickTime, MaxClientCnxns: max(c.Limits.MaxClientCnxns, 0),
 		MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
-		ListenBacklog: c.ListenBacklog, ServerID: c.ID, Ensemble: c.distributed(),
-		InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
+		ListenBacklog: c.Limits.ListenBacklog, ServerID: c.Quorum.ID, Ensemble: c.distributed(),
+		InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit,
 	}
 	p.DataDirSize, p.LogDirSize = v.Dirs()
-	if c.ZooCfg != nil {
-		p.Text = c.ZooCfg.RedactedText()
+	if c.zooCfg != nil {
+		p.Text = c.zooCfg.RedactedText()
 	}
 	if c.ClientAddr == "" {
 		p.ClientPort = -1
@@ -258,7 +258,7 @@ func (v picture) Configuration() status.Configuration {
 		p.SecureClientPort = portOf(addrs[len(addrs)-1])
 	}
 	if !p.Ensemble {
-		if c.ZooCfg == nil || !c.ZooCfg.HasMyID {
+		if c.zooCfg == nil || !c.zooCfg.HasMyID {
 			p.ServerID = 0
 		}
 		return p

@@ -27,7 +27,7 @@ const pollChunk = 4
 // block a reader for reasons other than its own client.
 func (p *polling) start() {
 	s := p.s
-	if s.cfg.Interceptor != nil || s.throttle != nil || s.audit != nil {
+	if s.cfg.Env.Interceptor != nil || s.throttle != nil || s.audit != nil {
 		return
 	}
 	var err error

@@ -69,12 +69,12 @@ func listenTCP(addr string) (net.Listener, error) { return net.Listen("tcp", add
 func (c *Config) awaitName(ctx context.Context, p port, listen func(addr string) (net.Listener, error)) (net.Listener, error) {
 	for try := 1; ; try++ {
 		l, err := listen(p.addr)
-		if err == nil || !unresolved(err) || try == c.QuorumBindTries {
+		if err == nil || !unresolved(err) || try == c.Quorum.BindTries {
 			return l, err
 		}
 		if try%bindNews == 1 {
 			c.Logger.Warn("waiting for the host name of a port to resolve", "setting", p.setting, "address", p.addr, "error", err,
-				"attempt", try, "next", bindPause, "attempts", max(c.QuorumBindTries, 0)) // 0: unlimited, as in electionPortBindRetry
+				"attempt", try, "next", bindPause, "attempts", max(c.Quorum.BindTries, 0)) // 0: unlimited, as in electionPortBindRetry
 		}
 		timer := time.NewTimer(bindPause)
 		select {

@@ -61,7 +61,7 @@ func TestHostNamesAreWaitedFor(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var out logBuffer
-			c := Config{QuorumBindTries: tt.tries, Logger: slog.New(slog.NewTextHandler(&out, nil))}
+			c := Config{Quorum: Quorum{BindTries: tt.tries}, Logger: slog.New(slog.NewTextHandler(&out, nil))}
 			begin, tried := time.Now(), 0
 			_, err := c.awaitName(t.Context(), port{"clientPort", "zk-1:2181"}, func(string) (net.Listener, error) {
 				if tried++; tried < tt.from {
@@ -108,7 +108,7 @@ func TestStartWaitsForHostNames(t *testing.T) {
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out logBuffer
-		cfg := Config{Memory: true, QuorumBindTries: -1, Logger: slog.New(cancelAt{slog.NewTextHandler(&out, nil), "waiting for the host name", cancel})}
+		cfg := Config{Memory: true, Quorum: Quorum{BindTries: -1}, Logger: slog.New(cancelAt{slog.NewTextHandler(&out, nil), "waiting for the host name", cancel})}
 		change(&cfg)
 		s, err := Start(ctx, cfg)
 		cancel()

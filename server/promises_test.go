@@ -12,9 +12,9 @@ import (
 
 // withObserver makes the last of four servers an observer.
 func withObserver(c *Config) {
-	list := append(c.Members[:0:0], c.Members...)
+	list := append(c.Quorum.Members[:0:0], c.Quorum.Members...)
 	list[3].Observer = true
-	c.Members = list
+	c.Quorum.Members = list
 }
 
 // On every server an event precedes any reply that shows its cause.
@@ -65,7 +65,7 @@ func TestALostStreamClosesThoseWhoWait(t *testing.T) {
 		leader, others := e.leader()
 		for _, s := range others {
 			idle, elsewhere, waiting := connect(t, s), connect(t, leader), connect(t, s)
-			path := "/lost" + strconv.Itoa(int(s.cfg.ID))
+			path := "/lost" + strconv.Itoa(int(s.cfg.Quorum.ID))
 			time.Sleep(time.Second)
 			e.net.Hold(hosts(s)[0], hosts(leader)[0])
 			waiting.send(proto.OpCreate, &proto.CreateRequest{Path: path, ACL: proto.OpenACL()})
@@ -76,13 +76,13 @@ func TestALostStreamClosesThoseWhoWait(t *testing.T) {
 			e.net.Heal(hosts(s)[0], hosts(leader)[0])
 			idle.must(proto.OpPing, nil)
 			if got := idle.call(proto.OpExists, &proto.ExistsRequest{Path: path}); got.Err != proto.ErrNoNode {
-				t.Errorf("server %d: %v", s.cfg.ID, got.Err)
+				t.Errorf("server %d: %v", s.cfg.Quorum.ID, got.Err)
 			}
 			elsewhere.must(proto.OpPing, nil)
 			time.Sleep(2 * time.Second)
 			idle.must(proto.OpSync, &proto.SyncRequest{Path: "/"})
 			if got := idle.call(proto.OpExists, &proto.ExistsRequest{Path: path}); got.Err != proto.ErrNoNode {
-				t.Errorf("server %d: what was lost on the way was sent again: %v", s.cfg.ID, got.Err)
+				t.Errorf("server %d: what was lost on the way was sent again: %v", s.cfg.Quorum.ID, got.Err)
 			}
 		}
 	}, withObserver)
@@ -95,7 +95,7 @@ func TestALateServerRefusesWhoHasSeenMore(t *testing.T) {
 		for _, late := range others {
 			w := connect(t, leader)
 			e.net.Hold(hosts(leader)[0], hosts(late)[0])
-			seen := w.create("/late"+strconv.Itoa(int(late.cfg.ID)), nil, proto.ModePersistent)
+			seen := w.create("/late"+strconv.Itoa(int(late.cfg.Quorum.ID)), nil, proto.ModePersistent)
 			zxid := w.must(proto.OpExists, &proto.ExistsRequest{Path: seen}).Zxid
 			for _, session := range []int64{0, w.resp.SessionID} {
 				refused := dial(t, late)
@@ -211,7 +211,7 @@ func TestPingingSessionsOutliveTheirLeaders(t *testing.T) {
 					}
 				}
 			}()
-			cut.Store(int64(leader.cfg.ID) - 1)
+			cut.Store(int64(leader.cfg.Quorum.ID) - 1)
 			e.net.Partition(hosts(leader), hosts(others...))
 			time.Sleep(timeout * 3 / 4)
 			e.net.Rejoin(hosts(leader), hosts(others...))
@@ -235,5 +235,7 @@ func TestPingingSessionsOutliveTheirLeaders(t *testing.T) {
 		if moved == 0 {
 			t.Error("nobody had to move: this shows nothing")
 		}
-	}, withObserver, func(c *Config) { c.TickTime, c.SyncLimit, c.MinSessionTimeout = 500*time.Millisecond, 20, time.Second })
+	}, withObserver, func(c *Config) {
+		c.TickTime, c.Quorum.SyncLimit, c.MinSessionTimeout = 500*time.Millisecond, 20, time.Second
+	})
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // lateNetwork can listen only from the given attempt on.
@@ -81,9 +81,9 @@ func TestBindRetryOfTheFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := FromZooCfg(z)
-		if c = c.withDefaults(); err != nil || c.QuorumBindTries != want || len(z.Ignored) > 0 {
-			t.Errorf("%q: %d attempts, %v, ignored %v", line, c.QuorumBindTries, err, z.Ignored)
+		c, err := fromZooCfg(z)
+		if c = c.withDefaults(); err != nil || c.Quorum.BindTries != want || len(z.Ignored) > 0 {
+			t.Errorf("%q: %d attempts, %v, ignored %v", line, c.Quorum.BindTries, err, z.Ignored)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // QuorumSASL lets the servers of an ensemble prove to one another, with SASL
@@ -71,6 +71,6 @@ func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
 	if s.User, s.Password, err = jaas.Login(string(text), q.LearnerContext); err != nil {
 		return fmt.Errorf("quorum.auth.learner.saslLoginContext: %s: %w", file, err)
 	}
-	c.QuorumSASL = s
+	c.Quorum.SASL = s
 	return nil
 }

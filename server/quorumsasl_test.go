@@ -14,8 +14,8 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/sasl"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // quorumJAAS is a JAAS file as in ZooKeeper's guide.
@@ -84,8 +84,8 @@ func TestQuorumSASLFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := FromZooCfg(z)
-		switch got := c.QuorumSASL; {
+		c, err := fromZooCfg(z)
+		switch got := c.Quorum.SASL; {
 		case tc.says != "":
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("%s: %v, want %q", tc.text, err, tc.says)
@@ -113,7 +113,7 @@ func TestQuorumSASLOfAProgram(t *testing.T) {
 		"User and Password are not":           {Users: users, Password: "secret"},
 		"ServerRequire takes LearnerRequire:": {Users: users, User: "zk", Password: "secret", ServerRequire: true},
 	} {
-		_, err := Start(t.Context(), Config{Memory: true, QuorumSASL: q})
+		_, err := Start(t.Context(), Config{Memory: true, Quorum: Quorum{SASL: q}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v, want %q", q, err, want)
 		}
@@ -131,17 +131,17 @@ func TestQuorumSASL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fromFile, err := FromZooCfg(z)
+		fromFile, err := fromZooCfg(z)
 		if err != nil {
 			t.Fatal(err)
 		}
-		e := startEnsemble(t, 3, func(c *Config) { c.QuorumSASL = fromFile.QuorumSASL })
+		e := startEnsemble(t, 3, func(c *Config) { c.Quorum.SASL = fromFile.Quorum.SASL })
 		w := connect(t, e.servers[0])
 		w.create("/before", nil, proto.ModePersistent)
 		time.Sleep(time.Minute)
 		connect(t, e.servers[1]).create("/after", nil, proto.ModePersistent)
 
-		right := fromFile.QuorumSASL.of()
+		right := fromFile.Quorum.SASL.of()
 		wrong := *right
 		wrong.Password = "Secret"
 		for _, tt := range []struct {

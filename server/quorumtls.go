@@ -8,7 +8,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // QuorumTLS configures TLS between the servers of an ensemble.
@@ -61,7 +61,7 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 	case t.TrustStore.Location == "":
 		return zoocfg.NotSet("ssl.quorum.trustStore.location", "sslQuorum and portUnification need the certificates to trust")
 	}
-	c.QuorumTLS = &QuorumTLS{
+	c.Quorum.TLS = &QuorumTLS{
 		Options: keystore.Options{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // sslQuorum returns the lines of a zoo.cfg for TLS between server id and its peers.
@@ -31,11 +31,11 @@ func quorumTLS(t *testing.T, text string) *QuorumTLS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := FromZooCfg(z)
+	c, err := fromZooCfg(z)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return c.QuorumTLS
+	return c.Quorum.TLS
 }
 
 // listening is a network that records the certificate subjects that pass in the clear:
@@ -81,8 +81,8 @@ func TestSSLQuorum(t *testing.T) {
 			return strings.Contains(seen.String(), s)
 		}
 		e := startEnsemble(t, 3, func(c *Config) {
-			c.QuorumTLS = quorumTLS(t, a.sslQuorum(c.ID, "sslQuorum=true\nsslQuorumReloadCertFiles=true\nssl.quorum.protocol=TLSv1.2\n"))
-			c.Network = listening{c.Network, &mu, &seen}
+			c.Quorum.TLS = quorumTLS(t, a.sslQuorum(c.Quorum.ID, "sslQuorum=true\nsslQuorumReloadCertFiles=true\nssl.quorum.protocol=TLSv1.2\n"))
+			c.Env.Network = listening{c.Env.Network, &mu, &seen}
 		})
 		w := connect(t, e.servers[0])
 		w.create("/before", nil, proto.ModePersistent)
@@ -149,7 +149,7 @@ func TestSSLQuorumFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		switch {
 		case tc.want != "":
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -157,10 +157,10 @@ func TestSSLQuorumFromZooCfg(t *testing.T) {
 			}
 		case err != nil:
 			t.Errorf("%s: %v", tc.text, err)
-		case !tc.check(c.QuorumTLS):
-			t.Errorf("%s: %+v", tc.text, c.QuorumTLS)
-		case c.QuorumTLS != nil:
-			if _, err := c.QuorumTLS.load(slog.New(slog.DiscardHandler)); err != nil {
+		case !tc.check(c.Quorum.TLS):
+			t.Errorf("%s: %+v", tc.text, c.Quorum.TLS)
+		case c.Quorum.TLS != nil:
+			if _, err := c.Quorum.TLS.load(slog.New(slog.DiscardHandler)); err != nil {
 				t.Errorf("%s: %v", tc.text, err)
 			}
 		}

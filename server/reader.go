@@ -183,7 +183,7 @@ func (r *reader) next() (frame []byte, ok bool, err error) {
 		return nil, false, nil
 	}
 	n := int32(binary.BigEndian.Uint32(b))
-	if n < 0 || int(n) > r.c.s.cfg.JuteMaxBuffer {
+	if n < 0 || int(n) > r.c.s.cfg.Limits.JuteMaxBuffer {
 		return nil, false, fmt.Errorf("%w: %d", errFrame, n)
 	}
 	end := proto.LengthSize + int(n)

@@ -84,7 +84,7 @@ func (r *reader) request(w *work, frame []byte) bool {
 		return r.c.garbled(in.Err())
 	}
 	w.last.note(h)
-	if r.c.s.cfg.Interceptor != nil {
+	if r.c.s.cfg.Env.Interceptor != nil {
 		return r.intercept(w, h, in.Rest())
 	}
 	return r.execute(w, h, in.Rest())
@@ -95,7 +95,7 @@ func (r *reader) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	c := r.c
 	if c.session.mayNot(h.Op) {
 		c.s.stats.unauthenticated.Add(1)
-		c.complain("closing a client that has to authenticate before anything else", "schemes", strings.Join(c.s.cfg.RequireAuth, ","))
+		c.complain("closing a client that has to authenticate before anything else", "schemes", strings.Join(c.s.cfg.Auth.Require, ","))
 		return c.turnAway(w, h, proto.ErrSessionClosedRequireSASL)
 	}
 	switch h.Op {
@@ -242,7 +242,7 @@ func (r *reader) pace() bool {
 	if c.replies.waiting.Load() == 0 {
 		return c.replies.awaitOutput()
 	}
-	if s.outstanding.Load() >= int64(s.cfg.GlobalOutstanding) {
+	if s.outstanding.Load() >= int64(s.cfg.Limits.GlobalOutstanding) {
 		return c.replies.awaitAnswers()
 	}
 	return c.replies.await(func() bool { return !c.replies.crowded() })

@@ -23,7 +23,7 @@ func (m *modes) enterReadOnly() {
 	}
 	due := false
 	m.update(func(m *modes) {
-		due = m.now == notServing && s.cfg.Now().Sub(m.since) >= max(readOnlyAfter, s.cfg.TickTime)
+		due = m.now == notServing && s.cfg.Env.Now().Sub(m.since) >= max(readOnlyAfter, s.cfg.TickTime)
 		if due {
 			m.set(readOnly)
 		}
@@ -38,7 +38,7 @@ func (m *modes) enterReadOnly() {
 func (s *Server) ForceReadOnly(on bool) {
 	s.modes.update(func(m *modes) {
 		if m.forced && !on {
-			m.since = s.cfg.Now()
+			m.since = s.cfg.Env.Now()
 			m.set(notServing) // until the ensemble's state is evaluated
 		}
 		m.forced = on

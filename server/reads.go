@@ -11,7 +11,7 @@ import (
 
 // allowed reports whether one of q's identities has one of perms on n.
 func (q *request) allowed(n *tree.Node, perms proto.Perms) bool {
-	return q.c.s.cfg.SkipACL || n.Allows(perms, q.ids)
+	return q.c.s.cfg.Auth.SkipACL || n.Allows(perms, q.ids)
 }
 
 // find returns the node at path if q's client may read it with op.
@@ -214,7 +214,7 @@ func (q *request) multiRead(out []byte) (proto.Code, []byte) {
 		if path == proto.NullString {
 			return proto.ErrMarshalling, out
 		}
-		if size += q.leastReply(op.Op, path); size > s.cfg.MaxOutput {
+		if size += q.leastReply(op.Op, path); size > s.cfg.Limits.MaxOutput {
 			return proto.ErrMarshalling, out
 		}
 	}
@@ -223,7 +223,7 @@ func (q *request) multiRead(out []byte) (proto.Code, []byte) {
 	for i := range req.Ops {
 		op := &req.Ops[i]
 		path, _ := op.Path()
-		if out = q.readOne(op.Op, path, out); len(out)-start > s.cfg.MaxOutput {
+		if out = q.readOne(op.Op, path, out); len(out)-start > s.cfg.Limits.MaxOutput {
 			return proto.ErrMarshalling, out[:start]
 		}
 	}

@@ -38,8 +38,8 @@ func Rejoin(cfg Config, ensemble string) (aside []string, err error) {
 // stopped.
 func (c *Config) onDisk() raftfsm.Config {
 	return raftfsm.Config{
-		ID: c.ID, Members: c.Members, Memory: c.Memory, FS: c.FS, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store, Bolt: c.Bolt,
-		SnapRetain: c.SnapRetain, Policy: c.policy(), Now: c.Now, Logger: c.Logger,
+		ID: c.Quorum.ID, Members: c.Quorum.Members, Memory: c.Memory, FS: c.Env.FS, LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: raftlog.Kind(c.Log.Store), Bolt: c.Log.Bolt,
+		SnapRetain: c.Log.SnapRetain, Policy: c.policy(), Now: c.Env.Now, Logger: c.Logger,
 	}
 }
 
@@ -61,17 +61,17 @@ func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (raftf
 // zkgo or ZooKeeper. It changes nothing.
 func CheckEmpty(cfg Config) error {
 	cfg = cfg.withDefaults()
-	fsys := cfg.FS
+	fsys := cfg.Env.FS
 	if fsys == nil {
 		fsys = vfs.OS{}
 	}
-	cfg.FS = fsys
-	found, err := raftlog.HasState(fsys, cfg.LogDir, cfg.DataDir)
+	cfg.Env.FS = fsys
+	found, err := raftlog.HasState(fsys, cfg.Log.Dir, cfg.DataDir)
 	switch {
 	case err != nil:
 		return err
 	case found:
-		return fmt.Errorf("%s: %w", raftfsm.DirNames(cfg.LogDir, cfg.DataDir), raftfsm.ErrHasState)
+		return fmt.Errorf("%s: %w", raftfsm.DirNames(cfg.Log.Dir, cfg.DataDir), raftfsm.ErrHasState)
 	}
 	return checkDataDir(&cfg)
 }

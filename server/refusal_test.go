@@ -17,8 +17,8 @@ import (
 func TestARefusalArrivesThoughTheClientGoesOnSending(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
-		c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", -1
-		c.SASL = &SASL{Users: sasl.Users{"bob": "secret"}}
+		c.ClientAddr, c.Limits.MaxClientCnxns = "127.0.0.1:0", -1
+		c.Auth.SASL = &SASL{Users: sasl.Users{"bob": "secret"}}
 	})
 	token := func(s string) []byte {
 		return appendRequest(nil, 1, proto.OpSASL, &proto.SASLRequest{Token: []byte(s)})

@@ -36,7 +36,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 			w.handshake(proto.ConnectRequest{TimeOut: 30000})
 			w.write(proto.AppendFrame(nil, []byte{1, 2, 3}))
 		}},
-		{"no identity", "has to authenticate", "clients_refused_unauthenticated", func(c *Config) { c.RequireAuth = []string{"digest"} }, func(w *wire) {
+		{"no identity", "has to authenticate", "clients_refused_unauthenticated", func(c *Config) { c.Auth.Require = []string{"digest"} }, func(w *wire) {
 			w.handshake(proto.ConnectRequest{TimeOut: 30000})
 			w.send(proto.OpExists, &proto.ExistsRequest{Path: "/"})
 		}},

@@ -151,7 +151,7 @@ func (q *replyQueue) push(p *pending) bool {
 	q.due += p.weight
 	q.waiting.Add(1)
 	if p.inFlight {
-		if c.s.outstanding.Add(1) > int64(c.s.cfg.GlobalOutstanding) {
+		if c.s.outstanding.Add(1) > int64(c.s.cfg.Limits.GlobalOutstanding) {
 			c.reader.over = true
 		}
 		if p.op == proto.OpSync {

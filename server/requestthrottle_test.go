@@ -14,7 +14,7 @@ func setA(data string) *proto.SetDataRequest {
 // Requests above the limit wait in order of arrival and are then executed.
 func TestRequestsAboveTheLimitWaitTheirTurn(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{MaxRequests: 3} })
+	s := startServer(t, func(c *Config) { c.Limits.RequestThrottle = RequestThrottle{MaxRequests: 3} })
 	first := connect(t, s)
 	first.create("/a", nil, proto.ModePersistent)
 	others := []*wire{connect(t, s), connect(t, s)}
@@ -87,7 +87,7 @@ func TestTheLine(t *testing.T) {
 // gives up its place.
 func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{MaxRequests: 1} })
+	s := startServer(t, func(c *Config) { c.Limits.RequestThrottle = RequestThrottle{MaxRequests: 1} })
 	busy, w := connect(t, s), connect(t, s)
 	busy.create("/a", nil, proto.ModePersistent)
 	release := hold(t, s)
@@ -120,7 +120,7 @@ func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 // ping and closeSession always are.
 func TestThrottledOp(t *testing.T) {
 	t.Parallel()
-	s := startServer(t, func(c *Config) { c.RequestThrottle = RequestThrottle{OpWait: 1} })
+	s := startServer(t, func(c *Config) { c.Limits.RequestThrottle = RequestThrottle{OpWait: 1} })
 	w := connect(t, s)
 	for _, op := range []struct {
 		op  proto.Op
@@ -150,7 +150,7 @@ func TestStaleRequestsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
 		c.MinSessionTimeout = time.Millisecond
-		c.RequestThrottle = RequestThrottle{MaxRequests: 1, StallTime: time.Millisecond, DropStale: true, StaleLatency: true}
+		c.Limits.RequestThrottle = RequestThrottle{MaxRequests: 1, StallTime: time.Millisecond, DropStale: true, StaleLatency: true}
 	})
 	busy := connect(t, s)
 	busy.create("/a", nil, proto.ModePersistent)

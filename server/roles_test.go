@@ -19,16 +19,16 @@ func TestEveryViewFollowsARoleChange(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
 		for _, s := range []*Server{others[0], leader} {
-			w := connect(t, e.servers[s.cfg.ID%4])
+			w := connect(t, e.servers[s.cfg.Quorum.ID%4])
 			for _, role := range []string{"observer", "participant"} {
 				w.must(proto.OpReconfig, &proto.ReconfigRequest{
-					Joining: fmt.Sprintf("server.%d=%s:2888:3888:%s;2181", s.cfg.ID, host(int(s.cfg.ID)), role),
+					Joining: fmt.Sprintf("server.%d=%s:2888:3888:%s;2181", s.cfg.Quorum.ID, host(int(s.cfg.Quorum.ID)), role),
 					Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1})
 				time.Sleep(2 * time.Second)
 				e.viewsOf(t, s, role)
 			}
 		}
-	}, func(c *Config) { c.ReconfigEnabled, c.SkipACL = true, true })
+	}, func(c *Config) { c.Quorum.Reconfig, c.Auth.SkipACL = true, true })
 }
 
 // viewsOf checks what a server and its leader show of its role.
@@ -57,10 +57,10 @@ func (e *ensemble) viewsOf(t *testing.T, s *Server, role string) {
 		"metrics":  {page(metrics.Handler(picture{lead}, false), "/metrics"), fmt.Sprintf("\nsynced_observers%d", observers)},
 	} {
 		if !strings.Contains(want[0], want[1]) {
-			t.Errorf("server %d is to be a %s, and %s does not have %q:\n%s", s.cfg.ID, role, where, want[1], want[0])
+			t.Errorf("server %d is to be a %s, and %s does not have %q:\n%s", s.cfg.Quorum.ID, role, where, want[1], want[0])
 		}
 	}
 	if p := lead.Status().Server(); p.SyncedObservers != observers || p.SyncedFollowers != 3-observers {
-		t.Errorf("server %d is to be a %s, and its leader counts %d followers and %d observers", s.cfg.ID, role, p.SyncedFollowers, p.SyncedObservers)
+		t.Errorf("server %d is to be a %s, and its leader counts %d followers and %d observers", s.cfg.Quorum.ID, role, p.SyncedFollowers, p.SyncedObservers)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/internal/auth/jaas"
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // SASL configures authentication with SASL DIGEST-MD5.
@@ -35,7 +35,7 @@ func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 	if req.Decode(&r); r.Err() != nil || req.Token == nil {
 		return false
 	}
-	settings := c.s.cfg.SASL
+	settings := c.s.cfg.Auth.SASL
 	if settings == nil {
 		c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{})
 		return true
@@ -70,9 +70,9 @@ func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
 	s.stats.authFailed.Add(1)
 	code := proto.ErrAuthFailed
 	switch {
-	case slices.Contains(s.cfg.RequireAuth, schemeSASL):
+	case slices.Contains(s.cfg.Auth.Require, schemeSASL):
 		code = proto.ErrSessionClosedRequireSASL
-	case s.cfg.SASL.AllowFailed:
+	case s.cfg.Auth.SASL.AllowFailed:
 		code = proto.Ok
 	}
 	c.complain("sasl authentication failed", "stays", code == proto.Ok, "error", err)
@@ -93,15 +93,15 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 	a := &z.Auth
 	switch {
 	case a.RequireClientSASL:
-		c.RequireAuth = []string{schemeSASL}
+		c.Auth.Require = []string{schemeSASL}
 	case a.EnforceEnabled:
-		c.RequireAuth = a.EnforceSchemes
+		c.Auth.Require = a.EnforceSchemes
 	}
 	for _, class := range a.Providers {
-		c.X509 = c.X509 || strings.HasSuffix(class, ".X509AuthenticationProvider")
-		c.SASLScheme = c.SASLScheme || strings.HasSuffix(class, ".SASLAuthenticationProvider")
-		c.EnsembleScheme = c.EnsembleScheme || strings.HasSuffix(class, ".EnsembleAuthenticationProvider")
-		c.KeyScheme = c.KeyScheme || strings.HasSuffix(class, ".KeyAuthenticationProvider")
+		c.Auth.X509 = c.Auth.X509 || strings.HasSuffix(class, ".X509AuthenticationProvider")
+		c.Auth.SASLScheme = c.Auth.SASLScheme || strings.HasSuffix(class, ".SASLAuthenticationProvider")
+		c.Auth.EnsembleScheme = c.Auth.EnsembleScheme || strings.HasSuffix(class, ".EnsembleAuthenticationProvider")
+		c.Auth.KeyScheme = c.Auth.KeyScheme || strings.HasSuffix(class, ".KeyAuthenticationProvider")
 	}
 	if a.JAASFile == "" {
 		return nil
@@ -112,7 +112,7 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 	}
 	section := cmp.Or(a.SASLServerContext, defaultSection)
 	users, err := jaas.Users(string(text), section)
-	if errors.Is(err, jaas.ErrNoSection) && section == defaultSection && len(c.RequireAuth) == 0 {
+	if errors.Is(err, jaas.ErrNoSection) && section == defaultSection && len(c.Auth.Require) == 0 {
 		// The file has another purpose, e.g. the quorum's SASL.
 		return nil
 	}
@@ -122,7 +122,7 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 	if a.SASLSuperPassword != "" {
 		users[superByPassword] = a.SASLSuperPassword
 	}
-	c.SASL = &SASL{Users: users, SuperUser: a.SASLSuperUser, AllowFailed: a.AllowSASLFailed}
+	c.Auth.SASL = &SASL{Users: users, SuperUser: a.SASLSuperUser, AllowFailed: a.AllowSASLFailed}
 	return nil
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/sasl"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // token sends one sasl token and returns the reply.
@@ -55,7 +55,7 @@ func (w *wire) login(user, password string) (proto.Code, []byte) {
 func startSASL(t *testing.T, change func(*Config)) *Server {
 	t.Helper()
 	return startServer(t, func(c *Config) {
-		c.SASL = &SASL{Users: sasl.Users{"bob": "secret", "root": "toor"}, SuperUser: "root"}
+		c.Auth.SASL = &SASL{Users: sasl.Users{"bob": "secret", "root": "toor"}, SuperUser: "root"}
 		if change != nil {
 			change(c)
 		}
@@ -101,10 +101,10 @@ func TestSASLFailure(t *testing.T) {
 		want   proto.Code
 	}{
 		{"refused", nil, proto.ErrAuthFailed},
-		{"allowed", func(c *Config) { c.SASL.AllowFailed = true }, proto.Ok},
-		{"required", func(c *Config) { c.RequireAuth = []string{"sasl"} }, proto.ErrSessionClosedRequireSASL},
-		{"required though allowed", func(c *Config) { c.SASL.AllowFailed, c.RequireAuth = true, []string{"sasl"} }, proto.ErrSessionClosedRequireSASL},
-		{"another required", func(c *Config) { c.RequireAuth = []string{"digest"} }, proto.ErrAuthFailed},
+		{"allowed", func(c *Config) { c.Auth.SASL.AllowFailed = true }, proto.Ok},
+		{"required", func(c *Config) { c.Auth.Require = []string{"sasl"} }, proto.ErrSessionClosedRequireSASL},
+		{"required though allowed", func(c *Config) { c.Auth.SASL.AllowFailed, c.Auth.Require = true, []string{"sasl"} }, proto.ErrSessionClosedRequireSASL},
+		{"another required", func(c *Config) { c.Auth.Require = []string{"digest"} }, proto.ErrAuthFailed},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -129,7 +129,7 @@ func TestSASLFailure(t *testing.T) {
 
 func TestSASLRequired(t *testing.T) {
 	t.Parallel()
-	s := startSASL(t, func(c *Config) { c.RequireAuth = []string{"sasl"} })
+	s := startSASL(t, func(c *Config) { c.Auth.Require = []string{"sasl"} })
 	w := connect(t, s)
 	if code, _ := w.login("bob", "secret"); code != proto.Ok {
 		t.Fatal(code)
@@ -182,7 +182,7 @@ func TestSASLFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		if tc.fails != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.fails) {
 				t.Errorf("%s: %v, want %q", tc.text, err, tc.fails)
@@ -194,18 +194,18 @@ func TestSASLFromZooCfg(t *testing.T) {
 			continue
 		}
 		var users []string
-		if c.SASL != nil {
-			for u := range c.SASL.Users {
+		if c.Auth.SASL != nil {
+			for u := range c.Auth.SASL.Users {
 				users = append(users, u)
 			}
-			if c.SASL.SuperUser != z.Auth.SASLSuperUser || c.SASL.AllowFailed != z.Auth.AllowSASLFailed {
-				t.Errorf("%s: %+v", tc.text, c.SASL)
+			if c.Auth.SASL.SuperUser != z.Auth.SASLSuperUser || c.Auth.SASL.AllowFailed != z.Auth.AllowSASLFailed {
+				t.Errorf("%s: %+v", tc.text, c.Auth.SASL)
 			}
 		}
-		if got := strings.Join(users, ","); got != tc.users || (c.SASLScheme || c.SASL != nil) != tc.scheme {
-			t.Errorf("%s: users %q, scheme %v", tc.text, got, c.SASLScheme)
+		if got := strings.Join(users, ","); got != tc.users || (c.Auth.SASLScheme || c.Auth.SASL != nil) != tc.scheme {
+			t.Errorf("%s: users %q, scheme %v", tc.text, got, c.Auth.SASLScheme)
 		}
-		if got := strings.Join(c.RequireAuth, ","); got != tc.need {
+		if got := strings.Join(c.Auth.Require, ","); got != tc.need {
 			t.Errorf("%s: required %q", tc.text, got)
 		}
 	}

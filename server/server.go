@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
@@ -101,23 +102,23 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.ports.tls = port
 	}
 	nodeConfig := s.nodeConfig()
-	if cfg.QuorumTLS != nil && cfg.distributed() {
-		security, err := cfg.QuorumTLS.load(s.log)
+	if cfg.Quorum.TLS != nil && cfg.distributed() {
+		security, err := cfg.Quorum.TLS.load(s.log)
 		if err != nil {
 			return nil, err
 		}
 		nodeConfig.TLS = security
 	}
 	if cfg.distributed() {
-		nodeConfig.SASL = cfg.QuorumSASL.of()
+		nodeConfig.SASL = cfg.Quorum.SASL.of()
 	}
 	if err := s.openAudit(); err != nil {
 		return nil, err
 	}
 	starting, started := context.WithCancel(ctx)
 	defer started()
-	if cfg.Network == nil {
-		nodeConfig.Network = patientNetwork{new(quorum.TCP), starting, cfg.QuorumBindTries, bindPause, s.log}
+	if cfg.Env.Network == nil {
+		nodeConfig.Network = patientNetwork{new(quorum.TCP), starting, cfg.Quorum.BindTries, bindPause, s.log}
 	}
 	node, err := raftfsm.New(nodeConfig)
 	if err != nil {
@@ -148,7 +149,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 // newServer returns a Server without a Node; the caller sets it.
 func newServer(cfg Config) *Server {
 	s := &Server{
-		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(cfg.MaxWatchBytes), epoch: time.Now(),
+		cfg: cfg, log: cfg.Logger, watches: watch.NewTable(cfg.Limits.MaxWatchBytes), epoch: time.Now(),
 		members: make(chan struct{}, 1), done: make(chan struct{}),
 		barriers: barriers{poke: make(chan struct{}, 1)},
 	}
@@ -159,13 +160,13 @@ func newServer(cfg Config) *Server {
 	s.complaints = limits.NewComplaints(cfg.Logger)
 	s.traceMask.Store(defaultTraceMask)
 	s.long, s.relieve = limits.NewLongAnswers(), make(chan struct{}, 1)
-	s.tokens, s.throttle, s.largeAt = limits.NewSessionThrottle((*limits.SessionRate)(cfg.ConnThrottle), 0), newThrottle(cfg.RequestThrottle), cfg.largeAbove()
-	if cfg.MemoryCeiling > 0 {
-		s.memory = limits.NewMemory(cfg.MemoryCeiling, cfg.Logger)
+	s.tokens, s.throttle, s.largeAt = limits.NewSessionThrottle((*limits.SessionRate)(cfg.Limits.ConnThrottle), 0), newThrottle(cfg.Limits.RequestThrottle), cfg.largeAbove()
+	if cfg.Limits.MemoryCeiling > 0 {
+		s.memory = limits.NewMemory(cfg.Limits.MemoryCeiling, cfg.Logger)
 		s.memory.Shed = s.shedForMemory
 	}
 	s.modes.s, s.modes.changed, s.modes.ready = s, make(chan struct{}), make(chan struct{})
-	s.modes.since, s.modes.touch, s.modes.down = cfg.Now(), true, s.epoch
+	s.modes.since, s.modes.touch, s.modes.down = cfg.Env.Now(), true, s.epoch
 	s.polling.s = s
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
@@ -179,14 +180,14 @@ func (s *Server) nodeConfig() raftfsm.Config {
 		full = s.memory.Full.Load
 	}
 	return raftfsm.Config{
-		ID: c.ID, Members: c.Members, Ensemble: c.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
-		Memory: c.Memory, FS: c.FS, LogSegment: c.LogSegment, LogDir: c.LogDir, SnapDir: c.DataDir, Store: c.Store, Bolt: c.Bolt,
-		Network: c.Network, ListenAll: c.ListenAll, ListenHost: c.ListenHost,
-		TickTime: c.TickTime, InitLimit: c.InitLimit, SyncLimit: c.SyncLimit,
-		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain, SnapTrailing: c.SnapTrailing,
-		Policy: c.policy(), Full: full, ContainerInterval: c.ContainerInterval,
-		ContainerMaxPerMin: c.ContainerMaxPerMin, ContainerMaxNeverUse: c.ContainerMaxNeverUsed,
-		Now: c.Now, Wall: c.Wall, Logger: c.Logger, Handler: handler{s},
+		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
+		Memory: c.Memory, FS: c.Env.FS, LogSegment: c.Log.Segment, LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: raftlog.Kind(c.Log.Store), Bolt: c.Log.Bolt,
+		Network: c.Env.Network, ListenAll: c.Quorum.ListenAll, ListenHost: c.Quorum.ListenHost,
+		TickTime: c.TickTime, InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit,
+		SnapCount: c.Log.SnapCount, SnapBytes: c.Log.SnapBytes, SnapRetain: c.Log.SnapRetain, SnapTrailing: c.Log.SnapTrailing,
+		Policy: c.policy(), Full: full, ContainerInterval: c.Znodes.ContainerInterval,
+		ContainerMaxPerMin: c.Znodes.ContainerMaxPerMin, ContainerMaxNeverUse: c.Znodes.ContainerMaxNeverUsed,
+		Now: c.Env.Now, Wall: c.Env.Wall, Logger: c.Logger, Handler: handler{s},
 	}
 }
 
@@ -238,7 +239,7 @@ func (s *Server) Dial() (net.Conn, error) {
 	if n == 0 {
 		return nil, ErrClosed
 	}
-	client, server := newPipe(fmt.Sprintf("client-%d", n), fmt.Sprintf("server-%d", s.cfg.ID))
+	client, server := newPipe(fmt.Sprintf("client-%d", n), fmt.Sprintf("server-%d", s.cfg.Quorum.ID))
 	s.begin(server, nil)
 	return client, nil
 }

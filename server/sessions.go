@@ -114,7 +114,7 @@ func (f *fsm) applyAttach(a *raftfsm.Applied, p *pending) {
 func (h handler) Live(dst []int64) []int64 {
 	touch := h.s.contact.refresh()
 	dst = h.s.clients.live(dst, h.s.clock(), touch)
-	if ic := h.s.cfg.Interceptor; ic != nil {
+	if ic := h.s.cfg.Env.Interceptor; ic != nil {
 		dst = ic.Live(dst)
 	}
 	return dst

@@ -15,7 +15,7 @@ var transports = map[string]func(t testing.TB, s *Server) *wire{
 }
 
 // onTCP makes a server listen for clients.
-func onTCP(c *Config) { c.ClientAddr, c.MaxClientCnxns = "127.0.0.1:0", -1 }
+func onTCP(c *Config) { c.ClientAddr, c.Limits.MaxClientCnxns = "127.0.0.1:0", -1 }
 
 // All watchers of an event get the same frame. Other output of one client, such as
 // events of the same transaction or the reply to the author, doesn't change what the

@@ -121,7 +121,7 @@ func TestALaggingFollowerReleasesItsClients(t *testing.T) {
 		}
 	}, func(c *Config) {
 		c.TickTime = time.Second
-		c.Network = narrow{c.Network, host(1), 400_000 / 8, &on}
+		c.Env.Network = narrow{c.Env.Network, host(1), 400_000 / 8, &on}
 	})
 }
 
@@ -158,7 +158,7 @@ func TestAServerWithoutAQuorumSendsClientsAway(t *testing.T) {
 		"a follower is removed": {func(e *ensemble) *Server {
 			leader, others := e.leader()
 			w := short(e.t.(*testing.T), leader, 30*time.Second)
-			id := strconv.FormatUint(others[0].cfg.ID, 10)
+			id := strconv.FormatUint(others[0].cfg.Quorum.ID, 10)
 			w.must(proto.OpReconfig, &proto.ReconfigRequest{Joining: proto.NullString, Leaving: id, NewMembers: proto.NullString, CurConfigID: -1})
 			eventually(e.t, "it knows that it was removed", func() bool { now, _ := others[0].modes.get(); return now == notServing })
 			return others[0]
@@ -178,7 +178,7 @@ func TestAServerWithoutAQuorumSendsClientsAway(t *testing.T) {
 						t.Errorf("a client waits for %v", took)
 					}
 				}
-			}, func(c *Config) { c.TickTime, c.ReconfigEnabled, c.SkipACL = time.Second, true, true })
+			}, func(c *Config) { c.TickTime, c.Quorum.Reconfig, c.Auth.SkipACL = time.Second, true, true })
 		})
 	}
 }

@@ -11,7 +11,7 @@ import (
 func TestSessionsBegunTooFastAreTurnedAway(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
-		c.ConnThrottle = &ConnThrottle{Tokens: 2, FillTime: 1000 * time.Hour, FillCount: 1, FreezeTime: -1, New: 1, Renewed: 1}
+		c.Limits.ConnThrottle = &ConnThrottle{Tokens: 2, FillTime: 1000 * time.Hour, FillCount: 1, FreezeTime: -1, New: 1, Renewed: 1}
 	})
 	connect(t, s)
 	w := connect(t, s)

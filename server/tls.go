@@ -10,7 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // TLS configures TLS for clients.

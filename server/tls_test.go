@@ -19,8 +19,8 @@ import (
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // authority signs certificates for a test.
@@ -278,7 +278,7 @@ func TestTLSClientAuth(t *testing.T) {
 func TestTLSOnly(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
-	s := startTLS(t, a, func(c *Config) { c.SessionlessTimeout = 2 * patience })
+	s := startTLS(t, a, func(c *Config) { c.Limits.SessionlessTimeout = 2 * patience })
 	silent := dialTCP(t, s.ClientAddr(), nil)
 	plain := dialTCP(t, s.ClientAddr(), nil)
 	plain.write([]byte("srvr"))
@@ -298,7 +298,7 @@ func TestTLSHandshakeLimit(t *testing.T) {
 	a := newAuthority(t)
 	for _, unified := range []bool{false, true} {
 		s := startTLS(t, a, func(c *Config) {
-			c.SessionlessTimeout, c.TickTime = 50*time.Millisecond, 20*time.Millisecond
+			c.Limits.SessionlessTimeout, c.TickTime = 50*time.Millisecond, 20*time.Millisecond
 			if unified {
 				c.ClientAddr, c.SecureAddr, c.PortUnification = c.SecureAddr, "", true
 			}
@@ -387,7 +387,7 @@ func TestTLSFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := FromZooCfg(z)
+		c, err := fromZooCfg(z)
 		if tc.want != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v, want %q", tc.text, err, tc.want)
@@ -420,7 +420,7 @@ func TestHostnameVerificationCoversClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := FromZooCfg(z); err != nil || c.TLS.VerifyClientHost != want {
+		if c, err := fromZooCfg(z); err != nil || c.TLS.VerifyClientHost != want {
 			t.Errorf("%q: %v, %v", text, c.TLS, err)
 		}
 	}

@@ -18,16 +18,16 @@ import (
 // verify reports everything that would make Start refuse a configuration and that can
 // be checked without opening the data or a port. It also reads the files that the
 // configuration names. Every command that reads a configuration file calls it, through
-// FromZooCfg, so all commands accept the same files.
+// LoadConfig, so all commands accept the same files.
 func (c Config) verify() error {
 	c = c.withDefaults()
-	errs := []error{c.check(), raftfsm.SameAddress(c.Members), c.samePort()}
+	errs := []error{c.check(), raftfsm.SameAddress(c.Quorum.Members), c.samePort()}
 	if c.TLS != nil {
 		_, err := newTLSPort(c.TLS, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
-	if c.QuorumTLS != nil && c.distributed() {
-		_, err := c.QuorumTLS.load(slog.New(slog.DiscardHandler))
+	if c.Quorum.TLS != nil && c.distributed() {
+		_, err := c.Quorum.TLS.load(slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
 	if c.Admin != nil && c.Admin.TLS != nil {
@@ -46,7 +46,7 @@ func (c *Config) badHosts() (errs []error) {
 	if c.Metrics != nil {
 		all = append(all, port{"metricsProvider.httpHost", c.Metrics.Addr})
 	}
-	for _, m := range c.Members {
+	for _, m := range c.Quorum.Members {
 		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
 			all = append(all, port{fmt.Sprintf("server.%d", m.ID), addr})
 		}
@@ -78,8 +78,8 @@ func (c *Config) ports() []port {
 // samePort reports settings that use the same port of this host twice.
 func (c *Config) samePort() error {
 	all := c.ports()
-	for _, m := range c.Members {
-		if m.ID == c.ID && c.distributed() {
+	for _, m := range c.Quorum.Members {
+		if m.ID == c.Quorum.ID && c.distributed() {
 			all = append(all, port{fmt.Sprintf("server.%d", m.ID), c.quorumListens(m.QuorumAddr)})
 		}
 	}
@@ -100,10 +100,10 @@ func (c *Config) quorumListens(addr string) string {
 	switch {
 	case err != nil:
 		return addr
-	case c.ListenAll:
+	case c.Quorum.ListenAll:
 		return ":" + number
-	case c.ListenHost != "":
-		return net.JoinHostPort(c.ListenHost, number)
+	case c.Quorum.ListenHost != "":
+		return net.JoinHostPort(c.Quorum.ListenHost, number)
 	}
 	return addr
 }
@@ -132,7 +132,7 @@ const wsaEAddrNotAvail = syscall.Errno(10049)
 
 // CheckAddresses returns an error for each setting whose host this machine can't listen
 // on, because the name doesn't resolve or the address is one of another machine. Each
-// error begins with the setting. These are separate from the errors of [FromZooCfg]: a
+// error begins with the setting. These are separate from the errors of [LoadConfig]: a
 // file may be checked on another machine, and a name may resolve later. To find out,
 // CheckAddresses listens on a free port of each host for a moment.
 func CheckAddresses(ctx context.Context, c Config) []error {
@@ -153,15 +153,15 @@ func CheckAddresses(ctx context.Context, c Config) []error {
 func (c *Config) hosts() []port {
 	client := "clientPortAddress"
 	var all []port
-	for _, m := range c.Members {
-		if m.ID != c.ID || !c.distributed() {
+	for _, m := range c.Quorum.Members {
+		if m.ID != c.Quorum.ID || !c.distributed() {
 			continue
 		}
 		own := fmt.Sprintf("server.%d", m.ID)
 		if m.ClientAddr != "" && m.ClientAddr == c.ClientAddr {
 			client = own + " (address for clients)"
 		}
-		if c.ListenHost != "" || c.ListenAll {
+		if c.Quorum.ListenHost != "" || c.Quorum.ListenAll {
 			all = append(all, port{"quorumListenAddress", c.quorumListens(m.QuorumAddr)})
 			continue
 		}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // TestVerify translates files with valid lines that a server can't start with: every
@@ -38,7 +38,7 @@ func TestVerify(t *testing.T) {
 			}
 			z, err := zoocfg.ParseText("zoo.cfg", fmt.Sprintf("dataDir=%s\nclientPort=2181\n%s", dir, tt.lines))
 			if err == nil {
-				_, err = FromZooCfg(z)
+				_, err = fromZooCfg(z)
 			}
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want something about %q", err, tt.want)
@@ -86,7 +86,7 @@ func TestCheckAddresses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := FromZooCfg(z)
+			c, err := fromZooCfg(z)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,13 +19,13 @@ func (c *conn) setWatch(path string, k watch.Kind) proto.Code {
 	}
 	if !s.watches.Add(w, path, k) {
 		s.stats.watchesRefused.Add(1)
-		c.complain("refusing a watch: the client's watches take too much memory", "bytes", w.Held(), "bound", s.cfg.MaxWatchBytes)
+		c.complain("refusing a watch: the client's watches take too much memory", "bytes", w.Held(), "bound", s.cfg.Limits.MaxWatchBytes)
 		return proto.ErrQuotaExceeded
 	}
 	if s.memory != nil {
 		s.memory.Wrote(len(path))
 	}
-	if s.watches.Held() > s.cfg.MaxWatchBytesTotal {
+	if s.watches.Held() > s.cfg.Limits.MaxWatchBytesTotal {
 		s.askRelief()
 	}
 	return proto.Ok
@@ -81,7 +81,7 @@ func (f *fsm) fire(events []tree.Event) {
 	for i := range events {
 		e := &events[i]
 		allow := f.allow
-		if s.cfg.SkipACL || openToRead(e.ACL) {
+		if s.cfg.Auth.SkipACL || openToRead(e.ACL) {
 			allow = nil
 		}
 		f.fired = e

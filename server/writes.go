@@ -30,7 +30,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 	if m := c.s.memory; m != nil && m.Full.Load() && c.s.refusesForMemory(req, brings) {
 		return r.read(w, h, nil, proto.ErrQuotaExceeded)
 	}
-	if c.s.cfg.EagerACL && c.s.contact.gated {
+	if c.s.cfg.Auth.EagerACL && c.s.contact.gated {
 		if code := c.session.eagerly(h.Op, req); code != proto.Ok {
 			r.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, nil)
 			return true

@@ -7,16 +7,28 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
-// FromZooCfg translates a configuration file. It reports everything that would make
+// LoadOption changes how [LoadConfig] reads a file. Only packages of this module have
+// any.
+type LoadOption = zoocfg.Option
+
+// LoadConfig reads a zoo.cfg and translates it. It reports everything that would make
 // Start refuse it, except for data and ports that are in use; its error joins all that
 // it finds. It reads the JAAS file and the key stores that the file names. Use
 // [CheckDirectories] for the directories.
-func FromZooCfg(z *zoocfg.Config) (Config, error) {
+func LoadConfig(path string, opts ...LoadOption) (Config, error) {
+	z, err := zoocfg.Parse(path, opts...)
+	if err != nil {
+		return Config{}, err
+	}
+	return fromZooCfg(z)
+}
+
+// fromZooCfg is LoadConfig for a file that has been read.
+func fromZooCfg(z *zoocfg.Config) (Config, error) {
 	c, err := translate(z)
 	if err = errors.Join(err, c.verify()); err != nil {
 		return Config{}, err
@@ -24,35 +36,39 @@ func FromZooCfg(z *zoocfg.Config) (Config, error) {
 	return c, nil
 }
 
-// translate is FromZooCfg without the checks that apply to any Config.
+// translate is fromZooCfg without the checks that apply to any Config.
 func translate(z *zoocfg.Config) (Config, error) {
 	c := Config{
-		ID:      z.MyID,
-		DataDir: z.DataDir, LogDir: z.DataLogDir,
-		Store: raftlog.Kind(z.LogStore), ListenAll: z.QuorumListenOnAllIPs, ListenHost: z.QuorumListenAddress,
-		TickTime: z.TickTime, InitLimit: z.InitLimit, SyncLimit: z.SyncLimit,
-		MinSessionTimeout: z.MinSessionTimeout, MaxSessionTimeout: z.MaxSessionTimeout,
-		MaxClientCnxns: z.MaxClientCnxns, MaxCnxns: z.MaxCnxns, SessionlessTimeout: z.SessionlessCnxnTimeout,
-		TCPKeepAlive: z.TCPKeepAlive, ListenBacklog: z.ClientPortListenBacklog,
-		JuteMaxBuffer: z.JuteMaxBuffer, GlobalOutstanding: z.GlobalOutstanding,
-		SnapCount: z.SnapCount, SnapBytes: z.SnapSizeLimitKB << 10, SnapRetain: z.AutopurgeRetain,
-		SkipACL: z.SkipACL, ExtendedTypes: z.ExtendedTypes, Emulate353TTL: z.Emulate353TTL,
-		EnforceQuota: z.EnforceQuota, ReconfigEnabled: z.ReconfigEnabled, ReadOnlyMode: z.ReadOnlyMode, LocalSessions: z.LocalSessionsEnabled,
-		LinearizableReads: z.LinearizableReads,
-		ContainerInterval: z.ContainerCheckInterval, ContainerMaxPerMin: z.ContainerMaxPerMinute,
-		ContainerMaxNeverUsed: z.ContainerMaxNeverUsed,
-		FourLetterWords:       z.FourLetterWhitelist,
-		DigestDisabled:        !z.Auth.DigestEnabled, DigestAlg: z.Auth.DigestAlg, SuperDigest: z.Auth.SuperDigest,
-		EnsembleNames: z.Auth.EnsembleNames,
-		ZooCfg:        z,
+		DataDir: z.DataDir, NoAutocreate: !z.DataDirAutocreate,
+		TickTime: z.TickTime, MinSessionTimeout: z.MinSessionTimeout, MaxSessionTimeout: z.MaxSessionTimeout,
+		LinearizableReads: z.LinearizableReads, ReadOnlyMode: z.ReadOnlyMode, LocalSessions: z.LocalSessionsEnabled,
+		FourLetterWords: z.FourLetterWhitelist,
+		Quorum: Quorum{
+			ID: z.MyID, ListenAll: z.QuorumListenOnAllIPs, ListenHost: z.QuorumListenAddress,
+			InitLimit: z.InitLimit, SyncLimit: z.SyncLimit, Reconfig: z.ReconfigEnabled,
+		},
+		Log: Log{Dir: z.DataLogDir, Store: z.LogStore, SnapCount: z.SnapCount, SnapBytes: z.SnapSizeLimitKB << 10, SnapRetain: z.AutopurgeRetain},
+		Limits: Limits{
+			MaxClientCnxns: z.MaxClientCnxns, MaxCnxns: z.MaxCnxns, SessionlessTimeout: z.SessionlessCnxnTimeout,
+			TCPKeepAlive: z.TCPKeepAlive, ListenBacklog: z.ClientPortListenBacklog,
+			JuteMaxBuffer: z.JuteMaxBuffer, GlobalOutstanding: z.GlobalOutstanding,
+		},
+		Znodes: Znodes{
+			ExtendedTypes: z.ExtendedTypes, Emulate353TTL: z.Emulate353TTL, EnforceQuota: z.EnforceQuota,
+			ContainerInterval: z.ContainerCheckInterval, ContainerMaxPerMin: z.ContainerMaxPerMinute, ContainerMaxNeverUsed: z.ContainerMaxNeverUsed,
+		},
+		Auth: Auth{
+			SkipACL: z.SkipACL, DigestDisabled: !z.Auth.DigestEnabled, DigestAlg: z.Auth.DigestAlg, SuperDigest: z.Auth.SuperDigest,
+			EnsembleNames: z.Auth.EnsembleNames,
+		},
+		zooCfg: z,
 	}
-	c.NoAutocreate = !z.DataDirAutocreate
 	c.limitsFromZooCfg(z)
-	if c.QuorumBindTries = z.PortBindRetry; c.QuorumBindTries == 0 {
-		c.QuorumBindTries = -1
+	if c.Quorum.BindTries = z.PortBindRetry; c.Quorum.BindTries == 0 {
+		c.Quorum.BindTries = -1
 	}
-	if c.MaxClientCnxns == 0 {
-		c.MaxClientCnxns = -1
+	if c.Limits.MaxClientCnxns == 0 {
+		c.Limits.MaxClientCnxns = -1
 	}
 	if z.ClientPort != zoocfg.Unset {
 		c.ClientAddr = net.JoinHostPort(z.ClientPortAddress, strconv.Itoa(z.ClientPort))
@@ -66,8 +82,8 @@ func translate(z *zoocfg.Config) (Config, error) {
 				z.Path, filepath.Join(z.DataDir, "myid")))
 		}
 		errs = append(errs, refuse(z))
-		c.Members, c.Ensemble = membersOf(z), !z.StandaloneEnabled
-		c.LeaderNoClients, c.MultiAddress = !z.LeaderServes, z.MultiAddressEnabled
+		c.Quorum.Members, c.Quorum.Ensemble = membersOf(z), !z.StandaloneEnabled
+		c.Quorum.LeaderNoClients, c.Quorum.MultiAddress = !z.LeaderServes, z.MultiAddressEnabled
 	}
 	return c, errors.Join(errs...)
 }

@@ -40,7 +40,7 @@ func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
 		return nil, errors.New("a server that forgets cannot be imported into")
 	}
 	// Seed checks this too, but reading may take a while.
-	if has, err := raftlog.HasState(cfg.FS, cfg.LogDir, cfg.DataDir); err != nil {
+	if has, err := raftlog.HasState(cfg.Env.FS, cfg.Log.Dir, cfg.DataDir); err != nil {
 		return nil, err
 	} else if has {
 		return nil, fmt.Errorf("%s: %w", cfg.DataDir, raftfsm.ErrHasState)
@@ -79,7 +79,7 @@ func forgetServers(cfg *Config, t *tree.Tree) {
 	if cfg.distributed() || len(t.Get(tree.ConfigPath).Data()) == 0 {
 		return
 	}
-	t.SetConfig(&tree.Txn{Zxid: t.LastZxid(), Time: cfg.Now().UnixMilli()}, nil, 0)
+	t.SetConfig(&tree.Txn{Zxid: t.LastZxid(), Time: cfg.Env.Now().UnixMilli()}, nil, 0)
 }
 
 // Exported describes what a ZooKeeper can start from.

@@ -22,7 +22,7 @@ func recorded() zkfiles.Source {
 // except for the zxid, which is higher.
 func TestImportIsAState(t *testing.T) {
 	t.Parallel()
-	cfg := Config{DataDir: t.TempDir(), ExtendedTypes: true}
+	cfg := Config{DataDir: t.TempDir(), Znodes: Znodes{ExtendedTypes: true}}
 	r, err := Import(cfg, recorded())
 	if err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestImportForgetsServers(t *testing.T) {
 	for _, distributed := range []bool{false, true} {
 		tr := tree.New()
 		tr.SetConfig(&tree.Txn{Zxid: 5, Time: 6}, []byte("server.1=old:2888:3888:participant\nversion=0"), -1)
-		cfg := Config{Ensemble: distributed}.withDefaults()
+		cfg := Config{Quorum: Quorum{Ensemble: distributed}}.withDefaults()
 		forgetServers(&cfg, tr)
 		if left := len(tr.Get(tree.ConfigPath).Data()) > 0; left != distributed || tr.LastZxid() != 5 {
 			t.Errorf("distributed %v: left %v", distributed, left)

@@ -5,8 +5,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // announce logs the data directories and the addresses that the server listens on, so

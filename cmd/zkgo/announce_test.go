@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // TestFirstLinesSayWhereThingsAre checks that the log names the data directory as an

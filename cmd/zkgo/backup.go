@@ -398,7 +398,7 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 		return stateError(err)
 	}
 	fmt.Fprintf(stdout, "Done: %s holds it, as the ensemble %s, whose first zxid is 0x%x.\n", cfg.DataDir, r.Cluster, r.Zxid)
-	if len(cfg.Members) > 0 {
+	if len(cfg.Quorum.Members) > 0 {
 		fmt.Fprintf(stdout, "Start this server, and when it serves the others of %s, with empty directories.\n", strings.TrimPrefix(membersOf(&cfg), "servers "))
 	}
 	return nil

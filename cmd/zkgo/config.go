@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 func configCommand() *cobra.Command {

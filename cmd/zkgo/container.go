@@ -13,7 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/offline/container"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // containerFlags holds the flags of zkgo container.

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // TestEveryCommandSeesTheSettings checks that all commands that read a zoo.cfg also read

@@ -74,8 +74,8 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 		if f.config == "" {
 			return usagef("what is to be imported? Name ZooKeeper's data directory with --from, or its zoo.cfg")
 		}
-		if from = cfg.DataDir; logs == "" && cfg.LogDir != cfg.DataDir {
-			logs = cfg.LogDir
+		if from = cfg.DataDir; logs == "" && cfg.Log.Dir != cfg.DataDir {
+			logs = cfg.Log.Dir
 		}
 	}
 	src := zkfiles.Source{NoLogs: f.noLogs, AcceptGaps: f.acceptGaps, IgnoreDigest: f.ignoreDigest}
@@ -111,7 +111,7 @@ func showImport(stdout, stderr io.Writer, cfg *server.Config, r *server.Imported
 		fmt.Fprintln(stdout, "The source has no digest to compare with.")
 	}
 	fmt.Fprintf(stdout, "Done: %s begins with zxid 0x%x.\n", cfg.DataDir, r.Zxid)
-	if len(cfg.Members) > 1 {
+	if len(cfg.Quorum.Members) > 1 {
 		fmt.Fprintln(stdout, "Start this server first, and alone; then the others, with empty directories.")
 	}
 }

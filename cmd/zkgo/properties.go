@@ -7,7 +7,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/smallfile"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // readProperties reads the supported settings from a properties file of ZooKeeper's

@@ -99,7 +99,7 @@ func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "Done. The new ensemble is %s, its first zxid 0x%x.\nThe old state is in %s.\n", r.Cluster, r.Zxid, strings.Join(r.Aside, " and "))
-	if len(cfg.Members) > 0 {
+	if len(cfg.Quorum.Members) > 0 {
 		fmt.Fprintf(stdout, "Start this server. On every other survivor run, and then start it:\n  zkgo recover --yes --rejoin %s zoo.cfg\n", r.Cluster)
 	}
 	return nil
@@ -122,8 +122,8 @@ func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.
 	}
 	show(stdout, &mine)
 	for _, dirs := range f.compare {
-		other := server.Config{Store: cfg.Store, Bolt: cfg.Bolt, Logger: cfg.Logger}
-		other.DataDir, other.LogDir, _ = strings.Cut(dirs, ",")
+		other := server.Config{Log: server.Log{Store: cfg.Log.Store, Bolt: cfg.Log.Bolt}, Logger: cfg.Logger}
+		other.DataDir, other.Log.Dir, _ = strings.Cut(dirs, ",")
 		p, err := server.Survey(other)
 		if err != nil {
 			return mine, err
@@ -146,11 +146,11 @@ func show(w io.Writer, p *raftfsm.Position) {
 
 // membersOf describes the possible members of the new ensemble.
 func membersOf(cfg *server.Config) string {
-	if len(cfg.Members) == 0 {
+	if len(cfg.Quorum.Members) == 0 {
 		return "one server that stands alone"
 	}
 	var ids []string
-	for _, m := range cfg.Members {
+	for _, m := range cfg.Quorum.Members {
 		ids = append(ids, fmt.Sprint(m.ID))
 	}
 	return "servers " + strings.Join(ids, ", ") + " by the configuration"
@@ -158,7 +158,7 @@ func membersOf(cfg *server.Config) string {
 
 // runRejoin moves this server's state aside.
 func runRejoin(f *recoverFlags, cfg server.Config, stdout io.Writer) error {
-	fmt.Fprintf(stdout, "The state of server %d in %s would be set aside, for it to join the ensemble %s anew.\n", cfg.ID, cfg.DataDir, f.rejoin)
+	fmt.Fprintf(stdout, "The state of server %d in %s would be set aside, for it to join the ensemble %s anew.\n", cfg.Quorum.ID, cfg.DataDir, f.rejoin)
 	if !f.yes {
 		return f.unasked()
 	}

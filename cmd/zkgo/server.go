@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zoocfg"
 )
 
 // unset is the value of a port without a flag, because 0 requests any free port.
@@ -134,7 +134,7 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	}
 	cfg.Logger = log
 	collectLater()
-	collectBelow(cfg.MemoryCeiling)
+	collectBelow(cfg.Limits.MemoryCeiling)
 	began := time.Now()
 	s, err := server.Start(ctx, cfg)
 	if err != nil {
@@ -154,16 +154,16 @@ func runnable(z *zoocfg.Config) (server.Config, error) {
 	cfg, err := translate(z)
 	if err != nil {
 		// Check the directories, too: they are known despite the error.
-		directories := server.Config{DataDir: z.DataDir, LogDir: z.DataLogDir, NoAutocreate: !z.DataDirAutocreate}
+		directories := server.Config{DataDir: z.DataDir, Log: server.Log{Dir: z.DataLogDir}, NoAutocreate: !z.DataDirAutocreate}
 		return server.Config{}, errors.Join(err, server.CheckDirectories(directories))
 	}
 	return cfg, server.CheckDirectories(cfg)
 }
 
-// translate is server.FromZooCfg for a program that includes every kind of log.
+// translate is server.LoadConfig for a program that includes every kind of log.
 func translate(z *zoocfg.Config) (server.Config, error) {
-	cfg, err := server.FromZooCfg(z)
-	cfg.Bolt = boltlog.Format{}
+	cfg, err := server.LoadConfig(z.Path, zoocfg.Parsed(z))
+	cfg.Log.Bolt = boltlog.Format{}
 	return cfg, err
 }
 

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/smallfile"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // standardInput is the argument that means the standard input instead of a file.

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // ensembleCommands returns the commands for the servers.

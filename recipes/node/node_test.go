@@ -169,7 +169,7 @@ func TestTTLNode(t *testing.T) {
 func TestTTLNodeNeedsAServerThatHasThem(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		zs := zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.ExtendedTypes = false }))
+		zs := zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.Znodes.ExtendedTypes = false }))
 		n := node.KeepTTL(recipes.On(zs.Client(t)), "/ttl", nil, time.Minute)
 		if err := n.Wait(rig.Within(t)); !errors.Is(err, client.ErrUnimplemented) || errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("wait: %v", err)

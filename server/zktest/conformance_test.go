@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/server/zoocfg"
 	"github.com/zkgo/zkgo/tests/compat/conformance"
 )
 
@@ -103,7 +103,7 @@ func configured(t *testing.T, s *conformance.Script) zktest.Option {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := server.LoadConfig(z.Path, zoocfg.Parsed(z))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -182,7 +182,7 @@ func ExampleWithConfig() {
 	// A short tick allows short sessions. WithConfig enables features of the real
 	// server.
 	zs := zktest.Run(t, zktest.WithTick(50*time.Millisecond), zktest.WithConfig(func(c *server.Config) {
-		c.EnforceQuota = true
+		c.Znodes.EnforceQuota = true
 	}))
 	c := zs.Client(t)
 	fmt.Println(c.Session().Timeout)

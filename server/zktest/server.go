@@ -88,17 +88,17 @@ func newServer(t TB, o options, id int, name string, c *clock, l *logs) *Server 
 
 // start starts the server, initially or after Kill.
 func (s *Server) start() error {
-	cfg := server.Config{ContainerInterval: time.Minute, MaxClientCnxns: -1, ExtendedTypes: true, FourLetterWords: []string{"*"},
+	cfg := server.Config{Znodes: server.Znodes{ContainerInterval: time.Minute, ExtendedTypes: true}, Limits: server.Limits{MaxClientCnxns: -1}, FourLetterWords: []string{"*"},
 		LocalSessions: true} // lets a test connect to a server that it makes read-only
 	for _, change := range s.opts.configure {
 		change(&cfg)
 	}
-	cfg.ID, cfg.Members, cfg.Network = uint64(s.id), s.members, s.network
-	cfg.Memory, cfg.DataDir, cfg.LogDir = s.dir == "", s.dir, s.dir
+	cfg.Quorum.ID, cfg.Quorum.Members, cfg.Env.Network = uint64(s.id), s.members, s.network
+	cfg.Memory, cfg.DataDir, cfg.Log.Dir = s.dir == "", s.dir, s.dir
 	if s.disk != nil {
-		cfg.FS = s.disk
+		cfg.Env.FS = s.disk
 	}
-	cfg.Now, cfg.Logger, cfg.Interceptor = s.now, s.logs.logger(s.name), s.gate
+	cfg.Env.Now, cfg.Logger, cfg.Env.Interceptor = s.now, s.logs.logger(s.name), s.gate
 	srv, err := server.Start(context.Background(), cfg)
 	if err != nil {
 		return err

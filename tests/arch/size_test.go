@@ -26,10 +26,9 @@ var limits = []limit{
 		"raftfsm.Numbers":            "one field per metric",
 		"raftfsm.ensemble":           "to be split: it reaches into Node",
 		"raftfsm.machine":            "to be split: applying, snapshots and digests in one type",
-		"server.Config":              "to be grouped by subject",
 		"server.stats":               "one field per counter",
 		"internal/ops/status.Server": "one field per line that operators read",
-		"server/zoocfg.Config":       "one field per key of zoo.cfg",
+		"internal/zoocfg.Config":     "one field per key of zoo.cfg",
 	}},
 	{"methods of a type", 40, map[string]string{
 		"client.Client":             "the API: one method per operation of the protocol",
@@ -41,7 +40,7 @@ var limits = []limit{
 		"raftfsm.machine":           "to be split: applying, snapshots and digests in one type",
 		"server.Server":             "to be split: it still audits, authenticates, and serves operators",
 		"server/zktest.Server":      "the API of the test server: one method per fault and per question",
-		"server/zoocfg.Config":      "one method per group of keys that it parses",
+		"internal/zoocfg.Config":    "one method per group of keys that it parses",
 		"tree.Tree":                 "one method per operation of the protocol, and the steps that they share",
 	}},
 	{"files in a folder", 30, map[string]string{

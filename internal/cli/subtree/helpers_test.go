@@ -26,7 +26,7 @@ func background(t *testing.T) context.Context {
 // run starts a server that supports every kind of znode.
 func run(t *testing.T) (*zktest.Server, *client.Client) {
 	t.Helper()
-	zs := zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.ExtendedTypes = true }))
+	zs := zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.Znodes.ExtendedTypes = true }))
 	return zs, zs.Client(t)
 }
 

@@ -12,7 +12,7 @@
 //     file, and the server would take it for an unknown key and stand alone.
 //   - The package reads the environment only from the caller's list.
 //
-// It imports server/zoocfg and internal/smallfile.
+// It imports internal/zoocfg and internal/smallfile.
 package container
 
 import (
@@ -28,7 +28,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/internal/smallfile"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // Plan holds the files to write.

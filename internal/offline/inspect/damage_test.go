@@ -41,10 +41,10 @@ func homes(t *testing.T) []home {
 	return []home{
 		{name: "standalone"},
 		{name: "standalone killed", killed: true},
-		{name: "standalone bolt", cfg: server.Config{Store: raftlog.Bolt, Bolt: boltlog.Format{}}},
+		{name: "standalone bolt", cfg: server.Config{Log: server.Log{Store: string(raftlog.Bolt), Bolt: boltlog.Format{}}}},
 		{name: "member", member: true},
 		{name: "member killed", member: true, killed: true},
-		{name: "member bolt", member: true, cfg: server.Config{Store: raftlog.Bolt, Bolt: boltlog.Format{}}},
+		{name: "member bolt", member: true, cfg: server.Config{Log: server.Log{Store: string(raftlog.Bolt), Bolt: boltlog.Format{}}}},
 	}
 }
 
@@ -52,10 +52,10 @@ func homes(t *testing.T) []home {
 func (h *home) config(t *testing.T, dir string) server.Config {
 	t.Helper()
 	c := h.cfg
-	c.ClientAddr, c.DataDir, c.LogDir, c.SnapTrailing, c.LogSegment = "127.0.0.1:0", dir, dir, 20, 8<<10
+	c.ClientAddr, c.DataDir, c.Log.Dir, c.Log.SnapTrailing, c.Log.Segment = "127.0.0.1:0", dir, dir, 20, 8<<10
 	if h.member {
-		c.ID, c.Ensemble = 1, true
-		c.Members = []raftfsm.Member{{ID: 1, QuorumAddr: freeAddr(t), ElectionAddr: freeAddr(t), ClientAddr: "127.0.0.1:0"}}
+		c.Quorum.ID, c.Quorum.Ensemble = 1, true
+		c.Quorum.Members = []raftfsm.Member{{ID: 1, QuorumAddr: freeAddr(t), ElectionAddr: freeAddr(t), ClientAddr: "127.0.0.1:0"}}
 	}
 	return c
 }

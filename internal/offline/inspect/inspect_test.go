@@ -22,7 +22,7 @@ import (
 func running(t *testing.T, dir string) (*server.Server, *client.Client) {
 	t.Helper()
 	s, err := server.Start(t.Context(), server.Config{
-		ClientAddr: "127.0.0.1:0", DataDir: dir, LogDir: dir, Admin: &server.Admin{Addr: "127.0.0.1:0"},
+		ClientAddr: "127.0.0.1:0", DataDir: dir, Log: server.Log{Dir: dir}, Admin: &server.Admin{Addr: "127.0.0.1:0"},
 	})
 	if err != nil {
 		t.Fatal(err)

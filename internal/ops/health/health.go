@@ -5,7 +5,7 @@
 // is the word that every server answers unless its whitelist was changed. The package
 // never opens a session.
 //
-// It imports server/zoocfg and internal/auth/keystore.
+// It imports internal/zoocfg and internal/auth/keystore.
 package health
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // Target is a server's client port.

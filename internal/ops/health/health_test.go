@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkgo/zkgo/server/zoocfg"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // serve answers the four-letter word of each connection with the result of answer.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
-	"github.com/zkgo/zkgo/server/zoocfg"
 	"github.com/zkgo/zkgo/tests/compat/conformance"
 )
 
@@ -19,11 +19,11 @@ func startZkgo(t *testing.T, s *conformance.Script) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, err := server.FromZooCfg(z)
+	cfg, err := server.LoadConfig(z.Path, zoocfg.Parsed(z))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.Memory, cfg.DataDir, cfg.LogDir = true, "", ""
+	cfg.Memory, cfg.DataDir, cfg.Log.Dir = true, "", ""
 	cfg.ClientAddr = "127.0.0.1:0"
 	srv, err := server.Start(context.Background(), cfg)
 	if err != nil {

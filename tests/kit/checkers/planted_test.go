@@ -398,7 +398,7 @@ func (deaf) Live([]int64) []int64                  { return nil }
 func TestPlantedDeafness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := server.Start(t.Context(), server.Config{Memory: true, TickTime: 500 * time.Millisecond, Interceptor: deaf{}})
+		s, err := server.Start(t.Context(), server.Config{Memory: true, TickTime: 500 * time.Millisecond, Env: server.Env{Interceptor: deaf{}}})
 		if err != nil {
 			t.Fatal(err)
 		}

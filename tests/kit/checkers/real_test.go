@@ -35,7 +35,7 @@ func (r run) verdict(t *testing.T) *checkers.Verdict {
 	}
 	var v *checkers.Verdict
 	synctest.Test(t, func(t *testing.T) {
-		cl := zktest.RunCluster(t, 3, zktest.WithConfig(func(c *server.Config) { c.ContainerInterval = time.Second; c.MinSessionTimeout = time.Second }))
+		cl := zktest.RunCluster(t, 3, zktest.WithConfig(func(c *server.Config) { c.Znodes.ContainerInterval = time.Second; c.MinSessionTimeout = time.Second }))
 		rec := history.NewRecorder(r.file)
 		cfg := workload.Config{Seed: r.seed, Servers: []int{1, 2, 3}, Recorder: rec, Timeout: 4 * time.Second, Think: 60 * time.Millisecond,
 			Dial: func(_ context.Context, id int) (net.Conn, error) {

@@ -77,7 +77,7 @@ func Closed(ch <-chan struct{}) bool {
 // "zk1:2181,zk2:2181,zk3:2181"). It panics on error, since an example cannot
 // report one.
 func Embedded() (c *client.Client, stop func()) {
-	srv, err := server.Start(context.Background(), server.Config{Memory: true, ExtendedTypes: true})
+	srv, err := server.Start(context.Background(), server.Config{Memory: true, Znodes: server.Znodes{ExtendedTypes: true}})
 	if err != nil {
 		panic(err)
 	}

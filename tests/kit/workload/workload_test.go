@@ -24,7 +24,7 @@ func dialer(cl *zktest.Cluster) func(context.Context, int) (net.Conn, error) {
 func TestEverythingHappens(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		cl := zktest.RunCluster(t, 3, zktest.WithConfig(func(c *server.Config) { c.ContainerInterval = 5 * time.Second }))
+		cl := zktest.RunCluster(t, 3, zktest.WithConfig(func(c *server.Config) { c.Znodes.ContainerInterval = 5 * time.Second }))
 		rec := history.NewRecorder(nil)
 		cfg := workload.Config{Seed: 1, Servers: []int{1, 2, 3}, Dial: dialer(cl), Recorder: rec}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

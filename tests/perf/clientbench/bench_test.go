@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 
 // serve runs a server until standard input ends.
 func serve() {
-	s, err := server.Start(context.Background(), server.Config{Memory: true, ClientAddr: "127.0.0.1:0", MaxClientCnxns: -1})
+	s, err := server.Start(context.Background(), server.Config{Memory: true, ClientAddr: "127.0.0.1:0", Limits: server.Limits{MaxClientCnxns: -1}})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

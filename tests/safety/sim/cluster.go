@@ -91,10 +91,11 @@ func NewCluster(dir string, seed uint64, l Layout) *Cluster {
 func (h *host) config(p *process) server.Config {
 	l := h.c.layout
 	return server.Config{
-		ID: uint64(h.id), Members: h.c.members, FS: p.vol, DataDir: "/data", LogDir: "/log", Store: l.Store, Bolt: boltlog.Format{}, Network: p.net,
-		TickTime: tickTime, SyncLimit: syncLimit, LogSegment: 16 << 10, SnapCount: 60, SnapTrailing: 10,
-		ReconfigEnabled: true, LinearizableReads: slices.Contains(linearServers, h.id), SkipACL: true, ExtendedTypes: true, FourLetterWords: []string{"*"}, MaxClientCnxns: -1,
-		Wall: h.clock.now, Logger: h.c.trace.logger(h.id),
+		DataDir: "/data", TickTime: tickTime, LinearizableReads: slices.Contains(linearServers, h.id), FourLetterWords: []string{"*"},
+		Quorum: server.Quorum{ID: uint64(h.id), Members: h.c.members, SyncLimit: syncLimit, Reconfig: true},
+		Log:    server.Log{Dir: "/log", Store: string(l.Store), Bolt: boltlog.Format{}, Segment: 16 << 10, SnapCount: 60, SnapTrailing: 10},
+		Limits: server.Limits{MaxClientCnxns: -1}, Znodes: server.Znodes{ExtendedTypes: true}, Auth: server.Auth{SkipACL: true},
+		Env: server.Env{FS: p.vol, Network: p.net, Wall: h.clock.now}, Logger: h.c.trace.logger(h.id),
 	}
 }
 

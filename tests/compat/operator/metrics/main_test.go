@@ -53,7 +53,7 @@ func needOracle(t *testing.T) {
 func start(t *testing.T, change ...func(*server.Config)) *server.Server {
 	t.Helper()
 	c := server.Config{
-		DataDir: t.TempDir(), ClientAddr: "127.0.0.1:0", FourLetterWords: []string{"*"}, MaxClientCnxns: -1,
+		DataDir: t.TempDir(), ClientAddr: "127.0.0.1:0", FourLetterWords: []string{"*"}, Limits: server.Limits{MaxClientCnxns: -1},
 		Metrics: &server.Metrics{Addr: "127.0.0.1:0", Process: true},
 	}
 	for _, f := range change {
@@ -84,7 +84,7 @@ func ensemble(t *testing.T) (leader, follower, observer *server.Server) {
 	for _, m := range members {
 		all = append(all, start(t, func(c *server.Config) {
 			host, _, _ := net.SplitHostPort(m.QuorumAddr)
-			c.ID, c.Members, c.Network = m.ID, members, network.Host(host)
+			c.Quorum.ID, c.Quorum.Members, c.Env.Network = m.ID, members, network.Host(host)
 		}))
 	}
 	for _, s := range all {

@@ -104,7 +104,7 @@ func newEnsemble(t *testing.T) (members []raftfsm.Member, configs []server.Confi
 	}
 	for _, m := range members {
 		cfg := config(t.TempDir(), freeAddr(t))
-		cfg.ID, cfg.Members = m.ID, members
+		cfg.Quorum.ID, cfg.Quorum.Members = m.ID, members
 		configs = append(configs, cfg)
 	}
 	return members, configs

@@ -96,8 +96,8 @@ func start(t *testing.T, dir, addr string) (stop func(), s *server.Server) {
 
 func config(dir, addr string) server.Config {
 	return server.Config{
-		DataDir: dir, ClientAddr: addr, ExtendedTypes: true, SuperDigest: superDigest(), FourLetterWords: []string{"*"},
-		MaxClientCnxns: -1, MaxSessionTimeout: 10 * time.Minute,
+		DataDir: dir, ClientAddr: addr, Znodes: server.Znodes{ExtendedTypes: true}, Auth: server.Auth{SuperDigest: superDigest()}, FourLetterWords: []string{"*"},
+		Limits: server.Limits{MaxClientCnxns: -1}, MaxSessionTimeout: 10 * time.Minute,
 	}
 }
 

@@ -91,7 +91,7 @@ func TestTheDocumentHasTheTable(t *testing.T) {
 		return
 	}
 	if !*rewrite {
-		t.Errorf("%s differs from keys.txt: run go test ./server/zoocfg -run TheDocument -rewrite", name)
+		t.Errorf("%s differs from keys.txt: run go test ./internal/zoocfg -run TheDocument -rewrite", name)
 		return
 	}
 	if err := os.WriteFile(name, []byte(want), 0o644); err != nil {

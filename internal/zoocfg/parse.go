@@ -17,6 +17,7 @@ type options struct {
 	properties []systemProperty
 	sets       [][2]string
 	warnings   []Warning
+	parsed     *Config
 }
 
 // WithMyID sets the server's id. The myid file isn't read then.
@@ -26,6 +27,9 @@ func WithMyID(id uint64) Option { return func(o *options) { o.myID = &id } }
 func WithReadFile(read func(path string) ([]byte, error)) Option {
 	return func(o *options) { o.readFile = read }
 }
+
+// Parsed makes [Parse] return z instead of reading a file.
+func Parsed(z *Config) Option { return func(o *options) { o.parsed = z } }
 
 // WithSet sets a key after the lines of the file and before the checks across keys,
 // so that a flag can complete or override the file.
@@ -38,6 +42,9 @@ func WithSet(key, value string) Option {
 // there are warnings too.
 func Parse(path string, opts ...Option) (*Config, error) {
 	o := gather(opts)
+	if o.parsed != nil {
+		return o.parsed, nil
+	}
 	text, err := o.readFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
