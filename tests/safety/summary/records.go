@@ -36,13 +36,6 @@ func WriteRecords(w io.Writer, suite string, records []Record) error {
 	}
 	compact(&b, "all", "", all)
 	fmt.Fprintf(&b, "\nFaults by kind: %s.\n\n", list(all.Faults))
-	layouts, parts := by(runs, func(r *Run) string { return r.Layout })
-	var ensembles []string
-	for _, l := range layouts {
-		t := sum(parts[l])
-		ensembles = append(ensembles, fmt.Sprintf("%s: %s runs, %s", l, number(t.Runs), hours(t.Time)))
-	}
-	fmt.Fprintf(&b, "Ensembles: %s.\n\n", strings.Join(ensembles, "; "))
 	var failures []string
 	for _, r := range records {
 		for _, f := range sum(r.Runs).Failures {
