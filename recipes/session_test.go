@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/barrier"
@@ -38,7 +39,7 @@ func TestSessionIsLostBeforeItsFirstReply(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			done <- recipes.InSession(ctx, recipes.On(c), func(s recipes.Session) error {
+			done <- recipe.InSession(ctx, recipes.On(c), func(s recipes.Session) error {
 				_, err := s.Create(ctx, "/a", nil, recipes.Persistent, nil)
 				return err
 			})
@@ -146,7 +147,7 @@ func TestEnsureContainersNeedsNoPermissionOnTheRoot(t *testing.T) {
 		zs.FailAll(zktest.Match{Op: proto.OpCreate, Path: "/"}, proto.ErrNoAuth)
 		s, err := recipes.On(zs.Client(t)).Session(rig.Within(t))
 		rig.Must(t, err)
-		rig.Must(t, recipes.EnsureContainers(rig.Within(t), s, "/"))
+		rig.Must(t, recipe.EnsureContainers(rig.Within(t), s, "/"))
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/perf/lockbench/load"
@@ -29,7 +30,7 @@ func (p *parent) Acquire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := recipes.EnsureContainers(ctx, s, p.dir); err != nil {
+	if err := recipe.EnsureContainers(ctx, s, p.dir); err != nil {
 		return err
 	}
 	if p.mine, err = s.Create(ctx, p.dir+"/n-", nil, recipes.EphemeralSequential, nil); err != nil {
@@ -162,13 +163,13 @@ func settled(ctx context.Context, addr string, watches int) (packets, asked int,
 			return 0, 0, err
 		}
 		if m["zk_watch_count"] >= watches {
-			if err := recipes.Sleep(ctx, 50*time.Millisecond); err != nil {
+			if err := recipe.Sleep(ctx, 50*time.Millisecond); err != nil {
 				return 0, 0, err
 			}
 			m, err := mntr(addr)
 			return counted(m), asked + 1, err
 		}
-		if err := recipes.Sleep(ctx, 5*time.Millisecond); err != nil {
+		if err := recipe.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return 0, 0, err
 		}
 	}

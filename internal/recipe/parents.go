@@ -1,4 +1,4 @@
-package recipes
+package recipe
 
 import (
 	"context"
@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
 )
 
 // EnsureContainers creates path and its missing parents as containers. A server that
 // supports containers deletes each some time after its last child is gone.
-func EnsureContainers(ctx context.Context, s Session, path string) error {
+func EnsureContainers(ctx context.Context, s recipes.Session, path string) error {
 	if path == "" {
 		return nil
 	}
@@ -21,7 +22,7 @@ func EnsureContainers(ctx context.Context, s Session, path string) error {
 		}
 	}
 	for {
-		_, err := s.Create(ctx, path, nil, Container, nil)
+		_, err := s.Create(ctx, path, nil, recipes.Container, nil)
 		switch {
 		case err == nil, errors.Is(err, client.ErrNodeExists):
 			return nil
