@@ -147,7 +147,7 @@ func TestEnsureContainersNeedsNoPermissionOnTheRoot(t *testing.T) {
 		zs.FailAll(zktest.Match{Op: proto.OpCreate, Path: "/"}, proto.ErrNoAuth)
 		s, err := recipes.On(zs.Client(t)).Session(rig.Within(t))
 		rig.Must(t, err)
-		rig.Must(t, recipe.EnsureContainers(rig.Within(t), s, "/"))
+		rig.Must(t, recipes.EnsureContainers(rig.Within(t), s, "/"))
 	})
 }
 

@@ -24,7 +24,7 @@ func InSession(ctx context.Context, conn recipes.Conn, do func(s recipes.Session
 			return nil
 		}
 		err = r.Failed(err)
-		if ctx.Err() != nil || !Again(ctx, err) && !errors.Is(err, client.ErrSessionExpired) {
+		if ctx.Err() != nil || !recipes.Again(ctx, err) && !errors.Is(err, client.ErrSessionExpired) {
 			return err
 		}
 	}

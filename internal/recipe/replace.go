@@ -97,7 +97,7 @@ func endTurn(ctx context.Context, s recipes.Session, turn string, token []byte) 
 // latest write, leaves that open. Without the check it could delete the znode of
 // another call, because a delete whose reply was lost may have been done.
 func deleteTurn(ctx context.Context, s recipes.Session, turn string, token []byte, err error) {
-	open := func() bool { return errors.Is(err, client.ErrUnknownOutcome) || Again(ctx, err) }
+	open := func() bool { return errors.Is(err, client.ErrUnknownOutcome) || recipes.Again(ctx, err) }
 	for open() {
 		if err = findTurn(ctx, s, turn, token); err == nil {
 			err = s.Delete(ctx, turn, client.AnyVersion)

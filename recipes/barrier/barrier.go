@@ -30,7 +30,7 @@ func (b *Barrier) Close(ctx context.Context) error {
 		case errors.Is(err, client.ErrNodeExists):
 			return nil
 		case errors.Is(err, client.ErrNoNode):
-			if err = recipe.EnsureContainers(ctx, s, recipe.Parent(b.path)); err == nil {
+			if err = recipes.EnsureContainers(ctx, s, recipe.Parent(b.path)); err == nil {
 				err = client.ErrConnectionLoss // retry the create
 			}
 		}

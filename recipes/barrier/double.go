@@ -183,10 +183,10 @@ func (m *member) register(ctx context.Context) error {
 			m.joined = stat.Czxid
 			return err
 		case errors.Is(err, client.ErrNoNode):
-			if err := recipe.EnsureContainers(ctx, m.session, m.dir); err != nil {
+			if err := recipes.EnsureContainers(ctx, m.session, m.dir); err != nil {
 				return err
 			}
-		case !recipe.Again(ctx, err):
+		case !recipes.Again(ctx, err):
 			return err
 		}
 	}
@@ -396,7 +396,7 @@ func (m *member) generation(ctx context.Context, s recipes.Session) (generation,
 		if err != nil || stat.Version != client.AnyVersion {
 			return generation{data, stat.Version, stat.Pzxid}, err
 		}
-		if _, err := s.Set(ctx, m.dir, data, client.AnyVersion); err != nil && !recipe.Again(ctx, err) {
+		if _, err := s.Set(ctx, m.dir, data, client.AnyVersion); err != nil && !recipes.Again(ctx, err) {
 			return generation{}, err
 		}
 	}
@@ -413,7 +413,7 @@ func (m *member) turn(ctx context.Context, s recipes.Session, g generation, ops 
 			return false, nil
 		}
 	}
-	if err != nil && recipe.Again(ctx, err) {
+	if err != nil && recipes.Again(ctx, err) {
 		return false, nil
 	}
 	return err == nil, err
@@ -508,7 +508,7 @@ func erase(ctx context.Context, s recipes.Session, path string) error {
 		if err == nil || errors.Is(err, client.ErrNoNode) {
 			return nil
 		}
-		if !recipe.Again(ctx, err) {
+		if !recipes.Again(ctx, err) {
 			return err
 		}
 	}

@@ -38,7 +38,7 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 		case errors.Is(err, client.ErrNodeExists):
 			return nil
 		case errors.Is(err, client.ErrNoNode):
-			if err = recipe.EnsureContainers(ctx, s, l.path); err == nil {
+			if err = recipes.EnsureContainers(ctx, s, l.path); err == nil {
 				err = client.ErrConnectionLoss // retry the create
 			}
 		}

@@ -59,7 +59,7 @@ func (c cell) replace(ctx context.Context, old content, data []byte) (client.Sta
 	} else {
 		_, err = old.session.Create(ctx, c.path, data, recipes.Persistent, c.acl)
 		if errors.Is(err, client.ErrNoNode) {
-			err = recipe.EnsureContainers(ctx, old.session, recipe.Parent(c.path))
+			err = recipes.EnsureContainers(ctx, old.session, recipe.Parent(c.path))
 			if err == nil || errors.Is(err, client.ErrSessionExpired) {
 				return stat, false, nil
 			}
@@ -72,7 +72,7 @@ func (c cell) replace(ctx context.Context, old content, data []byte) (client.Sta
 	case errors.Is(err, client.ErrUnknownOutcome):
 		return stat, false, c.settle(ctx, old, err)
 	case errors.Is(err, client.ErrBadVersion), errors.Is(err, client.ErrNoNode), errors.Is(err, client.ErrNodeExists),
-		errors.Is(err, client.ErrSessionExpired), recipe.Again(ctx, err):
+		errors.Is(err, client.ErrSessionExpired), recipes.Again(ctx, err):
 		return stat, false, nil
 	}
 	return stat, false, err

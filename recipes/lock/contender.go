@@ -71,11 +71,11 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 			c.name = nameOf(created)
 			return c, nil
 		case errors.Is(err, client.ErrNoNode):
-			if err := recipe.EnsureContainers(ctx, s, dir); err != nil {
+			if err := recipes.EnsureContainers(ctx, s, dir); err != nil {
 				return nil, err
 			}
 		case !errors.Is(err, client.ErrUnknownOutcome):
-			if !recipe.Again(ctx, err) {
+			if !recipes.Again(ctx, err) {
 				return nil, err
 			}
 		default:

@@ -187,7 +187,7 @@ func (l *LeaseLock) succeed(ctx context.Context, s recipes.Session, turn *grant,
 func (l *LeaseLock) current(ctx context.Context, s recipes.Session) (string, error) {
 	names, _, err := s.Children(ctx, l.holder.dir)
 	if errors.Is(err, client.ErrNoNode) {
-		return "", recipe.EnsureContainers(ctx, s, l.holder.dir)
+		return "", recipes.EnsureContainers(ctx, s, l.holder.dir)
 	}
 	if places := l.holder.infixes.line(names); len(places) > 0 {
 		return places[0].name, err
@@ -250,7 +250,7 @@ func expire(ctx context.Context, s recipes.Session, path string, stat client.Sta
 	} else {
 		err = s.Delete(ctx, path, stat.Version)
 	}
-	if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipe.Again(ctx, err) {
+	if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
 		return err
 	}
 	// The server may lag behind the leader, which may have seen a renewal.

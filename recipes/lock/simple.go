@@ -84,7 +84,7 @@ func (s *Simple) create(ctx context.Context, c *contender) (bool, error) {
 			c.name = s.name
 			return true, nil
 		case errors.Is(err, client.ErrNoNode):
-			if err := recipe.EnsureContainers(ctx, c.session, s.dir); err != nil {
+			if err := recipes.EnsureContainers(ctx, c.session, s.dir); err != nil {
 				return false, err
 			}
 		case errors.Is(err, client.ErrNodeExists):

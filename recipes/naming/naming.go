@@ -92,7 +92,7 @@ func (i *IDs) allocate(ctx context.Context) (int64, error) {
 	}
 	data, stat, err := s.Get(ctx, i.path)
 	if errors.Is(err, client.ErrNoNode) {
-		if err = recipe.EnsureContainers(ctx, s, recipe.Parent(i.path)); err == nil {
+		if err = recipes.EnsureContainers(ctx, s, recipe.Parent(i.path)); err == nil {
 			_, err = s.Create(ctx, i.path, []byte("0"), recipes.Persistent, nil)
 		}
 		return 0, passing(ctx, err)
@@ -121,7 +121,7 @@ func passing(ctx context.Context, err error) error {
 			return nil
 		}
 	}
-	if recipe.Again(ctx, err) {
+	if recipes.Again(ctx, err) {
 		return nil
 	}
 	return err
@@ -184,7 +184,7 @@ func (n *Names) Reserve(ctx context.Context, name string, owner []byte) error {
 		if _, err := s.Create(ctx, path, owner, recipes.Persistent, nil); err == nil {
 			return true, nil
 		} else if errors.Is(err, client.ErrNoNode) {
-			return false, recipe.EnsureContainers(ctx, s, recipe.Parent(path))
+			return false, recipes.EnsureContainers(ctx, s, recipe.Parent(path))
 		} else if !errors.Is(err, client.ErrNodeExists) {
 			return false, err
 		}

@@ -48,7 +48,7 @@ func (n *Node) keep(ctx context.Context, s recipes.Session) error {
 			n.note(false, nil)
 			err = n.create(ctx, s)
 		}
-		if err != nil && !recipe.Again(ctx, err) && !raced(err) {
+		if err != nil && !recipes.Again(ctx, err) && !raced(err) {
 			return err
 		}
 	}
@@ -94,7 +94,7 @@ func (n *Node) create(ctx context.Context, s recipes.Session) error {
 	data, version := n.wanted(s)
 	_, err := s.Create(ctx, n.path, data, n.mode, n.acl)
 	if errors.Is(err, client.ErrNoNode) {
-		return recipe.EnsureContainers(ctx, s, recipe.Parent(n.path))
+		return recipes.EnsureContainers(ctx, s, recipe.Parent(n.path))
 	}
 	if err == nil {
 		n.wrote(version)
@@ -163,7 +163,7 @@ func (n *Node) leave(s recipes.Session) {
 		if err == nil {
 			err = s.Delete(ctx, n.path, stat.Version)
 		}
-		if err == nil || !recipe.Again(ctx, err) && !raced(err) {
+		if err == nil || !recipes.Again(ctx, err) && !raced(err) {
 			return
 		}
 	}

@@ -131,7 +131,7 @@ func (t *TTLNode) touch(ctx context.Context) error {
 			}
 			_, err = creator.CreateTTL(ctx, path, nil, t.ttl, nil)
 		}
-		if err == nil || !recipe.Again(ctx, err) && !raced(err) && !errors.Is(err, client.ErrSessionExpired) {
+		if err == nil || !recipes.Again(ctx, err) && !raced(err) && !errors.Is(err, client.ErrSessionExpired) {
 			return err
 		}
 		wait(ctx, nil, pause)

@@ -107,7 +107,7 @@ func (i *Item) finish(ctx context.Context, ops ...recipes.Op) error {
 			i.hold.Release()
 			i.abandon()
 			return fmt.Errorf("%w: %s: %w", ErrLost, i.Path(), err)
-		case !recipe.Again(ctx, err):
+		case !recipes.Again(ctx, err):
 			return i.l.failure(err)
 		}
 	}

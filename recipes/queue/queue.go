@@ -154,7 +154,7 @@ func (l *line) add(ctx context.Context, name string, data []byte) error {
 		case errors.Is(err, client.ErrNoNode):
 			err = l.ensure(ctx, s)
 		}
-		if err != nil && !errors.Is(err, client.ErrSessionExpired) && !recipe.Again(ctx, err) {
+		if err != nil && !errors.Is(err, client.ErrSessionExpired) && !recipes.Again(ctx, err) {
 			return l.failure(err)
 		}
 	}
@@ -184,10 +184,10 @@ func (l *line) room(ctx context.Context, s recipes.Session) error {
 // ensure creates the two directories if they are missing. The directory of the items
 // is persistent, like Curator's.
 func (l *line) ensure(ctx context.Context, s recipes.Session) error {
-	if err := recipe.EnsureContainers(ctx, s, l.claims); err != nil {
+	if err := recipes.EnsureContainers(ctx, s, l.claims); err != nil {
 		return err
 	}
-	if err := recipe.EnsureContainers(ctx, s, recipe.Parent(l.path)); err != nil {
+	if err := recipes.EnsureContainers(ctx, s, recipe.Parent(l.path)); err != nil {
 		return err
 	}
 	_, err := s.Create(ctx, l.path, nil, recipes.Persistent, nil)

@@ -220,7 +220,7 @@ func (s *Sharder[Q]) newShard() string {
 func (s *Sharder[Q]) begin(ctx context.Context) error {
 	first := s.newShard() // the same at every attempt
 	return recipe.InSession(ctx, s.conn, func(session recipes.Session) error {
-		if err := recipe.EnsureContainers(ctx, session, s.path); err != nil {
+		if err := recipes.EnsureContainers(ctx, session, s.path); err != nil {
 			return err
 		}
 		if err := session.Sync(ctx, s.path); err != nil {
@@ -370,7 +370,7 @@ func (s *Sharder[Q]) list(ctx context.Context, session recipes.Session) (recipes
 		if !errors.Is(err, client.ErrNoNode) {
 			return nil, err
 		}
-		if err := recipe.EnsureContainers(ctx, session, s.path); err != nil {
+		if err := recipes.EnsureContainers(ctx, session, s.path); err != nil {
 			return nil, err
 		}
 	}
@@ -404,7 +404,7 @@ func (s *Sharder[Q]) add(ctx context.Context, term *election.Term, path string) 
 		switch {
 		case err == nil, errors.Is(err, client.ErrNodeExists), term.Err() != nil:
 			return nil
-		case !recipe.Again(ctx, err):
+		case !recipes.Again(ctx, err):
 			return err
 		}
 	}

@@ -110,7 +110,7 @@ func (q *Simple) get(ctx context.Context, s recipes.Session, path string, remove
 				return data, true, fmt.Errorf("%s: %w", path, err)
 			}
 			err = nil
-		} else if recipe.Again(ctx, err) {
+		} else if recipes.Again(ctx, err) {
 			err = nil
 		}
 	}

@@ -111,7 +111,7 @@ func (l *line) list(ctx context.Context, s recipes.Session, path string, r *rest
 		if !errors.Is(err, client.ErrNoNode) {
 			return nil, err
 		}
-		if err := l.ensure(ctx, s); err != nil && !recipe.Again(ctx, err) {
+		if err := l.ensure(ctx, s); err != nil && !recipes.Again(ctx, err) {
 			return nil, err
 		}
 	}
@@ -156,10 +156,10 @@ func (l *line) claim(ctx context.Context, s recipes.Session, name string) (*Item
 		case errors.Is(err, client.ErrNodeExists):
 			return nil, nil //nolint:nilnil // another client was faster
 		case errors.Is(err, client.ErrNoNode):
-			if err := recipe.EnsureContainers(ctx, s, l.claims); err != nil {
+			if err := recipes.EnsureContainers(ctx, s, l.claims); err != nil {
 				return nil, err
 			}
-		case !recipe.Again(ctx, err):
+		case !recipes.Again(ctx, err):
 			return nil, err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/gozk"
 	"github.com/zkgo/zkgo/recipes/lock"
@@ -42,7 +41,7 @@ func connectGozk(t testing.TB, timeout time.Duration, addrs ...string) (recipes.
 func say(ctx context.Context, lease *lock.Lease) error {
 	for {
 		err := lease.SetData(ctx, []byte("still mine"))
-		if !recipe.Again(ctx, err) && !errors.Is(err, client.ErrUnknownOutcome) {
+		if !recipes.Again(ctx, err) && !errors.Is(err, client.ErrUnknownOutcome) {
 			return err
 		}
 	}

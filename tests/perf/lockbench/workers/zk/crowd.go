@@ -30,7 +30,7 @@ func (p *parent) Acquire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := recipe.EnsureContainers(ctx, s, p.dir); err != nil {
+	if err := recipes.EnsureContainers(ctx, s, p.dir); err != nil {
 		return err
 	}
 	if p.mine, err = s.Create(ctx, p.dir+"/n-", nil, recipes.EphemeralSequential, nil); err != nil {
