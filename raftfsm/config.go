@@ -7,23 +7,12 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/defaults"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
-)
-
-// Defaults of Config; the same as ZooKeeper's where it has them.
-const (
-	defaultTickTime           = 2 * time.Second
-	defaultInitLimit          = 10
-	defaultSyncLimit          = 5
-	defaultSnapCount          = 100_000
-	defaultSnapBytes          = 4 << 30
-	defaultSnapRetain         = 3
-	defaultContainerInterval  = time.Minute
-	defaultContainerMaxPerMin = 10_000
 )
 
 // withDefaults returns c with every optional field set, or an error that names the
@@ -40,14 +29,14 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	orDefault(&c.Store, raftlog.WAL)
 	orDefault(&c.newest, command.Level)
-	orDefault(&c.TickTime, defaultTickTime)
-	orDefault(&c.InitLimit, defaultInitLimit)
-	orDefault(&c.SyncLimit, defaultSyncLimit)
-	orDefault(&c.SnapCount, defaultSnapCount)
-	orDefault(&c.SnapBytes, defaultSnapBytes)
-	orDefault(&c.SnapRetain, defaultSnapRetain)
-	orDefault(&c.ContainerInterval, defaultContainerInterval)
-	orDefault(&c.ContainerMaxPerMin, defaultContainerMaxPerMin)
+	orDefault(&c.TickTime, defaults.TickTime)
+	orDefault(&c.InitLimit, defaults.InitLimit)
+	orDefault(&c.SyncLimit, defaults.SyncLimit)
+	orDefault(&c.SnapCount, defaults.SnapCount)
+	orDefault(&c.SnapBytes, defaults.SnapBytes)
+	orDefault(&c.SnapRetain, defaults.SnapRetain)
+	orDefault(&c.ContainerInterval, defaults.ContainerInterval)
+	orDefault(&c.ContainerMaxPerMin, defaults.ContainerMaxPerMin)
 	if c.TickTime < 0 || c.SnapCount < 0 || c.SnapBytes < 0 || c.ContainerInterval < 0 || c.ContainerMaxPerMin < 0 {
 		return c, fmt.Errorf("negative value in the configuration: %+v", c)
 	}

@@ -20,30 +20,23 @@ func EnsureContainers(ctx context.Context, s Session, path string) error {
 			return err
 		}
 	}
+	parent := "/"
+	if i := strings.LastIndexByte(path, '/'); i > 0 {
+		parent = path[:i]
+	}
 	for {
 		_, err := s.Create(ctx, path, nil, Container, nil)
 		switch {
 		case err == nil, errors.Is(err, client.ErrNodeExists):
 			return nil
-		case errors.Is(err, client.ErrNoNode) && Parent(path) != "/":
-			err = EnsureContainers(ctx, s, Parent(path))
+		case errors.Is(err, client.ErrNoNode) && parent != "/":
+			err = EnsureContainers(ctx, s, parent)
 		}
 		if err != nil && !Again(ctx, err) {
 			return err
 		}
 	}
 }
-
-// Parent returns the parent of path.
-func Parent(path string) string {
-	if i := strings.LastIndexByte(path, '/'); i > 0 {
-		return path[:i]
-	}
-	return "/"
-}
-
-// Join returns the path of the child name of dir.
-func Join(dir, name string) string { return strings.TrimSuffix(dir, "/") + "/" + name }
 
 // Again reports whether an operation that failed with err may succeed if it is
 // retried immediately: the connection was lost, and ctx has not ended. Only an

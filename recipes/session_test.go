@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/barrier"
@@ -38,7 +39,7 @@ func TestSessionIsLostBeforeItsFirstReply(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() {
-			done <- recipes.InSession(ctx, recipes.On(c), func(s recipes.Session) error {
+			done <- recipe.InSession(ctx, recipes.On(c), func(s recipes.Session) error {
 				_, err := s.Create(ctx, "/a", nil, recipes.Persistent, nil)
 				return err
 			})

@@ -6,6 +6,7 @@ import (
 	"net"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/defaults"
 	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/internal/zoocfg"
@@ -190,21 +191,10 @@ type Network interface {
 
 // Defaults of a Config.
 const (
-	defaultTick            = 2 * time.Second
-	defaultInitLimit       = 10
-	defaultSyncLimit       = 5
-	defaultMaxClientCnxns  = 60
-	defaultSessionless     = 10 * time.Second
-	defaultJuteMaxBuffer   = 0xfffff
-	defaultOutstanding     = 1000
 	defaultMaxOutput       = 64 << 20
 	defaultMaxOutputTotal  = 1 << 30
 	defaultMaxWatchesTotal = 2 << 30
 	clientsPart            = 4 // divides the memory ceiling: one such part is for all watches, another for all replies
-	defaultLargeRequests   = 100 << 20
-	minSessionTicks        = 2
-	maxSessionTicks        = 20
-	defaultSnapshotsToKeep = 3
 	standaloneID           = 1 // for a server without an ensemble, as in ZooKeeper
 )
 
@@ -213,21 +203,25 @@ func (c Config) withDefaults() Config {
 	if !c.distributed() {
 		c.Quorum.ID = standaloneID
 	}
-	or(&c.TickTime, defaultTick)
-	or(&c.Quorum.InitLimit, defaultInitLimit)
-	or(&c.Quorum.BindTries, defaultBindTries)
-	or(&c.Quorum.SyncLimit, defaultSyncLimit)
-	or(&c.MinSessionTimeout, minSessionTicks*c.TickTime)
-	or(&c.MaxSessionTimeout, maxSessionTicks*c.TickTime)
-	or(&c.Limits.MaxClientCnxns, defaultMaxClientCnxns)
-	or(&c.Limits.SessionlessTimeout, defaultSessionless)
-	or(&c.Limits.ListenBacklog, -1)
-	or(&c.Limits.JuteMaxBuffer, defaultJuteMaxBuffer)
-	or(&c.Limits.GlobalOutstanding, defaultOutstanding)
-	or(&c.Limits.LargeRequestMax, defaultLargeRequests)
+	or(&c.TickTime, defaults.TickTime)
+	or(&c.Quorum.InitLimit, defaults.InitLimit)
+	or(&c.Quorum.BindTries, defaults.BindTries)
+	or(&c.Quorum.SyncLimit, defaults.SyncLimit)
+	or(&c.MinSessionTimeout, defaults.MinSessionTicks*c.TickTime)
+	or(&c.MaxSessionTimeout, defaults.MaxSessionTicks*c.TickTime)
+	or(&c.Limits.MaxClientCnxns, defaults.MaxClientCnxns)
+	or(&c.Limits.SessionlessTimeout, defaults.SessionlessTimeout)
+	or(&c.Limits.ListenBacklog, defaults.ListenBacklog)
+	or(&c.Limits.JuteMaxBuffer, defaults.JuteMaxBuffer)
+	or(&c.Limits.GlobalOutstanding, defaults.GlobalOutstanding)
+	or(&c.Limits.LargeRequestMax, defaults.LargeRequestMax)
 	c.boundClients()
-	or(&c.Log.SnapRetain, defaultSnapshotsToKeep)
-	or(&c.Auth.DigestAlg, "SHA1")
+	or(&c.Log.SnapCount, defaults.SnapCount)
+	or(&c.Log.SnapBytes, defaults.SnapBytes)
+	or(&c.Log.SnapRetain, defaults.SnapRetain)
+	or(&c.Znodes.ContainerInterval, defaults.ContainerInterval)
+	or(&c.Znodes.ContainerMaxPerMin, defaults.ContainerMaxPerMin)
+	or(&c.Auth.DigestAlg, defaults.DigestAlg)
 	or(&c.Log.Dir, c.DataDir)
 	if c.Env.FS == nil {
 		c.Env.FS = vfs.OS{}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/defaults"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -195,7 +196,7 @@ func TestLargestRequest(t *testing.T) {
 	s := startServer(t)
 	w := connect(t, s)
 	req := &proto.CreateRequest{Path: "/big", ACL: proto.OpenACL()}
-	room := defaultJuteMaxBuffer - (len(appendRequest(nil, 1, proto.OpCreate, req)) - proto.LengthSize)
+	room := defaults.JuteMaxBuffer - (len(appendRequest(nil, 1, proto.OpCreate, req)) - proto.LengthSize)
 	req.Data = []byte(strings.Repeat("x", room))
 	w.must(proto.OpCreate, req)
 	if data, _ := w.get("/big", false); len(data) != room {

@@ -11,9 +11,6 @@ import (
 )
 
 const (
-	// defaultBindTries is how often the server tries to bind the quorum port
-	// (electionPortBindRetry).
-	defaultBindTries = 3
 	// bindPause is the pause between two attempts, as in ZooKeeper.
 	bindPause = time.Second
 	// bindNews is how many attempts pass between two log lines.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/defaults"
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
@@ -251,7 +252,7 @@ func (c *Config) Self() (Server, bool) {
 // on port 2181 with its data in ./zkgo-data.
 func Default() *Config {
 	c := blank()
-	c.setTick(2 * time.Second)
+	c.setTick(defaults.TickTime)
 	c.ClientPort = 2181
 	c.DataDir, c.DataLogDir = "./zkgo-data", "./zkgo-data"
 	return c
@@ -286,19 +287,19 @@ func blank() *Config {
 	c := &Config{
 		TickTime:   defaultTick,
 		ClientPort: Unset, SecureClientPort: Unset,
-		MaxClientCnxns: 60, ClientPortListenBacklog: Unset,
-		MinSessionTimeout: 2 * defaultTick, MaxSessionTimeout: 20 * defaultTick,
-		SessionlessCnxnTimeout: 10 * time.Second,
-		StandaloneEnabled:      true, LeaderServes: true, PortBindRetry: 3,
+		MaxClientCnxns: defaults.MaxClientCnxns, ClientPortListenBacklog: Unset,
+		MinSessionTimeout: defaults.MinSessionTicks * defaultTick, MaxSessionTimeout: defaults.MaxSessionTicks * defaultTick,
+		SessionlessCnxnTimeout: defaults.SessionlessTimeout,
+		StandaloneEnabled:      true, LeaderServes: true, PortBindRetry: defaults.BindTries,
 		MultiAddressReachabilityCheck: true, MultiAddressReachabilityTimeout: time.Second,
-		SnapCount: 100000, SnapSizeLimitKB: 4194304, AutopurgeRetain: minRetain,
+		SnapCount: defaults.SnapCount, SnapSizeLimitKB: defaults.SnapBytes >> 10, AutopurgeRetain: minRetain,
 		ForceSync: true, FsyncWarning: time.Second,
 		DataDirAutocreate: true, DBAutocreate: true,
 		JuteMaxBuffer: defaultJute, JuteExtraSize: defaultJute,
-		LargeRequestMax: 100 << 20, LargeRequestAt: Unset, GlobalOutstanding: 1000,
+		LargeRequestMax: defaults.LargeRequestMax, LargeRequestAt: Unset, GlobalOutstanding: defaults.GlobalOutstanding,
 		MemoryCeiling: Ceiling{Percent: 80}, ConnThrottle: defaultConnThrottle(), RequestThrottle: defaultRequestThrottle(),
-		ContainerCheckInterval: time.Minute, ContainerMaxPerMinute: 10000,
-		Auth: Auth{DigestEnabled: true, DigestAlg: "SHA1", SASLServerContext: "Server", SSLScheme: "x509"},
+		ContainerCheckInterval: defaults.ContainerInterval, ContainerMaxPerMinute: defaults.ContainerMaxPerMin,
+		Auth: Auth{DigestEnabled: true, DigestAlg: defaults.DigestAlg, SASLServerContext: "Server", SSLScheme: "x509"},
 		QuorumAuth: QuorumAuth{ServerContext: "QuorumServer", LearnerContext: "QuorumLearner",
 			ServicePrincipal: "zkquorum/localhost"},
 		Admin: Admin{Enable: true, Port: 8080, Address: "0.0.0.0", CommandURL: "/commands",
@@ -322,8 +323,8 @@ func defaultTLS() TLS {
 }
 
 const (
-	defaultTick    = 3 * time.Second
-	defaultJute    = 0xfffff
-	minRetain      = 3
+	defaultTick    = defaults.FileTickTime
+	defaultJute    = defaults.JuteMaxBuffer
+	minRetain      = defaults.SnapRetain
 	defaultMetrics = "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider"
 )

@@ -18,5 +18,5 @@
 //     Config.Ignored, so that one message can list all of them.
 //   - The package resolves no host names and reads no environment variables.
 //
-// It imports the standard library and internal/smallfile.
+// It imports the standard library, internal/defaults and internal/smallfile.
 package zoocfg

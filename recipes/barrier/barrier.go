@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -23,13 +24,13 @@ func New(conn recipes.Conn, path string) *Barrier { return &Barrier{conn, path} 
 // Close closes the gate, if it is open. The gate stays closed when the client that
 // closed it is gone. Close waits for a lost connection to come back.
 func (b *Barrier) Close(ctx context.Context) error {
-	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
+	err := recipe.InSession(ctx, b.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, b.path, nil, recipes.Persistent, nil)
 		switch {
 		case errors.Is(err, client.ErrNodeExists):
 			return nil
 		case errors.Is(err, client.ErrNoNode):
-			if err = recipes.EnsureContainers(ctx, s, recipes.Parent(b.path)); err == nil {
+			if err = recipes.EnsureContainers(ctx, s, recipe.Parent(b.path)); err == nil {
 				err = client.ErrConnectionLoss // retry the create
 			}
 		}
@@ -41,7 +42,7 @@ func (b *Barrier) Close(ctx context.Context) error {
 // Open opens the gate, if it is closed, and releases all waiters. Open waits for a
 // lost connection to come back.
 func (b *Barrier) Open(ctx context.Context) error {
-	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
+	err := recipe.InSession(ctx, b.conn, func(s recipes.Session) error {
 		err := s.Delete(ctx, b.path, client.AnyVersion)
 		if errors.Is(err, client.ErrNoNode) {
 			return nil
@@ -56,7 +57,7 @@ func (b *Barrier) Open(ctx context.Context) error {
 // a lost connection nor the end of a session is an error.
 func (b *Barrier) Wait(ctx context.Context) error {
 	var closed int64 // czxid of the znode that this call waits for
-	err := recipes.InSession(ctx, b.conn, func(s recipes.Session) error {
+	err := recipe.InSession(ctx, b.conn, func(s recipes.Session) error {
 		for {
 			// A read leaves no watch on a missing znode.
 			_, stat, w, err := s.GetW(ctx, b.path)
@@ -67,11 +68,11 @@ func (b *Barrier) Wait(ctx context.Context) error {
 				return err
 			}
 			if closed != 0 && stat.Czxid != closed {
-				recipes.Drop(ctx, w)
+				recipe.Drop(ctx, w)
 				return nil
 			}
 			closed = stat.Czxid
-			if err := recipes.Await(ctx, w); err != nil {
+			if err := recipe.Await(ctx, w); err != nil {
 				return err
 			}
 		}

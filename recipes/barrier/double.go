@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -74,7 +75,7 @@ func (d *DoubleBarrier) enter(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer recipes.Drop(ctx, early)
+	defer recipe.Drop(ctx, early)
 	d.member = m
 	if err := m.register(ctx); err != nil {
 		return err
@@ -90,7 +91,7 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if d.member == nil {
 		return fmt.Errorf("barrier %s: leave: it was not entered", d.path)
 	}
-	err := recipes.InSession(ctx, d.conn, func(s recipes.Session) error { return d.member.leave(ctx, s) })
+	err := recipe.InSession(ctx, d.conn, func(s recipes.Session) error { return d.member.leave(ctx, s) })
 	if err != nil {
 		d.withdraw()
 		return fmt.Errorf("barrier %s: leave: %w", d.path, err)
@@ -114,7 +115,7 @@ func (d *DoubleBarrier) withdraw() {
 		defer close(done)
 		// The znode can outlive the member's session, because the client may consider
 		// a session lost before the server does. Any session may delete the znode.
-		_ = recipes.InSession(context.Background(), d.conn, func(s recipes.Session) error {
+		_ = recipe.InSession(context.Background(), d.conn, func(s recipes.Session) error {
 			return m.withdraw(context.Background(), s)
 		})
 	}()
@@ -151,9 +152,9 @@ type member struct {
 	round   int64  // czxid of the round's ready, or 0 before it is known
 }
 
-func (m *member) own() string { return recipes.Join(m.dir, m.name) }
+func (m *member) own() string { return recipe.Join(m.dir, m.name) }
 
-func (m *member) ready() string { return recipes.Join(m.dir, readyName) }
+func (m *member) ready() string { return recipe.Join(m.dir, readyName) }
 
 // readyName is the name of the znode that marks a round, the same as Curator's and
 // Kazoo's.
@@ -218,7 +219,7 @@ func (m *member) awaitRound(ctx context.Context, members int, early recipes.Watc
 			}
 		}
 		if marked && ready.Czxid > m.joined {
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			m.round = ready.Czxid
 			return nil
 		}
@@ -232,7 +233,7 @@ func (m *member) awaitRound(ctx context.Context, members int, early recipes.Watc
 			w = nil
 		}
 		if w != nil {
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 		}
 		switch {
 		case err != nil:
@@ -256,7 +257,7 @@ func (m *member) awaitEnd(ctx context.Context, s recipes.Session, g generation, 
 		return err
 	}
 	if name != "" {
-		return awaitGone(ctx, s, recipes.Join(m.dir, name), round)
+		return awaitGone(ctx, s, recipe.Join(m.dir, name), round)
 	}
 	_, err = m.turn(ctx, s, g, recipes.Op{Kind: recipes.OpDelete, Path: m.ready(), Version: client.AnyVersion})
 	return err
@@ -271,7 +272,7 @@ func (m *member) start(ctx context.Context, g generation, others []string, membe
 	}
 	for _, name := range others {
 		if len(ops) <= members {
-			ops = append(ops, recipes.Op{Kind: recipes.OpCheck, Path: recipes.Join(m.dir, name), Version: client.AnyVersion})
+			ops = append(ops, recipes.Op{Kind: recipes.OpCheck, Path: recipe.Join(m.dir, name), Version: client.AnyVersion})
 		}
 	}
 	_, err := m.turn(ctx, m.session, g, ops...)
@@ -308,7 +309,7 @@ func (m *member) leave(ctx context.Context, s recipes.Session) error {
 			err = m.leaveLast(ctx, s, g, names)
 		default:
 			if err = erase(ctx, s, m.own()); err == nil {
-				err = awaitGone(ctx, s, recipes.Join(m.dir, first), m.round)
+				err = awaitGone(ctx, s, recipe.Join(m.dir, first), m.round)
 			}
 		}
 		if err != nil {
@@ -326,7 +327,7 @@ func (m *member) leaveLast(ctx context.Context, s recipes.Session, g generation,
 		return err
 	}
 	if last != m.name {
-		return awaitGone(ctx, s, recipes.Join(m.dir, last), m.round)
+		return awaitGone(ctx, s, recipe.Join(m.dir, last), m.round)
 	}
 	done, err := m.turn(ctx, s, g,
 		recipes.Op{Kind: recipes.OpDelete, Path: m.own(), Version: client.AnyVersion},
@@ -444,7 +445,7 @@ func (m *member) entrants(names []string) []string {
 // members of the next round exist while members leave, so first reads few znodes.
 func (m *member) first(ctx context.Context, s recipes.Session, names []string, round int64) (string, error) {
 	for _, name := range names {
-		stat, there, err := s.Exists(ctx, recipes.Join(m.dir, name))
+		stat, there, err := s.Exists(ctx, recipe.Join(m.dir, name))
 		if err != nil {
 			return "", err
 		}
@@ -466,10 +467,10 @@ func awaitGone(ctx context.Context, s recipes.Session, path string, round int64)
 		return err
 	}
 	if stat.Czxid > round {
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 		return nil
 	}
-	return recipes.Await(ctx, w)
+	return recipe.Await(ctx, w)
 }
 
 // awaitCreated waits for the event of w and reports whether the znode was created.
@@ -481,7 +482,7 @@ func awaitCreated(ctx context.Context, w recipes.Watch) (bool, error) {
 		}
 		return e.Type == client.EventNodeCreated, nil
 	case <-ctx.Done():
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 		return false, context.Cause(ctx)
 	}
 }

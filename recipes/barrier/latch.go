@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -30,8 +31,8 @@ func NewCountDownLatch(conn recipes.Conn, path string, count int) *CountDownLatc
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
 	// All attempts use the same name, so a second attempt finds the znode of the
 	// first.
-	path := recipes.Join(l.path, "count-"+rand.Text())
-	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
+	path := recipe.Join(l.path, "count-"+rand.Text())
+	err := recipe.InSession(ctx, l.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, path, nil, recipes.Persistent, nil)
 		switch {
 		case errors.Is(err, client.ErrNodeExists):
@@ -49,17 +50,17 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 // Wait waits until the latch is open or ctx ends. Neither a lost connection nor the
 // end of a session is an error.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
-	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
+	err := recipe.InSession(ctx, l.conn, func(s recipes.Session) error {
 		for {
 			n, w, err := l.watch(ctx, s)
 			if err != nil {
 				return err
 			}
 			if n >= l.count {
-				recipes.Drop(ctx, w)
+				recipe.Drop(ctx, w)
 				return nil
 			}
-			if err := recipes.Await(ctx, w); err != nil {
+			if err := recipe.Await(ctx, w); err != nil {
 				return err
 			}
 		}
@@ -71,7 +72,7 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 // Left waits for a lost connection to come back.
 func (l *CountDownLatch) Left(ctx context.Context) (int, error) {
 	left := 0
-	err := recipes.InSession(ctx, l.conn, func(s recipes.Session) error {
+	err := recipe.InSession(ctx, l.conn, func(s recipes.Session) error {
 		names, _, err := s.Children(ctx, l.path)
 		if errors.Is(err, client.ErrNoNode) {
 			err = nil
@@ -93,7 +94,7 @@ func (l *CountDownLatch) watch(ctx context.Context, s recipes.Session) (int, rec
 		if err != nil || !there {
 			return 0, w, err
 		}
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 	}
 }
 

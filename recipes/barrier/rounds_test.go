@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/barrier"
@@ -195,7 +196,7 @@ func (l *loop) expire(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		_ = recipes.Sleep(ctx, l.pause())
+		_ = recipe.Sleep(ctx, l.pause())
 		sessions := l.zs.Sessions()
 		if len(sessions) == 0 || ctx.Err() != nil {
 			continue

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -174,7 +175,7 @@ func (c *Cache) Children(path string) iter.Seq[Node] {
 		var paths []string
 		if e := c.entries[path]; e != nil {
 			for name := range e.names {
-				paths = append(paths, recipes.Join(path, name))
+				paths = append(paths, recipe.Join(path, name))
 			}
 		}
 		nodes := c.nodes(paths)

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
 	"github.com/zkgo/zkgo/server/zktest"
@@ -38,7 +39,7 @@ func below(zs *zktest.Server, path string, depth int) map[string]string {
 	m[path] = zs.Get(path)
 	if depth > 0 {
 		for _, name := range zs.Children(path) {
-			maps.Copy(m, below(zs, recipes.Join(path, name), depth-1))
+			maps.Copy(m, below(zs, recipe.Join(path, name), depth-1))
 		}
 	}
 	return m

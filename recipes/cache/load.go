@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -226,7 +227,7 @@ func (c *Cache) wants(path string) bool {
 	if c.depth(path) > c.cfg.depth {
 		return false
 	}
-	for at := path; c.cfg.filter != nil && at != c.root; at = recipes.Parent(at) {
+	for at := path; c.cfg.filter != nil && at != c.root; at = recipe.Parent(at) {
 		if !c.cfg.filter(at) {
 			return false
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
 	"github.com/zkgo/zkgo/server/zktest"
@@ -76,7 +77,7 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 func change(ctx context.Context, c *client.Client, random *rand.Rand) {
 	path := "/r"
 	for range random.IntN(4) {
-		path = recipes.Join(path, string(rune('a'+random.IntN(3))))
+		path = recipe.Join(path, string(rune('a'+random.IntN(3))))
 	}
 	switch random.IntN(6) {
 	case 0:

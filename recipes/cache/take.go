@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/internal/recipe"
 )
 
 // take applies an answer to the cache; mu is held. epoch is the cache's epoch when
@@ -35,11 +35,11 @@ func (l *load) store(path string, n need, epoch uint64, r answer) {
 		return
 	}
 	if path != c.root {
-		parent := c.entries[recipes.Parent(path)]
+		parent := c.entries[recipe.Parent(path)]
 		if parent == nil {
 			// The znode is read again with its parent, which is gone or was read too
 			// early.
-			l.mark(recipes.Parent(path), needAll)
+			l.mark(recipe.Parent(path), needAll)
 			return
 		}
 		parent.names[lastName(path)] = struct{}{}
@@ -87,7 +87,7 @@ func (l *load) compare(path string, e *entry, names []string) {
 	listed := make(map[string]struct{}, len(names))
 	for _, name := range names {
 		listed[name] = struct{}{}
-		child := recipes.Join(path, name)
+		child := recipe.Join(path, name)
 		known, t := l.c.entries[child], l.tasks[child]
 		switch {
 		case known == nil || known.epoch != l.c.epoch:
@@ -104,7 +104,7 @@ func (l *load) compare(path string, e *entry, names []string) {
 	}
 	slices.Sort(missing)
 	for _, name := range missing {
-		l.mark(recipes.Join(path, name), needData)
+		l.mark(recipe.Join(path, name), needData)
 	}
 }
 
@@ -115,10 +115,10 @@ func (c *Cache) drop(path string) {
 		return
 	}
 	for name := range e.names {
-		c.drop(recipes.Join(path, name))
+		c.drop(recipe.Join(path, name))
 	}
 	delete(c.entries, path)
-	if parent := c.entries[recipes.Parent(path)]; parent != nil && path != c.root {
+	if parent := c.entries[recipe.Parent(path)]; parent != nil && path != c.root {
 		delete(parent.names, lastName(path))
 	}
 	c.publish(Change{Kind: Removed, Node: e.node})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 )
@@ -173,7 +174,7 @@ func (a *Atomic[T]) tries(ctx context.Context, f func(T, bool) (T, bool), r *Res
 		if !again {
 			return false, nil
 		}
-		if err := recipes.Sleep(ctx, pause); err != nil {
+		if err := recipe.Sleep(ctx, pause); err != nil {
 			return false, a.cell.failure(err)
 		}
 	}

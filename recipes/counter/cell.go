@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -29,7 +30,7 @@ func (c cell) failure(err error) error { return fmt.Errorf("value %s: %w", c.pat
 // read returns the content, which includes every write that was answered before the
 // call.
 func (c cell) read(ctx context.Context) (now content, err error) {
-	err = recipes.InSession(ctx, c.conn, func(s recipes.Session) error {
+	err = recipe.InSession(ctx, c.conn, func(s recipes.Session) error {
 		if err := s.Sync(ctx, c.path); err != nil {
 			return err
 		}
@@ -54,11 +55,11 @@ func (c cell) replace(ctx context.Context, old content, data []byte) (client.Sta
 	var stat client.Stat
 	var err error
 	if old.there {
-		stat, err = recipes.Replace(ctx, old.session, c.path, data, old.stat)
+		stat, err = recipe.Replace(ctx, old.session, c.path, data, old.stat)
 	} else {
 		_, err = old.session.Create(ctx, c.path, data, recipes.Persistent, c.acl)
 		if errors.Is(err, client.ErrNoNode) {
-			err = recipes.EnsureContainers(ctx, old.session, recipes.Parent(c.path))
+			err = recipes.EnsureContainers(ctx, old.session, recipe.Parent(c.path))
 			if err == nil || errors.Is(err, client.ErrSessionExpired) {
 				return stat, false, nil
 			}

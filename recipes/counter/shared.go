@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -132,7 +133,7 @@ func (v *SharedValue) next(ctx context.Context, last int64) (Versioned[[]byte], 
 		if errors.Is(err, client.ErrNoNode) {
 			var there bool
 			if _, there, w, err = s.ExistsW(ctx, v.cell.path); err == nil && there {
-				recipes.Drop(ctx, w)
+				recipe.Drop(ctx, w)
 				continue
 			}
 			stat.Mzxid = last
@@ -141,7 +142,7 @@ func (v *SharedValue) next(ctx context.Context, last int64) (Versioned[[]byte], 
 			return none, err
 		}
 		if stat.Mzxid != last {
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			return Versioned[[]byte]{Value: data, Version: stat.Version, Zxid: stat.Mzxid}, nil
 		}
 		select {
@@ -150,7 +151,7 @@ func (v *SharedValue) next(ctx context.Context, last int64) (Versioned[[]byte], 
 				return none, client.ErrSessionExpired
 			}
 		case <-ctx.Done():
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			return none, context.Cause(ctx)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/node"
 )
@@ -51,7 +52,7 @@ type Registration[P any] struct {
 // instance can't be encoded as JSON.
 func (d *Discovery[P]) Register(inst Instance[P]) (*Registration[P], error) {
 	if inst.ID == "" {
-		inst.ID = recipes.NewUUID()
+		inst.ID = recipe.NewUUID()
 	}
 	if inst.RegistrationTimeUTC == 0 {
 		inst.RegistrationTimeUTC = time.Now().UnixMilli()
@@ -99,14 +100,14 @@ func (r *Registration[P]) Close() { r.node.Close() }
 func (d *Discovery[P]) path(parts ...string) string {
 	p := d.base
 	for _, part := range parts {
-		p = recipes.Join(p, part)
+		p = recipe.Join(p, part)
 	}
 	return p
 }
 
 // read runs do in a session, and again in the next one if the session ends.
 func (d *Discovery[P]) read(ctx context.Context, do func(s recipes.Session) error) error {
-	if err := recipes.InSession(ctx, d.conn, do); err != nil {
+	if err := recipe.InSession(ctx, d.conn, do); err != nil {
 		return fmt.Errorf("discovery %s: %w", d.base, err)
 	}
 	return nil

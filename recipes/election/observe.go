@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -49,7 +50,7 @@ func (e *Election) next(ctx context.Context, last *Leader) (*Leader, error) {
 			return nil, err
 		}
 		if last == nil || now.Path != last.Path || !bytes.Equal(now.Data, last.Data) {
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			return now, nil
 		}
 		select {
@@ -58,7 +59,7 @@ func (e *Election) next(ctx context.Context, last *Leader) (*Leader, error) {
 				return nil, client.ErrSessionExpired
 			}
 		case <-ctx.Done():
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			return nil, context.Cause(ctx)
 		}
 	}
@@ -84,7 +85,7 @@ func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recip
 		if errors.Is(err, client.ErrNoNode) {
 			var there bool
 			if _, there, w, err = s.ExistsW(ctx, e.path); err == nil && there {
-				recipes.Drop(ctx, w)
+				recipe.Drop(ctx, w)
 				continue
 			}
 		}
@@ -100,7 +101,7 @@ func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recip
 		if errors.Is(err, ErrNoLeader) {
 			return &Leader{}, w, nil
 		}
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/internal/recipe"
 )
 
 // request describes a call.
@@ -61,7 +61,7 @@ func call[T any](ctx context.Context, s *session, r request, f func() (T, error)
 		if !again {
 			return none, err
 		}
-		if err := recipes.Sleep(ctx, pause); err != nil {
+		if err := recipe.Sleep(ctx, pause); err != nil {
 			return none, r.unsent(err)
 		}
 	}

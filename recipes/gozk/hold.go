@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -68,7 +69,7 @@ func (s *session) keepConfirmed(every time.Duration) {
 	s.quiet = cancel
 	since := s.confirmed
 	go func() {
-		for recipes.Sleep(ctx, time.Until(since.Add(every))) == nil {
+		for recipe.Sleep(ctx, time.Until(since.Add(every))) == nil {
 			sent, err := s.confirm(ctx)
 			if err != nil && s.over() != nil {
 				return

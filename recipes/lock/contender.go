@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -53,7 +54,7 @@ func (c *contender) forget() {
 	}
 }
 
-func (c *contender) path() string { return recipes.Join(c.dir, c.name) }
+func (c *contender) path() string { return recipe.Join(c.dir, c.name) }
 
 // enter takes a place at the end of a line. If enter fails, either there is no znode
 // or it is being removed.
@@ -64,7 +65,7 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 	}
 	c := &contender{session: s, dir: dir, mark: cfg.layout.mark()}
 	for {
-		created, err := s.Create(ctx, recipes.Join(dir, c.mark+infix), cfg.data, recipes.EphemeralSequential, cfg.acl)
+		created, err := s.Create(ctx, recipe.Join(dir, c.mark+infix), cfg.data, recipes.EphemeralSequential, cfg.acl)
 		switch {
 		case err == nil:
 			c.name = nameOf(created)
@@ -99,7 +100,7 @@ func enterBeside(ctx context.Context, s recipes.Session, holder, dir, infix stri
 	for {
 		err := s.Multi(ctx,
 			recipes.Op{Kind: recipes.OpCheck, Path: holder, Version: client.AnyVersion},
-			recipes.Op{Kind: recipes.OpCreate, Path: recipes.Join(dir, c.mark+infix), Data: cfg.data, Mode: recipes.Ephemeral, ACL: cfg.acl})
+			recipes.Op{Kind: recipes.OpCreate, Path: recipe.Join(dir, c.mark+infix), Data: cfg.data, Mode: recipes.Ephemeral, ACL: cfg.acl})
 		switch {
 		case err == nil:
 			c.name = c.mark + infix
@@ -147,7 +148,7 @@ func (c *contender) find(ctx context.Context) (bool, error) {
 }
 
 func (c *contender) byData(ctx context.Context) (string, error) {
-	data, stat, err := c.session.Get(ctx, recipes.Join(c.dir, c.fixed))
+	data, stat, err := c.session.Get(ctx, recipe.Join(c.dir, c.fixed))
 	switch {
 	case err == nil && c.ours(data, stat):
 		return c.fixed, nil

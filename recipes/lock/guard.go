@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -28,13 +29,13 @@ func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 	case err != nil:
 		return nil, err
 	case stat.EphemeralOwner != c.session.ID(), !c.ours(data, stat):
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 		return nil, fmt.Errorf("the znode %s is another's, of session 0x%x: %w", c.path(), stat.EphemeralOwner, errVanished)
 	}
 	c.born = stat.Czxid
 	hold, err := c.session.Hold(ctx, cfg.policy)
 	if err != nil {
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 		return nil, err
 	}
 	g := &guard{grant: newGrant(c.path(), Token(stat.Czxid)), c: c, hold: hold}
@@ -70,7 +71,7 @@ func (g *guard) run(w recipes.Watch) {
 		select {
 		case <-g.hold.Done():
 			g.lose(g.hold.Err())
-			recipes.Drop(context.Background(), w)
+			recipe.Drop(context.Background(), w)
 			return
 		case <-g.stop:
 			return // the watch is removed with the znode

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/internal/recipe"
 )
 
 // kind distinguishes the znodes in one directory.
@@ -32,13 +32,13 @@ type layout struct {
 
 // Curator's protected znodes are "_c_<uuid>-lock-0000000000".
 var curatorLayout = layout{
-	mark:  func() string { return "_c_" + recipes.NewUUID() + "-" },
+	mark:  func() string { return "_c_" + recipe.NewUUID() + "-" },
 	mutex: "lock-", write: "__WRIT__", read: "__READ__", leases: "lease-",
 }
 
 // Kazoo's znodes are "<32 hexadecimal digits>__lock__0000000000".
 var kazooLayout = layout{
-	mark:  func() string { return strings.ReplaceAll(recipes.NewUUID(), "-", "") },
+	mark:  func() string { return strings.ReplaceAll(recipe.NewUUID(), "-", "") },
 	mutex: "__lock__", write: "__lock__", read: "__rlock__", leases: "__lock__",
 }
 

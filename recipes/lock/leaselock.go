@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -89,8 +90,8 @@ func WithOptions(opts ...Option) LeaseOption {
 // The directory need not exist.
 func NewLeaseLock(conn recipes.Conn, path string, opts ...LeaseOption) *LeaseLock {
 	l := &LeaseLock{
-		line:   line{conn: conn, dir: recipes.Join(path, "waiters"), infixes: infixes{exclusive: curatorLayout.mutex}, cfg: newConfig(nil)},
-		holder: line{conn: conn, dir: recipes.Join(path, "holder"), infixes: infixes{leases: holderInfix}},
+		line:   line{conn: conn, dir: recipe.Join(path, "waiters"), infixes: infixes{exclusive: curatorLayout.mutex}, cfg: newConfig(nil)},
+		holder: line{conn: conn, dir: recipe.Join(path, "holder"), infixes: infixes{leases: holderInfix}},
 		lease:  DefaultLease, renew: true,
 	}
 	for _, o := range opts {
@@ -197,7 +198,7 @@ func (l *LeaseLock) current(ctx context.Context, s recipes.Session) (string, err
 // outlast waits until the holder's znode is gone. It deletes the znode after it has
 // existed for a whole lease without a renewal.
 func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string, turn *grant, try bool) error {
-	path := recipes.Join(l.holder.dir, name)
+	path := recipe.Join(l.holder.dir, name)
 	lease, err := leaseOf(name)
 	if err != nil {
 		return err
@@ -220,12 +221,12 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 		left := lease - time.Since(since)
 		switch {
 		case left <= 0:
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			if err := expire(ctx, s, path, stat); err != nil {
 				return err
 			}
 		case try:
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			return &HeldError{Left: left, Data: data}
 		default:
 			if err := l.awaitChange(ctx, w, turn, left); err != nil {
@@ -286,13 +287,13 @@ func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *gran
 		}
 		return nil
 	case <-t.C:
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 		return nil
 	case <-turn.done:
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 		return errVanished
 	case <-ctx.Done():
-		recipes.Drop(ctx, w)
+		recipe.Drop(ctx, w)
 		return context.Cause(ctx)
 	}
 }
@@ -301,13 +302,13 @@ func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *gran
 // creates the holder's znode, so only the first in line can become the holder. take
 // returns neither a grant nor an error if the holder's directory is missing.
 func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*grant, error) {
-	mark := recipes.NewUUID() + "-"
+	mark := recipe.NewUUID() + "-"
 	name := mark + strconv.FormatInt((l.lease+time.Millisecond-1).Milliseconds(), 10) + holderInfix
 	sent := time.Now()
 	err := s.Multi(ctx,
 		recipes.Op{Kind: recipes.OpDelete, Path: turn.path, Version: client.AnyVersion},
 		recipes.Op{
-			Kind: recipes.OpCreate, Path: recipes.Join(l.holder.dir, name), Data: l.holder.cfg.data,
+			Kind: recipes.OpCreate, Path: recipe.Join(l.holder.dir, name), Data: l.holder.cfg.data,
 			Mode: recipes.PersistentSequential, ACL: l.holder.cfg.acl,
 		})
 	switch {

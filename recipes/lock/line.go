@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -83,7 +84,7 @@ func repeat[T any](ctx context.Context, policy client.RetryPolicy, failure func(
 		if !again {
 			return got, err
 		}
-		if err := recipes.Sleep(ctx, pause); err != nil {
+		if err := recipe.Sleep(ctx, pause); err != nil {
 			return got, failure(err)
 		}
 	}
@@ -116,7 +117,7 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 		case want.try:
 			return nil, ErrNotAcquired
 		}
-		if err := recipes.AwaitChange(ctx, c.session, recipes.Join(l.dir, ahead)); err != nil {
+		if err := recipe.AwaitChange(ctx, c.session, recipe.Join(l.dir, ahead)); err != nil {
 			return nil, err
 		}
 	}
@@ -138,7 +139,7 @@ func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([
 	}
 	for _, e := range list {
 		if e.worn() {
-			stat, found, err := s.Exists(ctx, recipes.Join(l.dir, e.name))
+			stat, found, err := s.Exists(ctx, recipe.Join(l.dir, e.name))
 			if err != nil {
 				return nil, err
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -53,7 +54,7 @@ func (l *line) look(ctx context.Context, s recipes.Session, most int) ([]Partici
 		return nil, err
 	}
 	for _, e := range places {
-		path := recipes.Join(l.dir, e.name)
+		path := recipe.Join(l.dir, e.name)
 		data, stat, err := s.Get(ctx, path)
 		if errors.Is(err, client.ErrNoNode) {
 			continue
@@ -75,7 +76,7 @@ func (l *line) look(ctx context.Context, s recipes.Session, most int) ([]Partici
 // to release the lock: the channel that its RevokeRequested returns is closed.
 // Curator's holders can listen for this, too. Revoke replaces the znode's data.
 func Revoke(ctx context.Context, conn recipes.Conn, path string) error {
-	return recipes.InSession(ctx, conn, func(s recipes.Session) error {
+	return recipe.InSession(ctx, conn, func(s recipes.Session) error {
 		_, err := s.Set(ctx, path, []byte(revoked), client.AnyVersion)
 		return err
 	})

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/internal/recipe"
 )
 
 // Quorum is one lock that consists of several, each on its own ensemble. It is held
@@ -41,7 +41,7 @@ func (q *Quorum) Acquire(ctx context.Context) (*Bundle, error) {
 		if err == nil || ctx.Err() != nil {
 			return b, err
 		}
-		if ended := recipes.Sleep(ctx, q.pause+rand.N(q.pause+1)); ended != nil {
+		if ended := recipe.Sleep(ctx, q.pause+rand.N(q.pause+1)); ended != nil {
 			return nil, fmt.Errorf("%w; the last try: %w", ended, err)
 		}
 	}

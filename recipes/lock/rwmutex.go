@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -114,7 +115,7 @@ func (m *RWMutex) Downgrade(ctx context.Context, write *Lease) (*Lease, error) {
 		return nil, err
 	}
 	e, ok := m.line.infixes.parse(nameOf(write.Path()))
-	if !ok || e.kind != exclusive || recipes.Parent(write.Path()) != m.line.dir {
+	if !ok || e.kind != exclusive || recipe.Parent(write.Path()) != m.line.dir {
 		return nil, m.line.failure(fmt.Errorf("%s is no write lease of it", write.Path()))
 	}
 	read, err := m.readBehind(ctx, write.g, false)

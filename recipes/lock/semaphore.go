@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/recipes"
 	"slices"
+
+	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
+	"github.com/zkgo/zkgo/recipes"
 )
 
 // Semaphore is a lock with a limited number of leases that can be held at a time.
@@ -40,7 +42,7 @@ func NewSharedSemaphore(conn recipes.Conn, path, count string, opts ...Option) *
 			return 0, nil, fmt.Errorf("the number of leases: %w", err)
 		}
 		if len(data) != 4 {
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			return 0, nil, fmt.Errorf("the number of leases at %s: %d bytes instead of 4", count, len(data))
 		}
 		return int(int32(binary.BigEndian.Uint32(data))), w, nil //nolint:gosec // two's complement, as Java writes it
@@ -53,8 +55,8 @@ func newSemaphore(conn recipes.Conn, path string, opts []Option) *Semaphore {
 	mutex := cfg
 	mutex.data = nil
 	return &Semaphore{
-		inner: line{conn: conn, dir: recipes.Join(path, "locks"), infixes: infixes{exclusive: curatorLayout.mutex}, cfg: mutex},
-		line:  line{conn: conn, dir: recipes.Join(path, "leases"), infixes: infixes{leases: curatorLayout.leases}, cfg: cfg},
+		inner: line{conn: conn, dir: recipe.Join(path, "locks"), infixes: infixes{exclusive: curatorLayout.mutex}, cfg: mutex},
+		line:  line{conn: conn, dir: recipe.Join(path, "leases"), infixes: infixes{leases: curatorLayout.leases}, cfg: cfg},
 	}
 }
 
@@ -193,7 +195,7 @@ func awaitAny(ctx context.Context, turn *grant, change, w recipes.Watch) error {
 func dropAll(ctx context.Context, watches ...recipes.Watch) {
 	for _, w := range watches {
 		if w != nil {
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -23,7 +24,7 @@ type Simple struct {
 
 // NewSimple returns the lock whose znode is at path.
 func NewSimple(conn recipes.Conn, path string, opts ...Option) *Simple {
-	return &Simple{conn: conn, dir: recipes.Parent(path), name: nameOf(path), cfg: newConfig(opts)}
+	return &Simple{conn: conn, dir: recipe.Parent(path), name: nameOf(path), cfg: newConfig(opts)}
 }
 
 // Acquire waits until the lock is held, like [Mutex.Acquire], but clients get the
@@ -74,7 +75,7 @@ func (s *Simple) attempt(ctx context.Context, try bool) (*grant, error) {
 
 // create tries to create the znode, and reports whether it belongs to c.
 func (s *Simple) create(ctx context.Context, c *contender) (bool, error) {
-	path := recipes.Join(s.dir, s.name)
+	path := recipe.Join(s.dir, s.name)
 	data := append([]byte(c.mark), s.cfg.data...)
 	for {
 		_, err := c.session.Create(ctx, path, data, recipes.Ephemeral, s.cfg.acl)
@@ -101,5 +102,5 @@ func (s *Simple) wait(ctx context.Context, session recipes.Session, try bool) er
 	if try {
 		return ErrNotAcquired
 	}
-	return recipes.AwaitChange(ctx, session, recipes.Join(s.dir, s.name))
+	return recipe.AwaitChange(ctx, session, recipe.Join(s.dir, s.name))
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -90,7 +91,7 @@ func (t *tenancy) look(ctx context.Context) (client.Stat, error) {
 	}
 	for _, name := range names {
 		if strings.HasPrefix(name, t.mark) {
-			path := recipes.Join(t.dir, name)
+			path := recipe.Join(t.dir, name)
 			_, stat, err := s.Get(ctx, path)
 			if err == nil {
 				t.path = path
@@ -141,7 +142,7 @@ func (t *tenancy) keep(g *grant) {
 		if t.renew {
 			wait = min(wait, t.lease/3)
 		}
-		if recipes.Sleep(ctx, wait) != nil {
+		if recipe.Sleep(ctx, wait) != nil {
 			return
 		}
 		if err := t.valid(); err != nil {
@@ -263,7 +264,7 @@ func (t *tenancy) remove() {
 		if err == nil || !unanswered(err) && !errors.Is(err, client.ErrSessionExpired) {
 			return
 		}
-		if recipes.Sleep(ctx, retryRemoval) != nil {
+		if recipe.Sleep(ctx, retryRemoval) != nil {
 			return
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 )
@@ -91,7 +92,7 @@ func (i *IDs) allocate(ctx context.Context) (int64, error) {
 	}
 	data, stat, err := s.Get(ctx, i.path)
 	if errors.Is(err, client.ErrNoNode) {
-		if err = recipes.EnsureContainers(ctx, s, recipes.Parent(i.path)); err == nil {
+		if err = recipes.EnsureContainers(ctx, s, recipe.Parent(i.path)); err == nil {
 			_, err = s.Create(ctx, i.path, []byte("0"), recipes.Persistent, nil)
 		}
 		return 0, passing(ctx, err)
@@ -107,7 +108,7 @@ func (i *IDs) allocate(ctx context.Context) (int64, error) {
 		return 0, ErrExhausted
 	}
 	last := used + i.block
-	if _, err := recipes.Replace(ctx, s, i.path, strconv.AppendInt(nil, last, 10), stat); err != nil {
+	if _, err := recipe.Replace(ctx, s, i.path, strconv.AppendInt(nil, last, 10), stat); err != nil {
 		return 0, passing(ctx, err)
 	}
 	return last, nil
@@ -141,7 +142,7 @@ func (n *Names) path(kind, name string) (string, error) {
 	if name == "" || strings.Contains(name, "/") {
 		return "", fmt.Errorf("names %s: %w: %q", n.dir, ErrBadName, name)
 	}
-	return recipes.Join(recipes.Join(n.dir, kind), name), nil
+	return recipe.Join(recipe.Join(n.dir, kind), name), nil
 }
 
 // Claim assigns a name to this program until the lease is released or lost. No other
@@ -183,7 +184,7 @@ func (n *Names) Reserve(ctx context.Context, name string, owner []byte) error {
 		if _, err := s.Create(ctx, path, owner, recipes.Persistent, nil); err == nil {
 			return true, nil
 		} else if errors.Is(err, client.ErrNoNode) {
-			return false, recipes.EnsureContainers(ctx, s, recipes.Parent(path))
+			return false, recipes.EnsureContainers(ctx, s, recipe.Parent(path))
 		} else if !errors.Is(err, client.ErrNodeExists) {
 			return false, err
 		}
@@ -249,7 +250,7 @@ func (n *Names) free(ctx context.Context, s recipes.Session, path, turns string,
 
 // Reserved returns all reserved names, sorted.
 func (n *Names) Reserved(ctx context.Context) (names []string, err error) {
-	dir := recipes.Join(n.dir, "reserved")
+	dir := recipe.Join(n.dir, "reserved")
 	err = n.each(ctx, dir, func(s recipes.Session) (bool, error) {
 		var err error
 		names, _, err = s.Children(ctx, dir)
@@ -265,7 +266,7 @@ func (n *Names) Reserved(ctx context.Context) (names []string, err error) {
 // each repeats do, in this session or the next, until it is done or fails
 // permanently.
 func (n *Names) each(ctx context.Context, path string, do func(s recipes.Session) (done bool, err error)) error {
-	var r recipes.Repeated
+	var r recipe.Repeated
 	for {
 		s, err := n.conn.Session(ctx)
 		if err != nil {

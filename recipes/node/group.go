@@ -7,6 +7,7 @@ import (
 	"maps"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
 )
@@ -33,7 +34,7 @@ func NewGroup(conn recipes.Conn, dir string, opts ...cache.Option) *Group {
 // unique: if another session has a member of that name, the Node waits until that
 // member is gone.
 func (g *Group) Join(id string, data []byte, opts ...Option) *Node {
-	return Keep(g.conn, recipes.Join(g.dir, id), data, opts...)
+	return Keep(g.conn, recipe.Join(g.dir, id), data, opts...)
 }
 
 // Wait waits until the members are known.
@@ -96,4 +97,4 @@ func ShallowPartyID(id string) (identifier string, ok bool) {
 }
 
 // random returns 32 random hexadecimal digits, like Kazoo's.
-func random() string { return strings.ReplaceAll(recipes.NewUUID(), "-", "") }
+func random() string { return strings.ReplaceAll(recipe.NewUUID(), "-", "") }

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -93,7 +94,7 @@ func (n *Node) create(ctx context.Context, s recipes.Session) error {
 	data, version := n.wanted(s)
 	_, err := s.Create(ctx, n.path, data, n.mode, n.acl)
 	if errors.Is(err, client.ErrNoNode) {
-		return recipes.EnsureContainers(ctx, s, recipes.Parent(n.path))
+		return recipes.EnsureContainers(ctx, s, recipe.Parent(n.path))
 	}
 	if err == nil {
 		n.wrote(version)

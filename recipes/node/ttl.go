@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -113,7 +114,7 @@ func (t *TTLNode) run(ctx context.Context) {
 
 // touch writes the child once.
 func (t *TTLNode) touch(ctx context.Context) error {
-	path := recipes.Join(t.node.path, touchName)
+	path := recipe.Join(t.node.path, touchName)
 	for {
 		if err := t.node.Wait(ctx); err != nil {
 			return err

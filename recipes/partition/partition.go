@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/recipes/node"
@@ -160,7 +161,7 @@ func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, sh
 		return p.failure(err)
 	}
 	defer p.end()
-	group := node.NewGroup(p.conn, recipes.Join(p.dir, "party"))
+	group := node.NewGroup(p.conn, recipe.Join(p.dir, "party"))
 	defer group.Close()
 	me := group.Join(node.ShallowPartyName(p.id), []byte(p.id), node.WithACL(p.acl...))
 	defer me.Close()

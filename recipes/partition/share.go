@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes/lock"
 )
 
@@ -69,7 +69,7 @@ func (p *Partitioner) acquire(ctx context.Context, members []string) (share Shar
 		if _, known := slices.BinarySearch(p.set, item); !known {
 			return share, nil, fmt.Errorf("%w: %q is not in the set", ErrBadItem, item)
 		}
-		locks = append(locks, lock.NewMutex(p.conn, recipes.Join(p.dir, "locks/"+item),
+		locks = append(locks, lock.NewMutex(p.conn, recipe.Join(p.dir, "locks/"+item),
 			lock.WithKazooLayout(), lock.WithData([]byte(p.id)), lock.WithACL(p.acl...), lock.WithLossPolicy(p.policy)))
 	}
 	if len(locks) == 0 {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -47,9 +48,9 @@ func (i *Item) Done() <-chan struct{} { return i.hold.Done() }
 func (i *Item) Err() error { return i.hold.Err() }
 
 // Path returns the path of the item's znode.
-func (i *Item) Path() string { return recipes.Join(i.l.path, i.name) }
+func (i *Item) Path() string { return recipe.Join(i.l.path, i.name) }
 
-func (i *Item) claimPath() string { return recipes.Join(i.l.claims, i.name) }
+func (i *Item) claimPath() string { return recipe.Join(i.l.claims, i.name) }
 
 // Ack removes the item after it was processed. An error that matches [ErrLost] means
 // that this call did not remove the item, and the item may be processed again; if the
@@ -68,7 +69,7 @@ func (i *Item) Requeue(ctx context.Context) error {
 	}
 	return i.finish(ctx,
 		recipes.Op{Kind: recipes.OpDelete, Path: i.Path(), Version: client.AnyVersion},
-		recipes.Op{Kind: recipes.OpCreate, Path: recipes.Join(i.l.path, name), Data: i.Data, Mode: recipes.PersistentSequential, ACL: i.l.acl})
+		recipes.Op{Kind: recipes.OpCreate, Path: recipe.Join(i.l.path, name), Data: i.Data, Mode: recipes.PersistentSequential, ACL: i.l.acl})
 }
 
 // Return gives the item up: other consumers can take it at its old place, whether

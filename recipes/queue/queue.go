@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -113,7 +114,7 @@ func (q *ID) Remove(ctx context.Context, id string) (int, error) {
 	for {
 		item, r, err := q.scan(ctx, func(name string) bool { _, have, _ := cut(name); return have == cleanID(id) })
 		if err == nil && item == nil {
-			recipes.Drop(ctx, r.watches...)
+			recipe.Drop(ctx, r.watches...)
 			return removed, nil
 		}
 		if err == nil {
@@ -143,7 +144,7 @@ func (l *line) add(ctx context.Context, name string, data []byte) error {
 			err = l.room(ctx, s)
 		}
 		if err == nil {
-			_, err = s.Create(ctx, recipes.Join(l.path, name), data, recipes.PersistentSequential, l.acl)
+			_, err = s.Create(ctx, recipe.Join(l.path, name), data, recipes.PersistentSequential, l.acl)
 		}
 		switch {
 		case err == nil:
@@ -170,7 +171,7 @@ func (l *line) room(ctx context.Context, s recipes.Session) error {
 			return err
 		}
 		if len(names) < l.limit {
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			return nil
 		}
 		if err := await(ctx, time.Time{}, w); err != nil {
@@ -186,7 +187,7 @@ func (l *line) ensure(ctx context.Context, s recipes.Session) error {
 	if err := recipes.EnsureContainers(ctx, s, l.claims); err != nil {
 		return err
 	}
-	if err := recipes.EnsureContainers(ctx, s, recipes.Parent(l.path)); err != nil {
+	if err := recipes.EnsureContainers(ctx, s, recipe.Parent(l.path)); err != nil {
 		return err
 	}
 	_, err := s.Create(ctx, l.path, nil, recipes.Persistent, nil)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/election"
 )
@@ -212,13 +213,13 @@ func (s *Sharder[Q]) Close() {
 
 // newShard returns the path of a new queue, named as Curator does.
 func (s *Sharder[Q]) newShard() string {
-	return recipes.Join(s.path, prefix+recipes.NewUUID())
+	return recipe.Join(s.path, prefix+recipe.NewUUID())
 }
 
 // begin finds the queues and creates the first.
 func (s *Sharder[Q]) begin(ctx context.Context) error {
 	first := s.newShard() // the same at every attempt
-	return recipes.InSession(ctx, s.conn, func(session recipes.Session) error {
+	return recipe.InSession(ctx, s.conn, func(session recipes.Session) error {
 		if err := recipes.EnsureContainers(ctx, session, s.path); err != nil {
 			return err
 		}
@@ -237,7 +238,7 @@ func (s *Sharder[Q]) begin(ctx context.Context) error {
 			s.adopt(first)
 		}
 		for _, name := range names {
-			s.adopt(recipes.Join(s.path, name))
+			s.adopt(recipe.Join(s.path, name))
 		}
 		return nil
 	})
@@ -252,7 +253,7 @@ func (s *Sharder[Q]) adopt(path string) {
 		return
 	}
 	name := path[strings.LastIndexByte(path, '/')+1:]
-	q := s.open(s.conn, path, WithClaims(recipes.Join(s.path+"-claims", name)))
+	q := s.open(s.conn, path, WithClaims(recipe.Join(s.path+"-claims", name)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.shards[path] = &shard[Q]{queue: q}
@@ -277,7 +278,7 @@ func (s *Sharder[Q]) run(ctx context.Context) {
 		w, err := s.check(ctx, latch, measure)
 		if s.report(ctx, errors.Join(err, refused)) {
 			if w != nil {
-				recipes.Drop(ctx, w)
+				recipe.Drop(ctx, w)
 			}
 			return
 		}
@@ -291,7 +292,7 @@ func pause(ctx context.Context, due <-chan time.Time, w recipes.Watch) bool {
 	var events <-chan client.Event
 	if w != nil {
 		events = w.Events()
-		defer recipes.Drop(ctx, w)
+		defer recipe.Drop(ctx, w)
 	}
 	select {
 	case <-due:
@@ -328,7 +329,7 @@ func (s *Sharder[Q]) report(ctx context.Context, err error) bool {
 // check measures the queues, and adds one if that is needed and the latch leads.
 func (s *Sharder[Q]) check(ctx context.Context, latch *election.Latch, measure bool) (w recipes.Watch, err error) {
 	added := s.newShard() // the same at every attempt
-	err = recipes.InSession(ctx, s.conn, func(session recipes.Session) error {
+	err = recipe.InSession(ctx, s.conn, func(session recipes.Session) error {
 		var term *election.Term
 		if measure {
 			term = latch.Term()
@@ -348,7 +349,7 @@ func (s *Sharder[Q]) check(ctx context.Context, latch *election.Latch, measure b
 			err = s.add(ctx, term, added) // the watch reports the new queue, too
 		}
 		if err != nil {
-			recipes.Drop(ctx, w)
+			recipe.Drop(ctx, w)
 			w = nil
 		}
 		return err
@@ -362,7 +363,7 @@ func (s *Sharder[Q]) list(ctx context.Context, session recipes.Session) (recipes
 		names, _, w, err := session.ChildrenW(ctx, s.path)
 		if err == nil {
 			for _, name := range names {
-				s.adopt(recipes.Join(s.path, name))
+				s.adopt(recipe.Join(s.path, name))
 			}
 			return w, nil
 		}

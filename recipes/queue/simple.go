@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -78,16 +79,16 @@ func (q *Simple) attempt(ctx context.Context, remove, wait bool) (data []byte, o
 		if !strings.HasPrefix(name, simplePrefix) {
 			continue
 		}
-		data, ok, err = q.get(ctx, s, recipes.Join(q.l.path, name), remove)
+		data, ok, err = q.get(ctx, s, recipe.Join(q.l.path, name), remove)
 		if ok || err != nil {
-			recipes.Drop(ctx, r.watches...)
+			recipe.Drop(ctx, r.watches...)
 			return data, ok, err
 		}
 	}
 	if wait {
 		return nil, false, await(ctx, time.Time{}, r.watches...)
 	}
-	recipes.Drop(ctx, r.watches...)
+	recipe.Drop(ctx, r.watches...)
 	return nil, false, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -42,7 +43,7 @@ func (l *line) TryTake(ctx context.Context) (*Item, error) {
 		case err == nil && item != nil:
 			return item, nil
 		case err == nil:
-			recipes.Drop(ctx, rest.watches...)
+			recipe.Drop(ctx, rest.watches...)
 			return nil, l.failure(ErrEmpty)
 		case !errors.Is(err, client.ErrSessionExpired):
 			return nil, l.failure(err)
@@ -93,7 +94,7 @@ func (l *line) scan(ctx context.Context, wanted func(name string) bool) (*Item, 
 		item, r.due, err = l.first(ctx, s, names, claims)
 	}
 	if err != nil || item != nil {
-		recipes.Drop(ctx, r.watches...)
+		recipe.Drop(ctx, r.watches...)
 		return item, rest{}, err
 	}
 	return nil, r, nil
@@ -185,7 +186,7 @@ func (i *Item) open(ctx context.Context) (*Item, error) {
 // await waits for one of the watches or, if until is not zero, for that time. It
 // removes the watches.
 func await(ctx context.Context, until time.Time, watches ...recipes.Watch) error {
-	defer recipes.Drop(ctx, watches...)
+	defer recipe.Drop(ctx, watches...)
 	var clock <-chan time.Time
 	if !until.IsZero() {
 		t := time.NewTimer(time.Until(until))

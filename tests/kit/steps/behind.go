@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 )
 
@@ -48,7 +49,7 @@ func (b *behind) Session(ctx context.Context) (recipes.Session, error) {
 func (b *behind) write(do func() error, paths ...string) error {
 	before := make(map[string]state)
 	for _, p := range paths {
-		for _, at := range []string{p, recipes.Parent(p)} {
+		for _, at := range []string{p, proto.Parent(p)} {
 			before[at] = b.look(at)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/perf/lockbench/load"
@@ -162,13 +163,13 @@ func settled(ctx context.Context, addr string, watches int) (packets, asked int,
 			return 0, 0, err
 		}
 		if m["zk_watch_count"] >= watches {
-			if err := recipes.Sleep(ctx, 50*time.Millisecond); err != nil {
+			if err := recipe.Sleep(ctx, 50*time.Millisecond); err != nil {
 				return 0, 0, err
 			}
 			m, err := mntr(addr)
 			return counted(m), asked + 1, err
 		}
-		if err := recipes.Sleep(ctx, 5*time.Millisecond); err != nil {
+		if err := recipe.Sleep(ctx, 5*time.Millisecond); err != nil {
 			return 0, 0, err
 		}
 	}

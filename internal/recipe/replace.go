@@ -1,4 +1,4 @@
-package recipes
+package recipe
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
 )
 
 // wrapping is the name of the znode that serializes writes at version -1.
@@ -25,7 +26,7 @@ const wrapping = "wrapping-version"
 // below path while it reads the znode again and writes, so that only one of several
 // concurrent calls of Replace succeeds. If the session ends, its ephemeral znode
 // goes, and the server refuses the write.
-func Replace(ctx context.Context, s Session, path string, data []byte, old client.Stat) (client.Stat, error) {
+func Replace(ctx context.Context, s recipes.Session, path string, data []byte, old client.Stat) (client.Stat, error) {
 	if old.Version != client.AnyVersion {
 		return s.Set(ctx, path, data, old.Version)
 	}
@@ -48,8 +49,8 @@ func Replace(ctx context.Context, s Session, path string, data []byte, old clien
 // takeTurn creates the znode turn. If turn exists already, takeTurn waits until it is
 // gone and returns an error that matches [client.ErrBadVersion], because its owner
 // has probably written. If takeTurn fails, it leaves no znode of this call.
-func takeTurn(ctx context.Context, s Session, turn string, token []byte) error {
-	_, err := s.Create(ctx, turn, token, Ephemeral, nil)
+func takeTurn(ctx context.Context, s recipes.Session, turn string, token []byte) error {
+	_, err := s.Create(ctx, turn, token, recipes.Ephemeral, nil)
 	if errors.Is(err, client.ErrUnknownOutcome) {
 		unknown := err
 		if ctx.Err() == nil {
@@ -70,7 +71,7 @@ func takeTurn(ctx context.Context, s Session, turn string, token []byte) error {
 
 // findTurn finds out whether a create whose reply was lost was done. It returns nil if
 // the znode exists and has this token.
-func findTurn(ctx context.Context, s Session, turn string, token []byte) error {
+func findTurn(ctx context.Context, s recipes.Session, turn string, token []byte) error {
 	if err := s.Sync(ctx, turn); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func findTurn(ctx context.Context, s Session, turn string, token []byte) error {
 }
 
 // endTurn deletes the znode turn. The znode goes with its session at the latest.
-func endTurn(ctx context.Context, s Session, turn string, token []byte) {
+func endTurn(ctx context.Context, s recipes.Session, turn string, token []byte) {
 	ctx = context.WithoutCancel(ctx)
 	cleanUp(func() {
 		deleteTurn(ctx, s, turn, token, s.Delete(ctx, turn, client.AnyVersion))
@@ -95,8 +96,8 @@ func endTurn(ctx context.Context, s Session, turn string, token []byte) {
 // deleteTurn deletes the znode turn if it has this token, while err, the error of the
 // latest write, leaves that open. Without the check it could delete the znode of
 // another call, because a delete whose reply was lost may have been done.
-func deleteTurn(ctx context.Context, s Session, turn string, token []byte, err error) {
-	open := func() bool { return errors.Is(err, client.ErrUnknownOutcome) || Again(ctx, err) }
+func deleteTurn(ctx context.Context, s recipes.Session, turn string, token []byte, err error) {
+	open := func() bool { return errors.Is(err, client.ErrUnknownOutcome) || recipes.Again(ctx, err) }
 	for open() {
 		if err = findTurn(ctx, s, turn, token); err == nil {
 			err = s.Delete(ctx, turn, client.AnyVersion)

@@ -1,4 +1,4 @@
-package recipes
+package recipe
 
 import (
 	"context"
@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
 )
 
 // InSession runs do until it succeeds, so do must be safe to repeat. It runs do again
 // if the connection was lost, and in another session if the session has ended. It
 // returns other errors of do, and returns when ctx ends. If the outcome of a write of
 // an earlier run is unknown, the error also matches [client.ErrUnknownOutcome].
-func InSession(ctx context.Context, conn Conn, do func(s Session) error) error {
+func InSession(ctx context.Context, conn recipes.Conn, do func(s recipes.Session) error) error {
 	var r Repeated
 	for {
 		s, err := conn.Session(ctx)
@@ -23,7 +24,7 @@ func InSession(ctx context.Context, conn Conn, do func(s Session) error) error {
 			return nil
 		}
 		err = r.Failed(err)
-		if ctx.Err() != nil || !Again(ctx, err) && !errors.Is(err, client.ErrSessionExpired) {
+		if ctx.Err() != nil || !recipes.Again(ctx, err) && !errors.Is(err, client.ErrSessionExpired) {
 			return err
 		}
 	}

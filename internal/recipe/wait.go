@@ -1,4 +1,4 @@
-package recipes
+package recipe
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
 )
 
 // tidying is how long [Drop] waits for the server.
@@ -25,7 +26,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 
 // Drop removes watches, even if ctx has ended. It waits for the server for at most
 // half a second in total.
-func Drop(ctx context.Context, watches ...Watch) {
+func Drop(ctx context.Context, watches ...recipes.Watch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
 	defer cancel()
 	for _, w := range watches {
@@ -36,7 +37,7 @@ func Drop(ctx context.Context, watches ...Watch) {
 // Await waits for a watch's event. If ctx ends first, Await removes the watch and
 // returns ctx's cause. If the watch ends without an event, the session is over, and
 // Await returns [client.ErrSessionExpired].
-func Await(ctx context.Context, w Watch) error {
+func Await(ctx context.Context, w recipes.Watch) error {
 	select {
 	case _, ok := <-w.Events():
 		if !ok {
@@ -52,7 +53,7 @@ func Await(ctx context.Context, w Watch) error {
 // AwaitChange waits until the znode changes. If the znode doesn't exist, AwaitChange
 // returns immediately. It sets its watch with a read, which leaves no watch on a
 // missing znode.
-func AwaitChange(ctx context.Context, s Session, path string) error {
+func AwaitChange(ctx context.Context, s recipes.Session, path string) error {
 	_, _, w, err := s.GetW(ctx, path)
 	if errors.Is(err, client.ErrNoNode) {
 		return nil

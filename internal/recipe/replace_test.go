@@ -1,4 +1,4 @@
-package recipes_test
+package recipe_test
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/recipe"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/server/zktest"
@@ -38,7 +39,7 @@ func TestReplaceIsCancelled(t *testing.T) {
 		slow := zs.DelayNext(zktest.Match{Op: proto.OpCreate, Path: turn}, 10*time.Second)
 		failed := make(chan error, 1)
 		go func() {
-			_, err := recipes.Replace(ctx, s, "/v", []byte("1"), stat)
+			_, err := recipe.Replace(ctx, s, "/v", []byte("1"), stat)
 			failed <- err
 		}()
 		slow.Wait()
@@ -50,7 +51,7 @@ func TestReplaceIsCancelled(t *testing.T) {
 		if zs.Exists(turn) {
 			t.Fatal("the turn is left")
 		}
-		_, err := recipes.Replace(rig.Within(t), s, "/v", []byte("2"), stat)
+		_, err := recipe.Replace(rig.Within(t), s, "/v", []byte("2"), stat)
 		rig.Must(t, err)
 		if zs.Get("/v") != "2" || zs.Exists(turn) {
 			t.Errorf("%s", zs.Dump())
@@ -69,7 +70,7 @@ func TestReplaceDeletesOnlyItsOwnTurn(t *testing.T) {
 		lost := zs.LoseReply(zktest.Match{Op: proto.OpDelete, Path: turn})
 		slow := zs.DelayNext(zktest.Match{Op: proto.OpSetData, Path: "/v", Session: b.ID()}, 10*time.Second)
 		accept := zs.RefuseConnections()
-		_, err := recipes.Replace(ctx, a, "/v", []byte("1"), stat)
+		_, err := recipe.Replace(ctx, a, "/v", []byte("1"), stat)
 		rig.Must(t, err)
 		lost.Wait()
 		zs.Delete("/v") // so that its next version is -1 again
@@ -78,7 +79,7 @@ func TestReplaceDeletesOnlyItsOwnTurn(t *testing.T) {
 		rig.Must(t, err)
 		done := make(chan error, 1)
 		go func() {
-			_, err := recipes.Replace(ctx, b, "/v", []byte("2"), stat)
+			_, err := recipe.Replace(ctx, b, "/v", []byte("2"), stat)
 			done <- err
 		}()
 		slow.Wait()
