@@ -14,6 +14,9 @@ type Record struct {
 	Runs   []*Run
 }
 
+// maxFailures is how many failures of a commit WriteRecords lists.
+const maxFailures = 3
+
 // WriteRecords writes the cumulative record of a suite as Markdown: a table with a row for
 // each commit, the sums by kind of fault, and the failures.
 func WriteRecords(w io.Writer, suite string, records []Record) error {
@@ -38,8 +41,12 @@ func WriteRecords(w io.Writer, suite string, records []Record) error {
 	fmt.Fprintf(&b, "\nFaults by kind: %s.\n\n", list(all.Faults))
 	var failures []string
 	for _, r := range records {
-		for _, f := range sum(r.Runs).Failures {
+		all := sum(r.Runs).Failures
+		for _, f := range all[:min(len(all), maxFailures)] {
 			failures = append(failures, r.Commit+", "+strings.TrimPrefix(f, suite+", "))
+		}
+		if more := len(all) - maxFailures; more > 0 {
+			failures = append(failures, fmt.Sprintf("%s: %d more", r.Commit, more))
 		}
 	}
 	paragraph(&b, "Failed", slices.Compact(failures))
