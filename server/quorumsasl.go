@@ -6,7 +6,6 @@ import (
 
 	"github.com/zkgo/zkgo/internal/auth/jaas"
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
@@ -16,7 +15,7 @@ import (
 // that needs QuorumTLS, and the two work together.
 type QuorumSASL struct {
 	// Users may connect to this server. User is the name it uses to connect to others.
-	Users          sasl.Users
+	Users          map[string]string // passwords by user
 	User, Password string
 	// LearnerRequire makes this server authenticate to the servers it dials
 	// (quorum.auth.learnerRequireSasl). ServerRequire rejects servers that don't

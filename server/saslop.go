@@ -16,11 +16,11 @@ import (
 
 // SASL configures authentication with SASL DIGEST-MD5.
 type SASL struct {
-	Users sasl.Users
+	Users map[string]string // passwords by user
 	// SuperUser is the name of the user that has every permission.
 	SuperUser string
 	// AllowFailed lets a client that fails to authenticate stay, without an identity.
-	// It has no effect if RequireAuth includes sasl.
+	// It has no effect if Auth.Require includes sasl.
 	AllowFailed bool
 }
 

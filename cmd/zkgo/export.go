@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
-	"github.com/zkgo/zkgo/server"
 )
 
 // exportFlags holds the flags of zkgo export.
@@ -60,7 +60,7 @@ func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := server.ExportToZooKeeper(cfg, f.to, zkfiles.Compression(f.compression))
+	r, err := migrate.Export(cfg, f.to, zkfiles.Compression(f.compression))
 	if err != nil {
 		return err
 	}

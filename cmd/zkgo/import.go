@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/server"
 )
@@ -85,7 +86,7 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	}
 	progress, done := byteProgress(stderr, "reading")
 	src.Progress = progress
-	r, err := server.Import(cfg, src)
+	r, err := migrate.Import(cfg, src)
 	done()
 	if err != nil {
 		return stateError(err)
@@ -95,7 +96,7 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 }
 
 // showImport prints what was imported and the next steps.
-func showImport(stdout, stderr io.Writer, cfg *server.Config, r *server.Imported) {
+func showImport(stdout, stderr io.Writer, cfg *server.Config, r *migrate.Imported) {
 	for _, w := range r.Warnings {
 		fmt.Fprintln(stderr, "warning:", w)
 	}

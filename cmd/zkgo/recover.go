@@ -94,7 +94,11 @@ func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
 	if !f.yes {
 		return f.unasked()
 	}
-	r, err := server.Recover(cfg, f.epoch)
+	offline, err := cfg.Offline()
+	if err != nil {
+		return err
+	}
+	r, err := raftfsm.Recover(offline, f.epoch)
 	if err != nil {
 		return err
 	}
@@ -117,14 +121,14 @@ func (f *recoverFlags) unasked() error {
 // survey prints the state of this server and of the compared ones. It returns an
 // error if another server should be recovered instead.
 func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.Position, err error) {
-	if mine, err = server.Survey(cfg); err != nil {
+	if mine, err = surveyed(&cfg); err != nil {
 		return mine, err
 	}
 	show(stdout, &mine)
 	for _, dirs := range f.compare {
 		other := server.Config{Log: server.Log{Store: cfg.Log.Store, Bolt: cfg.Log.Bolt}, Logger: cfg.Logger}
 		other.DataDir, other.Log.Dir, _ = strings.Cut(dirs, ",")
-		p, err := server.Survey(other)
+		p, err := surveyed(&other)
 		if err != nil {
 			return mine, err
 		}
@@ -137,6 +141,15 @@ func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.
 		}
 	}
 	return mine, nil
+}
+
+// surveyed returns how far the state of a stopped server goes.
+func surveyed(cfg *server.Config) (raftfsm.Position, error) {
+	offline, err := cfg.Offline()
+	if err != nil {
+		return raftfsm.Position{}, err
+	}
+	return raftfsm.Survey(offline)
 }
 
 func show(w io.Writer, p *raftfsm.Position) {
@@ -162,7 +175,11 @@ func runRejoin(f *recoverFlags, cfg server.Config, stdout io.Writer) error {
 	if !f.yes {
 		return f.unasked()
 	}
-	aside, err := server.Rejoin(cfg, f.rejoin)
+	offline, err := cfg.Offline()
+	if err != nil {
+		return err
+	}
+	aside, err := raftfsm.Rejoin(offline, f.rejoin)
 	if err != nil {
 		return err
 	}

@@ -66,6 +66,7 @@ var rules = []rule{
 	{"server/zktest", []string{"proto", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/zkfiles", "internal/offline/backup", "server/...", "internal/auth/...", "internal/ops/...", "client", "internal/smallfile", "internal/zoocfg"}, "the test server is the real one, and hands out the client that a test would open itself"},
 	{"server/zktest/control", []string{"proto", "server", "server/zktest"}, "an endpoint is a call of zktest, and knows no more"},
 	{"internal/offline/zkfiles", []string{"proto", "tree", "session"}, "ZooKeeper's files are read and written without a server"},
+	{"internal/offline/migrate", []string{"tree", "session", "raftfsm", "server", "internal/defaults", "internal/vfs", "internal/raftlog", "internal/offline/zkfiles"}, "ZooKeeper's files become the state of a server that is stopped"},
 	{"internal/offline/inspect", []string{"proto", "tree", "session", "raftfsm", "raftfsm/boltlog", "internal/raftlog", "internal/offline/zkfiles", "internal/offline/backup"}, "what lies on disks is looked at without a server"},
 	{"internal/offline/backup", []string{"proto", "tree", "session", "raftfsm", "internal/vfs", "internal/raftlog", "internal/offline/zkfiles"}, "a backup is taken from outside of a server, and makes the directories of one that does not run"},
 	{"internal/offline/container", []string{"internal/zoocfg", "internal/smallfile"}, "a container's files are written before there is a server"},

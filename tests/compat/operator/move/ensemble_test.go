@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
@@ -44,7 +45,7 @@ func TestEnsemble(t *testing.T) {
 		}
 	}
 	first := configs[1]
-	r, err := server.Import(first, zkfiles.Source{Data: dir(from)})
+	r, err := migrate.Import(first, zkfiles.Source{Data: dir(from)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +83,7 @@ func TestEnsemble(t *testing.T) {
 
 	for _, s := range old {
 		empty(t, dataDir(s))
-		if _, err := server.ExportToZooKeeper(first, dataDir(s), zkfiles.None); err != nil {
+		if _, err := migrate.Export(first, dataDir(s), zkfiles.None); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.Launch(); err != nil {

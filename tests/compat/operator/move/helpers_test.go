@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server"
@@ -102,10 +103,10 @@ func config(dir, addr string) server.Config {
 }
 
 // imported imports src into a new directory and returns it.
-func imported(t *testing.T, src zkfiles.Source) (dir string, r *server.Imported) {
+func imported(t *testing.T, src zkfiles.Source) (dir string, r *migrate.Imported) {
 	t.Helper()
 	dir = t.TempDir()
-	r, err := server.Import(config(dir, ""), src)
+	r, err := migrate.Import(config(dir, ""), src)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
-	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -50,7 +50,7 @@ func back(t *testing.T, zk *oracle.Server, c *client.Client, data string, compre
 	t.Helper()
 	zk.Stop()
 	empty(t, dataDir(zk))
-	out, err := server.ExportToZooKeeper(config(data, ""), dataDir(zk), compression)
+	out, err := migrate.Export(config(data, ""), dataDir(zk), compression)
 	if err != nil {
 		t.Fatal(err)
 	}

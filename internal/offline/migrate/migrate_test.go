@@ -1,4 +1,4 @@
-package server
+package migrate
 
 import (
 	"errors"
@@ -6,15 +6,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tree"
 )
 
 // recorded returns a directory written by a real ZooKeeper 3.9.5.
 func recorded() zkfiles.Source {
-	dir := "../internal/offline/zkfiles/testdata/3.9.5"
+	dir := "../zkfiles/testdata/3.9.5"
 	return zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(dir), Name: dir}}
 }
 
@@ -22,7 +24,7 @@ func recorded() zkfiles.Source {
 // except for the zxid, which is higher.
 func TestImportIsAState(t *testing.T) {
 	t.Parallel()
-	cfg := Config{DataDir: t.TempDir(), Znodes: Znodes{ExtendedTypes: true}}
+	cfg := server.Config{DataDir: t.TempDir(), Znodes: server.Znodes{ExtendedTypes: true}}
 	r, err := Import(cfg, recorded())
 	if err != nil {
 		t.Fatal(err)
@@ -30,12 +32,16 @@ func TestImportIsAState(t *testing.T) {
 	if r.Zxid != 1<<32 || r.Report.Zxid != 0x22 || !r.Verified {
 		t.Errorf("%+v %+v", *r, *r.Report)
 	}
-	p, err := Survey(cfg)
+	dirs, err := cfg.Offline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := raftfsm.Survey(dirs)
 	if err != nil || p.Zxid != r.Zxid || p.Sessions != 1 {
 		t.Errorf("%+v %v", p, err)
 	}
 	out := t.TempDir()
-	if _, err := ExportToZooKeeper(cfg, out, zkfiles.Snappy); err != nil {
+	if _, err := Export(cfg, out, zkfiles.Snappy); err != nil {
 		t.Fatal(err)
 	}
 	before, _, err := zkfiles.Load(recorded())
@@ -65,13 +71,13 @@ func TestImportRisesAboveEveryEpoch(t *testing.T) {
 		zxid  int64
 	}{{"7", 8 << 32}, {"2147483646", 2147483647 << 32}, {"2147483647", 0}} {
 		from := t.TempDir()
-		if err := os.CopyFS(from, os.DirFS("../internal/offline/zkfiles/testdata/3.9.5")); err != nil {
+		if err := os.CopyFS(from, os.DirFS("../zkfiles/testdata/3.9.5")); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(filepath.Join(from, "version-2", "acceptedEpoch"), []byte(c.epoch), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		r, err := Import(Config{DataDir: t.TempDir()}, zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(from), Name: from}})
+		r, err := Import(server.Config{DataDir: t.TempDir()}, zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(from), Name: from}})
 		if c.zxid == 0 && err == nil || c.zxid != 0 && (err != nil || r.Zxid != c.zxid) {
 			t.Errorf("epoch %s: %+v %v", c.epoch, r, err)
 		}
@@ -80,13 +86,13 @@ func TestImportRisesAboveEveryEpoch(t *testing.T) {
 
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := Import(Config{Memory: true}, recorded()); err == nil {
+	if _, err := Import(server.Config{Memory: true}, recorded()); err == nil {
 		t.Error("a server that forgets")
 	}
-	if _, err := Import(Config{}, recorded()); err == nil {
+	if _, err := Import(server.Config{}, recorded()); err == nil {
 		t.Error("no directory")
 	}
-	cfg := Config{DataDir: t.TempDir()}
+	cfg := server.Config{DataDir: t.TempDir()}
 	if _, err := Import(cfg, recorded()); err != nil {
 		t.Fatal(err)
 	}
@@ -102,8 +108,7 @@ func TestImportForgetsServers(t *testing.T) {
 	for _, distributed := range []bool{false, true} {
 		tr := tree.New()
 		tr.SetConfig(&tree.Txn{Zxid: 5, Time: 6}, []byte("server.1=old:2888:3888:participant\nversion=0"), -1)
-		cfg := Config{Quorum: Quorum{Ensemble: distributed}}.withDefaults()
-		forgetServers(&cfg, tr)
+		forgetServers(&server.Config{Quorum: server.Quorum{Ensemble: distributed}}, tr, time.Now())
 		if left := len(tr.Get(tree.ConfigPath).Data()) > 0; left != distributed || tr.LastZxid() != 5 {
 			t.Errorf("distributed %v: left %v", distributed, left)
 		}
@@ -112,15 +117,15 @@ func TestImportForgetsServers(t *testing.T) {
 
 func TestExportRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := ExportToZooKeeper(Config{DataDir: t.TempDir()}, t.TempDir(), zkfiles.None); !errors.Is(err, raftfsm.ErrNoState) {
+	if _, err := Export(server.Config{DataDir: t.TempDir()}, t.TempDir(), zkfiles.None); !errors.Is(err, raftfsm.ErrNoState) {
 		t.Error(err)
 	}
-	cfg := Config{DataDir: t.TempDir()}
+	cfg := server.Config{DataDir: t.TempDir()}
 	if _, err := Import(cfg, recorded()); err != nil {
 		t.Fatal(err)
 	}
 	to := t.TempDir()
-	if _, err := ExportToZooKeeper(cfg, to, "lzma"); err == nil || !strings.Contains(err.Error(), "lzma") {
+	if _, err := Export(cfg, to, "lzma"); err == nil || !strings.Contains(err.Error(), "lzma") {
 		t.Error(err)
 	}
 	if left, _ := filepath.Glob(filepath.Join(to, "version-2", "*")); len(left) > 0 {

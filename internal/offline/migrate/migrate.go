@@ -1,17 +1,26 @@
-package server
+// Package migrate turns the files of a ZooKeeper into the state of a zkgo server, and
+// back. The server is stopped meanwhile.
+//
+// May import: of this module server, raftfsm, session, tree, internal/defaults,
+// internal/raftlog, internal/vfs and internal/offline/zkfiles.
+package migrate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
+	"github.com/zkgo/zkgo/internal/defaults"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -31,23 +40,23 @@ const maxEpoch = 1<<31 - 1
 // their ephemeral znodes; the epoch rises above any in the files. In an ensemble, cfg
 // is the configuration of one server. That server has the only vote until the others,
 // with empty directories, have joined.
-func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
-	cfg = cfg.withDefaults()
-	if err := cfg.check(); err != nil {
-		return nil, fmt.Errorf("configuration: %w", err)
+func Import(cfg server.Config, src zkfiles.Source) (*Imported, error) {
+	dirs, err := cfg.Offline()
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Memory {
+	if dirs.Memory {
 		return nil, errors.New("a server that forgets cannot be imported into")
 	}
 	// Seed checks this too, but reading may take a while.
-	if has, err := raftlog.HasState(cfg.Env.FS, cfg.Log.Dir, cfg.DataDir); err != nil {
+	if has, err := raftlog.HasState(dirs.FS, dirs.LogDir, dirs.SnapDir); err != nil {
 		return nil, err
 	} else if has {
 		return nil, fmt.Errorf("%s: %w", cfg.DataDir, raftfsm.ErrHasState)
 	}
-	src.Policy = cfg.policy() & tree.Emulate353TTL
+	src.Policy = dirs.Policy & tree.Emulate353TTL
 	if src.Limits.MaxField == 0 {
-		src.Limits.MaxField = cfg.maxField()
+		src.Limits.MaxField = 2 * cmp.Or(cfg.Limits.JuteMaxBuffer, defaults.JuteMaxBuffer) // as a server reads it
 	}
 	state, report, err := zkfiles.Load(src)
 	if err != nil {
@@ -62,7 +71,7 @@ func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
 		return nil, fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(maxEpoch))
 	}
 	t.Lock()
-	forgetServers(&cfg, t)
+	forgetServers(&cfg, t, dirs.Now())
 	t.Advance(epoch << 32)
 	err = t.Check()
 	r := &Imported{Report: report, Znodes: t.NodeCount() - 1, Ephemerals: t.EphemeralCount(), Sessions: sessions.Len(), Zxid: t.LastZxid()}
@@ -70,16 +79,16 @@ func Import(cfg Config, src zkfiles.Source) (*Imported, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, raftfsm.Seed(cfg.onDisk(), t, sessions)
+	return r, raftfsm.Seed(dirs, t, sessions)
 }
 
 // forgetServers empties the list of ZooKeeper's servers if no leader will replace it:
 // clients that follow the list would connect to those servers.
-func forgetServers(cfg *Config, t *tree.Tree) {
-	if cfg.distributed() || len(t.Get(tree.ConfigPath).Data()) == 0 {
+func forgetServers(cfg *server.Config, t *tree.Tree, now time.Time) {
+	if cfg.Quorum.Ensemble || len(cfg.Quorum.Members) > 1 || len(t.Get(tree.ConfigPath).Data()) == 0 {
 		return
 	}
-	t.SetConfig(&tree.Txn{Zxid: t.LastZxid(), Time: cfg.Env.Now().UnixMilli()}, nil, 0)
+	t.SetConfig(&tree.Txn{Zxid: t.LastZxid(), Time: now.UnixMilli()}, nil, 0)
 }
 
 // Exported describes what a ZooKeeper can start from.
@@ -90,11 +99,14 @@ type Exported struct {
 	HasTTL           bool // ZooKeeper must run with extendedTypesEnabled=true, or it deletes some znodes
 }
 
-// ExportToZooKeeper writes the state of a stopped server into the empty data directory
+// Export writes the state of a stopped server into the empty data directory
 // dir of a ZooKeeper. An interruption at any moment leaves either no snapshot there, or
 // a complete one.
-func ExportToZooKeeper(cfg Config, dir string, c zkfiles.Compression) (*Exported, error) {
-	cfg = cfg.withDefaults()
+func Export(cfg server.Config, dir string, c zkfiles.Compression) (*Exported, error) {
+	offline, err := cfg.Offline()
+	if err != nil {
+		return nil, err
+	}
 	files := filepath.Join(dir, "version-2")
 	entries, err := os.ReadDir(files)
 	switch {
@@ -103,7 +115,7 @@ func ExportToZooKeeper(cfg Config, dir string, c zkfiles.Compression) (*Exported
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	t, sessions, _, err := raftfsm.Load(cfg.onDisk())
+	t, sessions, _, err := raftfsm.Load(offline)
 	if err != nil {
 		return nil, err
 	}

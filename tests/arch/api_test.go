@@ -1,0 +1,189 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// mostNames bounds the public API: the exported constants, variables, functions and types
+// of all packages that other modules can import. A group of constants or variables counts
+// once, as in the list of go doc -short.
+const mostNames = 550
+
+// internalTypes lists the exported declarations that may mention a type of an internal
+// package, and why.
+var internalTypes = map[string]string{
+	"raftfsm.Config":                 "a server sets what it takes from its machine; to be grouped like server.Config",
+	"raftfsm.Numbers":                "the metrics of a server, to be summarised in a type of their own",
+	"raftfsm.PerServer.All":          "the metrics of a server, to be summarised in a type of their own",
+	"raftfsm.ReadLog":                "zkgo inspect shows a state without a server",
+	"raftfsm.ReadPlace":              "zkgo inspect shows a state without a server",
+	"raftfsm.ReadSnapshot":           "zkgo inspect shows a state without a server",
+	"server.Admin":                   "SnapshotOptions, to become a type of package server",
+	"server.AdminTLS":                "key stores, to become a type of package server",
+	"server.QuorumTLS":               "key stores, to become a type of package server",
+	"server.TLS":                     "key stores, to become a type of package server",
+	"server.Audit":                   "the file and the sink, to become types of package server",
+	"server.Server.Status":           "what operators see, to become a type of package server",
+	"raftfsm/boltlog.Format.Open":    "a program only names the format; the server calls it",
+	"raftfsm/boltlog.Format.Check":   "a program only names the format; the server calls it",
+	"raftfsm/boltlog.Format.Entries": "a program only names the format; the server calls it",
+	"raftfsm/boltlog.Format.Busy":    "a program only names the format; the server calls it",
+}
+
+// operations are packages of the server's operations. They move to internal, and count as
+// internal already.
+var operations = []string{"status", "fourletter", "admin", "metrics", "audit", "health", "keystore", "jaas"}
+
+// isInternal reports whether other modules can't, or soon can't, import a package.
+func isInternal(pkg string) bool {
+	op, ok := strings.CutPrefix(pkg, "server/")
+	return strings.HasPrefix(pkg, "internal/") || ok && slices.Contains(operations, op)
+}
+
+// api is what the rules look at in the exported declarations of one package.
+type api struct {
+	names    int
+	mentions map[string][]string // types of internal packages, by the declaration that mentions them
+}
+
+// TestPublicAPI checks the size of the public API, and that an embedding program can name
+// every type in it.
+func TestPublicAPI(t *testing.T) {
+	t.Parallel()
+	total, used := 0, map[string]bool{}
+	for pkg, a := range publicAPI(t) {
+		total += a.names
+		for decl, types := range a.mentions {
+			id := pkg + "." + decl
+			if used[id] = true; internalTypes[id] == "" {
+				t.Errorf("%s mentions %s, which no other module can import", id, strings.Join(types, ", "))
+			}
+		}
+	}
+	for id, why := range internalTypes {
+		if !used[id] {
+			t.Errorf("%s needs no exception any more (%s)", id, why)
+		}
+	}
+	if total > mostNames {
+		t.Errorf("%d public names, more than %d: unexport what only this module uses", total, mostNames)
+	}
+	if total < mostNames/2 {
+		t.Fatalf("only %d public names: this test does not see the module", total)
+	}
+}
+
+// publicAPI reads the packages that other modules can import.
+func publicAPI(t *testing.T) map[string]api {
+	t.Helper()
+	pkgs := map[string]api{}
+	err := filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel("../..", p)
+		if err != nil {
+			return err
+		}
+		pkg := filepath.ToSlash(rel)
+		if d.IsDir() {
+			if isInternal(pkg+"/") || isInternal(pkg) || slices.Contains([]string{"cmd", "tests", "testdata", ".git"}, d.Name()) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") || strings.HasSuffix(p, "_test.go") {
+			return nil
+		}
+		pkg = path.Dir(pkg)
+		tree, err := parser.ParseFile(token.NewFileSet(), p, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		a, ok := pkgs[pkg]
+		if !ok {
+			a.mentions = map[string][]string{}
+		}
+		a.add(tree)
+		pkgs[pkg] = a
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkgs
+}
+
+// add adds the exported declarations of one file.
+func (a *api) add(tree *ast.File) {
+	internal := map[string]bool{}
+	for _, imp := range tree.Imports {
+		p, _ := strconv.Unquote(imp.Path.Value)
+		pkg, ours := strings.CutPrefix(p, module+"/")
+		if !ours || !isInternal(pkg) {
+			continue
+		}
+		name := path.Base(p)
+		if imp.Name != nil {
+			name = imp.Name.Name
+		}
+		internal[name] = true
+	}
+	ast.FileExports(tree) // drops unexported fields and methods, too
+	look := func(decl string, n ast.Node) {
+		ast.Inspect(n, func(n ast.Node) bool {
+			sel, ok := n.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			if x, ok := sel.X.(*ast.Ident); ok && internal[x.Name] {
+				a.mentions[decl] = append(a.mentions[decl], fmt.Sprintf("%s.%s", x.Name, sel.Sel.Name))
+			}
+			return true
+		})
+	}
+	for _, d := range tree.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil {
+				a.names++
+			}
+			if ast.IsExported(funcName(d)) { // methods of unexported types don't count
+				look(funcName(d), d.Type)
+			}
+		case *ast.GenDecl:
+			a.addGroup(d, look)
+		}
+	}
+}
+
+// addGroup adds types, constants or variables. An alias gives an internal type a public
+// name, so it isn't looked into.
+func (a *api) addGroup(d *ast.GenDecl, look func(decl string, n ast.Node)) {
+	if d.Tok != token.TYPE && d.Tok != token.IMPORT && len(d.Specs) > 0 {
+		a.names++
+	}
+	for _, s := range d.Specs {
+		switch s := s.(type) {
+		case *ast.TypeSpec:
+			a.names++
+			if !s.Assign.IsValid() {
+				look(s.Name.Name, s.Type)
+			}
+		case *ast.ValueSpec:
+			if s.Type != nil {
+				look(s.Names[0].Name, s.Type)
+			}
+		}
+	}
+}
