@@ -95,7 +95,7 @@ const (
 
 // Transaction is one command of a log.
 type Transaction struct {
-	Kind    command.Kind
+	Kind    Kind
 	Op      proto.Op
 	Session int64
 	Zxid    int64      // 0: none, or not known (see Entry.Known)
