@@ -374,7 +374,7 @@ func (m *moves) http(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
 		c.Admin = &Admin{Addr: "127.0.0.1:0"}
-		c.Admin.Snapshots.Interval, c.Admin.Snapshots.RestoreInterval = time.Hour, time.Hour
+		c.Admin.SnapshotInterval, c.Admin.RestoreInterval = time.Hour, time.Hour
 	})
 	base := "http://" + s.AdminAddr() + "/commands/"
 	for _, v := range []struct{ method, command, names string }{

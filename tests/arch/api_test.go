@@ -28,7 +28,6 @@ var internalTypes = map[string]string{
 	"raftfsm.ReadLog":                "zkgo inspect shows a state without a server",
 	"raftfsm.ReadPlace":              "zkgo inspect shows a state without a server",
 	"raftfsm.ReadSnapshot":           "zkgo inspect shows a state without a server",
-	"server.Admin":                   "SnapshotOptions, to become a type of package server",
 	"server.AdminTLS":                "key stores, to become a type of package server",
 	"server.QuorumTLS":               "key stores, to become a type of package server",
 	"server.TLS":                     "key stores, to become a type of package server",
