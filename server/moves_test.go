@@ -207,7 +207,7 @@ func (m *moves) connections(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	s := startServer(t, func(c *Config) {
-		c.ClientAddr, c.SecureAddr, c.TLS = "127.0.0.1:0", "127.0.0.1:0", &TLS{Options: a.options()}
+		c.ClientAddr, c.SecureAddr, c.TLS = "127.0.0.1:0", "127.0.0.1:0", &TLS{KeyStores: a.options()}
 		c.Limits.MaxClientCnxns = 3
 	})
 	secure := s.ClientAddrs()[1]

@@ -16,10 +16,14 @@ import (
 	"github.com/zkgo/zkgo/server/keystore"
 )
 
+// KeyStores are the key store and the trust store of a port, and what the port asks of
+// the other side.
+type KeyStores = keystore.Options
+
 // TLS configures TLS for clients.
 type TLS struct {
-	keystore.Options
-	// Config, if set, replaces Options except for VerifyClientHost.
+	KeyStores
+	// Config, if set, replaces KeyStores except for VerifyClientHost.
 	Config *tls.Config
 	// SuperUser is the subject, in the form of [keystore.Subject], of the certificate
 	// whose owner has every permission.
@@ -44,12 +48,12 @@ type tlsPort struct {
 
 // newTLSPort reads the key stores.
 func newTLSPort(t *TLS, log *slog.Logger) (*tlsPort, error) {
-	p := &tlsPort{config: t.Config, options: t.Options, superUser: t.SuperUser}
+	p := &tlsPort{config: t.Config, options: t.KeyStores, superUser: t.SuperUser}
 	if p.config != nil {
 		return p, nil
 	}
 	var err error
-	p.config, err = keystore.ServerConfig(t.Options, func(err error) { log.Error("TLS goes on with what it has", "error", err) })
+	p.config, err = keystore.ServerConfig(t.KeyStores, func(err error) { log.Error("TLS goes on with what it has", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS for clients: %w", err)
 	}
@@ -252,7 +256,7 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	}
 	c.PortUnification = unified
 	c.TLS = &TLS{
-		Options: keystore.Options{
+		KeyStores: KeyStores{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
 			VerifyClientHost: t.HostnameVerification && t.ClientHostnameVerification, ReverseDNS: t.AllowReverseDNSLookup, Reload: t.CertReload,
