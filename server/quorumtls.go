@@ -13,7 +13,7 @@ import (
 
 // QuorumTLS configures TLS between the servers of an ensemble.
 type QuorumTLS struct {
-	// Options name the key and the trusted certificates. With VerifyClientHost a server
+	// KeyStores name the key and the trusted certificates. With VerifyClientHost a server
 	// accepts only a peer whose certificate names a host that the configuration has for
 	// the peer, or the host it connects from.
 	KeyStores
