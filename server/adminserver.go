@@ -22,8 +22,12 @@ type Admin struct {
 	IdleTimeout time.Duration // default 30 s
 	TLS         *AdminTLS     // nil: plaintext
 	Profiles    bool          // pprof at /debug/pprof/
-	// Snapshots says who may fetch the whole state, and how often.
-	Snapshots admin.SnapshotOptions
+	// NoSnapshot and NoRestore disable the commands that read and replace the whole
+	// state.
+	NoSnapshot, NoRestore bool
+	// SnapshotInterval is the minimum time between two snapshots, RestoreInterval that
+	// between two restores. 0: no limit.
+	SnapshotInterval, RestoreInterval time.Duration
 	// Optional turns a port that is in use into a warning: the server starts without
 	// it. In an ensemble it also does so for a host that it can't listen on.
 	Optional bool
@@ -65,7 +69,9 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	or(&url, admin.DefaultURL)
 	or(&idle, defaultAdminIdle)
 	s.sweepExports()
-	opts := a.Snapshots
+	opts := admin.SnapshotOptions{
+		NoSnapshot: a.NoSnapshot, NoRestore: a.NoRestore, Interval: a.SnapshotInterval, RestoreInterval: a.RestoreInterval,
+	}
 	opts.TooEarly = func(command string) {
 		if command == "restore" {
 			s.stats.restoresTooEarly.Add(1)
@@ -158,7 +164,7 @@ func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
 	c.Admin = &Admin{
 		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
 		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet || z.Distributed(), TLS: security, Profiles: a.Profiles,
-		Snapshots: admin.SnapshotOptions{NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, Interval: a.RateLimiterInterval, RestoreInterval: a.RestoreInterval},
+		NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, SnapshotInterval: a.RateLimiterInterval, RestoreInterval: a.RestoreInterval,
 	}
 	return nil
 }

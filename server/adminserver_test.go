@@ -147,9 +147,9 @@ func TestRefusedCommandsAreLogged(t *testing.T) {
 		{"no auth", http.MethodPost, "restore", "", "it has no Authorization header", http.StatusUnauthorized, nil},
 		{"wrong auth", http.MethodGet, "snapshot", "nonsense x", "authentication failed", http.StatusUnauthorized, nil},
 		{"no permission", http.MethodGet, "snapshot", "digest some:body", "it takes all permissions on /", http.StatusForbidden, nil},
-		{"too early", http.MethodGet, "snapshot", own, "it comes too early", http.StatusTooManyRequests, func(a *Admin) { a.Snapshots.Interval = time.Hour }},
-		{"no snapshots", http.MethodGet, "snapshot", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.Snapshots.NoSnapshot = true }},
-		{"no restores", http.MethodPost, "restore", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.Snapshots.NoRestore = true }},
+		{"too early", http.MethodGet, "snapshot", own, "it comes too early", http.StatusTooManyRequests, func(a *Admin) { a.SnapshotInterval = time.Hour }},
+		{"no snapshots", http.MethodGet, "snapshot", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.NoSnapshot = true }},
+		{"no restores", http.MethodPost, "restore", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.NoRestore = true }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -15,8 +15,8 @@ import (
 
 // AdminTLS configures TLS on the port for commands over HTTP.
 type AdminTLS struct {
-	keystore.Options
-	// Config, if set, replaces Options.
+	KeyStores
+	// Config, if set, replaces KeyStores.
 	Config *tls.Config
 	// Only refuses plaintext; otherwise the port accepts both.
 	Only bool
@@ -27,7 +27,7 @@ func (t *AdminTLS) load(log *slog.Logger) (*tls.Config, error) {
 	if t.Config != nil {
 		return t.Config, nil
 	}
-	c, err := keystore.ServerConfig(t.Options, func(err error) { log.Error("TLS of the AdminServer goes on with what it has", "error", err) })
+	c, err := keystore.ServerConfig(t.KeyStores, func(err error) { log.Error("TLS of the AdminServer goes on with what it has", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS of the AdminServer, ssl.quorum.*: %w", err)
 	}
@@ -67,7 +67,7 @@ func adminTLSFromZooCfg(z *zoocfg.Config) (*AdminTLS, error) {
 		auth = "need"
 	}
 	return &AdminTLS{
-		Options: keystore.Options{
+		KeyStores: KeyStores{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: auth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites, Reload: t.CertReload,
 			CRL: t.CRL, OCSP: t.OCSP,

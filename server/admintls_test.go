@@ -53,7 +53,7 @@ func TestAdminTLS(t *testing.T) {
 			options := a.options()
 			options.ClientAuth = test.auth
 			s := startServer(t, func(c *Config) {
-				c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{Options: options, Only: test.only}}
+				c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: options, Only: test.only}}
 			})
 			<-s.Ready()
 			answered := func(scheme string, config *tls.Config) bool {
@@ -84,7 +84,7 @@ func TestAdminTLSSilentClient(t *testing.T) {
 	a := newAuthority(t)
 	options := a.options()
 	options.ClientAuth = "none"
-	s := startServer(t, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{Options: options}} })
+	s := startServer(t, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: options}} })
 	<-s.Ready()
 	silent, err := net.Dial("tcp", s.AdminAddr())
 	if err != nil {
@@ -111,7 +111,7 @@ func TestRefusedHandshakesOfTheAdminServer(t *testing.T) {
 	var out logBuffer
 	s := startServer(t, func(c *Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&out, nil))
-		c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{Options: options, Only: true}}
+		c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: options, Only: true}}
 	})
 	<-s.Ready()
 	const attempts = 5
@@ -165,7 +165,7 @@ func TestAdminTLSFromZooCfg(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	_, err := Start(t.Context(), Config{Memory: true, Admin: &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{Options: keystore.Options{Key: keystore.Store{Location: "/no/such.pem"}}}}})
+	_, err := Start(t.Context(), Config{Memory: true, Admin: &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: KeyStores{Key: keystore.Store{Location: "/no/such.pem"}}}}})
 	if err == nil || !strings.Contains(err.Error(), "/no/such.pem") {
 		t.Errorf("started without a key store: %v", err)
 	}

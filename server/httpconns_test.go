@@ -96,7 +96,7 @@ func TestSilentConnectionsOfAUnifiedPortAreBounded(t *testing.T) {
 	a := newAuthority(t)
 	options := a.options()
 	options.ClientAuth = "none"
-	s := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{Options: options}} })
+	s := startServer(t, alone, func(c *Config) { c.Admin = &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: options}} })
 	closed := openTo(t, httpport.MaxConns+50, s.AdminAddr(), "")
 	eventually(t, "the oldest connections are closed", func() bool { return closed.Load() >= 50 })
 	for _, scheme := range []string{"http", "https"} {

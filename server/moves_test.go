@@ -209,7 +209,7 @@ func (m *moves) connections(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
 	s := startServer(t, func(c *Config) {
-		c.ClientAddr, c.SecureAddr, c.TLS = "127.0.0.1:0", "127.0.0.1:0", &TLS{Options: a.options()}
+		c.ClientAddr, c.SecureAddr, c.TLS = "127.0.0.1:0", "127.0.0.1:0", &TLS{KeyStores: a.options()}
 		c.Limits.MaxClientCnxns = 3
 	})
 	secure := s.ClientAddrs()[1]
@@ -376,7 +376,7 @@ func (m *moves) http(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
 		c.Admin = &Admin{Addr: "127.0.0.1:0"}
-		c.Admin.Snapshots.Interval, c.Admin.Snapshots.RestoreInterval = time.Hour, time.Hour
+		c.Admin.SnapshotInterval, c.Admin.RestoreInterval = time.Hour, time.Hour
 	})
 	base := "http://" + s.AdminAddr() + "/commands/"
 	for _, v := range []struct{ method, command, names string }{

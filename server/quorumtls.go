@@ -13,11 +13,11 @@ import (
 
 // QuorumTLS configures TLS between the servers of an ensemble.
 type QuorumTLS struct {
-	// Options name the key and the trusted certificates. With VerifyClientHost a server
+	// KeyStores name the key and the trusted certificates. With VerifyClientHost a server
 	// accepts only a peer whose certificate names a host that the configuration has for
 	// the peer, or the host it connects from.
-	keystore.Options
-	// Config, if set, replaces Options except for VerifyClientHost and ReverseDNS. Its
+	KeyStores
+	// Config, if set, replaces KeyStores except for VerifyClientHost and ReverseDNS. Its
 	// ClientCAs are trusted in both directions.
 	Config *tls.Config
 	// VerifyHost requires that the certificate of a dialed server names the host that
@@ -42,7 +42,7 @@ func (q *QuorumTLS) load(log *slog.Logger) (*quorum.TLS, error) {
 		return t, nil
 	}
 	var err error
-	t.Config, err = keystore.PeerConfig(q.Options, func(err error) { log.Error("TLS between the servers goes on with what it has", "error", err) })
+	t.Config, err = keystore.PeerConfig(q.KeyStores, func(err error) { log.Error("TLS between the servers goes on with what it has", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS between servers, ssl.quorum.*: %w", err)
 	}
@@ -62,7 +62,7 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 		return zoocfg.NotSet("ssl.quorum.trustStore.location", "sslQuorum and portUnification need the certificates to trust")
 	}
 	c.Quorum.TLS = &QuorumTLS{
-		Options: keystore.Options{
+		KeyStores: KeyStores{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
 			VerifyClientHost: t.HostnameVerification && t.ClientHostnameVerification,

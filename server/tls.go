@@ -13,10 +13,14 @@ import (
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
+// KeyStores are the key store and the trust store of a port, and what the port asks of
+// the other side.
+type KeyStores = keystore.Options
+
 // TLS configures TLS for clients.
 type TLS struct {
-	keystore.Options
-	// Config, if set, replaces Options except for VerifyClientHost.
+	KeyStores
+	// Config, if set, replaces KeyStores except for VerifyClientHost.
 	Config *tls.Config
 	// SuperUser is the subject, in the form of [keystore.Subject], of the certificate
 	// whose owner has every permission.
@@ -31,12 +35,12 @@ func newTLSPort(t *TLS, log *slog.Logger) (*tlsport.Port, error) {
 	config := t.Config
 	if config == nil {
 		var err error
-		config, err = keystore.ServerConfig(t.Options, func(err error) { log.Error("TLS goes on with what it has", "error", err) })
+		config, err = keystore.ServerConfig(t.KeyStores, func(err error) { log.Error("TLS goes on with what it has", "error", err) })
 		if err != nil {
 			return nil, fmt.Errorf("TLS for clients: %w", err)
 		}
 	}
-	return tlsport.New(config, t.Options, t.SuperUser), nil
+	return tlsport.New(config, t.KeyStores, t.SuperUser), nil
 }
 
 // secured does the handshake with a client that connected to a TLS port.
@@ -88,7 +92,7 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	}
 	c.PortUnification = unified
 	c.TLS = &TLS{
-		Options: keystore.Options{
+		KeyStores: KeyStores{
 			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
 			VerifyClientHost: t.HostnameVerification && t.ClientHostnameVerification, ReverseDNS: t.AllowReverseDNSLookup, Reload: t.CertReload,

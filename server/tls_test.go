@@ -176,7 +176,7 @@ func (w *wire) word(word string) string {
 func startTLS(t *testing.T, a *authority, change func(*Config)) *Server {
 	t.Helper()
 	return startServer(t, func(c *Config) {
-		c.SecureAddr, c.TLS = "127.0.0.1:0", &TLS{Options: a.options()}
+		c.SecureAddr, c.TLS = "127.0.0.1:0", &TLS{KeyStores: a.options()}
 		if change != nil {
 			change(c)
 		}

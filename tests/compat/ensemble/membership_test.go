@@ -362,7 +362,8 @@ func TestDynamicFile(t *testing.T) {
 	c.start(1)
 	c.await(1)
 	c.eventually("mntr is content with the dynamic file", func() bool { return strings.Contains(c.word(1, "mntr"), "zk_config_file_differs\t0") })
-	if files, _ := filepath.Glob(c.nodes[1].cfg() + "*"); len(files) != 4 {
-		t.Errorf("files %v", files)
-	}
+	c.eventually("four files, and no temporary one", func() bool {
+		files, _ := filepath.Glob(c.nodes[1].cfg() + "*")
+		return len(files) == 4
+	})
 }
