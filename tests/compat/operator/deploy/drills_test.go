@@ -100,9 +100,9 @@ func TestNewAddress(t *testing.T) {
 	e.verify(1, 2, 3)
 }
 
-// oldVersion is the older version of the upgrade: the first commit with the current formats
+// oldVersion is the older version of the upgrade: one of the first commits with the current formats
 // of files and of messages between servers. There was no release before it.
-const oldVersion = "0a47d37"
+const oldVersion = "d87dc7f"
 
 // older builds an older version from the repository's history.
 func older(t *testing.T) string {
