@@ -67,6 +67,7 @@ hours-page: ## write docs/design/reliability-hours.md from what make hours has r
 
 bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor time, memory; an hour and more
 	go run ./tests/perf/compare/run -plots docs/design/plots -page docs/design/benchmarks.md
+	go run ./tests/perf/compare/run -pinned -part matrix -page docs/design/benchmarks.md
 
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
 	go run ./tests/safety/failover/run -page docs/design/reliability-failover.md
