@@ -105,9 +105,6 @@ func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.cfg.timing().lease
 	}
 	c.CommitTimeout = time.Second // a fallback: see quorum.Transport.Committed
-	if n.cfg.standalone() {
-		c.CommitTimeout = time.Second // no follower to tell of a commit
-	}
 	c.MaxAppendEntries = maxAppendEntries
 	// A buffer in front of Raft would only hide entries from a shutdown: Raft never
 	// answers the entries that are still in it. The batches are full without it.

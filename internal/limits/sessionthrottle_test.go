@@ -55,7 +55,7 @@ func TestBlue(t *testing.T) {
 		}
 	}
 	if b.Take(55*ms, false) {
-		t.Error("let in although everybody is turned away")
+		t.Error("a session was let in although the throttle drops all")
 	}
 	if got := b.Take(5000*ms, false); !got { // the bucket is full again
 		t.Error("turned away with a lot of 0.9 when the chance is 0.7")

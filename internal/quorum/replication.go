@@ -46,11 +46,8 @@ type failing struct {
 func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if term < p.term {
+	if !p.enter(term) {
 		return false
-	}
-	if term > p.term || p.failing == nil {
-		p.term, p.failing, p.ahead = term, make(map[raft.ServerID]failing), nil
 	}
 	f := p.failing[id]
 	if f.times == 0 {
@@ -59,6 +56,15 @@ func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bo
 	f.times++
 	p.failing[id] = f
 	return f.times == 1
+}
+
+// enter forgets the former terms when a new one begins. It returns false for a former
+// term. p.mu is held.
+func (p *paths) enter(term uint64) bool {
+	if term > p.term || p.failing == nil {
+		p.term, p.failing, p.silent, p.ahead = term, make(map[raft.ServerID]failing), make(map[raft.ServerID]int), nil
+	}
+	return term == p.term
 }
 
 // works notes a successful request.
@@ -102,21 +108,20 @@ func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 func (p *paths) fails(term uint64, id raft.ServerID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return term == p.term && p.failing[id].times >= failuresInARow || p.silent[id] >= failuresInARow
+	return term == p.term && max(p.failing[id].times, p.silent[id]) >= failuresInARow
 }
 
 // beat notes the outcome of a heartbeat.
-func (p *paths) beat(id raft.ServerID, err error) {
+func (p *paths) beat(term uint64, id raft.ServerID, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err == nil {
+	switch {
+	case !p.enter(term):
+	case err == nil:
 		delete(p.silent, id)
-		return
+	default:
+		p.silent[id]++
 	}
-	if p.silent == nil {
-		p.silent = make(map[raft.ServerID]int)
-	}
-	p.silent[id]++
 }
 
 // some reports whether any path fails in a term.

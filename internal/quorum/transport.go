@@ -233,7 +233,7 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 			return ErrMuted
 		}
 		err := t.send(t.beats, id, addr, args, resp) // a heartbeat
-		t.paths.beat(id, err)
+		t.paths.beat(args.Term, id, err)
 		return err
 	}
 	if deposed(args.Term, args.PrevLogTerm, args.Entries) {

@@ -18,9 +18,10 @@ import (
 // More entries gain nothing.
 const MaxInFlight = 2
 
-// overdueAfter is how long an entry is in flight before a goroutine waits for Raft's answer: it may be
-// a refusal. Raft refuses entries when the leadership ends, which the control goroutine learns
-// from Raft, and while it transfers the leadership, after which it may stay leader.
+// overdueAfter is how long an entry is in flight before a goroutine waits for Raft's
+// answer, which may be a refusal. Raft refuses entries when the leadership ends, which the
+// control goroutine learns from Raft, and while it transfers the leadership, after which it
+// may stay leader.
 const overdueAfter = 100 * time.Millisecond
 
 // applier is the part of Raft that the proposer needs.
