@@ -5,9 +5,9 @@ import "time"
 // tend periodically closes connections that have been silent for too long or that the
 // server may no longer answer, and enforces the bounds over all connections.
 func (s *Server) tend() {
-	every := min(s.cfg.TickTime/2, s.cfg.MinSessionTimeout/6)
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
+	every := min(s.cfg.TickTime/2, s.cfg.MinSessionTimeout/8)
+	timer := time.NewTimer(every)
+	defer timer.Stop()
 	last := s.clock()
 	for {
 		select {
@@ -16,8 +16,9 @@ func (s *Server) tend() {
 		case <-s.relieve:
 			s.relieved()
 			continue
-		case <-ticker.C:
+		case <-timer.C:
 		}
+		timer.Reset(s.node.UntilNext(every))
 		now := s.clock()
 		late := now-last > int64(2*every)
 		last = now

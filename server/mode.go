@@ -72,7 +72,7 @@ func (m *modes) update(change func(*modes)) {
 	if mute && was == serving {
 		s.clients.each((*conn).kill) // they will find a server that doesn't lead
 	}
-	if now == serving {
+	if now == serving && was != now {
 		s.membersChanged() // perhaps it changed while this server was down
 	}
 	if was == now && (now != serving || before.Role == st.Role && before.Leader == st.Leader && before.Epoch == st.Epoch) {

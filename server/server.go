@@ -137,7 +137,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.spawn(s.passThrottle)
 	}
 	if s.memory != nil {
-		s.spawn(func() { s.memory.Watch(s.done) })
+		s.spawn(func() { s.memory.Watch(s.done, s.node.UntilNext) })
 	}
 	if err := errors.Join(s.ports.openAll(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
