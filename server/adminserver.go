@@ -74,16 +74,16 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	}
 	opts.TooEarly = func(command string) {
 		if command == "restore" {
-			s.stats.restoresTooEarly.Add(1)
+			s.stats.RestoresTooEarly.Add(1)
 		} else {
-			s.stats.snapshotsTooEarly.Add(1)
+			s.stats.SnapshotsTooEarly.Add(1)
 		}
 	}
 	opts.Started = httpport.Keep
 	opts.Refused = func(r *http.Request, command, reason string) {
 		s.complaints.Warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
 	}
-	h := admin.Handler(adminSource{picture{s}}, url, opts)
+	h := admin.Handler(adminSource{sourceOf(s)}, url, opts)
 	if a.Profiles {
 		h = admin.WithProfiles(h)
 	}
@@ -129,7 +129,7 @@ func (s *Server) AdminURL() string {
 func (s *Server) AdminAddr() string { return s.admin.Addr() }
 
 // adminSource implements admin.Source.
-type adminSource struct{ picture }
+type adminSource struct{ statusSource }
 
 // LastSnapshot implements admin.Source.
 func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {

@@ -98,7 +98,7 @@ func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID,
 func (a adminSource) Export(ctx context.Context) (*admin.Export, error) {
 	e, err := a.export(ctx)
 	if err != nil {
-		a.s.stats.snapshotErrors.Add(1)
+		a.s.stats.SnapshotErrors.Add(1)
 	}
 	return e, err
 }
@@ -151,7 +151,7 @@ func (f *exportFile) Close() error {
 // Keep implements admin.Snapshotter.
 func (a adminSource) Keep() (zxid, bytes int64, err error) {
 	if err := a.s.node.Snapshot(); err != nil {
-		a.s.stats.snapshotErrors.Add(1)
+		a.s.stats.SnapshotErrors.Add(1)
 		return 0, 0, err
 	}
 	zxid, _, _ = a.s.node.LastSnapshot()
@@ -167,11 +167,11 @@ func (a adminSource) Restore(ctx context.Context, r io.Reader) (int64, error) {
 	begin := time.Now()
 	zxid, err := a.restore(ctx, r)
 	if err != nil {
-		a.s.stats.restoreErrors.Add(1)
+		a.s.stats.RestoreErrors.Add(1)
 		a.s.log.Warn("a restore over HTTP has failed", "error", err)
 		return 0, err
 	}
-	a.s.stats.restores.Since(begin)
+	a.s.stats.Restores.Since(begin)
 	a.s.log.Info("a state was restored over HTTP", "zxid", fmt.Sprintf("0x%x", uint64(zxid)), "took", time.Since(begin))
 	return zxid, nil
 }

@@ -121,7 +121,7 @@ func TestAdminSnapshotOfAServerCutOff(t *testing.T) {
 		export := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			e, err := adminSource{picture{s}}.Export(ctx)
+			e, err := adminSource{sourceOf(s)}.Export(ctx)
 			if err != nil {
 				return err
 			}

@@ -42,7 +42,7 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	}
 	ids, ok := c.prove(w, &req)
 	if !ok {
-		c.s.stats.authFailed.Add(1)
+		c.s.stats.AuthFailed.Add(1)
 		c.complain("authentication failed", "scheme", req.Scheme)
 		if req.Scheme == schemeEnsemble && c.s.cfg.ensembleScheme() {
 			return false // the client should try another server
@@ -95,11 +95,11 @@ func (c *Config) ensembleScheme() bool { return c.Auth.EnsembleScheme || len(c.A
 func (s *Server) knowsEnsemble(name string) bool {
 	switch names := s.cfg.Auth.EnsembleNames; {
 	case name == "" || len(names) == 0:
-		s.stats.ensembleSkip.Add(1)
+		s.stats.EnsembleSkip.Add(1)
 	case slices.Contains(names, name):
-		s.stats.ensembleSuccess.Add(1)
+		s.stats.EnsembleSuccess.Add(1)
 	default:
-		s.stats.ensembleFail.Add(1)
+		s.stats.EnsembleFail.Add(1)
 		return false
 	}
 	return true

@@ -59,7 +59,7 @@ func (r *reader) admitLarge(n int, whole bool) error {
 
 func (r *reader) refuseLarge(n int) error {
 	c := r.c
-	c.s.stats.largeRejected.Add(1)
+	c.s.stats.LargeRejected.Add(1)
 	c.complain("closing a client: largeRequestMaxBytes are taken by other large requests", "bytes", n, "largeRequestMaxBytes", c.s.cfg.Limits.LargeRequestMax)
 	return errLarge
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/machine"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -70,4 +71,23 @@ func checkDataDir(c *Config) error {
 			"in an ensemble on one server, the others begin without these files", old, ErrZooKeeperData, c.DataDir, logs)
 	}
 	return nil
+}
+
+// CheckDirectories reports why this process could not keep a server's data where the
+// configuration says: a directory is a file, can't be written or created, or is missing
+// although it must exist (datadir.autocreate=false); or the audit log can't be written.
+// It creates nothing and doesn't read what the directories hold.
+func CheckDirectories(c Config) error {
+	c = c.withDefaults()
+	if c.Memory {
+		return nil
+	}
+	errs := []error{machine.CheckDirectory("dataDir", c.DataDir, c.NoAutocreate)}
+	if c.Log.Dir != c.DataDir {
+		errs = append(errs, machine.CheckDirectory("dataLogDir", c.Log.Dir, c.NoAutocreate))
+	}
+	if a := c.Audit; a != nil && a.Sink == nil && a.File.Path != "" {
+		errs = append(errs, machine.CheckFile("audit.file", a.File.Path))
+	}
+	return errors.Join(errs...)
 }

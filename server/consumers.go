@@ -80,7 +80,7 @@ func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 		hosts[largest] = hosts[largest][1:]
 		sums[largest] -= one.n
 		total -= one.n
-		s.stats.dropped.Add(1)
+		s.stats.Dropped.Add(1)
 		s.complaints.Warn(s.clock(), why, "client", one.c.nc.RemoteAddr(), "bytes", one.n, "bound", most,
 			"watches", one.h.watches, "output", one.h.output, "input", one.h.input, "requests", one.h.requests)
 		one.c.kill()

@@ -37,7 +37,7 @@ func (cs *clientSession) addIdentities(more ...proto.ID) bool {
 		}
 	}
 	if len(ids) > maxIdentities || identityBytes(ids) > maxIdentityBytes {
-		cs.c.s.stats.authFailed.Add(1)
+		cs.c.s.stats.AuthFailed.Add(1)
 		cs.c.complain("closing a client that has proved too many identities",
 			"identities", len(ids), "bytes", identityBytes(ids), "most", maxIdentities, "mostBytes", maxIdentityBytes)
 		return false

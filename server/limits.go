@@ -63,7 +63,7 @@ func (c *conn) check(now int64) {
 	}
 	if limit > 0 && now-c.session.last.Load() > int64(limit) || gated && !c.session.alive() {
 		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
-		s.stats.expired.Add(1)
+		s.stats.Expired.Add(1)
 		c.kill()
 	}
 }

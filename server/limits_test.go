@@ -65,7 +65,7 @@ func TestLargeRequests(t *testing.T) {
 		t.Errorf("%d bytes are held for large requests, want %d", got, want)
 	}
 	third.write(binary.BigEndian.AppendUint32(nil, 1200)) // only a length
-	eventually(t, "its length is refused", func() bool { return s.stats.largeRejected.Load() == 1 })
+	eventually(t, "its length is refused", func() bool { return s.stats.LargeRejected.Load() == 1 })
 	release()
 	for _, w := range []*wire{first, second, small} {
 		if got := w.recv(); got.Err != proto.Ok {

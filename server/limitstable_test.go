@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
@@ -71,7 +72,7 @@ func limitsTable(t *testing.T) string {
 			"−8 (BadArguments), or −102 (NoAuth); with such a list, a server doesn't start"},
 		{"ServerIDs, of a server id, that call the quorum port without an address of their own", fmt.Sprint(raftfsm.MaxCallers), "the oldest of the server id is forgotten"},
 		{"host names of other servers whose addresses are kept", fmt.Sprint(quorum.MaxNames), "another one is forgotten"},
-		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", maxNamespaces, size(maxNamespaceName)), "not counted apart"},
+		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", stats.MaxNamespaces, size(stats.MaxNamespaceName)), "not counted apart"},
 		{"lines of the log about refused clients", fmt.Sprintf("one of a kind in %s, with %s of what a client sent", seconds(limits.ComplaintEvery), size(limits.MaxLogged)), "counted in the next"},
 		{"lines of the log about sessions that expire", "100 in 10 s", "counted in the next"},
 		{"names of a client in a line of the audit log", size(audit.MaxUserNames), "left out"},

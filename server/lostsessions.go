@@ -55,7 +55,7 @@ func (t *clientTable) mayBegin(c *conn) bool {
 	if n < most {
 		return true
 	}
-	s.stats.rejected.Add(1)
+	s.stats.Rejected.Add(1)
 	c.complain("closing a client: its address has too many sessions that have lost their connections", "sessions", n, "maxClientCnxns", s.cfg.Limits.MaxClientCnxns)
 	return false
 }

@@ -58,7 +58,7 @@ func (q *replyQueue) queueShared(b *buffer) {
 func (q *replyQueue) overflow() {
 	c := q.c
 	c.complain("closing a client that does not read its replies")
-	c.s.stats.dropped.Add(1)
+	c.s.stats.Dropped.Add(1)
 	q.shut()
 	c.s.flushers.add(c)
 }

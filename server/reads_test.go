@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -194,7 +195,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		{proto.OpGetChildren2, &proto.GetChildrenRequest{Path: "/a"}},
 		{proto.OpPing, nil},
 	} {
-		q := request{c: c, op: v.op, ids: c.session.identities(), reads: new(tally)}
+		q := request{c: c, op: v.op, ids: c.session.identities(), reads: new(stats.Tally)}
 		if v.req != nil {
 			q.body = v.req.Append(nil)
 		}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -132,7 +133,7 @@ func (s *Server) dropStale() {
 	for _, c := range all {
 		c.replies.mu.Lock()
 		// A waiting reader doesn't change these fields.
-		stale := c.replies.barred.Load() && now-c.reader.started > int64(c.session.timeout)*millisecond
+		stale := c.replies.barred.Load() && now-c.reader.started > int64(c.session.timeout)*stats.Millisecond
 		c.replies.mu.Unlock()
 		if stale {
 			c.complain("closing a client whose request has waited for longer than its session's timeout")
@@ -153,21 +154,21 @@ func (r *reader) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
 		if !t.enter(c) {
 			r.settle(w)
 			c.replies.flush()
-			c.s.stats.throttleWaits.Add(1)
+			c.s.stats.ThrottleWaits.Add(1)
 			if !c.replies.awaitUnbarred() {
 				if !t.leave(c) {
 					t.release()
 				}
-				c.s.stats.staleDropped.Add(1)
+				c.s.stats.StaleDropped.Add(1)
 				return proto.Ok, false
 			}
 		}
 		r.charge.slot = true
 	}
 	waited := c.s.clock() - r.started
-	c.s.stats.throttleQueue.Observe(1, waited)
+	c.s.stats.ThrottleQueue.Observe(1, waited)
 	if t.cfg.OpWait > 0 && waited > int64(t.cfg.OpWait) && op != proto.OpCloseSession {
-		c.s.stats.throttledOps.Add(1)
+		c.s.stats.ThrottledOps.Add(1)
 		return proto.ErrThrottledOp, true
 	}
 	return proto.Ok, true

@@ -22,10 +22,10 @@ func TestRequestsAboveTheLimitWaitTheirTurn(t *testing.T) {
 	for range 10 {
 		first.send(proto.OpSetData, setA("first"))
 	}
-	eventually(t, "three are in process, one waits", func() bool { return s.outstanding.Load() == 3 && s.stats.throttleWaits.Load() == 1 })
+	eventually(t, "three are in process, one waits", func() bool { return s.outstanding.Load() == 3 && s.stats.ThrottleWaits.Load() == 1 })
 	for i, w := range others {
 		w.send(proto.OpSetData, setA("other"))
-		eventually(t, "another waits", func() bool { return s.stats.throttleWaits.Load() == int64(i+2) })
+		eventually(t, "another waits", func() bool { return s.stats.ThrottleWaits.Load() == int64(i+2) })
 	}
 	if n := s.outstanding.Load(); n != 3 {
 		t.Errorf("%d requests are in process", n)
@@ -94,7 +94,7 @@ func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	busy.send(proto.OpSetData, setA("x"))
 	eventually(t, "it is in process", func() bool { return s.outstanding.Load() == 1 })
 	w.send(proto.OpExists, &proto.ExistsRequest{Path: "/a"})
-	eventually(t, "the read waits", func() bool { return s.stats.throttleWaits.Load() == 1 })
+	eventually(t, "the read waits", func() bool { return s.stats.ThrottleWaits.Load() == 1 })
 	handler{s}.Live(nil)
 	live := handler{s}.Live(nil)
 	if len(live) != 2 {
@@ -104,7 +104,7 @@ func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	c := s.clients.sessions[w.resp.SessionID]
 	s.clients.mu.Unlock()
 	c.kill()
-	eventually(t, "who was closed leaves the line and is counted", func() bool { return s.stats.staleDropped.Load() == 1 })
+	eventually(t, "who was closed leaves the line and is counted", func() bool { return s.stats.StaleDropped.Load() == 1 })
 	release()
 	w.wantClosed()
 	if got := busy.recv(); got.Err != proto.Ok {

@@ -67,7 +67,7 @@ func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
 // saslFailed answers a client that failed to authenticate.
 func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
 	s := c.s
-	s.stats.authFailed.Add(1)
+	s.stats.AuthFailed.Add(1)
 	code := proto.ErrAuthFailed
 	switch {
 	case slices.Contains(s.cfg.Auth.Require, schemeSASL):

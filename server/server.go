@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -45,8 +46,8 @@ type Server struct {
 	limiters
 	operators
 	complaints *limits.Complaints
-	stats      stats
-	spaces     namespaces
+	stats      stats.Server
+	spaces     stats.Namespaces
 
 	epoch     time.Time     // when clock began
 	members   chan struct{} // signals keepDynamic that the membership changed
@@ -74,7 +75,7 @@ type operators struct {
 	metrics   *httpport.Port
 	audit     *audit.Recorder // nil: no audit log
 	traceMask atomic.Uint64
-	digests   digestLog
+	digests   stats.DigestLog
 }
 
 // Start starts a server. It returns when the listeners are open; Ready tells when the
@@ -231,6 +232,10 @@ func (s *Server) Err() <-chan error { return s.node.Err() }
 
 // Node returns the server's replica.
 func (s *Server) Node() *raftfsm.Node { return s.node }
+
+// Requests returns how many requests the server has read since it started or since the last
+// srst. It takes no lock.
+func (s *Server) Requests() int64 { return s.stats.Received.Load() }
 
 // Dial connects a client to the server without a socket. The connection speaks the same
 // protocol as one over TCP.

@@ -87,7 +87,7 @@ func (c *conn) lookAtSlow(now, limit int64) bool {
 	unsent, inbox := kernelQueues(c.kernel)
 	alive, stalled := q.slow.look(now, written-int64(unsent), inbox, waiting+unsent)
 	if stalled {
-		c.s.stats.dropped.Add(1)
+		c.s.stats.Dropped.Add(1)
 		c.s.complaints.Warn(c.s.clock(), "closing a client that hardly takes what waits for it", "client", c.nc.RemoteAddr(), "bytes", waiting+unsent)
 		c.kill()
 		return false

@@ -50,11 +50,11 @@ func (c *conn) secured() bool {
 		return true
 	}
 	st := &c.s.stats
-	st.handshaking.Add(1)
+	st.Handshaking.Add(1)
 	ids, err := t.Identify()
-	st.handshaking.Add(-1)
+	st.Handshaking.Add(-1)
 	if err != nil {
-		st.handshakesFailed.Add(1)
+		st.HandshakesFailed.Add(1)
 		select {
 		case <-c.s.done:
 			return false

@@ -26,7 +26,6 @@ var limits = []limit{
 		"raftfsm.Numbers":            "one field per metric",
 		"raftfsm.ensemble":           "to be split: it reaches into Node",
 		"raftfsm.machine":            "to be split: applying, snapshots and digests in one type",
-		"server.stats":               "one field per counter",
 		"internal/ops/status.Server": "one field per line that operators read",
 		"internal/zoocfg.Config":     "one field per key of zoo.cfg",
 	}},

@@ -3,15 +3,17 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"net"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/machine"
+	"github.com/zkgo/zkgo/internal/ops/monitor"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
 
@@ -20,32 +22,35 @@ import (
 const defaultTraceMask = 306
 
 // Status returns the operators' view of the server.
-func (s *Server) Status() status.Source { return picture{s} }
+func (s *Server) Status() status.Source { return sourceOf(s) }
 
-// picture implements status.Source.
-type picture struct{ s *Server }
+// statusSource implements status.Source: each method returns a copy of what it finds. The
+// View makes the metrics.
+type statusSource struct {
+	s *Server
+	monitor.View
+}
 
-const millisecond = int64(time.Millisecond)
+func sourceOf(s *Server) statusSource {
+	v := statusSource{s: s}
+	v.View = monitor.View{
+		State: v.Server, Stats: &s.stats, Namespaces: &s.spaces, Node: s.node, Watches: s.watches, Memory: s.memory, Tokens: s.tokens,
+		Distributed: s.cfg.distributed(), InMemory: s.cfg.Memory, Admin: s.cfg.Admin != nil, EnsembleScheme: s.cfg.ensembleScheme(),
+		LargeRequests: s.largeAt != math.MaxInt, Throttles: s.throttle != nil,
+	}
+	return v
+}
 
 // Server implements status.Source.
-func (v picture) Server() status.Server {
+func (v statusSource) Server() status.Server {
 	s := v.s
-	st := &s.stats
 	p := status.Server{
-		Version: versionText(), ID: s.cfg.Quorum.ID,
-		LatencyMax: st.latencyMax.Load() / millisecond, Received: st.received.Load(), Sent: st.sent.Load(),
-		Outstanding: s.outstanding.Load(), AuthFailed: st.authFailed.Load(), Rejected: st.rejected.Load(),
+		Version: versionText(), ID: s.cfg.Quorum.ID, Outstanding: s.outstanding.Load(),
 		Uptime: time.Since(s.epoch), WatchCount: s.watches.Size().Total(),
-		LastReply: st.lastReply.Load() - 1, MinReply: st.minReply.Load() - 1, MaxReply: st.maxReply.Load() - 1,
 		LastProposal: -1, MinProposal: -1, MaxProposal: -1,
 	}
-	if m := st.latencyMin.Load(); m > 0 {
-		p.LatencyMin = (m - 1) / millisecond
-	}
-	if n := st.latencyN.Load(); n > 0 {
-		p.LatencyAvg = float64(st.latencySum.Load()) / float64(n)
-	}
-	p.OpenFDs, p.MaxFDs = fileDescriptors()
+	s.stats.Describe(&p)
+	p.OpenFDs, p.MaxFDs = machine.FileDescriptors()
 	v.role(&p)
 	p.FileDiffers = s.node.FileDiffers()
 	p.Level, p.Newest = s.node.Level()
@@ -62,7 +67,7 @@ func (v picture) Server() status.Server {
 }
 
 // role sets what depends on the server's role in its ensemble.
-func (v picture) role(p *status.Server) {
+func (v statusSource) role(p *status.Server) {
 	m, _ := v.s.modes.get()
 	st := v.s.node.Status()
 	p.Serving, p.ReadOnly = m != notServing, m == readOnly
@@ -76,13 +81,13 @@ func (v picture) role(p *status.Server) {
 		p.Reason = v.s.modes.whyNot(m)
 	}
 	if p.Leads {
-		p.LeaderUptime = v.s.inRole()
+		p.LeaderUptime = v.s.modes.inRole()
 		v.following(p)
 	}
 }
 
 // following sets what a leader knows of its followers and observers.
-func (v picture) following(p *status.Server) {
+func (v statusSource) following(p *status.Server) {
 	sizes := v.s.node.ProposalSizes()
 	p.LastProposal, p.MinProposal, p.MaxProposal = sizes.Last, sizes.Min, sizes.Max
 	for _, l := range v.s.node.Learners() {
@@ -115,7 +120,7 @@ func modeName(m mode, r raftfsm.Role) string {
 }
 
 // Conns implements status.Source.
-func (v picture) Conns() []status.Conn {
+func (v statusSource) Conns() []status.Conn {
 	list := []status.Conn{}
 	v.s.clients.each(func(c *conn) { list = append(list, v.conn(c)) })
 	slices.SortFunc(list, func(a, b status.Conn) int { return cmp.Compare(a.Addr, b.Addr) })
@@ -123,27 +128,18 @@ func (v picture) Conns() []status.Conn {
 }
 
 // conn returns the status of one connection.
-func (v picture) conn(c *conn) status.Conn {
+func (v statusSource) conn(c *conn) status.Conn {
 	s := v.s
 	c.replies.mu.Lock()
 	defer c.replies.mu.Unlock()
-	k := &c.replies.counters
 	timeout := time.Duration(c.session.timeout) * time.Millisecond
 	p := status.Conn{
-		Addr: c.nc.RemoteAddr().String(), Secure: c.secure, Interest: 1,
-		Queued: int64(c.replies.waiting.Load()), Received: k.recved, Sent: k.sent,
-		SessionID: c.session.id, LastOp: "NA", Established: s.epoch.Add(time.Duration(c.born)), Timeout: timeout,
-		LastCxid: -1, LastZxid: k.lastZxid, LastResponse: time.Duration(k.lastResponse),
-		LastLatency: k.latencyLast / millisecond, MinLatency: k.latencyMin / millisecond, MaxLatency: k.latencyMax / millisecond,
+		Addr: c.nc.RemoteAddr().String(), Secure: c.secure, Interest: 1, Queued: int64(c.replies.waiting.Load()),
+		SessionID: c.session.id, Established: s.epoch.Add(time.Duration(c.born)), Timeout: timeout,
 	}
+	c.replies.counters.Describe(&p)
 	if c.session.id == 0 {
 		timeout = s.cfg.Limits.SessionlessTimeout
-	}
-	if k.latencyN > 0 {
-		p.AvgLatency = k.latencySum / k.latencyN / millisecond
-	}
-	if k.last.op != 0 {
-		p.LastOp, p.LastCxid = k.last.op.Abbrev(), int64(k.last.xid)
 	}
 	tick := s.cfg.TickTime
 	p.Expires = s.epoch.Add(time.Duration(c.session.last.Load()) + timeout).Truncate(tick).Add(tick)
@@ -151,7 +147,7 @@ func (v picture) conn(c *conn) status.Conn {
 }
 
 // Sessions implements status.Source.
-func (v picture) Sessions() status.Sessions {
+func (v statusSource) Sessions() status.Sessions {
 	p := status.Sessions{Expiry: v.s.node.Deadlines()}
 	t := v.s.tree
 	t.RLock()
@@ -168,7 +164,7 @@ func (v picture) Sessions() status.Sessions {
 }
 
 // Watches implements status.Source.
-func (v picture) Watches() status.WatchSummary {
+func (v statusSource) Watches() status.WatchSummary {
 	n := v.s.watches.Counts()
 	return status.WatchSummary{Conns: n.Conns, Paths: n.Paths, Total: n.Data}
 }
@@ -185,7 +181,7 @@ func watcherSession(w *watch.Watcher) int64 {
 }
 
 // WatchesBySession implements status.Source.
-func (v picture) WatchesBySession() map[int64][]string {
+func (v statusSource) WatchesBySession() map[int64][]string {
 	m := make(map[int64][]string)
 	for w, paths := range v.s.watches.ByWatcher() {
 		id := watcherSession(w)
@@ -195,7 +191,7 @@ func (v picture) WatchesBySession() map[int64][]string {
 }
 
 // WatchesByPath implements status.Source.
-func (v picture) WatchesByPath() map[string][]int64 {
+func (v statusSource) WatchesByPath() map[string][]int64 {
 	m := make(map[string][]int64)
 	for path, watchers := range v.s.watches.ByPath() {
 		for _, w := range watchers {
@@ -207,37 +203,37 @@ func (v picture) WatchesByPath() map[string][]int64 {
 }
 
 // TraceMask implements status.Source.
-func (v picture) TraceMask() uint64 {
+func (v statusSource) TraceMask() uint64 {
 	return v.s.traceMask.Load()
 }
 
 // SetTraceMask implements status.Source.
-func (v picture) SetTraceMask(mask uint64) {
+func (v statusSource) SetTraceMask(mask uint64) {
 	v.s.traceMask.Store(mask)
 }
 
 // ResetServer implements status.Source.
-func (v picture) ResetServer() {
-	v.s.stats.reset()
+func (v statusSource) ResetServer() {
+	v.s.stats.Reset()
 	v.s.node.Numbers().Reset()
-	v.s.spaces.each(func(n *namespace) {
-		n.reads.Reset()
-		n.writes.Reset()
-		n.overQuota.Store(0)
+	v.s.spaces.Each(func(n *stats.Namespace) {
+		n.Reads.Reset()
+		n.Writes.Reset()
+		n.OverQuota.Store(0)
 	})
 }
 
 // ResetConns implements status.Source.
-func (v picture) ResetConns() {
+func (v statusSource) ResetConns() {
 	v.s.clients.each(func(c *conn) {
 		c.replies.mu.Lock()
-		c.replies.counters.reset()
+		c.replies.counters.Reset()
 		c.replies.mu.Unlock()
 	})
 }
 
 // Configuration implements status.Source.
-func (v picture) Configuration() status.Configuration {
+func (v statusSource) Configuration() status.Configuration {
 	c := &v.s.cfg
 	p := status.Configuration{
 		ClientPort: portOf(v.s.ClientAddr()), SecureClientPort: -1, ClientAddress: v.s.ClientAddr(),
@@ -288,39 +284,19 @@ func portOf(addr string) int {
 	return n
 }
 
-// digestEvery is how many transactions lie between two entries of the digest log, and
-// digestsKept how many entries it holds.
-const (
-	digestEvery = 128
-	digestsKept = 1024
-)
-
-// digestLog holds the latest digests, oldest first.
-type digestLog struct {
-	mu   sync.Mutex
-	list []status.Digest
-}
-
-// note records the digest after a transaction; the tree is locked.
-func (l *digestLog) note(zxid int64, t *tree.Tree) {
-	if uint32(zxid)%digestEvery != 0 || uint32(zxid) == 0 { // 0 begins an epoch and is not a client's transaction
-		return
-	}
-	d := status.Digest{Zxid: zxid, Digest: t.Digest()}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.list) == digestsKept {
-		l.list = append(l.list[:0], l.list[1:]...)
-	}
-	l.list = append(l.list, d)
-}
-
 // Digests implements status.Source.
-func (v picture) Digests() []status.Digest {
-	l := &v.s.digests
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.list)
+func (v statusSource) Digests() []status.Digest {
+	return v.s.digests.List()
 }
 
-var _ status.Source = picture{}
+// Environment implements status.Source.
+func (statusSource) Environment() []status.Pair { return machine.Environment(versionText()) }
+
+// Dirs implements status.Source.
+func (v statusSource) Dirs() (data, log int64) {
+	c := &v.s.cfg
+	if c.Memory {
+		return 0, 0
+	}
+	return machine.DirSize(c.DataDir), machine.DirSize(c.Log.Dir)
+}

@@ -1,10 +1,8 @@
-package server
+package machine
 
 import (
-	"io/fs"
 	"os"
 	"os/user"
-	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strconv"
@@ -13,9 +11,8 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
-// Environment implements status.Source: ZooKeeper's keys, each with the closest value
-// of a Go program.
-func (picture) Environment() []status.Pair {
+// Environment returns ZooKeeper's keys, each with the closest value of a Go program.
+func Environment(version string) []status.Pair {
 	host, _ := os.Hostname()
 	dir, _ := os.Getwd()
 	name, home := "unknown", ""
@@ -26,7 +23,7 @@ func (picture) Environment() []status.Pair {
 	runtime.ReadMemStats(&mem)
 	limit := debug.SetMemoryLimit(-1)
 	return []status.Pair{
-		{Key: "zookeeper.version", Value: versionText()},
+		{Key: "zookeeper.version", Value: version},
 		{Key: "host.name", Value: host},
 		{Key: "java.version", Value: runtime.Version()},
 		{Key: "java.vendor", Value: "none: zkgo is written in Go"},
@@ -68,36 +65,12 @@ func kernelVersion() string {
 	return strings.TrimSpace(string(b))
 }
 
-// fileDescriptors returns the number of open file descriptors and their limit; −1 if
+// FileDescriptors returns the number of open file descriptors and their limit; −1 if
 // the system doesn't tell.
-func fileDescriptors() (open, limit int64) {
+func FileDescriptors() (open, limit int64) {
 	open = -1
 	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {
 		open = int64(len(fds))
 	}
 	return open, maxFDs()
-}
-
-// Dirs implements status.Source.
-func (v picture) Dirs() (data, log int64) {
-	c := &v.s.cfg
-	if c.Memory {
-		return 0, 0
-	}
-	return dirSize(c.DataDir), dirSize(c.Log.Dir)
-}
-
-// dirSize returns the total size of the files below dir that can be read.
-func dirSize(dir string) int64 {
-	var sum int64
-	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return nil
-		}
-		if info, err := d.Info(); err == nil {
-			sum += info.Size()
-		}
-		return nil
-	})
-	return sum
 }

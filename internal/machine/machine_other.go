@@ -1,6 +1,6 @@
 //go:build !unix
 
-package server
+package machine
 
 // writable checks nothing: a problem shows when the server starts.
 func writable(string, bool) error { return nil }

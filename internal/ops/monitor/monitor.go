@@ -1,17 +1,40 @@
-package server
+package monitor
 
 import (
 	"strconv"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/internal/ops/mntr"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/ops/status"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/watch"
 )
 
+// View is what the metrics of a server are made from.
+type View struct {
+	State      func() status.Server
+	Stats      *stats.Server
+	Namespaces *stats.Namespaces
+	Node       *raftfsm.Node
+	Watches    *watch.Table
+	Memory     *limits.Memory          // nil: no ceiling
+	Tokens     *limits.SessionThrottle // nil: no limit
+
+	// What the server is configured for: metrics of anything else would only be noise.
+	Distributed    bool // an ensemble
+	InMemory       bool
+	Admin          bool // commands over HTTP
+	EnsembleScheme bool
+	LargeRequests  bool // bounded
+	Throttles      bool // requests
+}
+
 // Metrics implements status.Source: ZooKeeper's names in its order.
-func (v picture) Metrics() []status.Metric {
-	p := v.Server()
+func (v View) Metrics() []status.Metric {
+	p := v.State()
 	var m mntr.Lines
 	m.Text("version", p.Version)
 	m.Text("server_state", p.Mode)
@@ -34,7 +57,7 @@ func (v picture) Metrics() []status.Metric {
 	m.Int("packets_sent", p.Sent)
 	m.Int("packets_received", p.Received)
 	m.Int("max_client_response_size", p.MaxReply)
-	m.Add(status.Gauge, "connection_drop_probability", v.s.dropProbability())
+	m.Add(status.Gauge, "connection_drop_probability", v.dropProbability())
 	m.Int("watch_count", int64(p.WatchCount))
 	m.Int("auth_failed_count", p.AuthFailed)
 	m.Int("min_latency", p.LatencyMin)
@@ -44,10 +67,10 @@ func (v picture) Metrics() []status.Metric {
 	m.Int("local_sessions", int64(p.LocalSessions))
 	m.Int("uptime", p.Uptime.Milliseconds())
 	m.Int("max_latency", p.LatencyMax)
-	m.Int("outstanding_tls_handshake", v.s.stats.handshaking.Load())
+	m.Int("outstanding_tls_handshake", v.Stats.Handshaking.Load())
 	m.Int("min_client_response_size", p.MinReply)
 	m.Int("non_mtls_local_conn_count", 0)
-	if v.s.cfg.distributed() {
+	if v.Distributed {
 		m.Int("quorum_size", int64(p.QuorumSize))
 	}
 	if p.Leads {
@@ -70,13 +93,13 @@ func (v picture) Metrics() []status.Metric {
 
 // leading adds what only a leader knows. ZooKeeper no longer has zk_followers, but its
 // guide still lists it and tools ask for it.
-func (v picture) leading(m *mntr.Lines, p status.Server) {
+func (v View) leading(m *mntr.Lines, p status.Server) {
 	m.Text("followers", strconv.Itoa(p.Learners))
 	m.Int("learners", int64(p.Learners))
 	m.Int("synced_followers", int64(p.SyncedFollowers))
 	m.Int("synced_observers", int64(p.SyncedObservers))
 	m.Int("synced_non_voting_followers", 0)
-	m.Int("pending_syncs", v.s.stats.syncs.Load())
+	m.Int("pending_syncs", v.Stats.Syncs.Load())
 	m.Int("leader_uptime", int64(p.LeaderUptime/time.Millisecond))
 	m.Int("last_proposal_size", p.LastProposal)
 	m.Int("min_proposal_size", p.MinProposal)
