@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -169,7 +168,7 @@ func TestLimitsFromZooCfg(t *testing.T) {
 		return c.withDefaults()
 	}
 	c := read("")
-	if c.Limits.ConnThrottle != nil || c.Limits.RequestThrottle.on() || c.Auth.EagerACL || c.largeAbove() != math.MaxInt || c.Limits.LargeRequestMax != 100<<20 {
+	if c.Limits.ConnThrottle != nil || c.Limits.RequestThrottle.on() || c.Auth.EagerACL || limits.NewLarge(c.Limits.LargeRequestAbove, 0).Bounds() || c.Limits.LargeRequestMax != 100<<20 {
 		t.Errorf("without a line: %+v", c)
 	}
 	if want := limits.SystemMemory() / 100 * 80; c.Limits.MemoryCeiling != want {
@@ -177,7 +176,7 @@ func TestLimitsFromZooCfg(t *testing.T) {
 	}
 	c = read("largeRequestThreshold=0\nlargeRequestMaxBytes=9\nmemoryCeiling=1g\nenableEagerACLCheck=true\n" +
 		"request_throttle_max_requests=4\nthrottled_op_wait_time=5\nrequest_stale_latency_check=true\n")
-	if c.largeAbove() != 1 || c.Limits.LargeRequestMax != 9 || c.Limits.MemoryCeiling != 1<<30 || !c.Auth.EagerACL {
+	if limits.NewLarge(c.Limits.LargeRequestAbove, 0).Above != 1 || c.Limits.LargeRequestMax != 9 || c.Limits.MemoryCeiling != 1<<30 || !c.Auth.EagerACL {
 		t.Errorf("%+v", c)
 	}
 	if want := (RequestThrottle{MaxRequests: 4, StallTime: 100 * time.Millisecond, DropStale: true, StaleLatency: true, OpWait: 5 * time.Millisecond}); c.Limits.RequestThrottle != want {

@@ -157,3 +157,16 @@ func orLocal(host string) string {
 	}
 	return host
 }
+
+// kernelOf returns the socket under a connection, nil if there is none.
+func kernelOf(nc any) syscall.RawConn {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
+}

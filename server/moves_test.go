@@ -15,7 +15,6 @@ import (
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/internal/ops/mntr"
-	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
@@ -199,7 +198,7 @@ func (m *moves) requests(t *testing.T) {
 	// No request here takes a whole millisecond, or can be observed in flight.
 	m.by(t, s, "avg_latency min_latency max_latency outstanding_requests", func() {
 		s.stats.Reset()
-		s.stats.CountLatency(1, 3600*1000*stats.Millisecond)
+		s.stats.CountLatency(1, int64(time.Hour))
 		s.outstanding.Add(1)
 	})
 	s.outstanding.Add(-1)

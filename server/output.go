@@ -309,3 +309,31 @@ func (q *replyQueue) countQueued(n int) {
 		s.askRelief()
 	}
 }
+
+// writeChunk is how much is written between two updates of the counters.
+const writeChunk = 64 << 10
+
+// writeAll writes b, however long the client takes, and counts the bytes written.
+func (q *replyQueue) writeAll(b []byte) error {
+	c := q.c
+	for len(b) > 0 {
+		n, err := c.nc.Write(b[:min(len(b), writeChunk)])
+		q.gone(n)
+		if err != nil {
+			return err
+		}
+		c.session.last.Store(c.s.clock())
+		c.session.heard.Store(true)
+		b = b[n:]
+	}
+	return nil
+}
+
+// gone counts n bytes of the current write as written.
+func (q *replyQueue) gone(n int) {
+	q.mu.Lock()
+	q.pushing -= n
+	q.sentBytes += int64(n)
+	q.mu.Unlock()
+	q.c.s.queuedOut.Add(-int64(n))
+}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
 )
@@ -37,8 +38,8 @@ type replyQueue struct {
 	waiting atomic.Int32
 	// barred is set while the reader waits in barrier or for the request throttle.
 	barred atomic.Bool
-	dirty  bool     // the connection is in fsm.dirty; only the applying goroutine uses it
-	slow   slowness // only the goroutine that tends the connections uses it
+	dirty  bool            // the connection is in fsm.dirty; only the applying goroutine uses it
+	slow   limits.Progress // only the goroutine that tends the connections uses it
 }
 
 // shut makes q refuse all further output; q.mu is held.

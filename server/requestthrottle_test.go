@@ -42,42 +42,12 @@ func TestRequestsAboveTheLimitWaitTheirTurn(t *testing.T) {
 		}
 	}
 	eventually(t, "nothing is in process", func() bool {
-		s.throttle.mu.Lock()
-		defer s.throttle.mu.Unlock()
-		return s.throttle.taken == 0 && len(s.throttle.waiting) == 0
+		return s.throttle.slots.Taken() == 0 && len(s.throttle.slots.Waiting()) == 0
 	})
 }
 
-// The queue is one of clients, first come, first served.
-func TestTheLine(t *testing.T) {
+func TestAThrottleNeedsALimit(t *testing.T) {
 	t.Parallel()
-	l := newThrottle(RequestThrottle{MaxRequests: 2})
-	var all [5]*conn
-	for i := range all {
-		all[i] = new(conn)
-		if now := l.enter(all[i]); now != (i < 2) {
-			t.Errorf("client %d is in: %v", i, now)
-		}
-	}
-	if c := l.next(); c != nil {
-		t.Error("somebody is let in although no slot is free")
-	}
-	l.release()
-	if l.enter(all[0]) {
-		t.Error("who comes back is let in before those in the line")
-	}
-	if !l.leave(all[3]) || l.leave(all[3]) {
-		t.Error("leaving works once")
-	}
-	l.release()
-	for i, want := range []*conn{all[2], all[4], nil} {
-		if got := l.next(); got != want {
-			t.Errorf("turn %d is another's", i)
-		}
-	}
-	if len(l.poke) != 1 {
-		t.Error("nobody was told of the free slots")
-	}
 	if newThrottle(RequestThrottle{DropStale: true}) != nil {
 		t.Error("no limit is a limit")
 	}

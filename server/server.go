@@ -61,10 +61,9 @@ type limiters struct {
 	tokens      *limits.SessionThrottle // nil: no limit
 	throttle    *throttle               // nil: no limit
 	memory      *limits.Memory          // nil: no limit
+	large       *limits.Large
 	long        *limits.LongAnswers
 	outstanding atomic.Int64  // requests in flight
-	largeAt     int           // the length above which a request is large
-	largeBytes  atomic.Int64  // of all large requests
 	queuedOut   atomic.Int64  // bytes in all outputs
 	relieve     chan struct{} // signals tend that a sum over all connections is too large
 }
@@ -135,7 +134,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.keepDynamic()
 	s.spawn(func() { s.barriers.run(s) })
 	if s.throttle != nil {
-		s.spawn(s.passThrottle)
+		s.spawn(func() { s.throttle.run(s.done) })
 	}
 	if s.memory != nil {
 		s.spawn(func() { s.memory.Watch(s.done) })
@@ -161,7 +160,8 @@ func newServer(cfg Config) *Server {
 	s.complaints = limits.NewComplaints(cfg.Logger)
 	s.traceMask.Store(defaultTraceMask)
 	s.long, s.relieve = limits.NewLongAnswers(), make(chan struct{}, 1)
-	s.tokens, s.throttle, s.largeAt = limits.NewSessionThrottle((*limits.SessionRate)(cfg.Limits.ConnThrottle), 0), newThrottle(cfg.Limits.RequestThrottle), cfg.largeAbove()
+	s.tokens, s.throttle = limits.NewSessionThrottle((*limits.SessionRate)(cfg.Limits.ConnThrottle), 0), newThrottle(cfg.Limits.RequestThrottle)
+	s.large = limits.NewLarge(cfg.Limits.LargeRequestAbove, int64(cfg.Limits.LargeRequestMax))
 	if cfg.Limits.MemoryCeiling > 0 {
 		s.memory = limits.NewMemory(cfg.Limits.MemoryCeiling, cfg.Logger)
 		s.memory.Shed = s.shedForMemory

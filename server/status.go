@@ -3,7 +3,6 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -36,7 +35,7 @@ func sourceOf(s *Server) statusSource {
 	v.View = monitor.View{
 		State: v.Server, Stats: &s.stats, Namespaces: &s.spaces, Node: s.node, Watches: s.watches, Memory: s.memory, Tokens: s.tokens,
 		Distributed: s.cfg.distributed(), InMemory: s.cfg.Memory, Admin: s.cfg.Admin != nil, EnsembleScheme: s.cfg.ensembleScheme(),
-		LargeRequests: s.largeAt != math.MaxInt, Throttles: s.throttle != nil,
+		LargeRequests: s.large.Bounds(), Throttles: s.throttle != nil,
 	}
 	return v
 }

@@ -27,7 +27,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 	case refusedInLog:
 		body, brings = refusedMulti(), 0
 	}
-	if m := c.s.memory; m != nil && m.Full.Load() && c.s.refusesForMemory(req, brings) {
+	if m := c.s.memory; m != nil && m.Full.Load() && r.refusesForMemory(req, brings) {
 		return r.read(w, h, nil, proto.ErrQuotaExceeded)
 	}
 	if c.s.cfg.Auth.EagerACL && c.s.contact.gated {
@@ -82,6 +82,28 @@ func (r *reader) propose(w *work, p *pending) bool {
 		return false
 	}
 	return true
+}
+
+// refusesForMemory reports whether a write that brings this is refused for lack of
+// memory. It is called only while memory is full.
+func (r *reader) refusesForMemory(req proto.Record, brings content) bool {
+	if brings&growth == 0 {
+		return false
+	}
+	if q, ok := req.(*proto.SetDataRequest); ok && !r.grows(q.Path, len(q.Data)) {
+		return false
+	}
+	r.c.s.memory.Refused.Add(1)
+	return true
+}
+
+// grows reports whether n bytes are more than the znode at path has.
+func (r *reader) grows(path string, n int) bool {
+	t := r.c.s.tree
+	t.RLock()
+	defer t.RUnlock()
+	have := t.Get(path)
+	return have == nil || n > len(have.Data())
 }
 
 // intake says what happens to a write.

@@ -37,7 +37,6 @@ var limits = []limit{
 		"raftfsm.Node":              "to be split: it owns the ensemble, the machine and the log",
 		"raftfsm.ensemble":          "to be split: membership, elections, sessions and forwarding in one type",
 		"raftfsm.machine":           "to be split: applying, snapshots and digests in one type",
-		"server.Server":             "to be split: it still audits, authenticates, and serves operators",
 		"server/zktest.Server":      "the API of the test server: one method per fault and per question",
 		"internal/zoocfg.Config":    "one method per group of keys that it parses",
 		"tree.Tree":                 "one method per operation of the protocol, and the steps that they share",

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-const Millisecond = int64(time.Millisecond)
+const millisecond = int64(time.Millisecond)
 
 // Server holds the counters of a server. Times are in nanoseconds.
 type Server struct {
@@ -94,9 +94,9 @@ type distributed struct {
 func (st *Server) Describe(p *status.Server) {
 	p.Received, p.Sent, p.AuthFailed, p.Rejected = st.Received.Load(), st.Sent.Load(), st.AuthFailed.Load(), st.Rejected.Load()
 	p.LastReply, p.MinReply, p.MaxReply = st.lastReply.Load()-1, st.minReply.Load()-1, st.maxReply.Load()-1
-	p.LatencyMax = st.latencyMax.Load() / Millisecond
+	p.LatencyMax = st.latencyMax.Load() / millisecond
 	if m := st.latencyMin.Load(); m > 0 {
-		p.LatencyMin = (m - 1) / Millisecond
+		p.LatencyMin = (m - 1) / millisecond
 	}
 	if n := st.latencyN.Load(); n > 0 {
 		p.LatencyAvg = float64(st.latencySum.Load()) / float64(n)
@@ -115,7 +115,7 @@ func (st *Server) CountWatchers(typ proto.EventType, n int) {
 // ZooKeeper.
 func (st *Server) CountLatency(n, d int64) {
 	st.latencyN.Add(n)
-	st.latencySum.Add(n * (d / Millisecond))
+	st.latencySum.Add(n * (d / millisecond))
 	if m := st.latencyMin.Load(); m == 0 || d+1 < m {
 		st.latencyMin.CompareAndSwap(m, d+1)
 	}
@@ -182,10 +182,10 @@ func (k *Conn) CountLatency(n, d int64) {
 // Describe sets in p what the counters say.
 func (k *Conn) Describe(p *status.Conn) {
 	p.Received, p.Sent, p.LastZxid, p.LastResponse = k.Received, k.Sent, k.LastZxid, time.Duration(k.LastResponse)
-	p.LastLatency, p.MinLatency, p.MaxLatency = k.latencyLast/Millisecond, k.latencyMin/Millisecond, k.latencyMax/Millisecond
+	p.LastLatency, p.MinLatency, p.MaxLatency = k.latencyLast/millisecond, k.latencyMin/millisecond, k.latencyMax/millisecond
 	p.LastOp, p.LastCxid = "NA", -1
 	if k.latencyN > 0 {
-		p.AvgLatency = k.latencySum / k.latencyN / Millisecond
+		p.AvgLatency = k.latencySum / k.latencyN / millisecond
 	}
 	if k.Last.Op != 0 {
 		p.LastOp, p.LastCxid = k.Last.Op.Abbrev(), int64(k.Last.Xid)

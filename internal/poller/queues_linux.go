@@ -1,13 +1,13 @@
-package server
+package poller
 
 import (
 	"syscall"
 	"unsafe"
 )
 
-// kernelQueues returns how many bytes the client has yet to acknowledge, and how many
-// bytes it has sent that the server has not read; 0 without a socket.
-func kernelQueues(raw syscall.RawConn) (unsent, unread int) {
+// Queued returns how many bytes the peer of a socket has yet to acknowledge, and how many
+// bytes it has sent that have not been read; 0 without a socket.
+func Queued(raw syscall.RawConn) (unsent, unread int) {
 	if raw == nil {
 		return 0, 0
 	}
