@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/ops/admin"
@@ -81,14 +82,14 @@ func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID,
 		if auth == "" {
 			return nil, false
 		}
-		more, ok := a.s.identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
+		more, ok := a.s.schemes.Identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
 		return append(ids, more...), ok
-	case schemeX509:
+	case schemes.X509:
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 			return nil, false
 		}
 		subject, err := keystore.Subject(r.TLS.PeerCertificates[0])
-		return append(ids, proto.ID{Scheme: schemeX509, ID: subject}), err == nil
+		return append(ids, proto.ID{Scheme: schemes.X509, ID: subject}), err == nil
 	}
 	return nil, false
 }

@@ -243,7 +243,7 @@ func (f *fsm) prepare(s *Server) {
 // mayRead reports whether w's client may receive the event being fired.
 func (f *fsm) mayRead(w *watch.Watcher) bool {
 	c, ok := w.Sink().(*conn)
-	return ok && f.fired.Allows(proto.PermRead, c.session.identities())
+	return ok && f.fired.Allows(proto.PermRead, c.session.ids.All())
 }
 
 // countWrite counts the changes of a transaction, with the bytes of its request.

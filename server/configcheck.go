@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/machine"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -18,7 +19,7 @@ var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and non
 // check reports everything that can't work in a configuration. The defaults must be
 // set.
 func (c *Config) check() error {
-	errs := []error{c.checkProviders(), c.Quorum.SASL.check()}
+	errs := []error{schemes.CheckNames(c.providerNames(), c.Auth.KeyScheme), c.Quorum.SASL.check()}
 	wrong := func(is bool, format string, args ...any) {
 		if is {
 			errs = append(errs, fmt.Errorf(format, args...))
@@ -29,10 +30,18 @@ func (c *Config) check() error {
 	wrong(c.MinSessionTimeout > c.MaxSessionTimeout, "minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
 	wrong(c.TickTime < time.Millisecond, "tickTime %v: want at least 1ms", c.TickTime)
 	wrong((c.SecureAddr != "" || c.PortUnification) && c.TLS == nil, "SecureAddr and PortUnification need TLS")
-	wrong(newDigest(c.Auth.DigestAlg) == nil, "DigestAlg %q is no algorithm that is known", c.Auth.DigestAlg)
+	wrong(schemes.NewDigest(c.Auth.DigestAlg) == nil, "DigestAlg %q is no algorithm that is known", c.Auth.DigestAlg)
 	unlisted := c.Quorum.ID <= raftfsm.MaxServer && c.distributed() && !c.listed()
 	wrong(unlisted, "server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.Quorum.ID)
 	return errors.Join(errs...)
+}
+
+// providerNames returns the schemes of the providers.
+func (c *Config) providerNames() (names []string) {
+	for _, p := range c.Auth.Providers {
+		names = append(names, p.Scheme())
+	}
+	return names
 }
 
 func (c *Config) listed() bool {

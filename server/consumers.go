@@ -1,6 +1,9 @@
 package server
 
-import "github.com/zkgo/zkgo/internal/limits"
+import (
+	"github.com/zkgo/zkgo/internal/auth/schemes"
+	"github.com/zkgo/zkgo/internal/limits"
+)
 
 // holding is how much of the server's memory a connection uses, in bytes.
 type holding struct {
@@ -24,7 +27,7 @@ func (c *conn) holds() holding {
 	if c.replies.closed {
 		return holding{}
 	}
-	h := holding{output: int64(c.replies.pushing), input: c.reader.inHeld.Load(), requests: int64(c.replies.held), ids: int64(identityBytes(c.session.identities()))}
+	h := holding{output: int64(c.replies.pushing), input: c.reader.inHeld.Load(), requests: int64(c.replies.held), ids: int64(schemes.Bytes(c.session.ids.All()))}
 	if c.replies.out != nil {
 		h.output += int64(len(c.replies.out.b))
 	}

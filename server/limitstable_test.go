@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
@@ -47,8 +48,8 @@ func limitsTable(t *testing.T) string {
 	small := Config{Limits: Limits{MemoryCeiling: 800}}.withDefaults()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%d s", d/time.Second) }
 	rows := [][3]string{
-		{"identities of a connection, by `addauth`, a certificate or SASL", fmt.Sprintf("%d, and %s together", maxIdentities, size(maxIdentityBytes)), "AuthFailed, and closed"},
-		{"identities that go into the log with a write", fmt.Sprintf("%s, else %d bytes for each", size(maxCarriedBytes), len(tree.Fingerprint{})),
+		{"identities of a connection, by `addauth`, a certificate or SASL", fmt.Sprintf("%d, and %s together", schemes.MaxIdentities, size(schemes.MaxBytes)), "AuthFailed, and closed"},
+		{"identities that go into the log with a write", fmt.Sprintf("%s, else %d bytes for each", size(schemes.MaxCarriedBytes), len(tree.Fingerprint{})),
 			"all of them go with a write whose ACL has the scheme `auth`, and with a reconfig"},
 		{"entries that those of scheme `auth` become in an ACL", fmt.Sprint(tree.MaxExpanded), "−114 (InvalidACL)"},
 		{"the data of a quota's `zookeeper_limits` and `zookeeper_stats`", size(tree.MaxQuotaText), "taken for malformed; −5 (MarshallingError) for changes where quotas are enforced"},

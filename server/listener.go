@@ -142,7 +142,7 @@ func (s *Server) begin(nc net.Conn, port *tlsport.Port) {
 		}
 	}
 	c.try, _ = nc.(tryWriter)
-	c.session.setIdentities([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
+	c.session.ids.Replace([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
 	if !s.clients.admit(c) {
 		_ = nc.Close()
 		return

@@ -140,7 +140,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 	if r.worker != nil && refuse == proto.Ok && r.takesLong(w, h.Op, body) {
 		r.leaveWorker()
 	}
-	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.session.identities(), reads: &w.reads}
+	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.session.ids.All(), reads: &w.reads}
 	if (h.Op == proto.OpGetAllChildrenNumber || h.Op == proto.OpGetEphemerals) && refuse == proto.Ok {
 		r.settle(w)
 		c.s.tree.RLock()

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
@@ -45,6 +46,7 @@ type Server struct {
 
 	limiters
 	operators
+	schemes    schemes.Builtin
 	complaints *limits.Complaints
 	stats      stats.Server
 	spaces     stats.Namespaces
@@ -169,6 +171,7 @@ func newServer(cfg Config) *Server {
 	s.modes.s, s.modes.changed, s.modes.ready = s, make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Env.Now(), true, s.epoch
 	s.polling.s = s
+	s.schemes = s.builtinSchemes()
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
 }
