@@ -196,3 +196,18 @@ func TestLimitsFromZooCfg(t *testing.T) {
 		t.Errorf("%+v", x)
 	}
 }
+
+// TestBindRetryOfTheFile translates electionPortBindRetry.
+func TestBindRetryOfTheFile(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]int{"": 3, "electionPortBindRetry=0": -1, "electionPortBindRetry=7": 7} {
+		z, err := zoocfg.ParseText("zoo.cfg", "dataDir="+t.TempDir()+"\nclientPort=2181\n"+line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := fromZooCfg(z)
+		if c = c.withDefaults(); err != nil || c.Quorum.BindTries != want || len(z.Ignored) > 0 {
+			t.Errorf("%q: %d attempts, %v, ignored %v", line, c.Quorum.BindTries, err, z.Ignored)
+		}
+	}
+}

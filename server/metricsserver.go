@@ -5,6 +5,7 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
@@ -21,10 +22,10 @@ func (s *Server) openMetrics(ctx context.Context) error {
 	if m == nil {
 		return nil
 	}
-	at := port{"metricsProvider.httpPort", m.Addr}
+	at := listen.At("metricsProvider.httpPort", m.Addr)
 	srv, err := s.openHTTP(ctx, at, nil, metrics.Handler(sourceOf(s), m.Process), defaultAdminIdle)
 	if err != nil {
-		return at.failed(err)
+		return listenError(at, err)
 	}
 	s.metrics = srv
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/ops/stats"
@@ -120,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	starting, started := context.WithCancel(ctx)
 	defer started()
 	if cfg.Env.Network == nil {
-		nodeConfig.Network = patientNetwork{new(quorum.TCP), starting, cfg.Quorum.BindTries, bindPause, s.log}
+		nodeConfig.Network = listen.PatientNetwork{Network: new(quorum.TCP), Starting: starting, Retry: cfg.bindRetry()}
 	}
 	node, err := raftfsm.New(nodeConfig)
 	if err != nil {
@@ -184,7 +185,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 		full = s.memory.Full.Load
 	}
 	return raftfsm.Config{
-		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
+		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, ClientPort: max(listen.PortOf(c.ClientAddr), 0),
 		Memory: c.Memory, FS: c.Env.FS, LogSegment: c.Log.Segment, LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: raftlog.Kind(c.Log.Store), Bolt: c.Log.Bolt,
 		Network: c.Env.Network, ListenAll: c.Quorum.ListenAll, ListenHost: c.Quorum.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit,

@@ -3,11 +3,10 @@ package server
 import (
 	"bytes"
 	"cmp"
-	"net"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/internal/machine"
 	"github.com/zkgo/zkgo/internal/ops/monitor"
 	"github.com/zkgo/zkgo/internal/ops/stats"
@@ -235,7 +234,7 @@ func (v statusSource) ResetConns() {
 func (v statusSource) Configuration() status.Configuration {
 	c := &v.s.cfg
 	p := status.Configuration{
-		ClientPort: portOf(v.s.ClientAddr()), SecureClientPort: -1, ClientAddress: v.s.ClientAddr(),
+		ClientPort: listen.PortOf(v.s.ClientAddr()), SecureClientPort: -1, ClientAddress: v.s.ClientAddr(),
 		DataDir: c.DataDir, LogDir: c.Log.Dir, TickTime: c.TickTime, MaxClientCnxns: max(c.Limits.MaxClientCnxns, 0),
 		MinSessionTimeout: c.MinSessionTimeout, MaxSessionTimeout: c.MaxSessionTimeout,
 		ListenBacklog: c.Limits.ListenBacklog, ServerID: c.Quorum.ID, Ensemble: c.distributed(),
@@ -250,7 +249,7 @@ func (v statusSource) Configuration() status.Configuration {
 	}
 	if c.SecureAddr != "" {
 		addrs := v.s.ClientAddrs()
-		p.SecureClientPort = portOf(addrs[len(addrs)-1])
+		p.SecureClientPort = listen.PortOf(addrs[len(addrs)-1])
 	}
 	if !p.Ensemble {
 		if c.zooCfg == nil || !c.zooCfg.HasMyID {
@@ -260,7 +259,7 @@ func (v statusSource) Configuration() status.Configuration {
 	}
 	self := v.s.node.Self()
 	p.Observer = self.Observer
-	p.QuorumPort, p.ElectionPort = portOf(self.QuorumAddr), portOf(self.ElectionAddr)
+	p.QuorumPort, p.ElectionPort = listen.PortOf(self.QuorumAddr), listen.PortOf(self.ElectionAddr)
 	t := v.s.tree
 	t.RLock()
 	defer t.RUnlock()
@@ -268,19 +267,6 @@ func (v statusSource) Configuration() status.Configuration {
 		p.Membership = string(n.Data())
 	}
 	return p
-}
-
-// portOf returns the port of an address, −1 if it has none.
-func portOf(addr string) int {
-	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return -1
-	}
-	n, err := strconv.Atoi(port)
-	if err != nil {
-		return -1
-	}
-	return n
 }
 
 // Digests implements status.Source.
