@@ -31,9 +31,9 @@ func (c *Client) AddAuth(ctx context.Context, scheme string, credentials []byte)
 		}
 		p := &authCall{auth: a, ready: make(chan Code, 1)}
 		k.mu.Lock()
-		if k.final != nil {
+		if k.end.err != nil {
 			defer k.mu.Unlock()
-			return fail(k.finalCode, k.final)
+			return fail(k.end.code, k.end.err)
 		}
 		l := k.link
 		if l != nil {
@@ -55,7 +55,7 @@ func (c *Client) AddAuth(ctx context.Context, scheme string, credentials []byte)
 				continue
 			}
 			k.mu.Lock()
-			k.publish(StateChange{State: StateAuthFailed, Session: k.sess.ID, Err: code})
+			k.publish(StateChange{State: StateAuthFailed, Session: k.session.ID, Err: code})
 			k.mu.Unlock()
 			return fail(code, nil)
 		case <-ctx.Done():
@@ -74,11 +74,11 @@ func isRefusal(err error) bool {
 // pushAuth appends an auth request to the output. The caller holds core.mu.
 func (l *link) pushAuth(p *authCall) {
 	var mark int
-	l.out, mark = proto.BeginFrame(l.out)
+	l.out.buf, mark = proto.BeginFrame(l.out.buf)
 	h := proto.RequestHeader{Xid: proto.XidAuth, Op: proto.OpAuth}
 	q := proto.AuthPacket{Scheme: p.scheme, Auth: p.credentials}
-	l.out = proto.EndFrame(q.Append(h.Append(l.out)), mark)
-	l.auths.push(p)
+	l.out.buf = proto.EndFrame(q.Append(h.Append(l.out.buf)), mark)
+	l.requests.auths.push(p)
 	l.kick()
 }
 
@@ -89,11 +89,11 @@ func (c *core) authenticate(h *greeting, auths []auth, t target) error {
 	refuse := func(err error) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.final == nil {
-			c.final, c.finalCode = err, ErrAuthFailed
+		if c.end.err == nil {
+			c.end.err, c.end.code = err, ErrAuthFailed
 			c.watches.endAll(err)
 			c.endLeases()
-			c.publish(StateChange{State: StateAuthFailed, Session: c.sess.ID, Err: err})
+			c.publish(StateChange{State: StateAuthFailed, Session: c.session.ID, Err: err})
 		}
 		return err
 	}

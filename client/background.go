@@ -12,7 +12,7 @@ func (c *Client) inBackground(what, path string, work func(ctx context.Context, 
 	k := c.core
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.closing || k.final != nil {
+	if k.end.closing || k.end.err != nil {
 		return
 	}
 	v := *c

@@ -213,7 +213,7 @@ func (k *call) failure() error {
 // caller still owns the call and frees it, unless abandoned is true.
 func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //nolint:revive // callers check the error first
 	c.mu.Lock()
-	losses := c.losses
+	losses := c.session.losses
 	c.mu.Unlock()
 	for {
 		if err := c.submit(ctx, k, losses); err != nil {
@@ -261,14 +261,14 @@ func (c *core) submit(ctx context.Context, k *call, losses uint64) error {
 	defer c.mu.Unlock()
 	for {
 		switch {
-		case c.final != nil:
-			return fail(c.finalCode, c.final)
-		case losses != c.losses || k.sess != 0 && k.sess != c.sess.ID:
+		case c.end.err != nil:
+			return fail(c.end.code, c.end.err)
+		case losses != c.session.losses || k.sess != 0 && k.sess != c.session.ID:
 			return fail(ErrSessionExpired, nil)
 		case c.link != nil:
 			return c.enqueue(k)
 		}
-		change := c.change
+		change := c.states.change
 		c.mu.Unlock()
 		select {
 		case <-change:
@@ -284,16 +284,16 @@ func (c *core) submit(ctx context.Context, k *call, losses uint64) error {
 // enqueue appends a call to the link's output. The caller holds c.mu.
 func (c *core) enqueue(k *call) error {
 	l := c.link
-	before := len(l.out)
+	before := len(l.out.buf)
 	var first *call
 	if k.sync {
 		first = c.calls.Get().(*call)
 		first.op, first.prefix, first.path, first.abandoned, first.guards = proto.OpSync, k.prefix, k.path, true, k
 		l.push(first)
 	}
-	start := len(l.out)
+	start := len(l.out.buf)
 	l.push(k)
-	if n := len(l.out) - start - proto.LengthSize; n > c.cfg.maxRequest {
+	if n := len(l.out.buf) - start - proto.LengthSize; n > c.cfg.maxRequest {
 		l.unpush(k, first, before)
 		return &Error{Op: k.op.String(), Path: k.path, Code: ErrBadArguments,
 			Err: fmt.Errorf("%w: it has %d bytes, the limit is %d", ErrRequestTooLarge, n, c.cfg.maxRequest)}

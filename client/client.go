@@ -69,7 +69,7 @@ func (c *Client) Await(ctx context.Context) error { return c.core.awaitFirst(ctx
 func (c *core) awaitFirst(ctx context.Context) error {
 	for {
 		c.mu.Lock()
-		change, state, final, losses := c.change, c.last.State, c.final, c.losses
+		change, state, final, losses := c.states.change, c.states.last.State, c.end.err, c.session.losses
 		c.mu.Unlock()
 		switch {
 		case final != nil:

@@ -21,20 +21,32 @@ const (
 // leastConnectTime is the minimum time limit for connecting to one server.
 const leastConnectTime = time.Second
 
+// connector finds a server and opens or resumes the session there.
+//
+// Invariants:
+//   - One goroutine connects (run). Only it uses hosts.
+//   - A session that no link adopts is ended on the server: otherwise its ephemeral znodes
+//     would stay until it times out.
+type connector struct {
+	*core
+	hosts   *hosts
+	servers []string // newest list from /zookeeper/config; nil: none
+}
+
 // connect tries one server. last reports that it was the last one of this round.
 func (c *core) connect() (l *link, last bool, err error) {
 	c.mu.Lock()
-	if c.servers != nil {
-		c.hosts.names, c.servers = c.servers, nil
+	if c.connector.servers != nil {
+		c.connector.hosts.names, c.connector.servers = c.connector.servers, nil
 	}
-	first := c.hosts.first()
-	limit := max(c.cfg.timeout/time.Duration(c.hosts.size()), leastConnectTime)
+	first := c.connector.hosts.first()
+	limit := max(c.cfg.timeout/time.Duration(c.connector.hosts.size()), leastConnectTime)
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
 	c.attempting(target{name: first}, stepLookUp)
-	t, last, err := c.hosts.next(ctx)
-	c.attempted(c.hosts.takeUnresolved()...)
+	t, last, err := c.connector.hosts.next(ctx)
+	c.attempted(c.connector.hosts.takeUnresolved()...)
 	if err != nil {
 		return nil, true, err
 	}
@@ -104,7 +116,7 @@ func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
 // handshake opens or resumes the session and authenticates the client.
 func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*greeting, error) {
 	c.mu.Lock()
-	old, zxid := c.sess, c.lastZxid
+	old, zxid := c.session.Session, c.session.zxid
 	auths := c.auths
 	c.mu.Unlock()
 	began := time.Now()
@@ -153,7 +165,7 @@ func (c *core) refused(old Session) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.sess.ID == old.ID {
+	if c.session.ID == old.ID {
 		c.lose(errors.New("a server says so"))
 	}
 	return ErrSessionExpired
@@ -163,22 +175,22 @@ func (c *core) refused(old Session) error {
 func (c *core) adopt(h *greeting, t target) (*link, error) {
 	now := time.Now()
 	l := &link{
-		core: c, conn: h.conn, name: t.name, addr: t.addr, session: h.session.ID, readOnly: h.readOnly, fresh: h.old == 0,
-		wake: make(chan struct{}, 1), done: make(chan struct{}),
-		lastSend: now, lastRecv: now, began: now,
+		core: c, conn: h.conn, target: target{name: t.name, addr: t.addr}, session: h.session.ID, readOnly: h.readOnly, fresh: h.old == 0,
+		out: output{wake: make(chan struct{}, 1)}, done: make(chan struct{}),
+		times: times{sent: now, received: now, began: now},
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case c.final != nil:
-		return nil, c.final
-	case c.sess.ID != h.old:
+	case c.end.err != nil:
+		return nil, c.end.err
+	case c.session.ID != h.old:
 		return nil, ErrSessionExpired
 	}
-	c.sess = h.session
-	c.lastContact = h.began
+	c.session.Session = h.session
+	c.session.contacted = h.began
 	if !h.readOnly {
-		c.lastConfirmed = h.began
+		c.session.confirmed = h.began
 	}
 	if !now.Before(c.deadline()) {
 		c.lose(errors.New("the handshake took longer than the session's timeout"))
@@ -189,7 +201,7 @@ func (c *core) adopt(h *greeting, t target) (*link, error) {
 	go l.write()
 	go l.read(h.frames)
 	if h.readOnly {
-		names := slices.Clone(c.hosts.names)
+		names := slices.Clone(c.connector.hosts.names)
 		c.wg.Go(func() { c.seekQuorum(l, names) })
 	}
 	return l, nil

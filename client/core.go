@@ -12,64 +12,65 @@ import (
 )
 
 // core is the state that all views of a Client share. It has two long-lived
-// goroutines: run connects, and keep watches the clock. mu is the only lock except
-// those of subscriptions, which are acquired while mu is held.
+// goroutines: connector.run connects, and keep watches the clock. mu is the only lock
+// except those of subscriptions, which are acquired while mu is held.
 type core struct {
 	cfg   config
 	log   *slog.Logger
-	hosts *hosts
 	calls sync.Pool
 	wg    sync.WaitGroup
 	ctx   context.Context // canceled by Close
 	stop  context.CancelFunc
 	wake  chan struct{} // capacity 1: wakes keep
 
-	mu            sync.Mutex
-	link          *link // nil: not connected
-	sess          Session
-	lastZxid      int64
-	lastContact   time.Time
-	lastConfirmed time.Time
-	losses        uint64 // sessions lost
-	last          StateChange
-	change        chan struct{} // closed when the state changes
-	subscribers   map[*StateSubscription]struct{}
-	watches       watchTable
-	leases        map[*Lease]struct{}
-	openACL       []ACL // never changed
-	auths         []auth
-	servers       []string         // newest list from /zookeeper/config; nil: none
-	trouble       error            // the last reason why there is no connection
-	failures      []ConnectFailure // by server, since the last connection; never changed in place
-	attempt       attempt
-	began         bool // a session has begun
-	closing       bool
-	finished      bool  // Close has finished
-	final         error // if set, every operation fails with it
-	finalCode     Code
+	mu        sync.Mutex
+	connector connector
+	failures  failures
+	link      *link // nil: not connected
+	session   session
+	states    states
+	watches   watchTable
+	leases    leases
+	auths     []auth
+	openACL   []ACL // never changed
+	end       ending
+}
+
+// ending is whether the Client ends, and why no operation can succeed any more.
+type ending struct {
+	closing bool  // Close was called
+	err     error // if set, every operation fails with it
+	code    Code
+}
+
+// failure returns the error of an operation after the end, nil before it.
+func (e *ending) failure(op, path string) error {
+	if e.err == nil {
+		return nil
+	}
+	return &Error{Op: op, Path: path, Code: e.code, Err: e.err}
 }
 
 func newCore(cfg config, addrs []string) *core {
 	c := &core{
-		cfg:         cfg,
-		log:         cfg.logger,
-		calls:       newCallPool(),
-		wake:        make(chan struct{}, 1),
-		change:      make(chan struct{}),
-		subscribers: map[*StateSubscription]struct{}{},
-		leases:      map[*Lease]struct{}{},
-		auths:       cfg.auths,
-		openACL:     proto.OpenACL(),
-		sess:        cfg.session,
+		cfg:     cfg,
+		log:     cfg.logger,
+		calls:   newCallPool(),
+		wake:    make(chan struct{}, 1),
+		states:  states{change: make(chan struct{}), subscribers: map[*StateSubscription]struct{}{}},
+		leases:  map[*Lease]struct{}{},
+		auths:   cfg.auths,
+		openACL: proto.OpenACL(),
+		session: session{Session: cfg.session},
 	}
-	c.hosts = newHosts(&c.cfg, addrs)
+	c.connector.hosts = newHosts(&c.cfg, addrs)
 	c.watches = watchTable{core: c, paths: map[string]*watchedPath{}}
 	c.ctx, c.stop = context.WithCancel(context.Background())
-	if c.sess.ID != 0 {
-		if c.sess.Timeout <= 0 {
-			c.sess.Timeout = cfg.timeout
+	if c.session.ID != 0 {
+		if c.session.Timeout <= 0 {
+			c.session.Timeout = cfg.timeout
 		}
-		c.lastContact = time.Now()
+		c.session.contacted = time.Now()
 	}
 	return c
 }
@@ -84,10 +85,10 @@ func (c *core) why() error {
 	if list := c.connectFailures(); len(list) > 0 {
 		return failureList(list)
 	}
-	if c.trouble == nil {
+	if c.failures.newest == nil {
 		return errors.New("no server has answered yet")
 	}
-	return c.trouble
+	return c.failures.newest
 }
 
 // poke wakes keep so that it checks the deadlines again.
@@ -106,9 +107,9 @@ func (c *core) run() {
 		if err != nil {
 			c.mu.Lock()
 			if c.ctx.Err() == nil {
-				c.trouble = err
+				c.failures.newest = err
 			}
-			over := c.final != nil && !c.closing
+			over := c.end.err != nil && !c.end.closing
 			c.mu.Unlock()
 			c.log.Info("connect failed", "cause", err)
 			if over {
@@ -123,7 +124,7 @@ func (c *core) run() {
 		<-l.done
 		l.wg.Wait()
 		c.disconnected(l)
-		if time.Since(l.began) > reconnectMax {
+		if time.Since(l.times.began) > reconnectMax {
 			pause.reset()
 		} else {
 			pause.sleep(c.ctx)
@@ -136,16 +137,16 @@ func (c *core) disconnected(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.link = nil
-	c.trouble = l.err
-	if !c.closing && l.err != nil {
+	c.failures.newest = l.err
+	if !c.end.closing && l.err != nil {
 		c.failed(ConnectFailure{Server: l.name, Addr: l.addr, Err: fmt.Errorf("the connection was lost: %w", l.err)})
 	}
 	code := ErrConnectionLoss
-	if c.sess.ID != l.session {
+	if c.session.ID != l.session {
 		code = ErrSessionExpired
 	}
 	for {
-		k, ok := l.pending.pop()
+		k, ok := l.requests.pending.pop()
 		if !ok {
 			break
 		}
@@ -154,24 +155,24 @@ func (c *core) disconnected(l *link) {
 			continue
 		}
 		k.taken = true
-		k.err = &brokenError{code: code, cause: l.err, sent: k.seq <= l.sent}
+		k.err = &brokenError{code: code, cause: l.err, sent: k.seq <= l.requests.sent}
 		k.ready <- struct{}{}
 	}
 	for {
-		a, ok := l.auths.pop()
+		a, ok := l.requests.auths.pop()
 		if !ok {
 			break
 		}
 		a.ready <- ErrConnectionLoss
 	}
 	c.watches.disconnected()
-	c.hosts.last = l.addr
-	c.hosts.restart()
+	c.connector.hosts.last = l.addr
+	c.connector.hosts.restart()
 	if l.readOnly {
-		c.sess = Session{} // a read-only session exists only on that server
+		c.session.Session = Session{} // a read-only session exists only on that server
 		c.endLeases()
 	}
-	if c.closing || l.session == 0 || c.last.State == StateLost {
+	if c.end.closing || l.session == 0 || c.states.last.State == StateLost {
 		return
 	}
 	c.log.Info("disconnected", "server", l.addr, "cause", l.err)
@@ -181,19 +182,19 @@ func (c *core) disconnected(l *link) {
 // connected makes a link that has its session the current one. The caller holds c.mu.
 func (c *core) connected(l *link) {
 	state := StateReconnected
-	if !c.began || c.last.State == StateLost || c.last.State == StateReadOnly || l.fresh {
+	if !c.session.began || c.states.last.State == StateLost || c.states.last.State == StateReadOnly || l.fresh {
 		state = StateConnected
 	}
 	if l.readOnly {
 		state = StateReadOnly
 	} else {
-		c.began = true
+		c.session.began = true
 	}
-	c.watches.rewatch(l, c.lastZxid)
+	c.watches.rewatch(l, c.session.zxid)
 	c.link = l
-	c.trouble, c.failures = nil, nil
-	c.log.Info("connected", "server", l.addr, "session", sessionText(c.sess.ID), "state", state.String())
-	c.publish(StateChange{State: state, Session: c.sess.ID})
+	c.failures.newest, c.failures.list = nil, nil
+	c.log.Info("connected", "server", l.addr, "session", sessionText(c.session.ID), "state", state.String())
+	c.publish(StateChange{State: state, Session: c.session.ID})
 	c.poke()
 }
 
@@ -229,10 +230,10 @@ func (c *core) tick(now time.Time) time.Duration {
 		}
 		return false
 	}
-	if c.sess.ID == 0 {
+	if c.session.ID == 0 {
 		return time.Hour
 	}
-	timeout := c.sess.Timeout
+	timeout := c.session.Timeout
 	if len(c.leases) > 0 && at(c.leaseEnd()) {
 		c.endLeases()
 	}
@@ -241,8 +242,8 @@ func (c *core) tick(now time.Time) time.Duration {
 		return 0
 	}
 	if l := c.link; l != nil {
-		if at(l.lastRecv.Add(timeout * 2 / 3)) {
-			l.fail(fmt.Errorf("the server %s is silent for %v", l.addr, now.Sub(l.lastRecv).Round(time.Millisecond)))
+		if at(l.times.received.Add(timeout * 2 / 3)) {
+			l.fail(fmt.Errorf("the server %s is silent for %v", l.addr, now.Sub(l.times.received).Round(time.Millisecond)))
 			return next.Sub(now) // the session's end is still to come
 		}
 		c.liveness(l, now, at)
@@ -255,11 +256,11 @@ func (c *core) tick(now time.Time) time.Duration {
 // leases, it also sends a sync a third of the timeout after the last request that the
 // leader confirmed.
 func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
-	third := c.sess.Timeout / 3
+	third := c.session.Timeout / 3
 	if len(c.leases) > 0 && !c.cfg.lease.Unconfirmed {
-		due := later(l.syncAt, c.lastConfirmed).Add(third)
+		due := later(l.times.syncAt, c.session.confirmed).Add(third)
 		if at(due) {
-			l.syncAt = now
+			l.times.syncAt = now
 			k := c.calls.Get().(*call)
 			k.op, k.path, k.abandoned = proto.OpSync, "/", true
 			l.push(k)
@@ -269,8 +270,8 @@ func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 	}
 	// A request may be sent and stay unanswered for a long time. The ping shows
 	// whether the server is still alive.
-	if at(later(l.lastSend, c.lastContact).Add(third)) || at(later(l.pingTried, c.lastContact).Add(third)) {
-		l.pingTried = now
+	if at(later(l.times.sent, c.session.contacted).Add(third)) || at(later(l.times.pingTried, c.session.contacted).Add(third)) {
+		l.times.pingTried = now
 		l.ping(now)
 		at(now.Add(third))
 	}
@@ -286,16 +287,16 @@ func later(a, b time.Time) time.Time {
 // close implements Close.
 func (c *core) close() error {
 	c.mu.Lock()
-	if c.closing {
+	if c.end.closing {
 		c.mu.Unlock()
 		c.wg.Wait()
 		return nil
 	}
-	c.closing = true
-	if c.final == nil {
-		c.final = ErrClosed
+	c.end.closing = true
+	if c.end.err == nil {
+		c.end.err = ErrClosed
 	}
-	id, wait := c.sess.ID, c.sess.Timeout/3
+	id, wait := c.session.ID, c.session.Timeout/3
 	var k *call
 	l := c.link
 	if l != nil {
@@ -350,12 +351,12 @@ func (c *core) finish() {
 	}
 	clear(c.leases)
 	c.watches.endAll(ErrClosed)
-	c.publish(StateChange{State: StateClosed, Session: c.sess.ID})
-	for s := range c.subscribers {
+	c.publish(StateChange{State: StateClosed, Session: c.session.ID})
+	for s := range c.states.subscribers {
 		s.end()
 	}
-	clear(c.subscribers)
-	c.finished = true
+	clear(c.states.subscribers)
+	c.states.finished = true
 }
 
 // sessionText formats an id the way the servers' logs do.

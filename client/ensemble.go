@@ -149,8 +149,8 @@ func (c *Client) followConfig() {
 		pause.reset()
 		if len(cfg.Clients) > 0 {
 			k.mu.Lock()
-			if !slices.Equal(k.servers, cfg.Clients) {
-				k.servers = cfg.Clients
+			if !slices.Equal(k.connector.servers, cfg.Clients) {
+				k.connector.servers = cfg.Clients
 			}
 			k.mu.Unlock()
 		}

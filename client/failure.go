@@ -78,13 +78,21 @@ type attempt struct {
 	began time.Time // zero: no attempt
 }
 
+// failures is why there is no connection. core.mu guards it.
+type failures struct {
+	seed    []string         // the servers of the connect string, which order the list
+	newest  error            // the last reason why there is no connection
+	list    []ConnectFailure // by server, since the last connection; never changed in place
+	attempt attempt
+}
+
 // attempting records the step that the attempt has reached.
 func (c *core) attempting(t target, step string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attempt.target, c.attempt.step = t, step
-	if c.attempt.began.IsZero() {
-		c.attempt.began = time.Now()
+	c.failures.attempt.target, c.failures.attempt.step = t, step
+	if c.failures.attempt.began.IsZero() {
+		c.failures.attempt.began = time.Now()
 	}
 }
 
@@ -95,14 +103,14 @@ func (c *core) late(ctx context.Context, err error) error {
 	if ctx.Err() == nil || c.ctx.Err() != nil {
 		return err
 	}
-	return fmt.Errorf("%s in %v: %w", c.attempt.step, time.Since(c.attempt.began).Round(time.Millisecond), err)
+	return fmt.Errorf("%s in %v: %w", c.failures.attempt.step, time.Since(c.failures.attempt.began).Round(time.Millisecond), err)
 }
 
 // attempted ends the attempt and records its failures, if any.
 func (c *core) attempted(failures ...ConnectFailure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attempt = attempt{}
+	c.failures.attempt = attempt{}
 	for _, f := range failures {
 		c.failed(f)
 	}
@@ -112,12 +120,12 @@ func (c *core) attempted(failures ...ConnectFailure) {
 // address of a host name also replaces the failure to resolve that name, and vice
 // versa. The caller holds c.mu.
 func (c *core) failed(f ConnectFailure) {
-	c.failures = slices.DeleteFunc(slices.Clone(c.failures), func(old ConnectFailure) bool {
+	c.failures.list = slices.DeleteFunc(slices.Clone(c.failures.list), func(old ConnectFailure) bool {
 		return old.Server == f.Server && (old.Addr == f.Addr || old.Addr == "" || f.Addr == "")
 	})
-	c.failures = append(c.failures, f)
-	slices.SortStableFunc(c.failures, func(a, b ConnectFailure) int {
-		return slices.Index(c.hosts.seed, a.Server) - slices.Index(c.hosts.seed, b.Server)
+	c.failures.list = append(c.failures.list, f)
+	slices.SortStableFunc(c.failures.list, func(a, b ConnectFailure) int {
+		return slices.Index(c.connector.hosts.seed, a.Server) - slices.Index(c.connector.hosts.seed, b.Server)
 	})
 }
 
@@ -132,8 +140,8 @@ func (c *Client) ConnectFailures() []ConnectFailure {
 
 // connectFailures implements ConnectFailures. The caller holds c.mu.
 func (c *core) connectFailures() []ConnectFailure {
-	list := slices.Clone(c.failures)
-	a := c.attempt
+	list := slices.Clone(c.failures.list)
+	a := c.failures.attempt
 	if took := time.Since(a.began); !a.began.IsZero() && took >= slowAttempt &&
 		!slices.ContainsFunc(list, func(f ConnectFailure) bool { return f.Addr == a.addr }) {
 		list = append(list, ConnectFailure{
@@ -156,7 +164,7 @@ func (c *core) tellFailures() {
 		return
 	}
 	c.mu.Lock()
-	list := slices.Clone(c.failures)
+	list := slices.Clone(c.failures.list)
 	c.mu.Unlock()
 	c.cfg.connectFailed(list)
 }

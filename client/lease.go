@@ -40,6 +40,9 @@ type Lease struct {
 	err  error
 }
 
+// leases are those that hold. core.mu guards it.
+type leases map[*Lease]struct{}
+
 // Lease takes a lease on the current session. It waits for a session and until the
 // leader has confirmed it. The caller must release the lease.
 func (c *Client) Lease(ctx context.Context) (*Lease, error) {
@@ -47,17 +50,17 @@ func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 		c.core.mu.Lock()
 		var err error
 		switch {
-		case c.core.final != nil:
-			err = &Error{Op: "lease", Code: c.core.finalCode, Err: c.core.final}
-		case c.session != 0 && c.core.sess.ID != c.session:
+		case c.core.end.err != nil:
+			err = &Error{Op: "lease", Code: c.core.end.code, Err: c.core.end.err}
+		case c.session != 0 && c.core.session.ID != c.session:
 			err = &Error{Op: "lease", Code: ErrSessionExpired}
 		}
 		if err != nil {
 			c.core.mu.Unlock()
 			return nil, err
 		}
-		if c.core.sess.ID != 0 && time.Now().Before(c.core.leaseEnd()) {
-			l := &Lease{core: c.core, session: c.core.sess.ID, done: make(chan struct{})}
+		if c.core.session.ID != 0 && time.Now().Before(c.core.leaseEnd()) {
+			l := &Lease{core: c.core, session: c.core.session.ID, done: make(chan struct{})}
 			c.core.leases[l] = struct{}{}
 			c.core.poke()
 			c.core.mu.Unlock()
@@ -120,13 +123,13 @@ func (l *Lease) end(err error) {
 func (c *core) leaseEnd() time.Time {
 	margin := c.cfg.lease.Margin
 	if margin <= 0 {
-		margin = c.sess.Timeout / 3
+		margin = c.session.Timeout / 3
 	}
-	from := c.lastConfirmed
+	from := c.session.confirmed
 	if c.cfg.lease.Unconfirmed {
-		from = c.lastContact
+		from = c.session.contacted
 	}
-	return from.Add(c.sess.Timeout - margin)
+	return from.Add(c.session.Timeout - margin)
 }
 
 // endLeases ends all leases with the session. The caller holds c.mu.

@@ -10,38 +10,58 @@ import (
 )
 
 // link is one connection after its handshake. Its writer sends what callers have
-// appended to out, many requests in one write. Its reader delivers the replies to the
-// calls in pending. Both requests and replies are in the order of pending.
+// appended to out. Its reader delivers the replies to the calls in requests.
+//
+// Invariants:
+//   - A call is in requests from push until the reader or disconnected takes it out. So
+//     every caller gets exactly one signal.
+//   - Output and requests change together while core.mu is held: a reply is matched with a
+//     request by its position alone.
 type link struct {
+	target
 	core    *core
 	conn    net.Conn
-	name    string // of the server, as configured
-	addr    string
 	session int64
 	fresh   bool          // the session began on this link
-	wake    chan struct{} // capacity 1: there is output
 	done    chan struct{} // closed when the link has failed
 	wg      sync.WaitGroup
 	once    sync.Once
 	err     error // why the link failed; valid after done is closed
 
 	// guarded by core.mu
-	readOnly  bool
-	out       []byte // the writer takes this next
-	spare     []byte
-	kicked    bool
-	xid       int32
-	pending   queue[*call]
-	auths     queue[*authCall]
-	seq       uint64 // the seq of the newest call in pending
-	sent      uint64 // calls up to this seq were taken for writing to the connection
-	batches   queue[batch]
-	pingAt    time.Time // when the unanswered ping was sent; zero: none
-	lastSend  time.Time
-	lastRecv  time.Time
+	readOnly bool
+	out      output
+	requests requests
+	times    times
+}
+
+// output is what the writer sends next, many requests in one write.
+type output struct {
+	buf    []byte
+	spare  []byte
+	kicked bool
+	wake   chan struct{} // capacity 1: there is output
+}
+
+// requests are those without a reply. Replies come in the same order, except those to
+// auth requests, which may overtake others.
+type requests struct {
+	pending queue[*call]
+	auths   queue[*authCall]
+	batches queue[batch]
+	xid     int32
+	newest  uint64 // the seq of the newest call in pending
+	sent    uint64 // calls up to this seq were taken for writing to the connection
+}
+
+// times are when things last happened on a link.
+type times struct {
 	began     time.Time
-	syncAt    time.Time // when the last sync for leases was sent
+	sent      time.Time
+	received  time.Time
+	pingAt    time.Time // when the unanswered ping was sent; zero: none
 	pingTried time.Time
+	syncAt    time.Time // when the last sync for leases was sent
 }
 
 // batch records when calls were sent, for the session's deadline.
@@ -59,24 +79,24 @@ type authCall struct {
 // push appends a call to the output. The caller holds core.mu.
 func (l *link) push(k *call) {
 	if k.xid >= 0 {
-		if l.xid++; l.xid <= 0 {
-			l.xid = 1
+		if l.requests.xid++; l.requests.xid <= 0 {
+			l.requests.xid = 1
 		}
-		k.xid = l.xid
+		k.xid = l.requests.xid
 	}
-	l.seq++
-	k.seq, k.taken = l.seq, false
-	l.out = k.appendFrame(l.out)
-	l.pending.push(k)
+	l.requests.newest++
+	k.seq, k.taken = l.requests.newest, false
+	l.out.buf = k.appendFrame(l.out.buf)
+	l.requests.pending.push(k)
 }
 
 // unpush removes what enqueue has just appended. The caller holds core.mu.
 func (l *link) unpush(k, first *call, before int) {
-	l.out = l.out[:before]
+	l.out.buf = l.out.buf[:before]
 	for _, x := range []*call{k, first} {
 		if x != nil {
-			l.pending.popLast()
-			l.seq--
+			l.requests.pending.popLast()
+			l.requests.newest--
 		}
 	}
 	if first != nil {
@@ -86,9 +106,9 @@ func (l *link) unpush(k, first *call, before int) {
 
 // kick tells the writer that there is output. The caller holds core.mu.
 func (l *link) kick() {
-	if !l.kicked {
-		l.kicked = true
-		l.wake <- struct{}{}
+	if !l.out.kicked {
+		l.out.kicked = true
+		l.out.wake <- struct{}{}
 	}
 }
 
@@ -106,7 +126,7 @@ func (l *link) write() {
 	defer l.wg.Done()
 	for {
 		select {
-		case <-l.wake:
+		case <-l.out.wake:
 		case <-l.done:
 			return
 		}
@@ -123,31 +143,31 @@ func (l *link) write() {
 // take returns the output. The caller holds core.mu. take reads the clock before the
 // write, because the session's deadline must not count from a later time.
 func (l *link) take() []byte {
-	out := l.out
-	l.out, l.spare = l.spare[:0], out
-	if cap(l.out) > 1<<20 {
-		l.out = nil // don't keep the memory of one large request forever
+	out := l.out.buf
+	l.out.buf, l.out.spare = l.out.spare[:0], out
+	if cap(l.out.buf) > 1<<20 {
+		l.out.buf = nil // don't keep the memory of one large request forever
 	}
-	l.kicked = false
+	l.out.kicked = false
 	now := time.Now()
-	l.lastSend = now
-	if l.seq != l.sent {
-		l.sent = l.seq
-		l.batches.push(batch{l.seq, now})
+	l.times.sent = now
+	if l.requests.newest != l.requests.sent {
+		l.requests.sent = l.requests.newest
+		l.requests.batches.push(batch{l.requests.newest, now})
 	}
 	return out
 }
 
 // ping sends a ping if none is in flight. The caller holds core.mu.
 func (l *link) ping(now time.Time) {
-	if !l.pingAt.IsZero() {
+	if !l.times.pingAt.IsZero() {
 		return
 	}
-	l.pingAt, l.lastSend = now, now
+	l.times.pingAt, l.times.sent = now, now
 	var mark int
-	l.out, mark = proto.BeginFrame(l.out)
+	l.out.buf, mark = proto.BeginFrame(l.out.buf)
 	h := proto.RequestHeader{Xid: proto.XidPing, Op: proto.OpPing}
-	l.out = proto.EndFrame(h.Append(l.out), mark)
+	l.out.buf = proto.EndFrame(h.Append(l.out.buf), mark)
 	l.kick()
 }
 

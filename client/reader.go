@@ -118,7 +118,7 @@ func (t timedReader) Read(b []byte) (int, error) {
 	if n > 0 {
 		now := time.Now()
 		t.l.core.mu.Lock()
-		t.l.lastRecv = now
+		t.l.times.received = now
 		t.l.core.mu.Unlock()
 	}
 	return n, err
@@ -179,11 +179,11 @@ func (l *link) pong() error {
 	c := l.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.pingAt.IsZero() {
+	if l.times.pingAt.IsZero() {
 		return fmt.Errorf("%w: a ping is answered that was not sent", ErrProtocol)
 	}
-	c.contact(l.pingAt, false)
-	l.pingAt = time.Time{}
+	c.contact(l.times.pingAt, false)
+	l.times.pingAt = time.Time{}
 	return nil
 }
 
@@ -191,7 +191,7 @@ func (l *link) authReply(h *proto.ReplyHeader) error {
 	c := l.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	a, ok := l.auths.pop()
+	a, ok := l.requests.auths.pop()
 	if !ok {
 		return fmt.Errorf("%w: an auth is answered that was not sent", ErrProtocol)
 	}
@@ -221,27 +221,27 @@ func (l *link) match(h *proto.ReplyHeader) (*call, error) {
 	c := l.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.pending.n == 0 {
+	if l.requests.pending.n == 0 {
 		return nil, fmt.Errorf("%w: a reply with xid %d, nothing was asked", ErrProtocol, h.Xid)
 	}
-	k := *l.pending.front()
+	k := *l.requests.pending.front()
 	if k.xid != h.Xid {
 		return nil, fmt.Errorf("%w: a reply with xid %d, the next is %d (%v)", ErrProtocol, h.Xid, k.xid, k.op)
 	}
-	if k.seq > l.sent {
+	if k.seq > l.requests.sent {
 		return nil, fmt.Errorf("%w: xid %d (%v) is answered before it was sent", ErrProtocol, h.Xid, k.op)
 	}
-	l.pending.pop()
-	for l.batches.n > 1 && l.batches.front().seq < k.seq {
-		l.batches.pop()
+	l.requests.pending.pop()
+	for l.requests.batches.n > 1 && l.requests.batches.front().seq < k.seq {
+		l.requests.batches.pop()
 	}
-	b := l.batches.front()
+	b := l.requests.batches.front()
 	c.contact(b.at, confirms(k.op, h))
 	if b.seq == k.seq {
-		l.batches.pop()
+		l.requests.batches.pop()
 	}
 	if h.Zxid > 0 {
-		c.lastZxid = max(c.lastZxid, h.Zxid)
+		c.session.zxid = max(c.session.zxid, h.Zxid)
 	}
 	k.taken = !k.abandoned
 	return k, nil

@@ -15,12 +15,25 @@ type Session struct {
 	Timeout time.Duration
 }
 
+// session is the current session and what servers have answered in it. core.mu guards it.
+//
+// Invariant: every time is that of a request, before it was written. A server counts from
+// a later time, so it ends the session no earlier than deadline says.
+type session struct {
+	Session             // zero: none
+	zxid      int64     // the newest that a reply contained
+	contacted time.Time // the newest request that was answered
+	confirmed time.Time // the newest that the leader took part in
+	losses    uint64    // sessions lost
+	began     bool      // a session has begun
+}
+
 // Session returns the current session. Its ID is 0 before the first session and
 // between two sessions.
 func (c *Client) Session() Session {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	return c.core.sess
+	return c.core.session.Session
 }
 
 // SessionDeadline returns the time at which the session counts as lost if no further
@@ -57,16 +70,16 @@ func (c *Client) awaitSession(ctx context.Context, op string) (Session, error) {
 	defer k.mu.Unlock()
 	for {
 		switch {
-		case k.final != nil:
-			return Session{}, &Error{Op: op, Code: k.finalCode, Err: k.final}
-		case c.session != 0 && c.session != k.sess.ID:
+		case k.end.err != nil:
+			return Session{}, &Error{Op: op, Code: k.end.code, Err: k.end.err}
+		case c.session != 0 && c.session != k.session.ID:
 			return Session{}, &Error{Op: op, Code: ErrSessionExpired}
-		case k.sess.ID != 0:
-			return k.sess, nil
+		case k.session.ID != 0:
+			return k.session.Session, nil
 		case ctx.Err() != nil:
 			return Session{}, &Error{Op: op, Err: fmt.Errorf("no session (%w): %w", k.why(), context.Cause(ctx))}
 		}
-		change := k.change
+		change := k.states.change
 		k.mu.Unlock()
 		select {
 		case <-change:
@@ -91,31 +104,31 @@ func (c *Client) inThisSession(ctx context.Context) (*Client, error) {
 
 // deadline implements SessionDeadline. The caller holds c.mu.
 func (c *core) deadline() time.Time {
-	if c.sess.ID == 0 {
+	if c.session.ID == 0 {
 		return time.Time{}
 	}
-	return c.lastContact.Add(c.sess.Timeout)
+	return c.session.contacted.Add(c.session.Timeout)
 }
 
 // contact records that a request sent at time at was answered. The caller holds c.mu.
 func (c *core) contact(at time.Time, confirmed bool) {
-	if at.After(c.lastContact) {
-		c.lastContact = at
+	if at.After(c.session.contacted) {
+		c.session.contacted = at
 	}
-	if confirmed && at.After(c.lastConfirmed) {
-		c.lastConfirmed = at
+	if confirmed && at.After(c.session.confirmed) {
+		c.session.confirmed = at
 	}
 }
 
 // lose ends the session. The caller holds c.mu.
 func (c *core) lose(cause error) {
-	if c.sess.ID == 0 {
+	if c.session.ID == 0 {
 		return
 	}
-	old := c.sess.ID
-	c.sess = Session{}
-	c.lastZxid = 0
-	c.losses++
+	old := c.session.ID
+	c.session.Session = Session{}
+	c.session.zxid = 0
+	c.session.losses++
 	c.log.Warn("session lost", "session", sessionText(old), "cause", cause)
 	c.endLeases()
 	c.watches.endAll(ErrSessionExpired)
@@ -123,8 +136,8 @@ func (c *core) lose(cause error) {
 		c.link.fail(ErrSessionExpired)
 		c.link = nil // new operations don't belong to the lost session
 	}
-	if c.cfg.noNewSession && c.final == nil {
-		c.final, c.finalCode = ErrSessionExpired, ErrSessionExpired
+	if c.cfg.noNewSession && c.end.err == nil {
+		c.end.err, c.end.code = ErrSessionExpired, ErrSessionExpired
 	}
 	c.publish(StateChange{State: StateLost, Session: old, Err: cause})
 }

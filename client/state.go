@@ -58,6 +58,14 @@ type StateChange struct {
 	Err error
 }
 
+// states is the current state and its readers. core.mu guards it.
+type states struct {
+	last        StateChange
+	change      chan struct{} // closed when anything changes that an operation waits for
+	subscribers map[*StateSubscription]struct{}
+	finished    bool // the last change was published
+}
+
 // stateBuffer is how many changes a subscription holds before it drops old ones.
 const stateBuffer = 64
 
@@ -78,7 +86,7 @@ func (s *StateSubscription) C() <-chan StateChange { return s.ch }
 // Close ends the subscription.
 func (s *StateSubscription) Close() {
 	s.client.mu.Lock()
-	delete(s.client.subscribers, s)
+	delete(s.client.states.subscribers, s)
 	s.client.mu.Unlock()
 	s.end()
 }
@@ -130,12 +138,12 @@ func (c *Client) Subscribe() *StateSubscription {
 	s := &StateSubscription{client: c.core, ch: make(chan StateChange, stateBuffer)}
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	s.put(c.core.last)
-	if c.core.finished {
+	s.put(c.core.states.last)
+	if c.core.states.finished {
 		s.end()
 		return s
 	}
-	c.core.subscribers[s] = struct{}{}
+	c.core.states.subscribers[s] = struct{}{}
 	return s
 }
 
@@ -143,13 +151,13 @@ func (c *Client) Subscribe() *StateSubscription {
 func (c *Client) State() State {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	return c.core.last.State
+	return c.core.states.last.State
 }
 
 // publish sets the current state and notifies the subscribers. The caller holds c.mu.
 func (c *core) publish(ch StateChange) {
-	c.last = ch
-	for s := range c.subscribers {
+	c.states.last = ch
+	for s := range c.states.subscribers {
 		s.put(ch)
 	}
 	c.changed()
@@ -157,6 +165,6 @@ func (c *core) publish(ch StateChange) {
 
 // changed wakes the goroutines that wait for a state change. The caller holds c.mu.
 func (c *core) changed() {
-	close(c.change)
-	c.change = make(chan struct{})
+	close(c.states.change)
+	c.states.change = make(chan struct{})
 }

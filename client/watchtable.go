@@ -278,7 +278,7 @@ func (t *watchTable) rewatch(l *link, relative int64) {
 		}
 	}
 	flush()
-	if l.out != nil {
+	if l.out.buf != nil {
 		l.kick()
 	}
 }

@@ -104,7 +104,7 @@ func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 		// See timing: Raft's own timers start no election.
 		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.cfg.timing().lease
 	}
-	c.CommitTimeout = time.Second // a fallback: see quorum.Transport.Committed
+	c.CommitTimeout = time.Second // a fallback: see transport.Transport.Committed
 	c.MaxAppendEntries = maxAppendEntries
 	// A buffer in front of Raft would only hide entries from a shutdown: Raft never
 	// answers the entries that are still in it. The batches are full without it.

@@ -30,5 +30,5 @@
 // snapio the stream of a snapshot.
 //
 // May import: its own internal packages, proto, tree, session, internal/raftlog (and
-// engine), internal/quorum, hashicorp/raft and go-hclog, the standard library.
+// engine), internal/quorum and its transport, hashicorp/raft and go-hclog, the standard library.
 package raftfsm

@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/quorum/transport"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
@@ -37,6 +38,7 @@ type ensemble struct {
 	self      membership.Member // as listed in this server's configuration file
 	log       *slog.Logger
 	hub       *quorum.Hub
+	replays   *transport.Replays // for tests; nil: every message arrives once
 	formation *formation
 	joins     joins
 	reconfigs reconfigs
@@ -64,10 +66,10 @@ type ensemble struct {
 	askedAt     time.Time // and when
 
 	mu            sync.Mutex
-	transport     *quorum.Transport // of the current Raft instance
-	lead          *leading          // while this server's leadership is open
-	target        target            // the leader to follow according to the log
-	unnamed       bool              // target comes from a snapshot, without the server: Raft knows the leader
+	transport     *transport.Transport // of the current Raft instance
+	lead          *leading             // while this server's leadership is open
+	target        target               // the leader to follow according to the log
+	unnamed       bool                 // target comes from a snapshot, without the server: Raft knows the leader
 	attending     context.CancelFunc
 	unattended    time.Time        // when the last stream of commands to a leader ended
 	written       *membership.List // list written to the configuration file since the start; nil: Config.Members
@@ -133,6 +135,7 @@ func (e *ensemble) start() error {
 	if e.hub, err = quorum.Listen(e.network(), e.listening[0], e.identity(), e.security(), e.log); err != nil {
 		return err
 	}
+	e.replays = transport.NewReplays(e.hub, e.network())
 	if e.listening, err = e.hub.Relisten(e.listening...); err != nil {
 		return errors.Join(err, e.hub.Close())
 	}
@@ -275,10 +278,10 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 
 // startRaft starts a Raft instance with a transport of its own.
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
-	trans := quorum.NewTransport(quorum.TransportConfig{
+	trans := transport.New(transport.Config{
 		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
 		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + propose.MaxBatchBytes,
-		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
+		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses, Replays: e.replays,
 		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(membership.ServerOf(id), took) },
 		Joined:       func() { e.n.Numbers().Diffs.Add(1) }, SendingSnapshot: e.n.Numbers().sendingSnapshot,
 		OpenSnapshot: e.n.openNewest,
@@ -365,7 +368,7 @@ func (e *ensemble) awaitFounders(b *founding) bool {
 	}
 }
 
-func (e *ensemble) transportNow() *quorum.Transport {
+func (e *ensemble) transportNow() *transport.Transport {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.transport
@@ -392,17 +395,17 @@ func (e *ensemble) firstIndex() uint64 {
 func (e *ensemble) hanging() time.Duration { return e.n.stores.Hanging() }
 
 // view returns what the transport needs to detect a dead leader.
-func (e *ensemble) view() quorum.View {
+func (e *ensemble) view() transport.View {
 	r := e.n.raftNow()
 	if r == nil {
-		return quorum.View{}
+		return transport.View{}
 	}
 	leader := e.leaderID()
 	state := r.State()
 	if state == raft.Leader && e.unfollowed(r) {
 		leader = "" // Raft's main loop waits for the disk, or it would have stepped down
 	}
-	v := quorum.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
+	v := transport.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
 		Term: r.CurrentTerm(), Config: r.GetConfiguration().Configuration()}
 	v.LastIndex, v.LastTerm = lastEntry(r)
 	return v
@@ -548,7 +551,7 @@ func (e *ensemble) applied(index uint64) {
 }
 
 // leadsBy returns the transport if this server leads, otherwise nil.
-func (e *ensemble) leadsBy() *quorum.Transport {
+func (e *ensemble) leadsBy() *transport.Transport {
 	if e.n.incarnation.Load() == 0 {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/quorum/transport"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -83,12 +83,12 @@ func (h *snapshotHeader) sessions() (rows uint64, err error) {
 }
 
 // standing returns the state that incoming Raft messages are checked against.
-func (e *ensemble) standing() quorum.Standing {
+func (e *ensemble) standing() transport.Standing {
 	r := e.n.raftNow()
 	if r == nil {
-		return quorum.Standing{}
+		return transport.Standing{}
 	}
-	s := quorum.Standing{Committed: r.CommitIndex(), Leads: r.State() == raft.Leader}
+	s := transport.Standing{Committed: r.CommitIndex(), Leads: r.State() == raft.Leader}
 	s.Term = r.CurrentTerm()
 	return s
 }

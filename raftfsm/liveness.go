@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/quorum/transport"
 )
 
 // How a follower reports its sessions to the leader, under the rule in
@@ -79,7 +80,7 @@ func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer conn.Close()
-	quorum.LimitWrites(conn, e.stallLimit())
+	quorum.LimitWrites(conn, e.stallLimit(), nil)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	sent := make(chan sentReport, maxUnacked)
@@ -324,7 +325,7 @@ func (e *ensemble) acceptLiveness(conn net.Conn, from quorum.Identity) {
 	if _, err := io.ReadFull(conn, first[:]); err != nil || !e.member(from) {
 		return
 	}
-	quorum.LimitWrites(conn, e.stallLimit())
+	quorum.LimitWrites(conn, e.stallLimit(), nil)
 	l := e.leadNow()
 	if l == nil || l.incarnation != binary.BigEndian.Uint64(first[:]) {
 		return
@@ -427,7 +428,7 @@ func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan p
 // moment is a point in the sequence of contacts that this server starts as leader of a
 // term.
 type moment struct {
-	trans *quorum.Transport
+	trans *transport.Transport
 	term  uint64
 	mark  uint64
 }

@@ -19,7 +19,7 @@ import (
 // from one that gets no processor time, nor from a follower that was asleep itself. So
 // we set it to never, and the loop below decides instead:
 //
-//   - A leader whose port refuses connections is dead. quorum.Transport.Suspect notices
+//   - A leader whose port refuses connections is dead. transport.Transport.Suspect notices
 //     that immediately, not this loop.
 //   - A leader that is silent, and whose machine doesn't accept a connection either, is
 //     cut off or its machine is down. The server gives it up after timing.dead. The kernel
@@ -32,7 +32,7 @@ import (
 //
 // A server hides a leader that it gave up from everything in this package that asks for
 // the leader. The servers agree on the next leader as they do after a crash, in a
-// pre-vote poll (internal/quorum/canvass.go), which needs a majority that has given up
+// pre-vote poll (internal/quorum/transport/poll.go), which needs a majority that has given up
 // the old one.
 type timing struct {
 	// lease is how long a leader leads without hearing from a quorum.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/quorum/transport"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
@@ -287,7 +287,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error
 		if x != y {
 			return int(min(max(int64(y-x), -1), 1))
 		}
-		return quorum.CompareIDs(b.ID, a.ID)
+		return transport.CompareIDs(b.ID, a.ID)
 	})
 	err := errNobody
 	if len(able) > 0 {

@@ -1,11 +1,10 @@
-// Package quorum implements the communication between the servers of an ensemble. Each
-// server has one quorum port. Every connection to it starts with a handshake that proves
-// that both ends mean the same ensemble and the same server.
+// Package quorum implements the quorum port of a server: the connections between the
+// servers of an ensemble. Every connection starts with a handshake that proves that both
+// ends mean the same ensemble and the same server. The handshake may run over TLS, and may
+// use SASL inside it (Security).
 //
-// The handshake may run over TLS, and may use SASL inside it (Security).
+// The package hands out streams and doesn't know what they carry: Raft's messages are in
+// package transport below it.
 //
-// The package carries Raft (Transport), and the other streams between servers as plain
-// connections. It doesn't know sessions, znodes or ZooKeeper's protocol.
-//
-// It imports hashicorp/raft, sasl and the standard library.
+// It imports sasl and the standard library.
 package quorum

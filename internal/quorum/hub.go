@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	handshakeTimeout = 5 * time.Second
-	// connectTimeout bounds one attempt to connect, before the handshake. It includes the
+	// HandshakeTimeout bounds the handshake of a connection, in either role.
+	HandshakeTimeout = 5 * time.Second
+	// ConnectTimeout bounds one attempt to connect, before the handshake. It includes the
 	// wait for the lookup of a host name: at most lookupPatience once an address is known.
 	// A lookup that takes longer goes on, and the next attempt uses its result.
-	connectTimeout = time.Second
+	ConnectTimeout = time.Second
 	// refusalPause keeps a peer that retries forever from filling the log.
 	refusalPause = 30 * time.Second
 )
@@ -41,7 +42,6 @@ type Hub struct {
 	wg       sync.WaitGroup
 	ctx      context.Context
 	cancel   context.CancelFunc
-	replays  replays
 	rejected rejections
 
 	mu        sync.Mutex
@@ -74,7 +74,6 @@ func Listen(network Network, addr string, self Identity, security Security, logg
 	}
 	h := &Hub{network: network, tls: security.TLS, sasl: security.SASL, log: logger, ports: []port{{addr, ln}}, self: self.named(),
 		conns: make(map[net.Conn]struct{}), crowds: make(map[crowd][]*tracked), refusals: make(map[string]time.Time)}
-	h.replays = newReplays(h)
 	h.ctx, h.cancel = context.WithCancel(context.Background())
 	h.wg.Add(1)
 	go h.accept(ln)
@@ -87,6 +86,9 @@ func (h *Hub) Addr() net.Addr {
 	defer h.mu.Unlock()
 	return h.ports[0].ln.Addr()
 }
+
+// Log returns the log of this server.
+func (h *Hub) Log() *slog.Logger { return h.log }
 
 // Identity returns what this server says about itself.
 func (h *Hub) Identity() Identity {
@@ -116,13 +118,13 @@ func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, I
 	if h.ctx.Err() != nil {
 		return nil, Identity{}, net.ErrClosed // begin no lookup
 	}
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, HandshakeTimeout)
 	defer cancel()
 	stop := context.AfterFunc(h.ctx, cancel)
 	defer stop()
 	// A new attempt is better than waiting for the kernel to resend the SYN after ever
 	// longer pauses: the path may work again by now.
-	connect, stopConnecting := context.WithTimeout(ctx, connectTimeout)
+	connect, stopConnecting := context.WithTimeout(ctx, ConnectTimeout)
 	raw, err := h.network.Dial(connect, addr)
 	stopConnecting()
 	if err != nil {
@@ -179,7 +181,7 @@ func (h *Hub) refusal(err error, who RefusedError) error {
 // introduce is the dialler's half of the handshake.
 func (h *Hub) introduce(conn net.Conn, kind Kind, addr, to string) (Identity, error) {
 	ours := h.Identity()
-	by := time.Now().Add(handshakeTimeout)
+	by := time.Now().Add(HandshakeTimeout)
 	said := hello{version: version, kind: kind, code: beats, to: to, from: ours, challenge: newChallenge()}
 	hear := readHello
 	if h.sasl != nil && h.sasl.Login {
@@ -301,7 +303,7 @@ func (h *Hub) serve(conn *tracked) {
 // admit detects whether a caller speaks TLS, and checks whether it may or must. The
 // certificate is nil for plaintext.
 func (h *Hub) admit(conn net.Conn) (net.Conn, *x509.Certificate, error) {
-	by := time.Now().Add(handshakeTimeout)
+	by := time.Now().Add(HandshakeTimeout)
 	detect := by
 	if h.tls != nil && h.tls.Detect > 0 {
 		detect = time.Now().Add(h.tls.Detect)
@@ -346,7 +348,7 @@ func (h *Hub) refusePlain(conn net.Conn, by time.Time, who RefusedError) error {
 }
 
 func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, *hello, error) {
-	by := time.Now().Add(handshakeTimeout)
+	by := time.Now().Add(HandshakeTimeout)
 	in, err := readHello(conn, by)
 	if err != nil {
 		return nil, &in, h.refusal(err, RefusedError{Addr: conn.RemoteAddr().String(), Incoming: true})
@@ -516,6 +518,16 @@ func (h *Hub) Close() error {
 		r.StopLookUps() // they may outlive the calls that have begun them
 	}
 	return err
+}
+
+// Go runs f on a goroutine that Close waits for. ctx ends when Close is called. After that,
+// Go does nothing.
+func (h *Hub) Go(f func(ctx context.Context)) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.closed {
+		h.wg.Go(func() { f(h.ctx) })
+	}
 }
 
 // track registers a connection so that Close closes it.

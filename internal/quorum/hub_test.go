@@ -221,7 +221,7 @@ func TestAttemptToConnectIsShort(t *testing.T) {
 		}
 		defer h.Close()
 		began := time.Now()
-		if _, _, err := h.Dial(t.Context(), Raft, "s2:1", "2"); err == nil || time.Since(began) > connectTimeout {
+		if _, _, err := h.Dial(t.Context(), Raft, "s2:1", "2"); err == nil || time.Since(began) > ConnectTimeout {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})
@@ -247,4 +247,30 @@ func TestStrangersDoNotFillTheLog(t *testing.T) {
 		}
 		h.Close()
 	})
+}
+
+// TestBeatsAreAnnounced: an acceptor learns whether the caller understands working bytes.
+// Servers of earlier releases don't announce it.
+func TestBeatsAreAnnounced(t *testing.T) {
+	t.Parallel()
+	m := NewMemory()
+	hub := newHub(t, m, Identity{ServerID: "2", Cluster: ClusterID{1}}, io.Discard)
+	accepted := make(chan bool, 1)
+	hub.Handle(Raft, func(conn net.Conn, from Identity) {
+		accepted <- from.Beats
+		conn.Close()
+	})
+	for code, want := range map[Code]bool{Accepted: false, beats: true} {
+		conn, err := m.Host("s1").Dial(t.Context(), "s2:1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := member(conn, Raft, code, "1", "2"); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-accepted; got != want {
+			t.Errorf("code %d: beats %t", code, got)
+		}
+		conn.Close()
+	}
 }

@@ -13,8 +13,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/hashicorp/raft"
 )
 
 // dns is a resolver for one name.
@@ -309,24 +307,6 @@ func TestSilentAddressLeavesTimeForTheNext(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn.Close()
-	})
-}
-
-func TestCanvassTriesEveryAddress(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		m := NewMemory()
-		ln, err := m.Host("old").Listen("old:1")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer ln.Close()
-		voters := startVoters(t, m, 2)
-		voters[0].trans.cfg.Elsewhere = func(raft.ServerID) []string { return []string{"s2:1"} }
-		ctx, cancel := context.WithTimeout(t.Context(), askLimit)
-		defer cancel()
-		if v := voters[0].trans.ask(ctx, raft.Server{ID: "2", Address: "old:1"}); v.presence != answered {
-			t.Fatalf("presence %v", v.presence)
-		}
 	})
 }
 

@@ -456,7 +456,7 @@ func TestSASLBounds(t *testing.T) {
 				t.Fatalf("a caller that stalls is still there: %v", err)
 			}
 		}
-		if d := time.Since(begin); d > 2*handshakeTimeout+drainTimeout {
+		if d := time.Since(begin); d > 2*HandshakeTimeout+drainTimeout {
 			t.Errorf("who stalls is cut off after %v", d)
 		}
 		for name, token := range map[string][]byte{

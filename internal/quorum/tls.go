@@ -156,7 +156,7 @@ func namesAddress(cert *x509.Certificate, ip string) bool {
 	if net.ParseIP(ip) == nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout/2)
+	ctx, cancel := context.WithTimeout(context.Background(), HandshakeTimeout/2)
 	defer cancel()
 	hosts, err := net.DefaultResolver.LookupAddr(ctx, ip)
 	return err == nil && slices.ContainsFunc(hosts, func(host string) bool {

@@ -437,7 +437,7 @@ func TestTLSDoesNotWaitForSilence(t *testing.T) {
 		s := ca.secured(ca.forHosts("s2"))
 		s.Detect = time.Second
 		secureHub(t, m.Host("s2"), "2", s, new(logBuffer))
-		for said, want := range map[string]time.Duration{"": time.Second, "\x16": handshakeTimeout, "z": handshakeTimeout} {
+		for said, want := range map[string]time.Duration{"": time.Second, "\x16": HandshakeTimeout, "z": HandshakeTimeout} {
 			conn, err := m.Host("s1").Dial(t.Context(), "s2:1")
 			if err != nil {
 				t.Fatal(err)

@@ -42,13 +42,15 @@ var rules = []rule{
 	{"internal/raftlog", []string{"internal/vfs", "internal/raftlog/engine"}, "stores keep bytes and do not know what they mean"},
 	{"internal/raftlog/engine", []string{"internal/vfs"}, "an interface between two packages imports neither"},
 	{"raftfsm/boltlog", []string{"internal/vfs", "internal/raftlog/engine"}, "a log store keeps bytes and does not know what they mean"},
-	{"internal/quorum", []string{"internal/sasl"}, "the peer network carries streams: it knows who talks, and not what they mean"},
+	{"internal/quorum", []string{"internal/sasl"}, "the peer network carries streams: it knows which server talks, and not what it means"},
+	{"internal/quorum/rpc", nil, "a message is decoded and checked without a connection"},
+	{"internal/quorum/transport", []string{"internal/quorum", "internal/quorum/rpc"}, "Raft's messages travel over the streams of the peer network"},
 	{"internal/defaults", nil, "defaults are numbers"},
 	{"raftfsm/internal/command", []string{"proto", "tree"}, "an entry of the log means the same on every server"},
 	{"raftfsm/internal/membership", []string{"proto", "tree"}, "who belongs to the ensemble is decided by pure functions"},
 	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
 	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
-	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/defaults", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
+	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/defaults", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/quorum/transport", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
 	{"internal/poller", nil, "a poller knows descriptors, and neither a protocol nor a connection"},
 	{"internal/limits", nil, "a limit knows neither connections nor requests"},
 	{"internal/smallfile", nil, "a bounded read knows nothing of what it reads"},
@@ -86,7 +88,7 @@ var rules = []rule{
 
 // libraries says which packages may import which library families.
 var libraries = map[string][]string{
-	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/boltlog", "internal/raftlog", "internal/raftlog/engine", "internal/quorum"},
+	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/boltlog", "internal/raftlog", "internal/raftlog/engine", "internal/quorum/rpc", "internal/quorum/transport"},
 	"github.com/go-zookeeper":         {"recipes/gozk"},
 	"go.etcd.io/bbolt":                {"raftfsm/boltlog"},
 	"github.com/hashicorp/go-msgpack": {"raftfsm/boltlog"},

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/quorum/transport"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
@@ -47,7 +48,7 @@ type Cluster struct {
 	dials     atomic.Int64
 
 	mu         sync.Mutex
-	replays    func(host string, message any) []quorum.Replay
+	replays    func(host string, message any) []transport.Replay
 	counts     map[string]int // counted events, by name
 	violations []string
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/quorum/transport"
 )
 
 // faults lists all kinds of fault; each is equally likely.
@@ -322,13 +322,13 @@ func (n *nemesis) duplicate() bool {
 	most := n.up(5 * time.Second)
 	seed := n.rnd.Uint64()
 	luck := rnd(seed, 0)
-	n.c.setReplays(func(_ string, message any) []quorum.Replay {
+	n.c.setReplays(func(_ string, message any) []transport.Replay {
 		switch message.(type) {
 		case *raft.InstallSnapshotRequest:
 			n.c.note("InstallSnapshot twice")
 			n.c.mu.Lock()
 			defer n.c.mu.Unlock()
-			return []quorum.Replay{{After: time.Duration(luck.Int64N(int64(most) + 1))}} // every one, because they are rare
+			return []transport.Replay{{After: time.Duration(luck.Int64N(int64(most) + 1))}} // every one, because they are rare
 		case *raft.TimeoutNowRequest:
 			return nil
 		default:
@@ -339,13 +339,13 @@ func (n *nemesis) duplicate() bool {
 		if luck.IntN(4) > 0 {
 			return nil
 		}
-		return []quorum.Replay{{After: time.Duration(luck.Int64N(int64(most) + 1))}}
+		return []transport.Replay{{After: time.Duration(luck.Int64N(int64(most) + 1))}}
 	})
 	n.undo = append(n.undo, func() { n.c.setReplays(nil) })
 	return true
 }
 
-func (c *Cluster) setReplays(f func(string, any) []quorum.Replay) {
+func (c *Cluster) setReplays(f func(string, any) []transport.Replay) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.replays = f

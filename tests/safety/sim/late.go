@@ -5,7 +5,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/quorum/transport"
 )
 
 // lateness is how long after a snapshot its copy arrives.
@@ -68,14 +68,14 @@ func (n *nemesis) snapshotTo(lead, to *host) bool {
 		return false
 	}
 	came := make(chan struct{}, 1)
-	n.c.setReplays(func(at string, message any) []quorum.Replay {
+	n.c.setReplays(func(at string, message any) []transport.Replay {
 		if _, ok := message.(*raft.InstallSnapshotRequest); !ok || at != to.name {
 			return nil
 		}
 		n.c.note("InstallSnapshot twice")
 		select {
 		case came <- struct{}{}:
-			return []quorum.Replay{{After: lateness}}
+			return []transport.Replay{{After: lateness}}
 		default:
 			return nil
 		}

@@ -43,9 +43,9 @@ var bugs = []bug{ //nolint:gochecknoglobals // a table
 	}},
 		seeds: 2, says: "differs from the leader's after entry"},
 	{name: "a snapshot is installed however late it comes", edits: []edit{{
-		file:  "internal/quorum/relay.go",
-		right: "if snapshot && !unfiltered && t.outdated(req) {",
-		wrong: "if snapshot && !unfiltered && !PLANTED && t.outdated(req) {",
+		file:  "internal/quorum/transport/relay.go",
+		right: "if snapshot && !unfiltered && r.outdated(req) {",
+		wrong: "if snapshot && !unfiltered && !PLANTED && r.outdated(req) {",
 	}},
 		faults: "late snapshot", seeds: 4, says: "which is applied already"},
 }

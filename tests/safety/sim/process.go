@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/quorum/transport"
 	"github.com/zkgo/zkgo/server"
 )
 
@@ -164,7 +165,7 @@ type wire struct {
 	gone chan struct{}
 }
 
-var _ quorum.Replayer = (*wire)(nil)
+var _ transport.Replayer = (*wire)(nil)
 
 // Listen implements quorum.Network.
 func (w *wire) Listen(addr string) (net.Listener, error) {
@@ -202,8 +203,8 @@ func (w *wire) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	}
 }
 
-// Replays implements quorum.Replayer.
-func (w *wire) Replays(message any) []quorum.Replay {
+// Replays implements transport.Replayer.
+func (w *wire) Replays(message any) []transport.Replay {
 	w.c.mu.Lock()
 	f := w.c.replays
 	w.c.mu.Unlock()

@@ -1,0 +1,109 @@
+package transport
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// heartbeat sends the heartbeats of this leader, and stops them when it can't replicate:
+// then another server can lead (abstain.go).
+//
+// Invariants:
+//   - A heartbeat isn't repeated: how long this server may lead depends on when it was
+//     sent.
+//   - A leader without a working path to a quorum sends none after two stall limits.
+//     Otherwise it would lead forever and commit nothing.
+//   - The limit doubles with each further term, because no server can do better if all
+//     paths are bad.
+type heartbeat struct {
+	*instance
+	sender     *sender
+	net        *raft.NetworkTransport
+	pusher     *pusher
+	links      *links
+	abstention *abstention
+	gagging    muting // mutes a leader that can't replicate
+}
+
+func newHeartbeat(i *instance, send *sender, net *raft.NetworkTransport, push *pusher, l *links, a *abstention) *heartbeat {
+	return &heartbeat{instance: i, sender: send, net: net, pusher: push, links: l, abstention: a, gagging: muting{limit: 2 * i.cfg.Stall}}
+}
+
+func (h *heartbeat) send(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
+	if h.cannotReplicate(args.Term, time.Now()) {
+		return errMuted
+	}
+	err := h.sender.send(h.net, id, addr, args, resp)
+	h.sender.paths.beat(args.Term, id, err)
+	return err
+}
+
+// Reached tells the transport that this server's large packets reach the current leader.
+func (h *heartbeat) Reached() {
+	h.abstention.over()
+	h.gagging.reset()
+}
+
+// cannotReplicate reports whether the leader of term must send no heartbeats
+// because its requests don't reach a quorum.
+func (h *heartbeat) cannotReplicate(term uint64, now time.Time) bool {
+	if h.cfg.View == nil || !h.sender.paths.some(term) {
+		h.abstention.end(term)
+		return false
+	}
+	if h.abstention.helped() {
+		h.gagging.reset() // this server isn't the only one that can lead
+	}
+	conf := h.cfg.View().Config
+	age := h.sender.paths.stuck(term, conf, h.cfg.ID, now, failuresInARow)
+	if !h.gagging.silent(term, age, now) {
+		if !h.sender.contacts.Confirmed(term, conf, now).IsZero() {
+			h.abstention.end(term)
+		}
+		return false
+	}
+	if h.abstention.begin(term, now) {
+		h.cfg.Hub.Log().Warn("this server stops leading: heartbeats reach the others, but no entries reach a quorum; "+
+			"check the MTU of the network between the servers", "for", age.Round(time.Millisecond), "term", term)
+		h.spawn(func() { h.resign(term, conf) })
+	}
+	return true
+}
+
+// resign asks the followers in turn, starting with the longest log, to stand for election
+// immediately. The request is small and gets through. resign then closes the connections
+// that this server has made, so that the other servers notice that it doesn't lead even
+// if none of them stands.
+func (h *heartbeat) resign(term uint64, conf raft.Configuration) {
+	voters := otherVoters(conf, h.cfg.ID)
+	slices.SortStableFunc(voters, func(a, b raft.Server) int {
+		return cmp.Compare(h.pusher.Acked(term, b.ID), h.pusher.Acked(term, a.ID))
+	})
+	for _, s := range voters {
+		if h.net.TimeoutNow(s.ID, target(s.ID, s.Address), h.timeoutNow(), new(raft.TimeoutNowResponse)) == nil {
+			break
+		}
+	}
+	h.links.hangUp()
+}
+
+// judgeWin is called when a request of term made no progress. It makes this server
+// abstain if it won the election of that term and no AppendEntries, heartbeats included,
+// has reached a quorum since. The lease may have ended by now.
+func (h *heartbeat) judgeWin(term uint64, now time.Time) {
+	if h.cfg.View == nil {
+		return
+	}
+	conf := h.cfg.View().Config
+	age := h.sender.paths.stuck(term, conf, h.cfg.ID, now, 1)
+	if age < h.cfg.Stall || !h.sender.contacts.Confirmed(term, conf, now).IsZero() {
+		return
+	}
+	if h.abstention.begin(term, now) {
+		h.cfg.Hub.Log().Warn("this server has won an election and reaches no quorum with heartbeats or entries, and lets another server lead; "+
+			"check the MTU of the network between the servers", "for", age.Round(time.Millisecond), "term", term)
+	}
+}

@@ -1,0 +1,68 @@
+package transport
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/raft"
+)
+
+// instance is what the parts of a Transport share: its configuration, and the end of the
+// Raft instance that it serves.
+//
+// Invariant: no goroutine begins after Close has begun to wait for them. Otherwise it could
+// hand a message to an instance whose state the next one has already taken over.
+type instance struct {
+	cfg    Config
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	mu sync.Mutex // held while a goroutine begins, and when Close forbids that
+	wg sync.WaitGroup
+}
+
+func newInstance(cfg Config) *instance {
+	i := &instance{cfg: cfg.orDefaults()}
+	i.ctx, i.cancel = context.WithCancel(context.Background())
+	return i
+}
+
+func (i *instance) closed() bool { return i.ctx.Err() != nil }
+
+// end forbids more goroutines and tells the others to end.
+func (i *instance) end() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.cancel()
+}
+
+// spawn runs f on a goroutine that Close waits for. It returns false, without running f,
+// when the transport is closed.
+func (i *instance) spawn(f func()) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.closed() {
+		return false
+	}
+	i.wg.Go(f)
+	return true
+}
+
+// rest sleeps for d. It returns false if the transport was closed.
+func (i *instance) rest(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-i.ctx.Done():
+		return false
+	}
+}
+
+// timeoutNow returns a request of this server to stand for election immediately.
+func (i *instance) timeoutNow() *raft.TimeoutNowRequest {
+	id := []byte(i.cfg.ID)
+	return &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: id, Addr: id}}
+}
