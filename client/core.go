@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// core is the state that all views of a Client share. It has two long-lived
-// goroutines: run connects, and keep watches the clock. mu is the only lock except
-// those of subscriptions, which are acquired while mu is held.
+// core is the state that all views of a Client share. It has two long-lived goroutines: run
+// connects, and keep watches the clock. mu is the only lock except those of subscriptions,
+// which we acquire while holding mu.
 type core struct {
 	cfg   config
 	log   *slog.Logger
@@ -131,7 +131,7 @@ func (c *core) run() {
 	}
 }
 
-// disconnected ends everything that was pending on a link.
+// disconnected fails everything that was pending on a link.
 func (c *core) disconnected(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,8 +216,8 @@ func (c *core) keep() {
 	}
 }
 
-// tick does what is due and returns the time until the next deadline. The caller
-// holds c.mu.
+// tick handles expired deadlines and returns the time until the next one. The caller holds
+// c.mu.
 func (c *core) tick(now time.Time) time.Duration {
 	next := now.Add(time.Hour)
 	at := func(t time.Time) bool {
@@ -250,10 +250,9 @@ func (c *core) tick(now time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// liveness sends what keeps the session alive, when it is due: a ping a third of the
-// timeout after the last request, as ZooKeeper's Java client does. If there are
-// leases, it also sends a sync a third of the timeout after the last request that the
-// leader confirmed.
+// liveness keeps the session alive. We send a ping a third of the timeout after the last
+// request, as ZooKeeper's Java client does. If there are leases, we also send a sync a
+// third of the timeout after the last request that the leader confirmed.
 func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 	third := c.sess.Timeout / 3
 	if len(c.leases) > 0 && !c.cfg.lease.Unconfirmed {
@@ -267,8 +266,8 @@ func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 			at(now.Add(third))
 		}
 	}
-	// A request may be sent and stay unanswered for a long time. The ping shows
-	// whether the server is still alive.
+	// A request we sent may stay unanswered for a long time. The ping tells us whether the
+	// server is still alive.
 	if at(later(l.lastSend, c.lastContact).Add(third)) || at(later(l.pingTried, c.lastContact).Add(third)) {
 		l.pingTried = now
 		l.ping(now)

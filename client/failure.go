@@ -35,7 +35,7 @@ func (f ConnectFailure) Error() string {
 	return f.Addr + ": " + f.Err.Error()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (f ConnectFailure) Unwrap() error { return f.Err }
 
 // failureList is an error with one cause per server.
@@ -98,7 +98,7 @@ func (c *core) late(ctx context.Context, err error) error {
 	return fmt.Errorf("%s in %v: %w", c.attempt.step, time.Since(c.attempt.began).Round(time.Millisecond), err)
 }
 
-// attempted ends the attempt and records its failures, if any.
+// attempted finishes the attempt and records its failures, if any.
 func (c *core) attempted(failures ...ConnectFailure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,9 +108,9 @@ func (c *core) attempted(failures ...ConnectFailure) {
 	}
 }
 
-// failed records a failure and removes an older one of the same address. The first
-// address of a host name also replaces the failure to resolve that name, and vice
-// versa. The caller holds c.mu.
+// failed records a failure and removes an older one of the same address. We also drop a
+// failure to resolve a host name once we have an address of that name, and vice versa. The
+// caller holds c.mu.
 func (c *core) failed(f ConnectFailure) {
 	c.failures = slices.DeleteFunc(slices.Clone(c.failures), func(old ConnectFailure) bool {
 		return old.Server == f.Server && (old.Addr == f.Addr || old.Addr == "" || f.Addr == "")

@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// link is one connection after its handshake. Its writer sends what callers have
-// appended to out, many requests in one write. Its reader delivers the replies to the
+// link is one connection after its handshake. Its writer sends what callers have appended
+// to out, so one write can carry many requests. Its reader delivers the replies to the
 // calls in pending. Both requests and replies are in the order of pending.
 type link struct {
 	core    *core
@@ -120,13 +120,13 @@ func (l *link) write() {
 	}
 }
 
-// take returns the output. The caller holds core.mu. take reads the clock before the
-// write, because the session's deadline must not count from a later time.
+// take returns the output. The caller holds core.mu. We read the clock before the write,
+// because the session's deadline must not count from a later time.
 func (l *link) take() []byte {
 	out := l.out
 	l.out, l.spare = l.spare[:0], out
 	if cap(l.out) > 1<<20 {
-		l.out = nil // don't keep the memory of one large request forever
+		l.out = nil // we don't keep the memory of one large request forever
 	}
 	l.kicked = false
 	now := time.Now()
