@@ -35,7 +35,7 @@ func (f ConnectFailure) Error() string {
 	return f.Addr + ": " + f.Err.Error()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (f ConnectFailure) Unwrap() error { return f.Err }
 
 // failureList is an error with one cause per server.
@@ -106,7 +106,7 @@ func (c *core) late(ctx context.Context, err error) error {
 	return fmt.Errorf("%s in %v: %w", c.failures.attempt.step, time.Since(c.failures.attempt.began).Round(time.Millisecond), err)
 }
 
-// attempted ends the attempt and records its failures, if any.
+// attempted finishes the attempt and records its failures, if any.
 func (c *core) attempted(failures ...ConnectFailure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,9 +116,9 @@ func (c *core) attempted(failures ...ConnectFailure) {
 	}
 }
 
-// failed records a failure and removes an older one of the same address. The first
-// address of a host name also replaces the failure to resolve that name, and vice
-// versa. The caller holds c.mu.
+// failed records a failure and removes an older one of the same address. We also drop a
+// failure to resolve a host name once we have an address of that name, and vice versa. The
+// caller holds c.mu.
 func (c *core) failed(f ConnectFailure) {
 	c.failures.list = slices.DeleteFunc(slices.Clone(c.failures.list), func(old ConnectFailure) bool {
 		return old.Server == f.Server && (old.Addr == f.Addr || old.Addr == "" || f.Addr == "")

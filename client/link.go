@@ -140,8 +140,8 @@ func (l *link) write() {
 	}
 }
 
-// take returns the output. The caller holds core.mu. take reads the clock before the
-// write, because the session's deadline must not count from a later time.
+// take returns the output. The caller holds core.mu. We read the clock before the write,
+// because the session's deadline must not count from a later time.
 func (l *link) take() []byte {
 	out := l.out.buf
 	l.out.buf, l.out.spare = l.out.spare[:0], out

@@ -17,9 +17,9 @@ type SASLConversation interface {
 	Next(challenge []byte) (response []byte, done bool, err error)
 }
 
-// DigestMD5 is the mechanism that ZooKeeper servers call DIGEST-MD5 and configure
-// with a JAAS section of DigestLoginModule. It is historic: it doesn't send the
-// password in the clear, but an eavesdropper can guess passwords offline. Prefer TLS.
+// DigestMD5 is the mechanism that ZooKeeper servers call DIGEST-MD5 and configure with a
+// JAAS section of DigestLoginModule. It is obsolete: it doesn't send the password in the
+// clear, but an eavesdropper can guess passwords offline. You should prefer TLS.
 func DigestMD5(user, password string) SASLMechanism { return digestMD5{user, password} }
 
 type digestMD5 struct{ user, password string }
