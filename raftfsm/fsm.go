@@ -86,7 +86,7 @@ type scratch struct {
 	tx       tree.Txn
 	out      Applied
 	attached session.Session
-	waiters  []any
+	waiters  []command.Waiter
 	requests proto.Requests
 	reap     tree.Reap
 }

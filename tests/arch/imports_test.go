@@ -44,7 +44,7 @@ var rules = []rule{
 	{"raftfsm/boltlog", []string{"internal/vfs", "internal/raftlog/engine"}, "a log store keeps bytes and does not know what they mean"},
 	{"internal/quorum", []string{"internal/sasl"}, "the peer network carries streams: it knows who talks, and not what they mean"},
 	{"internal/defaults", nil, "defaults are numbers"},
-	{"raftfsm/internal/command", []string{"proto", "tree"}, "an entry of the log means the same on every server"},
+	{"raftfsm/internal/command", []string{"proto", "tree", "session"}, "an entry of the log means the same on every server"},
 	{"raftfsm/internal/membership", []string{"proto", "tree"}, "who belongs to the ensemble is decided by pure functions"},
 	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
 	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
