@@ -62,7 +62,7 @@ const busyDisk = 50 * time.Millisecond
 // delays the heartbeats themselves. In that case the regular heartbeats have to suffice.
 func (e *ensemble) heartbeatNow() {
 	if e.hanging() < busyDisk {
-		e.n.raftNow().VerifyLeader()
+		e.env.raftNow().VerifyLeader()
 	}
 }
 
@@ -73,7 +73,7 @@ func (e *ensemble) ownIndex(ctx context.Context, l *leading) (uint64, error) {
 	defer cancel()
 	stop := context.AfterFunc(l.ctx, cancel)
 	defer stop()
-	index, asked := e.n.raftNow().CommitIndex(), e.asked(l)
+	index, asked := e.env.raftNow().CommitIndex(), e.asked(l)
 	e.heartbeatNow()
 	if !e.awaitQuorum(ctx, asked) {
 		return 0, propose.ErrNewLeader

@@ -96,7 +96,7 @@ func (e *ensemble) step(l *leading, since farewells) step {
 	if s.want == nil {
 		return s
 	}
-	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
+	servers := e.env.raftNow().GetConfiguration().Configuration().Servers
 	for _, server := range servers {
 		if e.stepAddress(&s, l, server); s.change != nil {
 			return s
@@ -161,7 +161,7 @@ func (e *ensemble) allowed(p *membership.Change, since farewells) ([]membership.
 
 // prepare fills in s for a step of a plan.
 func (e *ensemble) prepare(s *step, p *membership.Change, x membership.Step) {
-	r, id := e.n.raftNow(), x.ID
+	r, id := e.env.raftNow(), x.ID
 	switch x.Kind {
 	case membership.DropServer:
 		s.what = fmt.Sprintf("remove server %s: its data directory was replaced by another one", id)
@@ -194,8 +194,8 @@ func (e *ensemble) prepare(s *step, p *membership.Change, x membership.Step) {
 
 // planFor returns the input for a plan to reach a membership.
 func (e *ensemble) planFor(want *membership.List, live map[raft.ServerID]bool) *membership.Change {
-	p := &membership.Change{Servers: e.n.raftNow().GetConfiguration().Configuration().Servers, Target: want,
-		Leader: e.n.identity.RaftID, Live: live}
+	p := &membership.Change{Servers: e.env.raftNow().GetConfiguration().Configuration().Servers, Target: want,
+		Leader: e.env.identity.RaftID, Live: live}
 	for i := range want.Members {
 		m := &want.Members[i]
 		j := e.joins.of(m.ID)
@@ -212,7 +212,7 @@ func (e *ensemble) planFor(want *membership.List, live map[raft.ServerID]bool) *
 // from recently or, just after it became leader, all of them.
 func (e *ensemble) thought(l *leading) map[raft.ServerID]bool {
 	live := make(map[raft.ServerID]bool)
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range e.env.raftNow().GetConfiguration().Configuration().Servers {
 		live[s.ID] = e.alive(s.ID) || time.Since(l.since) < silentFor
 	}
 	return live
@@ -231,7 +231,7 @@ func (e *ensemble) hear(l *leading) map[raft.ServerID]bool {
 		changed := asked.trans.Changed()
 		live, all := make(map[raft.ServerID]bool), true
 		for id, was := range thought {
-			live[id] = id == e.n.identity.RaftID || asked.trans.Heard(asked.term, id, asked.mark)
+			live[id] = id == e.env.identity.RaftID || asked.trans.Heard(asked.term, id, asked.mark)
 			all = all && (live[id] || !was)
 		}
 		if all {
@@ -247,7 +247,7 @@ func (e *ensemble) hear(l *leading) map[raft.ServerID]bool {
 
 // mayVote reports whether a server has enough of the log to get a vote.
 func (e *ensemble) mayVote(id raft.ServerID) bool {
-	r := e.n.raftNow()
+	r := e.env.raftNow()
 	acked := e.transportNow().Acked(r.CurrentTerm(), id)
 	return acked != 0 && acked+closeBehind >= r.LastIndex()
 }
@@ -267,7 +267,7 @@ func (e *ensemble) undoes(since farewells) bool {
 // server time to learn about its removal, so that the server's own clients get their
 // replies.
 func (e *ensemble) stepRemove(s *step, server raft.Server, since farewells) {
-	r, id := e.n.raftNow(), server.ID
+	r, id := e.env.raftNow(), server.ID
 	mine := e.replicated()
 	switch {
 	case s.want.Member(membership.ServerOf(id)) != nil || mine == nil || mine.Member(membership.ServerOf(id)) != nil:

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"path/filepath"
@@ -33,7 +34,7 @@ import (
 //
 // Lock order: with mu held, no function is called that waits or takes another lock.
 type ensemble struct {
-	n         *Node
+	env       *environment
 	self      membership.Member // as listed in this server's configuration file
 	log       *slog.Logger
 	hub       *quorum.Hub
@@ -103,13 +104,13 @@ var _ others = (*ensemble)(nil)
 // isMember implements others.
 func (*ensemble) isMember() bool { return true }
 
-// newEnsemble returns the ensemble that n is configured to be a member of.
-func newEnsemble(n *Node) (*ensemble, error) {
-	i := slices.IndexFunc(n.cfg.Members, func(m membership.Member) bool { return m.ID == n.cfg.ID })
+// newEnsemble returns the ensemble that a server is configured to be a member of.
+func newEnsemble(env *environment) (*ensemble, error) {
+	i := slices.IndexFunc(env.cfg.Members, func(m membership.Member) bool { return m.ID == env.cfg.ID })
 	if i < 0 {
-		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
+		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", env.cfg.ID)
 	}
-	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, installed: make(chan struct{}, 1), inquiries: newInquiries(),
+	e := &ensemble{env: env, self: env.cfg.Members[i], log: env.cfg.Logger, installed: make(chan struct{}, 1), inquiries: newInquiries(),
 		rhythm: rhythm{time.Now()}}
 	e.liveness = session.NewMember(session.Bounds{Sync: e.syncLimit()})
 	e.ctx, e.cancel = context.WithCancel(context.Background())
@@ -117,15 +118,15 @@ func newEnsemble(n *Node) (*ensemble, error) {
 }
 
 func (e *ensemble) start() error {
-	n := e.n
-	if err := n.openState(); err != nil {
+	cfg := e.env.cfg
+	if err := e.env.openState(); err != nil {
 		return err
 	}
-	dir := n.cfg.LogDir
-	if n.cfg.Memory {
+	dir := cfg.LogDir
+	if cfg.Memory {
 		dir = ""
 	}
-	store, err := openSeat(n.cfg.FS, dir)
+	store, err := openSeat(cfg.FS, dir)
 	if err != nil {
 		return err
 	}
@@ -137,17 +138,17 @@ func (e *ensemble) start() error {
 		return errors.Join(err, e.hub.Close())
 	}
 	e.warnIfOpen()
-	e.formation = &formation{self: e.self, members: n.cfg.Members, clientPort: n.cfg.ClientPort, level: n.cfg.newest, hub: e.hub, store: store, settle: e.become,
+	e.formation = &formation{self: e.self, members: cfg.Members, clientPort: cfg.ClientPort, level: cfg.newest, hub: e.hub, store: store, settle: e.become,
 		log: e.log, leads: e.leads, join: e.join, phase: phaseEmpty,
 		table: make(map[uint64]sighting), changed: make(chan struct{}, 1)}
 	if store.seat.Bound != nil {
 		e.formation.phase = phaseBound
 	}
-	if n.identity.RaftID != "" {
+	if e.env.identity.RaftID != "" {
 		// This server is a member even before its Raft runs. If the others took it for an
 		// empty server, they could form an ensemble without its data.
 		e.formation.fixed = true
-		e.formation.member(n.identity.RaftID)
+		e.formation.member(e.env.identity.RaftID)
 	}
 	e.hub.Handle(quorum.Probe, e.acceptProbe)
 	e.hub.Handle(quorum.Change, e.acceptChange)
@@ -164,19 +165,19 @@ func (e *ensemble) listenAddrs(line *membership.Member) []string {
 	_, port, err := net.SplitHostPort(line.QuorumAddr)
 	switch {
 	case err != nil:
-	case e.n.cfg.ListenAll:
+	case e.env.cfg.ListenAll:
 		return []string{":" + port}
-	case e.n.cfg.ListenHost != "":
-		return []string{net.JoinHostPort(e.n.cfg.ListenHost, port)}
+	case e.env.cfg.ListenHost != "":
+		return []string{net.JoinHostPort(e.env.cfg.ListenHost, port)}
 	}
 	return line.QuorumAddrs()
 }
 
 // identity returns what this server says about itself in handshakes.
 func (e *ensemble) identity() quorum.Identity {
-	id := e.n.identity
+	id := e.env.identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
-		List: listHash(e.n.cfg.Members), Nonce: e.n.intake.Nonce}
+		List: listHash(e.env.cfg.Members), Nonce: e.env.intake.Nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(membership.FounderID(e.self.ID))
 	}
@@ -185,26 +186,26 @@ func (e *ensemble) identity() quorum.Identity {
 
 // become sets this server's identity and makes it durable.
 func (e *ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
-	next := identity{Format: identityFormat, Server: e.n.cfg.ID, RaftID: id, Cluster: hex.EncodeToString(cluster[:])}
-	if !e.n.cfg.Memory {
-		if err := next.write(e.n.cfg.FS, e.n.cfg.LogDir); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(e.n.cfg.LogDir, identityFile), err)
+	next := identity{Format: identityFormat, Server: e.env.cfg.ID, RaftID: id, Cluster: hex.EncodeToString(cluster[:])}
+	if !e.env.cfg.Memory {
+		if err := next.write(e.env.cfg.FS, e.env.cfg.LogDir); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(e.env.cfg.LogDir, identityFile), err)
 		}
 	}
-	e.n.identity = next
+	*e.env.identity = next
 	return nil
 }
 
 // run makes this server a member of its ensemble and keeps its Raft running.
 func (e *ensemble) run() {
-	e.n.do(func() { e.publishLooking("looking for the other servers of the ensemble") })
+	e.env.do(func() { e.publishLooking("looking for the other servers of the ensemble") })
 	bootstrap, first, err := e.place()
 	if err == nil {
 		err = e.startMember(bootstrap)
 	}
 	if err != nil {
 		if e.ctx.Err() == nil {
-			e.n.mail.post([]event{{kind: evFailed, err: err}})
+			e.env.fail(err)
 		}
 		return
 	}
@@ -219,7 +220,7 @@ func (e *ensemble) run() {
 		case <-e.installed:
 			if err := e.recycle(); err != nil {
 				if e.ctx.Err() == nil {
-					e.n.mail.post([]event{{kind: evFailed, err: err}})
+					e.env.fail(err)
 				}
 				return
 			}
@@ -233,7 +234,7 @@ func (e *ensemble) run() {
 // The configuration is empty if this server has Raft state or will get it from a leader.
 func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err error) {
 	bound := e.formation.held().Bound
-	if e.n.identity.RaftID == "" {
+	if e.env.identity.RaftID == "" {
 		founded, err := e.formation.run(e.ctx)
 		if err != nil {
 			return bootstrap, nil, err
@@ -245,14 +246,14 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 		first = bound
 	}
 	if e.formation.held().Taken {
-		has, err := raft.HasExistingState(e.n.stores.Logs(), e.n.stores.Stable(), e.n.stores.Snapshots())
+		has, err := raft.HasExistingState(e.env.stores().Logs(), e.env.stores().Stable(), e.env.stores().Snapshots())
 		if err == nil && !has {
-			err = errStateLost(e.n.cfg.LogDir, e.self.ID, e.n.cfg.SnapDir)
+			err = errStateLost(e.env.cfg.LogDir, e.self.ID, e.env.cfg.SnapDir)
 		}
 		return bootstrap, nil, err
 	}
 	// A founder that was stopped before it wrote its first entry writes it now.
-	if bound != nil && bound.Cluster == quorum.ClusterID(e.n.identity.clusterID()) && e.n.identity.RaftID == membership.FounderID(e.self.ID) {
+	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.identity.clusterID()) && e.env.identity.RaftID == membership.FounderID(e.self.ID) {
 		bootstrap = bound.configuration()
 	}
 	return bootstrap, first, nil
@@ -260,13 +261,13 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 
 // startMember starts the first Raft instance.
 func (e *ensemble) startMember(bootstrap raft.Configuration) error {
-	e.n.machine.cluster = e.n.identity.clusterID()
-	e.appliedIndex.Store(e.n.machine.index)
+	e.env.machine.cluster = e.env.identity.clusterID()
+	e.appliedIndex.Store(e.env.machine.index)
 	e.hub.SetIdentity(e.identity())
 	if err := e.startRaft(bootstrap); err != nil {
 		return err
 	}
-	e.formation.member(e.n.identity.RaftID)
+	e.formation.member(e.env.identity.RaftID)
 	if len(bootstrap.Servers) > 0 {
 		return e.formation.taken()
 	}
@@ -276,13 +277,15 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 // startRaft starts a Raft instance with a transport of its own.
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := quorum.NewTransport(quorum.TransportConfig{
-		Hub: e.hub, ID: e.n.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
+		Hub: e.hub, ID: e.env.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
 		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + propose.MaxBatchBytes,
 		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
-		Acknowledged: func(id raft.ServerID, took time.Duration) { e.n.Numbers().Acks.observe(membership.ServerOf(id), took) },
-		Joined:       func() { e.n.Numbers().Diffs.Add(1) }, SendingSnapshot: e.n.Numbers().sendingSnapshot,
-		OpenSnapshot: e.n.openNewest,
-		Installing:   func() { e.n.machine.freezeNext.Store(true) },
+		Acknowledged: func(id raft.ServerID, took time.Duration) {
+			e.env.machine.numbers.Acks.observe(membership.ServerOf(id), took)
+		},
+		Joined: func() { e.env.machine.numbers.Diffs.Add(1) }, SendingSnapshot: e.env.machine.numbers.sendingSnapshot,
+		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return openNewest(e.env.stores()) },
+		Installing:   func() { e.env.machine.freezeNext.Store(true) },
 		Installed: func() {
 			select {
 			case e.installed <- struct{}{}:
@@ -290,14 +293,13 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 			}
 		},
 	})
-	e.n.transport = trans
 	e.mu.Lock()
 	e.transport = trans
 	e.mu.Unlock()
-	if err := e.n.startRaft(bootstrap); err != nil {
+	if err := e.env.startRaft(trans, bootstrap); err != nil {
 		return errors.Join(err, trans.Close())
 	}
-	e.n.do(func() {}) // make the control goroutine switch to the new instance
+	e.env.do(func() {}) // make the control goroutine switch to the new instance
 	return nil
 }
 
@@ -305,7 +307,7 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 // still assumes the old end of its log and could refuse the leader's entries forever.
 func (e *ensemble) recycle() error {
 	e.log.Info("starting Raft anew after a snapshot was installed")
-	shutDown(e.n.raftNow(), e.n.transport)
+	shutDown(e.env.raftNow(), e.transportNow())
 	if e.ctx.Err() != nil {
 		return e.ctx.Err()
 	}
@@ -317,7 +319,7 @@ func (e *ensemble) recycle() error {
 // is the only voter. Only one server starts an election: two at once would split the
 // votes.
 func (e *ensemble) openingElection(bootstrap raft.Configuration, first *founding) {
-	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
+	servers := e.env.raftNow().GetConfiguration().Configuration().Servers
 	voters := 0
 	for _, s := range servers {
 		if s.Suffrage == raft.Voter {
@@ -373,7 +375,7 @@ func (e *ensemble) transportNow() *quorum.Transport {
 
 // handedOver returns the newest index that Raft passed to the state machine.
 func (e *ensemble) handedOver() uint64 {
-	if r := e.n.raftNow(); r != nil {
+	if r := e.env.raftNow(); r != nil {
 		return r.AppliedIndex()
 	}
 	return 0
@@ -381,7 +383,7 @@ func (e *ensemble) handedOver() uint64 {
 
 // firstIndex returns the index of the oldest entry in the log.
 func (e *ensemble) firstIndex() uint64 {
-	first, err := e.n.stores.Logs().FirstIndex()
+	first, err := e.env.stores().Logs().FirstIndex()
 	if err != nil {
 		return 0
 	}
@@ -389,11 +391,11 @@ func (e *ensemble) firstIndex() uint64 {
 }
 
 // hanging returns how long the current write to the log's disk has been waiting.
-func (e *ensemble) hanging() time.Duration { return e.n.stores.Hanging() }
+func (e *ensemble) hanging() time.Duration { return e.env.stores().Hanging() }
 
 // view returns what the transport needs to detect a dead leader.
 func (e *ensemble) view() quorum.View {
-	r := e.n.raftNow()
+	r := e.env.raftNow()
 	if r == nil {
 		return quorum.View{}
 	}
@@ -484,7 +486,7 @@ func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
 // member reports whether a server that has proved to belong to this ensemble is still in
 // Raft's configuration.
 func (e *ensemble) member(from quorum.Identity) bool {
-	r := e.n.raftNow()
+	r := e.env.raftNow()
 	return r != nil && from.Cluster != (quorum.ClusterID{}) && slices.ContainsFunc(r.GetConfiguration().Configuration().Servers,
 		func(s raft.Server) bool { return string(s.ID) == from.ServerID })
 }
@@ -549,7 +551,7 @@ func (e *ensemble) applied(index uint64) {
 
 // leadsBy returns the transport if this server leads, otherwise nil.
 func (e *ensemble) leadsBy() *quorum.Transport {
-	if e.n.incarnation.Load() == 0 {
+	if !e.env.leads() {
 		return nil
 	}
 	return e.transportNow()
@@ -560,7 +562,7 @@ func (e *ensemble) status(*Status, bool) {}
 
 // settle implements others.
 func (e *ensemble) settle() {
-	if !e.n.halted && e.n.raftNow() != nil {
+	if !e.env.halted() && e.env.raftNow() != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*electionTimeout)
 		if err := e.transfer(ctx); err != nil {
 			e.log.Info("the lead was not handed over", "err", err)
@@ -574,7 +576,7 @@ func (e *ensemble) settle() {
 // silence implements others.
 func (e *ensemble) silence() {
 	e.cancel()
-	e.n.background.Go(func() { _ = e.hub.Close() })
+	e.env.background(func() { _ = e.hub.Close() })
 }
 
 // close implements others.

@@ -28,9 +28,9 @@ func (e *ensemble) checkEntry(l *raft.Log) error {
 	if err := raftlog.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
 		return err
 	}
-	c := e.n.checkers.Get()
-	defer e.n.checkers.Put(c)
-	return c.Entry(l.Data, e.n.identity.clusterID())
+	c := e.env.checkers.Get()
+	defer e.env.checkers.Put(c)
+	return c.Entry(l.Data, e.env.identity.clusterID())
 }
 
 // checkSnapshot reads a snapshot from another server and returns an error if it can't be
@@ -41,7 +41,7 @@ func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) er
 	if err != nil {
 		return err
 	}
-	switch own := e.n.identity.clusterID(); {
+	switch own := e.env.identity.clusterID(); {
 	case own != (command.ClusterID{}) && h.cluster != own:
 		return errors.New("it belongs to another ensemble")
 	case h.index > q.LastLogIndex:
@@ -84,7 +84,7 @@ func (h *snapshotHeader) sessions() (rows uint64, err error) {
 
 // standing returns the state that incoming Raft messages are checked against.
 func (e *ensemble) standing() quorum.Standing {
-	r := e.n.raftNow()
+	r := e.env.raftNow()
 	if r == nil {
 		return quorum.Standing{}
 	}
@@ -96,7 +96,7 @@ func (e *ensemble) standing() quorum.Standing {
 // termOf returns the term of an entry in the log.
 func (e *ensemble) termOf(index uint64) (uint64, bool) {
 	var l raft.Log
-	if err := e.n.stores.Logs().GetLog(index, &l); err != nil {
+	if err := e.env.stores().Logs().GetLog(index, &l); err != nil {
 		return 0, false
 	}
 	return l.Term, true

@@ -41,7 +41,7 @@ func (e *ensemble) fileList() *membership.List {
 	if written != nil {
 		return written
 	}
-	return membership.New(e.n.cfg.Members)
+	return membership.New(e.env.cfg.Members)
 }
 
 // FileText returns a text of Membership in the form for this server's configuration file.
@@ -90,7 +90,7 @@ func (e *ensemble) compareFile(m *membership.List) {
 	file := e.fileList()
 	line := ""
 	if !m.Equal(file) {
-		line = m.ReconfigLine(file, e.n.cfg.ClientPort)
+		line = m.ReconfigLine(file, e.env.cfg.ClientPort)
 	}
 	e.mu.Lock()
 	if line != e.mismatch {
@@ -107,7 +107,7 @@ func (e *ensemble) compareFile(m *membership.List) {
 		e.log.Info("the configuration file lists the members of the ensemble")
 	default:
 		rule := "the membership counts, change it with reconfig or correct the file"
-		if e.n.cfg.Policy&tree.ReconfigEnabled == 0 {
+		if e.env.cfg.Policy&tree.ReconfigEnabled == 0 {
 			rule = "the file takes effect once a majority of the servers runs with it; or correct it, or allow reconfig with reconfigEnabled=true"
 		}
 		e.log.Warn("the configuration file does not list the members of the ensemble: "+rule,
@@ -138,7 +138,7 @@ func (e *ensemble) followFiles(l *leading, now *membership.List) {
 		return
 	}
 	file := e.fileList()
-	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 || now.Equal(file) {
+	if e.env.cfg.Policy&tree.ReconfigEnabled != 0 || now.Equal(file) {
 		return
 	}
 	if e.askFiles(l); !e.agreed(now, file) {
@@ -164,7 +164,7 @@ func (e *ensemble) followFiles(l *leading, now *membership.List) {
 func (e *ensemble) moved(now *membership.List) *membership.List {
 	next := &membership.List{Members: slices.Clone(now.Members)}
 	changed := false
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range e.env.raftNow().GetConfiguration().Configuration().Servers {
 		m := next.Member(membership.ServerOf(s.ID))
 		list := e.listOf(membership.ServerOf(s.ID))
 		if m == nil || m.ByReconfig() || list == nil || list.Member(m.ID) == nil {
@@ -195,7 +195,7 @@ func (e *ensemble) moved(now *membership.List) *membership.List {
 // tellsNamed reports whether the state tells the lines that a reconfig has set from those
 // of the configuration files.
 func (e *ensemble) tellsNamed() bool {
-	now, _ := e.n.Level()
+	now, _ := e.env.machine.levels()
 	return now >= membership.NamedLevel
 }
 
@@ -265,7 +265,7 @@ func (j *joins) noteList(p *probe) {
 // recently.
 func (e *ensemble) listOf(server uint64) *membership.List {
 	if server == e.self.ID {
-		return membership.New(e.n.cfg.Members)
+		return membership.New(e.env.cfg.Members)
 	}
 	e.joins.mu.Lock()
 	defer e.joins.mu.Unlock()
@@ -282,8 +282,8 @@ func (e *ensemble) askFiles(l *leading) {
 	}
 	l.askedFiles = time.Now()
 	var wg sync.WaitGroup
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if s.ID != e.n.identity.RaftID {
+	for _, s := range e.env.raftNow().GetConfiguration().Configuration().Servers {
+		if s.ID != e.env.identity.RaftID {
 			wg.Go(func() { e.askServer(s) })
 		}
 	}
@@ -320,7 +320,7 @@ func (e *ensemble) proposeMembership(l *leading, now, next *membership.List) {
 	}
 	next.Version = 0 // set when the command is applied
 	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.Raw), next.State())
-	e.n.proposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
+	e.env.proposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
 }
 
 // applyMembership changes the membership, unless it has changed since the leader read

@@ -117,7 +117,7 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 	wg.Go(s.beat)
 	ctx, cancel := context.WithCancel(ctx)
 	wg.Go(func() { e.report(ctx, id, addr, t) })
-	e.n.do(func() { e.take(s, t) })
+	e.env.do(func() { e.take(s, t) })
 	select {
 	case <-s.ended:
 	case <-ctx.Done():
@@ -128,7 +128,7 @@ func (e *ensemble) attend(ctx context.Context, t target) {
 	e.unattended = time.Now()
 	e.mu.Unlock()
 	e.transportNow().Suspect(id)
-	e.n.do(func() { e.drop(s) })
+	e.env.do(func() { e.drop(s) })
 	wg.Wait()
 }
 
@@ -142,7 +142,7 @@ func (e *ensemble) cutOff(t target) {
 	if since < e.stallLimit() {
 		return
 	}
-	e.n.do(func() {
+	e.env.do(func() {
 		if e.following.Load() == t.incarnation {
 			e.publishLooking(fmt.Sprintf("commands do not reach the leader, server %d", t.server))
 		}
@@ -155,19 +155,17 @@ func (e *ensemble) take(s *stream, t target) {
 	e.mu.Lock()
 	current := e.target == t && e.lead == nil
 	e.mu.Unlock()
-	if !current || e.n.lead != nil || e.n.halted {
+	if !current || !e.env.idle() {
 		s.Close()
 		return
 	}
-	e.n.follow(s)
+	e.env.follow(s)
 }
 
 // drop gives up the commands sent on a stream that has ended. It runs on the control
 // goroutine.
 func (e *ensemble) drop(s *stream) {
-	if f := e.n.forwarding; f != nil && f.To == propose.Stream(s) {
-		e.n.unfollow(errStreamEnded)
-	}
+	e.env.unfollow(s, errStreamEnded)
 }
 
 // ledBy reports whether the server is the leader according to Raft.
@@ -179,9 +177,9 @@ func (e *ensemble) ledBy(server uint64) bool {
 // lookAround publishes that this server has no leader, if Raft knows none, and pauses
 // before the next attempt.
 func (e *ensemble) lookAround(ctx context.Context) {
-	r := e.n.raftNow()
+	r := e.env.raftNow()
 	if e.leaderID() == "" {
-		e.n.do(func() { e.publishLooking("no leader is known") })
+		e.env.do(func() { e.publishLooking("no leader is known") })
 		if r.LastIndex() > foundingIndex {
 			e.transportNow().Leaderless()
 		}
@@ -191,7 +189,7 @@ func (e *ensemble) lookAround(ctx context.Context) {
 
 // locate finds a server in Raft's configuration.
 func (e *ensemble) locate(server uint64) (raft.ServerID, string) {
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range e.env.raftNow().GetConfiguration().Configuration().Servers {
 		if membership.ServerOf(s.ID) == server {
 			return s.ID, string(s.Address)
 		}
@@ -283,7 +281,7 @@ func (e *ensemble) receive(in *forwarded, incarnation uint64, origin uint8) erro
 		}
 		in.carried = true
 		in.holding.Store(true)
-		err = e.n.remote.Add(incarnation, origin, run)
+		err = e.env.remote.Add(incarnation, origin, run)
 		if in.holding.Store(false); err != nil {
 			return err
 		}

@@ -11,13 +11,13 @@ import (
 
 // syncLimit is the maximum age of the state of a server that serves.
 func (e *ensemble) syncLimit() time.Duration {
-	return time.Duration(e.n.cfg.SyncLimit) * e.n.cfg.TickTime
+	return time.Duration(e.env.cfg.SyncLimit) * e.env.cfg.TickTime
 }
 
 // quorumContact returns the newest time at which a quorum followed this server in an
 // open leadership, or zero without one.
 func (e *ensemble) quorumContact() time.Time {
-	l, r, trans := e.leadNow(), e.n.raftNow(), e.transportNow()
+	l, r, trans := e.leadNow(), e.env.raftNow(), e.transportNow()
 	if l == nil || r == nil || trans == nil {
 		return time.Time{}
 	}
@@ -27,7 +27,7 @@ func (e *ensemble) quorumContact() time.Time {
 // current returns the liveness with the newest quorum contact of this server as the leader.
 func (e *ensemble) current() *session.Member {
 	if contact := e.quorumContact(); !contact.IsZero() { // before the index is read: see Followed
-		e.liveness.Followed(contact, e.n.raftNow().CommitIndex())
+		e.liveness.Followed(contact, e.env.raftNow().CommitIndex())
 	}
 	return e.liveness
 }

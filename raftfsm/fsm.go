@@ -325,6 +325,13 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	return b, nil
 }
 
+// membership returns the membership (membership.List.State).
+func (m *machine) membership() []byte {
+	m.tree.RLock()
+	defer m.tree.RUnlock()
+	return m.config
+}
+
 // noteDigest remembers the digest of the state after an entry and publishes it for the
 // next batches.
 func (m *machine) noteDigest(index uint64) {

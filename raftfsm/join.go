@@ -138,7 +138,7 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 	if membership.ServerOf(p.As) != p.ID {
 		return fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
 	}
-	if now, _ := e.n.Level(); p.Level < now {
+	if now, _ := e.env.machine.levels(); p.Level < now {
 		return fmt.Sprintf("the ensemble is at behaviour level %d, which all its servers know, and server %d knows only %d: upgrade it", now, p.ID, p.Level)
 	}
 	want, now := e.wanted(), e.replicated()
@@ -147,7 +147,7 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 	if proved || (now == nil || now.Member(p.ID) == nil) && (want.Lists(p.ID) || e.fileList().Lists(p.ID)) {
 		e.joins.noteList(p)
 	}
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range e.env.raftNow().GetConfiguration().Configuration().Servers {
 		switch {
 		case s.ID == p.As:
 			if !proved {

@@ -35,9 +35,14 @@ func (m *machine) tooNew(asked uint32) error {
 // this server knows. They differ while a server of the ensemble still runs an older
 // version.
 func (n *Node) Level() (now, newest uint32) {
-	n.tree.RLock()
-	defer n.tree.RUnlock()
-	return n.machine.level, n.cfg.newest
+	return n.machine.levels()
+}
+
+// levels is Level.
+func (m *machine) levels() (now, newest uint32) {
+	m.tree.RLock()
+	defer m.tree.RUnlock()
+	return m.level, m.newest
 }
 
 // startLevel is the level at which a leadership begins. A new state begins at level 1.
@@ -67,7 +72,7 @@ func (m *machine) applyRaise(c *command.Command) error {
 
 // raise proposes a higher level if all servers know it. Reconcile loop.
 func (e *ensemble) raise(l *leading) {
-	now, newest := e.n.Level()
+	now, newest := e.env.machine.levels()
 	if now >= newest || time.Since(l.asked) < levelEvery {
 		return
 	}
@@ -76,7 +81,7 @@ func (e *ensemble) raise(l *leading) {
 	if to <= now || e.leadNow() != l {
 		return
 	}
-	e.n.proposeOwn(&command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
+	e.env.proposeOwn(&command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
 }
 
 // commonLevel returns the highest level that every server of the membership knows. It
@@ -110,8 +115,8 @@ func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
 		defer mu.Unlock()
 		known[id] = level
 	}
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if s.ID == e.n.identity.RaftID {
+	for _, s := range e.env.raftNow().GetConfiguration().Configuration().Servers {
+		if s.ID == e.env.identity.RaftID {
 			note(membership.ServerOf(s.ID), own)
 			continue
 		}
@@ -129,7 +134,7 @@ func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
 
 // behind implements others.
 func (e *ensemble) behind(level uint32) (who []string) {
-	if e.n.raftNow() == nil {
+	if e.env.raftNow() == nil {
 		return []string{errNoRaft.Error()}
 	}
 	known := e.knownLevels(level)

@@ -19,7 +19,7 @@ func TestListenAddr(t *testing.T) {
 		"IPv6":                     {Config{ListenHost: "fd00::7"}, "[fd00::7]:2888"},
 		"everywhere, and one more": {Config{ListenAll: true, ListenHost: "10.0.0.7"}, ":2888"},
 	} {
-		e := &ensemble{n: &Node{cfg: c.cfg}, self: membership.Member{ID: 1, QuorumAddr: "zk1.example:2888"}}
+		e := &ensemble{env: &environment{cfg: &c.cfg}, self: membership.Member{ID: 1, QuorumAddr: "zk1.example:2888"}}
 		if got := e.listenAddrs(&e.self)[0]; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}

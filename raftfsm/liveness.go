@@ -42,12 +42,12 @@ const (
 	maxUnacked = 64
 )
 
-func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/2, reportEvery) }
+func (e *ensemble) reportInterval() time.Duration { return min(e.env.cfg.TickTime/2, reportEvery) }
 
 // heard collects the sessions to report, in the space of buf.
 func (e *ensemble) heard(buf []int64) []int64 {
-	buf = e.live(e.n.cfg.Handler.Live(buf[:0]))
-	e.n.intake.Sessions(func(id int64) { buf = append(buf, id) })
+	buf = e.live(e.env.cfg.Handler.Live(buf[:0]))
+	e.env.intake.Sessions(func(id int64) { buf = append(buf, id) })
 	return e.liveness.Report(buf)
 }
 
@@ -233,10 +233,10 @@ func (e *ensemble) caughtUp() {
 	if done && !e.catchUp.CompareAndSwap(c, nil) {
 		return
 	}
-	if s := e.n.Status(); done == s.Serving && s.Leader == c.under.server && e.following.Load() == c.under.incarnation {
+	if s := e.env.status(); done == s.Serving && s.Leader == c.under.server && e.following.Load() == c.under.incarnation {
 		return
 	}
-	e.n.do(func() { e.publishFollowing(c.under, done) })
+	e.env.do(func() { e.publishFollowing(c.under, done) })
 }
 
 // publishFollowing publishes that this server follows. Once it has caught up under a
@@ -245,15 +245,15 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	e.mu.Lock()
 	current := e.target == t
 	e.mu.Unlock()
-	if !current || e.n.lead != nil || e.n.halted {
+	if !current || !e.env.idle() {
 		return
 	}
-	old := e.n.Status()
+	old := e.env.status()
 	if old.Reason == noMember && e.removed() {
 		return // the leader goes on sending to this server for a while
 	}
 	e.following.Store(t.incarnation)
-	s := e.n.statusNow(false, "")
+	s := e.env.looking("")
 	// The network may have delayed the acknowledgement, so it may be too old.
 	caughtUp = caughtUp && !e.removed() && e.tooOld() == ""
 	s.Role, s.Leader, s.Serving = e.followerRole(), t.server, caughtUp
@@ -263,16 +263,16 @@ func (e *ensemble) publishFollowing(t target, caughtUp bool) {
 	if !s.Serving {
 		s.Reason = "catching up with the leader"
 	}
-	e.n.setStatus(s)
+	e.env.publish(s)
 }
 
 // publishLooking publishes that this server has no leader. Control goroutine.
 func (e *ensemble) publishLooking(reason string) {
-	if e.n.lead != nil || e.n.halted {
+	if !e.env.idle() {
 		return
 	}
 	e.following.Store(0)
-	e.n.setStatus(e.n.statusNow(false, reason))
+	e.env.publish(e.env.looking(reason))
 }
 
 // leaveOff publishes that this server no longer follows a leader because it is cut off
@@ -282,7 +282,7 @@ func (e *ensemble) leaveOff() {
 	if e.adrift() == "" {
 		return
 	}
-	e.n.do(func() {
+	e.env.do(func() {
 		if reason := e.adrift(); reason != "" {
 			e.publishLooking(reason)
 		}
@@ -296,7 +296,7 @@ const noMember = "this server is no member of the ensemble any more"
 // is.
 func (e *ensemble) adrift() string {
 	switch {
-	case e.leadNow() != nil || !e.n.Status().Serving:
+	case e.leadNow() != nil || !e.env.status().Serving:
 		return ""
 	case e.removed():
 		return noMember
@@ -309,11 +309,11 @@ func (e *ensemble) adrift() string {
 // server leaves, and precedes it when a server joins: then the server may have a vote
 // already. Before Raft runs, nothing of this is known.
 func (e *ensemble) removed() bool {
-	if e.n.raftNow() == nil {
+	if e.env.raftNow() == nil {
 		return false
 	}
 	m := e.replicated()
-	return e.outside() || m != nil && m.Member(e.n.cfg.ID) == nil
+	return e.outside() || m != nil && m.Member(e.env.cfg.ID) == nil
 }
 
 // acceptLiveness reads the reports of a follower while this server leads.
@@ -388,12 +388,12 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 			}
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
 		}
-		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), came: e.asked(l)}
+		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.env.raftNow().CommitIndex(), came: e.asked(l)}
 		if first || urgent { // neither a joining server nor a client has to wait for the next heartbeat
 			e.heartbeatNow()
 		}
 		if count > 0 {
-			e.n.touch(sessions)
+			e.env.touch(sessions)
 		}
 		select {
 		case acks <- ack:
@@ -443,7 +443,7 @@ func (e *ensemble) asked(l *leading) moment {
 func (e *ensemble) awaitQuorum(ctx context.Context, m moment) bool {
 	for e.transportNow() == m.trans {
 		changed := m.trans.Changed()
-		if m.trans.ConfirmedSince(m.term, e.n.raftNow().GetConfiguration().Configuration(), m.mark) {
+		if m.trans.ConfirmedSince(m.term, e.env.raftNow().GetConfiguration().Configuration(), m.mark) {
 			return true
 		}
 		select {

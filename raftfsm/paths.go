@@ -41,7 +41,7 @@ type paths struct {
 }
 
 func (e *ensemble) network() quorum.Network {
-	return paths{Network: e.n.cfg.Network, alternates: e.alternates, blames: &e.blames}
+	return paths{Network: e.env.cfg.Network, alternates: e.alternates, blames: &e.blames}
 }
 
 // keepNames looks up the host names of the other servers from time to time, so that this
@@ -63,7 +63,7 @@ func (e *ensemble) keepNames() {
 // alternates returns the other addresses of the server whose first address is addr. The
 // membership counts: it may be newer than the configuration file.
 func (e *ensemble) alternates(addr string) []string {
-	list := e.n.cfg.Members
+	list := e.env.cfg.Members
 	if m := e.replicated(); m != nil {
 		list = slices.Concat(m.Members, list)
 	}

@@ -117,7 +117,7 @@ type reachability struct {
 
 // vigil watches the leader until this server is closed.
 func (e *ensemble) vigil() {
-	w := watchman{e: e, timing: e.n.cfg.timing()}
+	w := watchman{e: e, timing: e.env.cfg.timing()}
 	pause := w.tick
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -143,7 +143,7 @@ type watchman struct {
 
 // look checks the leader after a pause and returns when to do so again.
 func (w *watchman) look(pause time.Duration) time.Duration {
-	r := w.e.n.raftNow()
+	r := w.e.env.raftNow()
 	_, leader := r.LeaderWithID()
 	if r.State() == raft.Leader {
 		w.lost = time.Time{}
@@ -184,7 +184,7 @@ func (e *ensemble) judge(quiet *silence, reach *reachability, lasted time.Durati
 		e.gone.Store(&lead)
 		e.log.Warn("the leader is silent, looking for another one", "leader", string(lead.server), "silent", lasted.Round(time.Millisecond),
 			"accepts connections", reach.opened.Load())
-		e.n.do(func() {
+		e.env.do(func() {
 			if e.leaderID() == "" {
 				e.publishLooking("the leader is silent")
 			}
@@ -258,7 +258,7 @@ func (e *ensemble) onlyVoter(r *raft.Raft) bool {
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		switch {
 		case s.Suffrage != raft.Voter:
-		case s.ID != e.n.identity.RaftID:
+		case s.ID != e.env.identity.RaftID:
 			return false
 		default:
 			self = true
@@ -270,7 +270,7 @@ func (e *ensemble) onlyVoter(r *raft.Raft) bool {
 // leaderID returns the server that this one considers the leader: Raft's leader, unless
 // it was given up.
 func (e *ensemble) leaderID() raft.ServerID {
-	r := e.n.raftNow()
+	r := e.env.raftNow()
 	if r == nil {
 		return ""
 	}
@@ -289,21 +289,21 @@ func (e *ensemble) unfollowed(r *raft.Raft) bool {
 		return false
 	}
 	contact := trans.Confirmed(r.CurrentTerm(), r.GetConfiguration().Configuration(), time.Now())
-	return !contact.IsZero() && time.Since(contact) > e.n.cfg.timing().lease
+	return !contact.IsZero() && time.Since(contact) > e.env.cfg.timing().lease
 }
 
 // setPace sets Raft's timers to those of a leader, which decide how often it sends
 // heartbeats, or to those of other servers, which never fire. Control goroutine.
 func (e *ensemble) setPace(leads bool) {
-	r := e.n.raftNow()
+	r := e.env.raftNow()
 	if r == nil {
 		return
 	}
 	timeout := idle
 	if leads {
-		timeout = e.n.cfg.timing().lease
+		timeout = e.env.cfg.timing().lease
 	}
-	err := e.n.reload(r, func(c *raft.ReloadableConfig) { c.HeartbeatTimeout, c.ElectionTimeout = timeout, timeout })
+	err := e.env.reload(r, func(c *raft.ReloadableConfig) { c.HeartbeatTimeout, c.ElectionTimeout = timeout, timeout })
 	if err != nil {
 		e.log.Warn("Raft's timers could not be set", "err", err)
 	}

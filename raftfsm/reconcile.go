@@ -63,7 +63,7 @@ func (e *ensemble) stranger(p *probe) string {
 		line = at.ReconfigLine(p.ClientPort)
 	}
 	how := "run: reconfig -add " + line
-	if e.n.cfg.Policy&tree.ReconfigEnabled == 0 {
+	if e.env.cfg.Policy&tree.ReconfigEnabled == 0 {
 		how = "restart its servers, one after another, with a list that has it; or allow reconfig with reconfigEnabled=true and " + how
 	}
 	return fmt.Sprintf("server %d is not a member of the ensemble: %s", p.ID, how)
@@ -71,10 +71,10 @@ func (e *ensemble) stranger(p *probe) string {
 
 // alive reports whether a server has answered this leader recently.
 func (e *ensemble) alive(id raft.ServerID) bool {
-	if id == e.n.identity.RaftID {
+	if id == e.env.identity.RaftID {
 		return true
 	}
-	return time.Since(e.transportNow().Contact(e.n.raftNow().CurrentTerm(), id)) < silentFor
+	return time.Since(e.transportNow().Contact(e.env.raftNow().CurrentTerm(), id)) < silentFor
 }
 
 // wanted returns the membership to reach: that of a pending reconfig, or the replicated
@@ -88,9 +88,7 @@ func (e *ensemble) wanted() *membership.List {
 
 // replicated returns the membership as of the newest entry applied.
 func (e *ensemble) replicated() *membership.List {
-	e.n.tree.RLock()
-	text := e.n.machine.config
-	e.n.tree.RUnlock()
+	text := e.env.machine.membership()
 	if text == nil {
 		return nil
 	}
@@ -123,7 +121,7 @@ func (e *ensemble) reconcileLoop() {
 			e.reconfigs.reached(m)
 			e.refreshRole()
 			e.followOwnAddress(m)
-			if e.n.Status().Serving {
+			if e.env.status().Serving {
 				e.compareFile(m)
 			}
 		}
@@ -152,7 +150,7 @@ func (e *ensemble) census(l *leading) {
 	if time.Since(l.since) < silentFor {
 		return
 	}
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range e.env.raftNow().GetConfiguration().Configuration().Servers {
 		alive, was := e.alive(s.ID), !l.silent[s.ID]
 		if j := e.joins.of(membership.ServerOf(s.ID)); j.id == s.ID && j.fresh() {
 			continue // it asked to join a moment ago and has not been contacted yet
@@ -187,7 +185,7 @@ func (e *ensemble) lookoutLoop() {
 		e.formation.ask(outside)
 		if !outside {
 			if err := e.formation.taken(); err != nil {
-				e.n.mail.post([]event{{kind: evFailed, err: err}})
+				e.env.fail(err)
 				return
 			}
 		}
@@ -214,18 +212,18 @@ func (e *ensemble) lookoutLoop() {
 }
 
 // outside reports whether Raft's configuration lacks this server.
-func (e *ensemble) outside() bool { return !e.inRaft(e.n.identity.RaftID) }
+func (e *ensemble) outside() bool { return !e.inRaft(e.env.identity.RaftID) }
 
 // inRaft reports whether Raft's configuration has a server, with or without a vote.
 func (e *ensemble) inRaft(id raft.ServerID) bool {
-	return slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
+	return slices.ContainsFunc(e.env.raftNow().GetConfiguration().Configuration().Servers,
 		func(s raft.Server) bool { return s.ID == id })
 }
 
 // hasVote reports whether this server is a voter in Raft's configuration.
 func (e *ensemble) hasVote() bool {
-	return slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
-		func(s raft.Server) bool { return s.ID == e.n.identity.RaftID && s.Suffrage == raft.Voter })
+	return slices.ContainsFunc(e.env.raftNow().GetConfiguration().Configuration().Servers,
+		func(s raft.Server) bool { return s.ID == e.env.identity.RaftID && s.Suffrage == raft.Voter })
 }
 
 // configured implements others.
@@ -237,7 +235,7 @@ func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 // best, so a leader doesn't change that of another one: moved does when it reports it.
 func (e *ensemble) leading(s *command.LeaderStart) {
 	e.setPace(true)
-	mine, now := membership.New(e.n.cfg.Members), e.replicated()
+	mine, now := membership.New(e.env.cfg.Members), e.replicated()
 	for i, m := range mine.Members {
 		m = m.Located(e.knownAt(m.ID, now))
 		if now != nil && now.Member(m.ID) != nil && m.ID != e.self.ID {
@@ -259,7 +257,7 @@ func (e *ensemble) transfer(ctx context.Context) error { return e.transferTo(ctx
 // transferTo hands leadership to the best voter. If among is given, the voter must be a
 // participant in it.
 func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error {
-	r, trans := e.n.raftNow(), e.transportNow()
+	r, trans := e.env.raftNow(), e.transportNow()
 	if r == nil || r.State() != raft.Leader {
 		return nil
 	}
@@ -268,7 +266,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error
 	var able []raft.Server
 	others := 0
 	for _, s := range r.GetConfiguration().Configuration().Servers {
-		if s.ID == e.n.identity.RaftID || s.Suffrage != raft.Voter {
+		if s.ID == e.env.identity.RaftID || s.Suffrage != raft.Voter {
 			continue
 		}
 		if m := among; m != nil && (m.Member(membership.ServerOf(s.ID)) == nil || m.Member(membership.ServerOf(s.ID)).Observer) {
@@ -302,7 +300,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error
 		leads := func() bool { return r.State() == raft.Leader && r.CurrentTerm() == term }
 		// Raft notifies only one server during an election timeout.
 		unheard := func() bool { return trans.Unheard() != before || !slices.ContainsFunc(able, reachable) }
-		if err = follows(ctx, e.n.cfg.timing().lease, leads, unheard); err == nil {
+		if err = follows(ctx, e.env.cfg.timing().lease, leads, unheard); err == nil {
 			return nil
 		}
 		err = fmt.Errorf("server %s %w", s.ID, err)

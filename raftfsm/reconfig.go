@@ -218,18 +218,19 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 	if m := e.replicated(); m != nil {
 		e.reconfigs.reached(m)
 	}
-	e.n.tree.RLock()
-	defer e.n.tree.RUnlock()
-	policy := e.n.cfg.Policy
-	target, code := e.n.machine.checkReconfig(&req, policy, q.IDs)
+	tree := e.env.machine.tree
+	tree.RLock()
+	defer tree.RUnlock()
+	policy := e.env.cfg.Policy
+	target, code := e.env.machine.checkReconfig(&req, policy, q.IDs)
 	if code != proto.Ok && code != proto.ErrBadVersion && code != proto.ErrBadArguments && code != proto.ErrMarshalling {
 		return nil, code
 	}
 	if t := e.reconfigs.current(); t != nil && (target == nil || e.reconfigs.busy(target)) {
 		return nil, proto.ErrReconfigInProgress
 	}
-	if code == proto.ErrBadArguments && e.n.machine.mayWriteConfig(policy, q.IDs) {
-		if why := e.n.machine.conflict(&req, policy); why != nil {
+	if code == proto.ErrBadArguments && e.env.machine.mayWriteConfig(policy, q.IDs) {
+		if why := e.env.machine.conflict(&req, policy); why != nil {
 			e.log.Warn("a reconfig is refused: the servers couldn't listen at the addresses of its list", "reason", why)
 		}
 	}
@@ -237,12 +238,12 @@ func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membe
 		return nil, code
 	}
 	if _, ok := e.planFor(target, live).Plan(); !ok {
-		if e.n.machine.mayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
+		if e.env.machine.mayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
 			e.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.Text()))
 		}
 		return nil, proto.ErrNewConfigNoQuorum
 	}
-	return target, e.n.machine.mayReconfig(target, policy, q.IDs)
+	return target, e.env.machine.mayReconfig(target, policy, q.IDs)
 }
 
 // reconfig implements others. It proposes a client's reconfig after the leader has driven it.
@@ -250,7 +251,7 @@ func (e *ensemble) reconfig(c *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(c.Body)
 	if req.Decode(&r); r.Err() == nil && membership.TooLong(&req) {
-		return e.n.intake.Propose(c, false) // applying it shows the error, and no leader has to read it before
+		return e.env.intake.Propose(c, false) // applying it shows the error, and no leader has to read it before
 	}
 	e.liveness.Hold(c.Session) // keep the client's session alive in the meantime
 	defer e.liveness.Release(c.Session)
@@ -262,7 +263,7 @@ func (e *ensemble) reconfig(c *command.Command) error {
 		a := e.askDrive(ctx, q)
 		switch {
 		case ctx.Err() != nil && e.ctx.Err() == nil:
-			return e.n.intake.Propose(refusedReconfig(c, proto.ErrNewConfigNoQuorum), false)
+			return e.env.intake.Propose(refusedReconfig(c, proto.ErrNewConfigNoQuorum), false)
 		case ctx.Err() != nil:
 			return ErrClosed
 		case a == nil || a.Retry:
@@ -271,9 +272,9 @@ func (e *ensemble) reconfig(c *command.Command) error {
 		case driven && a.Code == proto.ErrNewConfigNoQuorum:
 			pauseFor(ctx, drivePause) // the new leader has not contacted the other servers yet
 		case a.Code == proto.ErrReconfigInProgress || a.Code == proto.ErrNewConfigNoQuorum:
-			return e.n.intake.Propose(refusedReconfig(c, a.Code), false)
+			return e.env.intake.Propose(refusedReconfig(c, a.Code), false)
 		default:
-			return e.n.intake.Propose(c, false) // applying it shows any other error
+			return e.env.intake.Propose(c, false) // applying it shows any other error
 		}
 	}
 }

@@ -42,15 +42,15 @@ func (e *ensemble) followerRole() Role {
 
 // refreshRole publishes this server's role if the membership has changed it.
 func (e *ensemble) refreshRole() {
-	was := e.n.Status()
+	was := e.env.status()
 	if was.Role != Follower && was.Role != Observer || was.Role == e.followerRole() {
 		return
 	}
-	e.n.do(func() {
+	e.env.do(func() {
 		e.mu.Lock()
 		t := e.target
 		e.mu.Unlock()
-		if s := e.n.Status(); s.Role == was.Role && s.Leader == t.server {
+		if s := e.env.status(); s.Role == was.Role && s.Leader == t.server {
 			e.publishFollowing(t, s.Serving)
 		}
 	})

@@ -66,7 +66,7 @@ func (e *ensemble) waitingLoop() {
 		case <-e.ctx.Done():
 			return
 		}
-		now, st := time.Now(), e.n.Status()
+		now, st := time.Now(), e.env.status()
 		switch {
 		case st.Serving:
 			w = waiting{}
@@ -82,7 +82,7 @@ func (e *ensemble) waitingLoop() {
 		for _, o := range others {
 			args = append(args, slog.String(fmt.Sprintf("server.%d", o.id), o.text))
 		}
-		if e.ctx.Err() == nil && e.n.Status().Reason == st.Reason && w.due(now, fmt.Sprint(args...)) {
+		if e.ctx.Err() == nil && e.env.status().Reason == st.Reason && w.due(now, fmt.Sprint(args...)) {
 			e.log.Warn("this server waits for the ensemble and serves no clients", append([]any{"for", now.Sub(w.since).Round(time.Second)}, args...)...)
 		}
 	}
@@ -131,13 +131,13 @@ func (e *ensemble) askOthers() (others []otherServer, voters string) {
 // configuration, or those of the configuration file before there is one.
 func (e *ensemble) knownMembers() []membership.Member {
 	var list []membership.Member
-	if r := e.n.raftNow(); r != nil {
+	if r := e.env.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
 			list = append(list, membership.Member{ID: membership.ServerOf(s.ID), QuorumAddr: string(s.Address), Observer: s.Suffrage != raft.Voter})
 		}
 	}
 	if len(list) == 0 {
-		list = slices.Clone(e.n.cfg.Members)
+		list = slices.Clone(e.env.cfg.Members)
 	}
 	slices.SortFunc(list, func(a, b membership.Member) int { return int(a.ID) - int(b.ID) })
 	return list

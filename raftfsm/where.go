@@ -62,7 +62,7 @@ func (e *ensemble) knownAt(server uint64, now *membership.List) string {
 			return m.QuorumAddr
 		}
 	}
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range e.env.raftNow().GetConfiguration().Configuration().Servers {
 		if membership.ServerOf(s.ID) == server && membership.Dialable(string(s.Address)) {
 			return string(s.Address)
 		}
@@ -91,7 +91,7 @@ func (e *ensemble) whereIs(s raft.Server) string {
 		line = *m.Member(id)
 	}
 	own := e.self.QuorumAddr
-	if s.ID != e.n.identity.RaftID {
+	if s.ID != e.env.identity.RaftID {
 		e.joins.mu.Lock()
 		own = e.joins.seen[s.ID]
 		e.joins.mu.Unlock()
@@ -104,7 +104,7 @@ func (e *ensemble) whereIs(s raft.Server) string {
 	case membership.Dialable(string(s.Address)):
 		return ""
 	}
-	for _, m := range e.n.cfg.Members {
+	for _, m := range e.env.cfg.Members {
 		if m.ID == id && membership.Dialable(m.QuorumAddr) {
 			return m.QuorumAddr
 		}
@@ -115,7 +115,7 @@ func (e *ensemble) whereIs(s raft.Server) string {
 // stepAddress follows a server that moved, after the server has proved that it is at
 // the new address.
 func (e *ensemble) stepAddress(s *step, l *leading, server raft.Server) {
-	r, addr := e.n.raftNow(), e.whereIs(server)
+	r, addr := e.env.raftNow(), e.whereIs(server)
 	if addr == "" && !membership.Dialable(string(server.Address)) {
 		e.askFiles(l) // another server may know
 		addr = e.whereIs(server)
@@ -135,7 +135,7 @@ func (e *ensemble) stepAddress(s *step, l *leading, server raft.Server) {
 // isAt reports whether a server answers at an address. After a failure, it doesn't ask
 // the server again for a while.
 func (e *ensemble) isAt(server raft.Server, addr string) bool {
-	if server.ID == e.n.identity.RaftID {
+	if server.ID == e.env.identity.RaftID {
 		return !e.moving(addr)
 	}
 	key := string(server.ID) + "@" + addr
@@ -247,7 +247,7 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 	add(e.joins.seen[id])
 	from := e.joins.calledFrom(id)
 	e.joins.mu.Unlock()
-	for _, m := range e.n.cfg.Members {
+	for _, m := range e.env.cfg.Members {
 		if m.ID == membership.ServerOf(id) {
 			add(m.QuorumAddr)
 		}
@@ -337,9 +337,9 @@ func portsOf(addrs []string) []string {
 
 // ownAddr returns the address at which the others dial this server.
 func (e *ensemble) ownAddr() string {
-	if r := e.n.raftNow(); r != nil {
+	if r := e.env.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
-			if s.ID == e.n.identity.RaftID && membership.Dialable(string(s.Address)) {
+			if s.ID == e.env.identity.RaftID && membership.Dialable(string(s.Address)) {
 				return string(s.Address)
 			}
 		}
