@@ -165,7 +165,7 @@ func (e *ensemble) prepare(s *step, p *membership.Change, x membership.Step) {
 	switch x.Kind {
 	case membership.DropServer:
 		s.what = fmt.Sprintf("remove server %s: its data directory was replaced by another one", id)
-		if e.neverCame(id) {
+		if e.formation.State().Bound.NeverCame(id) {
 			s.what = fmt.Sprintf("server %d comes for the first time: free the place that the list has for it", membership.ServerOf(id))
 		}
 		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }

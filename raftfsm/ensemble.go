@@ -18,6 +18,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
+	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
@@ -26,8 +28,7 @@ import (
 // ensemble implements others for a member of an ensemble. It holds all communication
 // with the other servers, and what this server knows about them.
 //
-//   - formation.go, ballot.go: how a server without Raft state forms or joins an
-//     ensemble
+//   - bootstrap.Formation: how a server without Raft state forms or joins an ensemble
 //   - forward.go: commands to the leader
 //   - liveness.go: which sessions are live, and what a follower may rely on
 //   - reconcile.go, reconfig.go: the membership
@@ -38,7 +39,7 @@ type ensemble struct {
 	self      membership.Member // as listed in this server's configuration file
 	log       *slog.Logger
 	hub       *quorum.Hub
-	formation *formation
+	formation *bootstrap.Formation
 	joins     joins
 	reconfigs reconfigs
 	rhythm    rhythm
@@ -126,7 +127,7 @@ func (e *ensemble) start() error {
 	if cfg.Memory {
 		dir = ""
 	}
-	store, err := openSeat(cfg.FS, dir)
+	store, err := bootstrap.Open(cfg.FS, dir)
 	if err != nil {
 		return err
 	}
@@ -138,19 +139,9 @@ func (e *ensemble) start() error {
 		return errors.Join(err, e.hub.Close())
 	}
 	e.warnIfOpen()
-	e.formation = &formation{self: e.self, members: cfg.Members, clientPort: cfg.ClientPort, level: cfg.newest, hub: e.hub, store: store, settle: e.become,
-		log: e.log, leads: e.leads, join: e.join, phase: phaseEmpty,
-		table: make(map[uint64]sighting), changed: make(chan struct{}, 1)}
-	if store.seat.Bound != nil {
-		e.formation.phase = phaseBound
-	}
-	if e.env.identity.RaftID != "" {
-		// This server is a member even before its Raft runs. If the others took it for an
-		// empty server, they could form an ensemble without its data.
-		e.formation.fixed = true
-		e.formation.member(e.env.identity.RaftID)
-	}
-	e.hub.Handle(quorum.Probe, e.acceptProbe)
+	e.formation = bootstrap.New(bootstrap.Env{Self: e.self, Members: cfg.Members, ClientPort: cfg.ClientPort, Level: cfg.newest, Hub: e.hub, Log: e.log,
+		Settle: e.become, Leads: e.leads, Join: e.join, Called: e.noteAddress}, store, e.env.identity.RaftID)
+	e.hub.Handle(quorum.Probe, e.formation.Serve)
 	e.hub.Handle(quorum.Change, e.acceptChange)
 	e.hub.Handle(quorum.Forward, e.acceptForward)
 	e.hub.Handle(quorum.Liveness, e.acceptLiveness)
@@ -177,7 +168,7 @@ func (e *ensemble) listenAddrs(line *membership.Member) []string {
 func (e *ensemble) identity() quorum.Identity {
 	id := e.env.identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
-		List: listHash(e.env.cfg.Members), Nonce: e.env.intake.Nonce}
+		List: bootstrap.ListHash(e.env.cfg.Members), Nonce: e.env.intake.Nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(membership.FounderID(e.self.ID))
 	}
@@ -232,20 +223,20 @@ func (e *ensemble) run() {
 
 // place determines this server's identity and the configuration to bootstrap Raft with.
 // The configuration is empty if this server has Raft state or will get it from a leader.
-func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err error) {
-	bound := e.formation.held().Bound
+func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan, err error) {
+	bound := e.formation.State().Bound
 	if e.env.identity.RaftID == "" {
-		founded, err := e.formation.run(e.ctx)
+		formed, err := e.formation.Run(e.ctx)
 		if err != nil {
 			return bootstrap, nil, err
 		}
-		if !founded {
+		if !formed {
 			return bootstrap, nil, nil
 		}
-		bound = e.formation.held().Bound
+		bound = e.formation.State().Bound
 		first = bound
 	}
-	if e.formation.held().Taken {
+	if e.formation.State().Taken {
 		has, err := raft.HasExistingState(e.env.stores().Logs(), e.env.stores().Stable(), e.env.stores().Snapshots())
 		if err == nil && !has {
 			err = errStateLost(e.env.cfg.LogDir, e.self.ID, e.env.cfg.SnapDir)
@@ -254,7 +245,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *founding, err e
 	}
 	// A founder that was stopped before it wrote its first entry writes it now.
 	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.identity.clusterID()) && e.env.identity.RaftID == membership.FounderID(e.self.ID) {
-		bootstrap = bound.configuration()
+		bootstrap = bound.Configuration()
 	}
 	return bootstrap, first, nil
 }
@@ -267,9 +258,9 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 	if err := e.startRaft(bootstrap); err != nil {
 		return err
 	}
-	e.formation.member(e.env.identity.RaftID)
+	e.formation.SetMember(e.env.identity.RaftID)
 	if len(bootstrap.Servers) > 0 {
-		return e.formation.taken()
+		return e.formation.MarkTaken()
 	}
 	return nil
 }
@@ -318,7 +309,7 @@ func (e *ensemble) recycle() error {
 // ZooKeeper, without waiting for an election timeout. It does the same for a server that
 // is the only voter. Only one server starts an election: two at once would split the
 // votes.
-func (e *ensemble) openingElection(bootstrap raft.Configuration, first *founding) {
+func (e *ensemble) openingElection(bootstrap raft.Configuration, first *bootstrap.Plan) {
 	servers := e.env.raftNow().GetConfiguration().Configuration().Servers
 	voters := 0
 	for _, s := range servers {
@@ -328,43 +319,14 @@ func (e *ensemble) openingElection(bootstrap raft.Configuration, first *founding
 	}
 	switch {
 	case voters == 1 && e.hasVote():
-	case first != nil && first.first(e.self.ID):
-		if !e.awaitFounders(first) {
+	case first != nil && first.First(e.self.ID):
+		if !e.formation.AwaitAll(e.ctx, first, func() bool { return e.leaderID() != "" }) {
 			return
 		}
 	default:
 		return
 	}
 	e.transportNow().Kick()
-}
-
-// awaitFounders waits until all founders run Raft or, after the grace period, a
-// majority. It returns false if another leader appears first.
-func (e *ensemble) awaitFounders(b *founding) bool {
-	ctx, cancel := context.WithCancel(e.ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer cancel()
-	e.formation.askAll(ctx, &wg)
-	enough := time.Now().Add(grace)
-	tick := time.NewTicker(askEvery)
-	defer tick.Stop()
-	for {
-		members, all := e.formation.settled(b)
-		if all || members >= e.formation.majority() && time.Now().After(enough) {
-			return true
-		}
-		if e.leaderID() != "" {
-			return false
-		}
-		select {
-		case <-e.formation.changed:
-		case <-tick.C:
-		case <-ctx.Done():
-			return false
-		}
-	}
 }
 
 func (e *ensemble) transportNow() *quorum.Transport {
@@ -410,9 +372,9 @@ func (e *ensemble) view() quorum.View {
 	return v
 }
 
-// foundingIndex is the last index of a log in which no server has led yet. Servers with
+// formedIndex is the last index of a log in which no server has led yet. Servers with
 // such a log don't compete for the leadership; openingElection decides.
-const foundingIndex = 1
+const formedIndex = 1
 
 // lastEntry returns the index and term of the server's last entry, which may be in a
 // snapshot only. It doesn't block.
@@ -450,36 +412,17 @@ func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
 	return false, membership.NoServer, ""
 }
 
-func (e *ensemble) acceptProbe(conn net.Conn, from quorum.Identity) {
-	respond(conn, from, func(q *question, from quorum.Identity) *answer {
-		switch {
-		case q.Probe != nil:
-			if err := q.Probe.check(); err != nil {
-				return &answer{Error: err.Error()}
-			}
-			e.noteAddress(q.Probe, from, conn.RemoteAddr())
-			return &answer{Probe: e.formation.answer(q.Probe, from)}
-		case q.Admit != nil:
-			if err := e.formation.admit(q.Admit); err != nil {
-				return &answer{Error: err.Error()}
-			}
-			return &answer{Admitted: true}
-		}
-		return &answer{Error: "a question that this server does not understand"}
-	})
-}
-
 // acceptChange handles a reconfig from a client of another member. That member has
 // authenticated the client and reports its identities, so only a member may ask.
 func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
-	respond(conn, from, func(q *question, from quorum.Identity) *answer {
+	exchange.Respond(conn, from.Beats, func(q *changeQuestion) any {
 		switch {
 		case !e.member(from):
-			return &answer{Error: "this takes a member of the ensemble"}
+			return &changeAnswer{Error: "this takes a member of the ensemble"}
 		case q.Reconfig != nil:
-			return &answer{Reconfig: e.drive(e.ctx, q.Reconfig)}
+			return &changeAnswer{Reconfig: e.drive(e.ctx, q.Reconfig)}
 		}
-		return &answer{Error: "a question that this server does not understand"}
+		return &changeAnswer{Error: "a question that this server does not understand"}
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
@@ -237,18 +238,9 @@ type announced struct {
 	at   time.Time
 }
 
-// line returns the server's own line in its list, or nil if there is none.
-func (p *probe) line() *membership.Member {
-	list, err := membership.Parse([]byte(p.List))
-	if err != nil {
-		return nil
-	}
-	return list.Member(p.ID)
-}
-
 // noteList remembers the list in the file of another server that belongs to this ensemble
 // or is to join it.
-func (j *joins) noteList(p *probe) {
+func (j *joins) noteList(p *bootstrap.Probe) {
 	list, err := membership.Parse([]byte(p.List))
 	if err != nil || list.Member(p.ID) == nil {
 		return
@@ -292,16 +284,16 @@ func (e *ensemble) askFiles(l *leading) {
 
 // askServer probes a server in Raft's configuration and remembers its list. It returns
 // nil if the server doesn't answer.
-func (e *ensemble) askServer(s raft.Server) *probe {
+func (e *ensemble) askServer(s raft.Server) *bootstrap.Probe {
 	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
 	defer cancel()
 	addrs := quorum.Addresses(string(s.Address), e.addresses(s.ID))
 	for i, addr := range addrs {
 		part, done := quorum.Share(ctx, len(addrs)-i)
-		a, theirs, err := ask(part, e.hub, addr, string(s.ID), &question{Probe: e.formation.describe()})
-		if done(); err == nil && theirs.ServerID == string(s.ID) && a.Probe != nil {
-			e.joins.noteList(a.Probe)
-			return a.Probe
+		p, theirs, err := e.formation.Probe(part, addr, string(s.ID))
+		if done(); err == nil && theirs.ServerID == string(s.ID) {
+			e.joins.noteList(p)
+			return p
 		}
 	}
 	return nil

@@ -180,7 +180,7 @@ func (e *ensemble) lookAround(ctx context.Context) {
 	r := e.env.raftNow()
 	if e.leaderID() == "" {
 		e.env.do(func() { e.publishLooking("no leader is known") })
-		if r.LastIndex() > foundingIndex {
+		if r.LastIndex() > formedIndex {
 			e.transportNow().Leaderless()
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
+	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -21,6 +23,9 @@ import (
 // port that the server announces on that host, and sends the token of the probe and the
 // cluster id there. A server that asks under
 // another server's id gets no cluster id, and isn't added to Raft's configuration.
+
+// probeTimeout bounds a question that another server answers immediately.
+const probeTimeout = exchange.Timeout
 
 // joiner is a server whose ServerID, i.e. its disk, isn't in Raft's configuration.
 type joiner struct {
@@ -34,7 +39,7 @@ type joiner struct {
 	told      bool // that it can't be reached
 }
 
-func (j joiner) fresh() bool { return time.Since(j.at) < freshFor }
+func (j joiner) fresh() bool { return time.Since(j.at) < bootstrap.FreshFor }
 
 // absentAfter is how long the leader tries to reach a joining server that asks. After that,
 // a reconfig that lists the server is carried out as if it were down: it joins when the
@@ -97,11 +102,11 @@ func (j *joins) miss(id raft.ServerID, m *membership.Member) bool {
 }
 
 // queue returns the channel of probes whose servers wait to be admitted.
-func (j *joins) queue() chan *probe {
+func (j *joins) queue() chan *bootstrap.Probe {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.waiting == nil {
-		j.waiting = make(chan *probe, 16)
+		j.waiting = make(chan *bootstrap.Probe, 16)
 	}
 	return j.waiting
 }
@@ -129,10 +134,10 @@ func (j *joins) called(server uint64) {
 // join handles, on the leader, the probe of a server that asks to join. If the server
 // belongs to the membership, the leader admits it and then adds it to Raft's
 // configuration. Otherwise join returns the reason for the refusal.
-func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
+func (e *ensemble) join(p *bootstrap.Probe, from quorum.Identity) (refusal string) {
 	cluster := e.hub.Identity().Cluster
 	proved := cluster != (quorum.ClusterID{}) && from.Cluster == cluster && from.ServerID == string(p.As)
-	if p.Phase == phaseMember && !proved {
+	if p.Phase == bootstrap.PhaseMember && !proved {
 		return "it belongs to another ensemble"
 	}
 	if membership.ServerOf(p.As) != p.ID {
@@ -170,7 +175,7 @@ func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
 }
 
 // admission queues a server to be admitted, unless the queue is full.
-func (e *ensemble) admission(p *probe) {
+func (e *ensemble) admission(p *bootstrap.Probe) {
 	select {
 	case e.joins.queue() <- p:
 	default:
@@ -196,7 +201,7 @@ func (e *ensemble) admitLoop() {
 }
 
 // admitOne calls a server at all its possible addresses until it accepts its admission.
-func (e *ensemble) admitOne(p *probe) {
+func (e *ensemble) admitOne(p *bootstrap.Probe) {
 	addrs := e.mayBeAt(p.ID, p.Addr)
 	if len(addrs) == 0 { // the membership has only a wildcard for it: use the address that it asked from
 		e.joins.mu.Lock()
@@ -205,9 +210,9 @@ func (e *ensemble) admitOne(p *probe) {
 	}
 	for _, addr := range addrs {
 		ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
-		a, _, err := ask(ctx, e.hub, addr, "", &question{Admit: &admission{Cluster: e.hub.Identity().Cluster, ServerID: p.As, Token: p.Token}})
+		err := (&bootstrap.Admission{Cluster: e.hub.Identity().Cluster, ServerID: p.As, Token: p.Token}).Offer(ctx, e.hub, addr)
 		cancel()
-		if err == nil && a.Admitted {
+		if err == nil {
 			e.joins.note(p.ID, joiner{id: p.As, addr: addr, at: time.Now(), confirmed: true, reached: addr})
 			e.reconfigs.poke()
 			return

@@ -247,7 +247,7 @@ func (e *ensemble) seekLeader(r *raft.Raft, since time.Duration, p timing) {
 	switch {
 	case e.onlyVoter(r):
 		e.transportNow().Kick()
-	case r.LastIndex() > foundingIndex || since > p.lease:
+	case r.LastIndex() > formedIndex || since > p.lease:
 		e.transportNow().Leaderless()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
@@ -49,16 +50,16 @@ type joins struct {
 	mu      sync.Mutex
 	joiners map[uint64]joiner        // by server
 	calling map[uint64]bool          // servers being admitted
-	waiting chan *probe              // servers to be admitted next
+	waiting chan *bootstrap.Probe    // servers to be admitted next
 	seen    map[raft.ServerID]string // newest address that a server announced for itself
 	from    map[uint64][]caller      // by server: remote addresses of servers that have no address to announce, oldest first
 	files   map[uint64]announced     // by server: the list in its configuration file
 }
 
 // stranger tells a server that is not a member how it becomes one.
-func (e *ensemble) stranger(p *probe) string {
+func (e *ensemble) stranger(p *bootstrap.Probe) string {
 	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
-	if m := p.line(); m != nil {
+	if m := p.Line(); m != nil {
 		at := m.Located(e.joinAddr(m, joiner{id: p.As, addr: p.Addr}))
 		line = at.ReconfigLine(p.ClientPort)
 	}
@@ -156,7 +157,7 @@ func (e *ensemble) census(l *leading) {
 			continue // it asked to join a moment ago and has not been contacted yet
 		}
 		switch {
-		case was && !alive && e.neverCame(s.ID):
+		case was && !alive && e.formation.State().Bound.NeverCame(s.ID):
 			l.silent[s.ID] = true
 			e.log.Info("a server of the list has not come yet", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
 		case was && !alive:
@@ -177,27 +178,27 @@ func (e *ensemble) lookoutLoop() {
 	stop := func() {}
 	defer func() { stop() }()
 	asking := false
-	timer := time.NewTimer(askSlowly)
+	timer := time.NewTimer(bootstrap.AskSlowly)
 	defer timer.Stop()
 	for {
 		pause := checkEvery
 		outside := e.outside()
-		e.formation.ask(outside)
+		e.formation.SetAsking(outside)
 		if !outside {
-			if err := e.formation.taken(); err != nil {
+			if err := e.formation.MarkTaken(); err != nil {
 				e.env.fail(err)
 				return
 			}
 		}
 		lost := outside || e.leaderID() == ""
 		if lost {
-			pause = askSlowly
+			pause = bootstrap.AskSlowly
 		}
 		switch {
 		case lost && !asking:
 			ctx, cancel := context.WithCancel(e.ctx)
 			asking, stop = true, cancel
-			e.formation.askAll(ctx, &wg)
+			e.formation.AskAll(ctx, &wg)
 		case !lost && asking:
 			asking = false
 			stop()

@@ -3,13 +3,16 @@ package raftfsm
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -51,6 +54,18 @@ type driveRequest struct {
 type driveAnswer struct {
 	Code  proto.Code `json:"code"`
 	Retry bool       `json:"retry,omitempty"` // ask again, perhaps another leader
+}
+
+// changeQuestion is the message on a stream of kind quorum.Change, on which both servers
+// are members.
+type changeQuestion struct {
+	Reconfig *driveRequest `json:"reconfig,omitempty"`
+}
+
+// changeAnswer is the reply to a changeQuestion.
+type changeAnswer struct {
+	Reconfig *driveAnswer `json:"reconfig,omitempty"`
+	Error    string       `json:"error,omitempty"`
 }
 
 // reconfigs is a leader's view of the pending reconfig.
@@ -289,12 +304,28 @@ func (e *ensemble) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
 		return nil
 	}
 	id, _ := e.locate(leader)
-	a, _, err := ask(ctx, e.hub, addr, string(id), &question{Reconfig: q})
+	a, err := askChange(ctx, e.hub, addr, string(id), q)
 	if err != nil {
 		e.log.Debug("the leader could not be asked for a reconfig", "leader", leader, "err", err)
 		return nil
 	}
-	return a.Reconfig
+	return a
+}
+
+// askChange asks the server at addr to drive a reconfig.
+func askChange(ctx context.Context, hub *quorum.Hub, addr, to string, q *driveRequest) (*driveAnswer, error) {
+	conn, _, err := hub.Dial(ctx, quorum.Change, addr, to)
+	if err != nil {
+		return nil, err
+	}
+	var a changeAnswer
+	if err := exchange.Ask(ctx, conn, &changeQuestion{q}, &a); err != nil {
+		return nil, err
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	return a.Reconfig, nil
 }
 
 // refusedReconfig returns the command for a reconfig that the leader refused for

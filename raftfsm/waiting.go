@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -147,27 +148,26 @@ func (e *ensemble) knownMembers() []membership.Member {
 func (o *otherServer) ask(e *ensemble, addr string) {
 	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
 	defer cancel()
-	a, _, err := ask(ctx, e.hub, addr, "", &question{Probe: e.formation.describe()})
+	p, _, err := e.formation.Probe(ctx, addr, "")
 	switch {
 	case err != nil:
 		o.text = dialFailure(addr, err)
-	case a.Probe == nil:
-		o.text = addr + ": it gives no answer"
-	case a.Probe.ID != o.id:
-		o.text = fmt.Sprintf("%s: server %d answers there", addr, a.Probe.ID)
+	case p.ID != o.id:
+		o.text = fmt.Sprintf("%s: server %d answers there", addr, p.ID)
 	default:
 		o.answers = true
-		o.text = a.Probe.says()
+		o.text = p.Says()
 	}
 }
 
 // dialFailure returns in one line why addr could not be asked.
 func dialFailure(addr string, err error) string {
+	var refused *quorum.RefusedError
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
-	case refused(err) != nil:
-		return addr + ": " + refused(err).Error()
+	case errors.As(err, &refused):
+		return addr + ": " + refused.Error()
 	case errors.As(err, &dns):
 		return fmt.Sprintf("%s: the name %s does not resolve: %s", addr, dns.Name, dns.Err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -176,21 +176,4 @@ func dialFailure(addr string, err error) string {
 		return addr + ": " + strings.TrimPrefix(op.Err.Error(), "connect: ")
 	}
 	return addr + ": " + err.Error()
-}
-
-// says describes in words what the server that sent p is doing.
-func (p *probe) says() string {
-	switch {
-	case p.Refusal != "":
-		return "it refuses this server: " + p.Refusal
-	case p.Leading:
-		return "it leads"
-	case p.LeaderAddr != "":
-		return fmt.Sprintf("it follows server %d", p.Leader)
-	case p.Phase == phaseMember:
-		return "it looks for a leader, too"
-	case p.Phase == phaseBound:
-		return "it takes part in forming the ensemble"
-	}
-	return "its data directory is empty"
 }

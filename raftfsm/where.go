@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -25,17 +26,6 @@ import (
 // A wildcard never gets into Raft's configuration. A server without any known address
 // has the placeholder there, which can't be dialled. The others find it by their own
 // files (see addresses).
-
-// placeholder returns the stand-in for an unknown address in Raft's configuration.
-func placeholder(server uint64) string { return fmt.Sprint("server.", server) }
-
-// firstDialable returns the first address that can be dialled, or the placeholder.
-func firstDialable(server uint64, addrs ...string) string {
-	if i := slices.IndexFunc(addrs, membership.Dialable); i >= 0 {
-		return addrs[i]
-	}
-	return placeholder(server)
-}
 
 // listedAt returns the address of a server in the files of other servers, or "" if none
 // of the files heard recently has one.
@@ -79,7 +69,7 @@ func (e *ensemble) joinAddr(m *membership.Member, j joiner) string {
 	e.joins.mu.Lock()
 	from := e.joins.calledFrom(j.id)
 	e.joins.mu.Unlock()
-	return firstDialable(m.ID, m.QuorumAddr, j.addr, e.listedAt(m.ID), from)
+	return membership.FirstDialable(m.ID, m.QuorumAddr, j.addr, e.listedAt(m.ID), from)
 }
 
 // whereIs returns the address that Raft's configuration should have for a server, or ""
@@ -144,12 +134,12 @@ func (e *ensemble) isAt(server raft.Server, addr string) bool {
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
 	defer cancel()
-	a, theirs, err := ask(ctx, e.hub, addr, string(server.ID), &question{Probe: e.formation.describe()})
-	if err != nil || theirs.ServerID != string(server.ID) || a.Probe == nil {
+	p, theirs, err := e.formation.Probe(ctx, addr, string(server.ID))
+	if err != nil || theirs.ServerID != string(server.ID) {
 		e.asking, e.askedAt = key, time.Now()
 		return false
 	}
-	e.joins.noteList(a.Probe)
+	e.joins.noteList(p)
 	return true
 }
 
@@ -164,7 +154,7 @@ const (
 
 // noteAddress remembers the address that another server announces, and the address it
 // calls from.
-func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) {
+func (e *ensemble) noteAddress(p *bootstrap.Probe, from quorum.Identity, remote net.Addr) {
 	host, _, err := net.SplitHostPort(remote.String())
 	if err != nil {
 		host = remote.String() // of a network without ports
@@ -254,30 +244,6 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 	}
 	add(from)
 	return out
-}
-
-// founders returns the servers on the list. A server with a wildcard gets its address
-// from the lists of the others. The caller holds f.mu.
-func (f *formation) founders() []founder {
-	all := founders(f.members)
-	for i := range all {
-		if membership.Dialable(all[i].Addr) {
-			continue
-		}
-		var found []string
-		for of, s := range f.table {
-			list, err := membership.Parse([]byte(s.probe.List))
-			if err != nil || of == all[i].ID {
-				continue
-			}
-			if m := list.Member(all[i].ID); m != nil && membership.Dialable(m.QuorumAddr) {
-				found = append(found, m.QuorumAddr)
-			}
-		}
-		slices.Sort(found)
-		all[i].Addr = firstDialable(all[i].ID, found...)
-	}
-	return all
 }
 
 // moving reports whether this server can't listen yet at an address that a reconfig has
