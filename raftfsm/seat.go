@@ -104,9 +104,9 @@ func (f *founding) configuration() raft.Configuration {
 
 // neverCame reports whether a ServerID stands for a server of the list that took no
 // part in forming the ensemble and has not joined since.
-func (e *ensemble) neverCame(id raft.ServerID) bool {
-	b, server := e.formation.held().Bound, membership.ServerOf(id)
-	return b != nil && id == membership.FounderID(server) && b.Disks[server] == 0
+func (b *base) neverCame(id raft.ServerID) bool {
+	bound, server := b.formation.held().Bound, membership.ServerOf(id)
+	return bound != nil && id == membership.FounderID(server) && bound.Disks[server] == 0
 }
 
 // newDisk returns the number of a new data directory. It is short, to keep ServerIDs
