@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -25,59 +21,29 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// ensemble implements others for a member of an ensemble. It holds all communication
-// with the other servers, and what this server knows about them.
+// ensemble implements others for a member of an ensemble: all communication with the other
+// servers, and what this server knows about them. This type starts and stops the parts,
+// which do the work:
 //
 //   - bootstrap.Formation: how a server without Raft state forms or joins an ensemble
-//   - forward.go: commands to the leader
-//   - liveness.go: which sessions are live, and what a follower may rely on
-//   - reconcile.go, reconfig.go: the membership
+//   - joining: how a leader admits a server that asks to join
+//   - places: at which addresses the servers are
+//   - files: the list of servers in the configuration file
+//   - changes (reconcile.go, reconfig.go): the membership
+//   - freshness (liveness.go, barrier.go): which sessions are live, and what a follower may
+//     rely on
+//   - following (forward.go, patience.go): the leader to follow, and commands to it
 //
-// Lock order: with mu held, no function is called that waits or takes another lock.
+// They share a base. A part knows the parts listed before it, never those after it.
 type ensemble struct {
-	env       *environment
-	self      membership.Member // as listed in this server's configuration file
-	log       *slog.Logger
-	hub       *quorum.Hub
-	formation *bootstrap.Formation
-	joins     joins
-	reconfigs reconfigs
-	rhythm    rhythm
-
-	ctx    context.Context // ends with settle
-	cancel context.CancelFunc
-	wg     sync.WaitGroup
-
-	appliedIndex atomic.Uint64
-	catchUp      atomic.Pointer[catchUp] // nil: not catching up
-	following    atomic.Uint64           // incarnation published as followed, 0 none
-	installed    chan struct{}           // capacity 1: a snapshot was installed
-	gone         atomic.Pointer[leadOf]  // the leader that this server gave up, while Raft still names it; nil: none
-	progress     progress
-	liveness     *session.Member
-	inquiries    *inquiries
-	blames       blames
-	unreadable   atomic.Pointer[[]byte] // the membership that could not be read and was reported
-
-	// Used by the reconcile loop only.
-	listening   []string  // the addresses of the quorum port
-	listenTried time.Time // when it last tried to listen on another address
-	asking      string    // the server and address last asked in vain,
-	askedAt     time.Time // and when
-
-	mu            sync.Mutex
-	transport     *quorum.Transport // of the current Raft instance
-	lead          *leading          // while this server's leadership is open
-	target        target            // the leader to follow according to the log
-	unnamed       bool              // target comes from a snapshot, without the server: Raft knows the leader
-	attending     context.CancelFunc
-	unattended    time.Time        // when the last stream of commands to a leader ended
-	written       *membership.List // list written to the configuration file since the start; nil: Config.Members
-	mismatch      string           // the reconfig that would make the membership match the file,
-	told          string           // as last logged for the operator
-	mismatchSince time.Time
-	listenWant    []string // the quorum addresses that a reconfig has set for this server,
-	listenErr     error    // and why it can't listen there
+	*base
+	*places
+	*files
+	*changes
+	*joining
+	*freshness
+	*following
+	installed chan struct{} // capacity 1: a snapshot was installed
 }
 
 // leading is one open leadership; ctx ends with it.
@@ -90,14 +56,8 @@ type leading struct {
 	silent      map[raft.ServerID]bool // used by the reconcile loop
 	asked       time.Time              // when it last asked for behaviour levels,
 	askedFiles  time.Time              // and for lists of servers
-	changing    string                 // the membership that a proposed change replaces; guarded by ensemble.mu
+	changing    string                 // the membership that a proposed change replaces; guarded by base.mu
 	changingAt  time.Time              // and when the change was proposed
-}
-
-// target is a leadership of another server; none if incarnation is 0.
-type target struct {
-	server      uint64 // NoServer until Raft names the leader
-	incarnation uint64
 }
 
 var _ others = (*ensemble)(nil)
@@ -111,11 +71,22 @@ func newEnsemble(env *environment) (*ensemble, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", env.cfg.ID)
 	}
-	e := &ensemble{env: env, self: env.cfg.Members[i], log: env.cfg.Logger, installed: make(chan struct{}, 1), inquiries: newInquiries(),
-		rhythm: rhythm{time.Now()}}
-	e.liveness = session.NewMember(session.Bounds{Sync: e.syncLimit()})
-	e.ctx, e.cancel = context.WithCancel(context.Background())
-	return e, nil
+	b := &base{env: env, self: env.cfg.Members[i], log: env.cfg.Logger, rhythm: rhythm{time.Now()}}
+	b.liveness = session.NewMember(session.Bounds{Sync: b.syncLimit()})
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return assemble(b), nil
+}
+
+// assemble connects the parts of an ensemble.
+func assemble(b *base) *ensemble {
+	e := &ensemble{base: b, installed: make(chan struct{}, 1)}
+	e.places = &places{base: b}
+	e.files = &files{base: b}
+	e.changes = &changes{base: b, places: e.places, files: e.files}
+	e.joining = &joining{base: b, places: e.places, files: e.files, changes: e.changes}
+	e.freshness = &freshness{base: b, places: e.places, inquiries: newInquiries()}
+	e.following = &following{base: b, places: e.places, freshness: e.freshness}
+	return e
 }
 
 func (e *ensemble) start() error {
@@ -132,7 +103,7 @@ func (e *ensemble) start() error {
 		return err
 	}
 	e.listening = e.listenAddrs(&e.self)
-	if e.hub, err = quorum.Listen(e.network(), e.listening[0], e.identity(), e.security(), e.log); err != nil {
+	if e.hub, err = quorum.Listen(e.network(), e.listening[0], e.handshake(), e.security(), e.log); err != nil {
 		return err
 	}
 	if e.listening, err = e.hub.Relisten(e.listening...); err != nil {
@@ -152,20 +123,20 @@ func (e *ensemble) start() error {
 }
 
 // listenAddrs returns the addresses to listen on for this server's line.
-func (e *ensemble) listenAddrs(line *membership.Member) []string {
+func (p *places) listenAddrs(line *membership.Member) []string {
 	_, port, err := net.SplitHostPort(line.QuorumAddr)
 	switch {
 	case err != nil:
-	case e.env.cfg.ListenAll:
+	case p.env.cfg.ListenAll:
 		return []string{":" + port}
-	case e.env.cfg.ListenHost != "":
-		return []string{net.JoinHostPort(e.env.cfg.ListenHost, port)}
+	case p.env.cfg.ListenHost != "":
+		return []string{net.JoinHostPort(p.env.cfg.ListenHost, port)}
 	}
 	return line.QuorumAddrs()
 }
 
-// identity returns what this server says about itself in handshakes.
-func (e *ensemble) identity() quorum.Identity {
+// handshake returns what this server says about itself in handshakes.
+func (e *ensemble) handshake() quorum.Identity {
 	id := e.env.identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
 		List: bootstrap.ListHash(e.env.cfg.Members), Nonce: e.env.intake.Nonce}
@@ -254,7 +225,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan,
 func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 	e.env.machine.cluster = e.env.identity.clusterID()
 	e.appliedIndex.Store(e.env.machine.index)
-	e.hub.SetIdentity(e.identity())
+	e.hub.SetIdentity(e.handshake())
 	if err := e.startRaft(bootstrap); err != nil {
 		return err
 	}
@@ -329,109 +300,22 @@ func (e *ensemble) openingElection(bootstrap raft.Configuration, first *bootstra
 	e.transportNow().Kick()
 }
 
-func (e *ensemble) transportNow() *quorum.Transport {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.transport
-}
-
-// handedOver returns the newest index that Raft passed to the state machine.
-func (e *ensemble) handedOver() uint64 {
-	if r := e.env.raftNow(); r != nil {
-		return r.AppliedIndex()
-	}
-	return 0
-}
-
-// firstIndex returns the index of the oldest entry in the log.
-func (e *ensemble) firstIndex() uint64 {
-	first, err := e.env.stores().Logs().FirstIndex()
-	if err != nil {
-		return 0
-	}
-	return first
-}
-
-// hanging returns how long the current write to the log's disk has been waiting.
-func (e *ensemble) hanging() time.Duration { return e.env.stores().Hanging() }
-
-// view returns what the transport needs to detect a dead leader.
-func (e *ensemble) view() quorum.View {
-	r := e.env.raftNow()
-	if r == nil {
-		return quorum.View{}
-	}
-	leader := e.leaderID()
-	state := r.State()
-	if state == raft.Leader && e.unfollowed(r) {
-		leader = "" // Raft's main loop waits for the disk, or it would have stepped down
-	}
-	v := quorum.View{Leader: leader, Candidate: state == raft.Candidate || state == raft.Leader && leader == "",
-		Term: r.CurrentTerm(), Config: r.GetConfiguration().Configuration()}
-	v.LastIndex, v.LastTerm = lastEntry(r)
-	return v
-}
-
 // formedIndex is the last index of a log in which no server has led yet. Servers with
 // such a log don't compete for the leadership; openingElection decides.
 const formedIndex = 1
-
-// lastEntry returns the index and term of the server's last entry, which may be in a
-// snapshot only. It doesn't block.
-func lastEntry(r *raft.Raft) (index, term uint64) {
-	stats := r.Stats()
-	number := func(key string) uint64 {
-		n, err := strconv.ParseUint(stats[key], 10, 64)
-		if err != nil {
-			return 0 // missing or not a number
-		}
-		return n
-	}
-	index, term = number("last_log_index"), number("last_log_term")
-	if snapshot := number("last_snapshot_index"); snapshot > index {
-		return snapshot, number("last_snapshot_term")
-	}
-	return index, term
-}
-
-// leads returns the leader, for the reply to other servers. addr is empty if this server
-// doesn't know the leader.
-func (e *ensemble) leads() (leading bool, leader uint64, addr string) {
-	e.mu.Lock()
-	leading = e.lead != nil
-	e.mu.Unlock()
-	if leading {
-		return true, e.self.ID, e.ownAddr()
-	}
-	v := e.view()
-	for _, s := range v.Config.Servers {
-		if s.ID == v.Leader && v.Leader != "" {
-			return false, membership.ServerOf(s.ID), string(s.Address)
-		}
-	}
-	return false, membership.NoServer, ""
-}
 
 // acceptChange handles a reconfig from a client of another member. That member has
 // authenticated the client and reports its identities, so only a member may ask.
 func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
 	exchange.Respond(conn, from.Beats, func(q *changeQuestion) any {
 		switch {
-		case !e.member(from):
+		case !e.belongs(from):
 			return &changeAnswer{Error: "this takes a member of the ensemble"}
 		case q.Reconfig != nil:
 			return &changeAnswer{Reconfig: e.drive(e.ctx, q.Reconfig)}
 		}
 		return &changeAnswer{Error: "a question that this server does not understand"}
 	})
-}
-
-// member reports whether a server that has proved to belong to this ensemble is still in
-// Raft's configuration.
-func (e *ensemble) member(from quorum.Identity) bool {
-	r := e.env.raftNow()
-	return r != nil && from.Cluster != (quorum.ClusterID{}) && slices.ContainsFunc(r.GetConfiguration().Configuration().Servers,
-		func(s raft.Server) bool { return string(s.ID) == from.ServerID })
 }
 
 // opened implements others.
@@ -466,13 +350,6 @@ func (e *ensemble) closed(error) {
 	e.reconfigs.abandon()
 }
 
-// leadNow returns the open leadership of this server, or nil.
-func (e *ensemble) leadNow() *leading {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.lead
-}
-
 // storing implements others.
 func (e *ensemble) storing(entries []*raft.Log) {
 	if t := e.leadsBy(); t != nil {
@@ -490,14 +367,6 @@ func (e *ensemble) applied(index uint64) {
 	if t := e.leadsBy(); t != nil {
 		t.Committed(index)
 	}
-}
-
-// leadsBy returns the transport if this server leads, otherwise nil.
-func (e *ensemble) leadsBy() *quorum.Transport {
-	if !e.env.leads() {
-		return nil
-	}
-	return e.transportNow()
 }
 
 // status implements others.

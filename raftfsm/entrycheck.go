@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -80,24 +79,4 @@ func (h *snapshotHeader) sessions() (rows uint64, err error) {
 		rows ^= rowDigest(row)
 	}
 	return rows, nil
-}
-
-// standing returns the state that incoming Raft messages are checked against.
-func (e *ensemble) standing() quorum.Standing {
-	r := e.env.raftNow()
-	if r == nil {
-		return quorum.Standing{}
-	}
-	s := quorum.Standing{Committed: r.CommitIndex(), Leads: r.State() == raft.Leader}
-	s.Term = r.CurrentTerm()
-	return s
-}
-
-// termOf returns the term of an entry in the log.
-func (e *ensemble) termOf(index uint64) (uint64, bool) {
-	var l raft.Log
-	if err := e.env.stores().Logs().GetLog(index, &l); err != nil {
-		return 0, false
-	}
-	return l.Term, true
 }

@@ -506,7 +506,7 @@ func TestARemovedServerExpectsNoElection(t *testing.T) {
 // removed isn't known then.
 func TestElectingBeforeRaftRuns(t *testing.T) {
 	t.Parallel()
-	e := &ensemble{env: new(Node).environment()}
+	e := assemble(&base{env: new(Node).environment()})
 	if e.removed() || e.electing() {
 		t.Errorf("removed %v, electing %v", e.removed(), e.electing())
 	}

@@ -51,7 +51,7 @@ func (e *ensemble) refusedMessages() int64 {
 // hosts returns the hosts of a server and those of all other servers, from the
 // configuration file, the membership and Raft's configuration. It ignores what servers
 // say about themselves, because that is what they have to prove.
-func (e *ensemble) hosts(server string) (its, others []string) {
+func (p *places) hosts(server string) (its, others []string) {
 	note := func(id uint64, addr string) {
 		host, _, err := net.SplitHostPort(addr)
 		switch {
@@ -62,15 +62,15 @@ func (e *ensemble) hosts(server string) (its, others []string) {
 			others = append(others, host)
 		}
 	}
-	for _, m := range e.env.cfg.Members {
+	for _, m := range p.env.cfg.Members {
 		note(m.ID, m.QuorumAddr)
 	}
-	if m := e.replicated(); m != nil {
+	if m := p.replicated(); m != nil {
 		for _, s := range m.Members {
 			note(s.ID, s.QuorumAddr)
 		}
 	}
-	if r := e.env.raftNow(); r != nil {
+	if r := p.env.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
 			note(membership.ServerOf(s.ID), string(s.Address))
 		}

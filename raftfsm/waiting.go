@@ -6,15 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
 // When a server that waits for the ensemble reports that in its log.
@@ -117,7 +113,7 @@ func (e *ensemble) askOthers() (others []otherServer, voters string) {
 	}
 	var wg sync.WaitGroup
 	for i := range others {
-		wg.Go(func() { others[i].ask(e, addrs[others[i].id]) })
+		wg.Go(func() { others[i].ask(e.base, addrs[others[i].id]) })
 	}
 	wg.Wait()
 	for _, o := range others {
@@ -128,27 +124,11 @@ func (e *ensemble) askOthers() (others []otherServer, voters string) {
 	return others, fmt.Sprintf("%d of %d answer, %d are needed", up, all, all/2+1)
 }
 
-// knownMembers returns the members of the ensemble by id: those of Raft's
-// configuration, or those of the configuration file before there is one.
-func (e *ensemble) knownMembers() []membership.Member {
-	var list []membership.Member
-	if r := e.env.raftNow(); r != nil {
-		for _, s := range r.GetConfiguration().Configuration().Servers {
-			list = append(list, membership.Member{ID: membership.ServerOf(s.ID), QuorumAddr: string(s.Address), Observer: s.Suffrage != raft.Voter})
-		}
-	}
-	if len(list) == 0 {
-		list = slices.Clone(e.env.cfg.Members)
-	}
-	slices.SortFunc(list, func(a, b membership.Member) int { return int(a.ID) - int(b.ID) })
-	return list
-}
-
 // ask finds out what o says about itself.
-func (o *otherServer) ask(e *ensemble, addr string) {
-	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
+func (o *otherServer) ask(b *base, addr string) {
+	ctx, cancel := context.WithTimeout(b.ctx, probeTimeout)
 	defer cancel()
-	p, _, err := e.formation.Probe(ctx, addr, "")
+	p, _, err := b.formation.Probe(ctx, addr, "")
 	switch {
 	case err != nil:
 		o.text = dialFailure(addr, err)
