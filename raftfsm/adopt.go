@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -23,12 +24,13 @@ func (n *Node) adopt(old identity) error {
 	if err != nil {
 		return err
 	}
-	store, err := openSeat(n.cfg.FS, n.cfg.LogDir)
+	store, err := bootstrap.Open(n.cfg.FS, n.cfg.LogDir)
 	if err != nil {
 		return err
 	}
-	id := membership.JoinerID(n.cfg.ID, store.seat.Disk)
-	if len(conf.Servers) != 1 || store.seat.Bound != nil || store.seat.Taken {
+	state := store.State()
+	id := membership.JoinerID(n.cfg.ID, state.Disk)
+	if len(conf.Servers) != 1 || state.Bound != nil || state.Taken {
 		return n.foreign(old)
 	}
 	switch only := conf.Servers[0]; {
@@ -53,7 +55,7 @@ func (n *Node) foreign(owner identity) error {
 
 // wasMember reports whether the log directory belongs to a member of an ensemble.
 func (n *Node) wasMember() bool {
-	_, err := n.cfg.FS.Stat(filepath.Join(n.cfg.LogDir, seatFile))
+	_, err := n.cfg.FS.Stat(filepath.Join(n.cfg.LogDir, bootstrap.StateFile))
 	return err == nil
 }
 
@@ -67,7 +69,7 @@ func (n *Node) rename(id raft.ServerID, last raft.Log) error {
 		if m.ID != n.cfg.ID {
 			continue
 		}
-		only := raft.Server{Suffrage: raft.Voter, ID: id, Address: raft.ServerAddress(firstDialable(m.ID, m.QuorumAddr))}
+		only := raft.Server{Suffrage: raft.Voter, ID: id, Address: raft.ServerAddress(membership.FirstDialable(m.ID, m.QuorumAddr))}
 		return n.stores.Logs().StoreLog(&raft.Log{
 			Index: last.Index + 1, Term: max(term, last.Term), Type: raft.LogConfiguration,
 			Data: raft.EncodeConfiguration(raft.Configuration{Servers: []raft.Server{only}}),

@@ -41,7 +41,7 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	}
 	if interrupted { // after adopt wrote the log entry, before it wrote the identity
 		n := newNode(testConfig(t, c.configOf(3)))
-		n.others = &ensemble{n: n}
+		n.others = assemble(&base{env: n.environment()})
 		if err := n.openState(); err != nil {
 			t.Fatal(err)
 		}

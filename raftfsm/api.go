@@ -8,10 +8,8 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
-	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
-	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -95,30 +93,21 @@ const (
 	KindReconfigDone = command.KindReconfigDone
 )
 
-// Applied tells a Handler the outcome of one command of the log. It and everything
-// it points to are valid only during the call.
-type Applied struct {
-	Kind    Kind
-	Op      proto.Op // OpCreateSession for KindAttach, OpCloseSession also for expiry
-	Waiter  any      // of the Command, if this server proposed it and waits for it; otherwise nil
-	Session int64
-	Zxid    int64        // the transaction's zxid; 0 when it has none (sync, re-attach, moved sessions)
-	Code    proto.Code   // ErrSessionMoved and ErrSessionExpired also when the session check refused it
-	Result  *tree.Result // nil unless the command reached the tree
-	Events  []tree.Event // to be fired before the reply
-	Body    []byte       // the request's body, nil for KindAttach and KindSync
+// Applied is the outcome of one command of the log. It and everything it points to are
+// valid only during the call that it is passed to.
+type Applied = command.Applied
 
-	// Attached is the session as it is after a successful KindAttach.
-	Attached *session.Session
-}
+// Waiter waits for a command that this server proposed. Its method Applied gets the
+// outcome, under the same rules as Handler.Applied.
+type Waiter = command.Waiter
 
 // Handler is the interface through which a Node calls the server. Applied and Jumped
 // are called with the tree's write lock held, on the one goroutine that applies the
 // log. No method may block or call Propose.
 type Handler interface {
 	// Applied is called for every command, in log order, on every server. Before it
-	// returns, Applied fires the events, then answers the waiter, then runs the reads
-	// queued after it.
+	// returns, Applied fires the events, then calls a.Waiter.Applied, if there is a
+	// Waiter. That answers the client, then runs the reads queued after the command.
 	Applied(a *Applied)
 	// BatchDone is called without the lock after the commands of one log entry.
 	BatchDone()

@@ -129,14 +129,17 @@ func (m *machine) applyRestore(c *command.Command) error {
 			m.drop(err)
 		}
 	}
-	if done, ok := c.Waiter.(restoreWaiter); ok {
-		done()
+	if c.Waiter != nil {
+		c.Waiter.Applied(&m.out)
 	}
 	return nil
 }
 
-// restoreWaiter is the Waiter of a command of a restore. It must not block.
+// restoreWaiter is the Waiter of a command of a restore.
 type restoreWaiter func()
+
+// Applied implements Waiter.
+func (done restoreWaiter) Applied(*Applied) { done() }
 
 // dropLate drops the restore if its last piece is older than arrivalLimit.
 func (m *machine) dropLate(now int64) {

@@ -27,11 +27,11 @@ func (n *Node) Barrier(ctx context.Context) error { return n.others.barrier(ctx)
 func (alone) barrier(context.Context) error { return nil }
 
 // barrier implements others.
-func (e *ensemble) barrier(ctx context.Context) error {
+func (f *freshness) barrier(ctx context.Context) error {
 	for ctx.Err() == nil {
-		index, err := e.readIndex(ctx)
+		index, err := f.readIndex(ctx)
 		if err == nil {
-			err = e.awaitApplied(ctx, index)
+			err = f.awaitApplied(ctx, index)
 		}
 		if err == nil {
 			return nil
@@ -42,13 +42,13 @@ func (e *ensemble) barrier(ctx context.Context) error {
 }
 
 // readIndex returns an index that covers every write acknowledged before the call.
-func (e *ensemble) readIndex(ctx context.Context) (uint64, error) {
-	if l := e.leadNow(); l != nil {
-		return e.ownIndex(ctx, l)
+func (f *freshness) readIndex(ctx context.Context) (uint64, error) {
+	if l := f.leadNow(); l != nil {
+		return f.ownIndex(ctx, l)
 	}
-	one := e.inquiries.add()
-	if e.leadNow() != nil { // this server has just become leader: no report will carry them
-		giveUp(e.inquiries.take())
+	one := f.inquiries.add()
+	if f.leadNow() != nil { // this server has just become leader: no report will carry them
+		giveUp(f.inquiries.take())
 	}
 	return one.wait(ctx)
 }
@@ -60,32 +60,32 @@ const busyDisk = 50 * time.Millisecond
 // heartbeatNow asks Raft to send heartbeats at once. Raft's main loop handles such
 // requests. While it waits for a slow disk, they would fill its queue, and a full queue
 // delays the heartbeats themselves. In that case the regular heartbeats have to suffice.
-func (e *ensemble) heartbeatNow() {
-	if e.hanging() < busyDisk {
-		e.n.raftNow().VerifyLeader()
+func (b *base) heartbeatNow() {
+	if b.hanging() < busyDisk {
+		b.env.raftNow().VerifyLeader()
 	}
 }
 
 // ownIndex is readIndex on the leader. Its leadership is open, so an entry of its term
 // is committed and its commit index covers what earlier leaders committed.
-func (e *ensemble) ownIndex(ctx context.Context, l *leading) (uint64, error) {
+func (f *freshness) ownIndex(ctx context.Context, l *leading) (uint64, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stop := context.AfterFunc(l.ctx, cancel)
 	defer stop()
-	index, asked := e.n.raftNow().CommitIndex(), e.asked(l)
-	e.heartbeatNow()
-	if !e.awaitQuorum(ctx, asked) {
+	index, asked := f.env.raftNow().CommitIndex(), f.asked(l)
+	f.heartbeatNow()
+	if !f.awaitQuorum(ctx, asked) {
 		return 0, propose.ErrNewLeader
 	}
 	return index, nil
 }
 
 // awaitApplied waits until this server has applied the entry at index.
-func (e *ensemble) awaitApplied(ctx context.Context, index uint64) error {
+func (f *freshness) awaitApplied(ctx context.Context, index uint64) error {
 	for {
-		progress := e.progress.wait()
-		if e.appliedIndex.Load() >= index {
+		progress := f.progress.wait()
+		if f.appliedIndex.Load() >= index {
 			return nil
 		}
 		select {

@@ -18,11 +18,11 @@ const (
 // serviceBound. A limit of about a third of that leaves time for detection, a second
 // attempt and an election. A stream with a message every reportInterval may miss two
 // messages.
-func (e *ensemble) stallLimit() time.Duration {
-	return max(min(e.syncLimit(), serviceBound)*3/10, 3*e.reportInterval(), minStall)
+func (b *base) stallLimit() time.Duration {
+	return max(min(b.syncLimit(), serviceBound)*3/10, 3*b.reportInterval(), minStall)
 }
 
 // heartbeatStall is the stall limit for requests that are answered at once. It is
 // shorter than the leader's lease and the time after which followers give up their
 // leader, so a connection that the network has silently dropped causes no election.
-func (e *ensemble) heartbeatStall() time.Duration { return min(e.stallLimit(), electionTimeout/2) }
+func (b *base) heartbeatStall() time.Duration { return min(b.stallLimit(), electionTimeout/2) }

@@ -65,23 +65,23 @@ func (b *setback) rests(what string) bool { return b.what == what && time.Now().
 
 // changeRaft changes Raft's configuration as far as possible now. It reports whether
 // something remains to be done. Only the reconcile loop calls it.
-func (e *ensemble) changeRaft(l *leading, since farewells, failed *setback) (pending bool) {
-	for l.ctx.Err() == nil && e.ctx.Err() == nil {
-		s := e.step(l, since)
+func (c *changes) changeRaft(l *leading, since farewells, failed *setback) (pending bool) {
+	for l.ctx.Err() == nil && c.ctx.Err() == nil {
+		s := c.step(l, since)
 		if s.change != nil && failed.rests(s.what) {
 			s.waiting, s.change = true, nil
 		}
-		e.reconfigs.report(s)
+		c.reconfigs.report(s)
 		if s.change == nil {
 			return s.waiting || s.refused
 		}
 		if err := s.change(); err != nil {
 			if l.ctx.Err() == nil {
-				failed.failed(e.log, s.what, err)
+				failed.failed(c.log, s.what, err)
 			}
 			return true
 		}
-		e.log.Info("Raft's configuration changed", "change", s.what)
+		c.log.Info("Raft's configuration changed", "change", s.what)
 		if s.leave {
 			return true // wait until Raft reports another leader
 		}
@@ -91,22 +91,22 @@ func (e *ensemble) changeRaft(l *leading, since farewells, failed *setback) (pen
 
 // step finds the next difference between Raft's configuration and the wanted
 // membership.
-func (e *ensemble) step(l *leading, since farewells) step {
-	s := step{want: e.wanted()}
+func (c *changes) step(l *leading, since farewells) step {
+	s := step{want: c.wanted()}
 	if s.want == nil {
 		return s
 	}
-	servers := e.n.raftNow().GetConfiguration().Configuration().Servers
+	servers := c.env.raftNow().GetConfiguration().Configuration().Servers
 	for _, server := range servers {
-		if e.stepAddress(&s, l, server); s.change != nil {
+		if c.stepAddress(&s, l, server); s.change != nil {
 			return s
 		}
 	}
-	if e.stepVotes(&s, l, since); s.change != nil || s.waiting || s.refused {
+	if c.stepVotes(&s, l, since); s.change != nil || s.waiting || s.refused {
 		return s
 	}
 	for _, server := range servers {
-		if e.stepRemove(&s, server, since); s.change != nil {
+		if c.stepRemove(&s, server, since); s.change != nil {
 			return s
 		}
 	}
@@ -114,11 +114,11 @@ func (e *ensemble) step(l *leading, since farewells) step {
 }
 
 // stepVotes selects the first step of a plan.
-func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
-	p := e.planFor(s.want, e.thought(l))
-	steps, ok := e.allowed(p, since)
+func (c *changes) stepVotes(s *step, l *leading, since farewells) {
+	p := c.planFor(s.want, c.thought(l))
+	steps, ok := c.allowed(p, since)
 	for _, x := range steps {
-		s.waiting = s.waiting || x.Kind == membership.GiveVote && !e.mayVote(x.ID)
+		s.waiting = s.waiting || x.Kind == membership.GiveVote && !c.mayVote(x.ID)
 	}
 	// The voters don't change before the joining servers have caught up: if they never
 	// do, there is nothing to undo.
@@ -126,32 +126,32 @@ func (e *ensemble) stepVotes(s *step, l *leading, since farewells) {
 		if s.waiting {
 			return
 		}
-		p = e.planFor(s.want, e.hear(l))
-		steps, ok = e.allowed(p, since)
+		p = c.planFor(s.want, c.hear(l))
+		steps, ok = c.allowed(p, since)
 	}
-	under := e.reconfigs.current() == s.want
+	under := c.reconfigs.current() == s.want
 	if s.refused = !ok && under; s.refused || len(steps) == 0 {
 		return
 	}
 	first := steps[0]
-	if first.Kind == membership.AddServer && !e.joins.of(membership.ServerOf(first.ID)).confirmed {
+	if first.Kind == membership.AddServer && !c.places.joins.of(membership.ServerOf(first.ID)).confirmed {
 		s.waiting = true // until the leader has reached it, see joiner.absent
 		return
 	}
-	if first.Kind == membership.GiveVote && !e.mayVote(first.ID) || !membership.Majority(first.After(p.Servers), p.Live) {
+	if first.Kind == membership.GiveVote && !c.mayVote(first.ID) || !membership.Majority(first.After(p.Servers), p.Live) {
 		s.waiting = true
 		return
 	}
-	e.prepare(s, p, first)
+	c.prepare(s, p, first)
 }
 
 // allowed returns the plan without the steps that could undo the changes that an earlier
 // leader made for a reconfig.
-func (e *ensemble) allowed(p *membership.Change, since farewells) ([]membership.Step, bool) {
+func (c *changes) allowed(p *membership.Change, since farewells) ([]membership.Step, bool) {
 	steps, ok := p.Plan()
-	if e.undoes(since) {
+	if c.undoes(since) {
 		steps = slices.DeleteFunc(steps, func(x membership.Step) bool {
-			j := e.joins.of(membership.ServerOf(x.ID))
+			j := c.places.joins.of(membership.ServerOf(x.ID))
 			came := j.id == x.ID && j.fresh()
 			return x.Kind == membership.TakeVote || x.Kind == membership.HandOver || x.Kind == membership.GiveVote && !came
 		})
@@ -160,12 +160,12 @@ func (e *ensemble) allowed(p *membership.Change, since farewells) ([]membership.
 }
 
 // prepare fills in s for a step of a plan.
-func (e *ensemble) prepare(s *step, p *membership.Change, x membership.Step) {
-	r, id := e.n.raftNow(), x.ID
+func (c *changes) prepare(s *step, p *membership.Change, x membership.Step) {
+	r, id := c.env.raftNow(), x.ID
 	switch x.Kind {
 	case membership.DropServer:
 		s.what = fmt.Sprintf("remove server %s: its data directory was replaced by another one", id)
-		if e.neverCame(id) {
+		if c.formation.State().Bound.NeverCame(id) {
 			s.what = fmt.Sprintf("server %d comes for the first time: free the place that the list has for it", membership.ServerOf(id))
 		}
 		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
@@ -185,23 +185,23 @@ func (e *ensemble) prepare(s *step, p *membership.Change, x membership.Step) {
 	case membership.HandOver:
 		s.leave, s.what = true, "hand over the lead"
 		s.change = func() error {
-			ctx, cancel := context.WithTimeout(e.ctx, changeTimeout)
+			ctx, cancel := context.WithTimeout(c.ctx, changeTimeout)
 			defer cancel()
-			return e.transferTo(ctx, s.want)
+			return c.transferTo(ctx, s.want)
 		}
 	}
 }
 
 // planFor returns the input for a plan to reach a membership.
-func (e *ensemble) planFor(want *membership.List, live map[raft.ServerID]bool) *membership.Change {
-	p := &membership.Change{Servers: e.n.raftNow().GetConfiguration().Configuration().Servers, Target: want,
-		Leader: e.n.identity.RaftID, Live: live}
+func (c *changes) planFor(want *membership.List, live map[raft.ServerID]bool) *membership.Change {
+	p := &membership.Change{Servers: c.env.raftNow().GetConfiguration().Configuration().Servers, Target: want,
+		Leader: c.env.identity.RaftID, Live: live}
 	for i := range want.Members {
 		m := &want.Members[i]
-		j := e.joins.of(m.ID)
+		j := c.places.joins.of(m.ID)
 		known := slices.ContainsFunc(p.Servers, func(x raft.Server) bool { return x.ID == j.id || membership.ServerOf(x.ID) == m.ID && live[x.ID] })
 		if !known && j.fresh() && !j.absent(m) {
-			p.Joiners = append(p.Joiners, raft.Server{ID: j.id, Address: raft.ServerAddress(e.joinAddr(m, j))})
+			p.Joiners = append(p.Joiners, raft.Server{ID: j.id, Address: raft.ServerAddress(c.places.joinAddr(m, j))})
 			live[j.id] = true
 		}
 	}
@@ -210,10 +210,10 @@ func (e *ensemble) planFor(want *membership.List, live map[raft.ServerID]bool) *
 
 // thought returns the servers that the leader presumes live: those that it has heard
 // from recently or, just after it became leader, all of them.
-func (e *ensemble) thought(l *leading) map[raft.ServerID]bool {
+func (c *changes) thought(l *leading) map[raft.ServerID]bool {
 	live := make(map[raft.ServerID]bool)
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		live[s.ID] = e.alive(s.ID) || time.Since(l.since) < silentFor
+	for _, s := range c.env.raftNow().GetConfiguration().Configuration().Servers {
+		live[s.ID] = c.alive(s.ID) || time.Since(l.since) < silentFor
 	}
 	return live
 }
@@ -221,17 +221,17 @@ func (e *ensemble) thought(l *leading) map[raft.ServerID]bool {
 // hear asks all servers whether they still follow this leader, and returns those that
 // answer. It waits up to hearLimit for the servers presumed live. So a server that has
 // just died doesn't count when votes are taken and given.
-func (e *ensemble) hear(l *leading) map[raft.ServerID]bool {
-	asked := e.asked(l)
-	thought := e.thought(l)
-	e.heartbeatNow()
+func (c *changes) hear(l *leading) map[raft.ServerID]bool {
+	asked := c.asked(l)
+	thought := c.thought(l)
+	c.heartbeatNow()
 	ctx, cancel := context.WithTimeout(l.ctx, hearLimit)
 	defer cancel()
 	for {
 		changed := asked.trans.Changed()
 		live, all := make(map[raft.ServerID]bool), true
 		for id, was := range thought {
-			live[id] = id == e.n.identity.RaftID || asked.trans.Heard(asked.term, id, asked.mark)
+			live[id] = id == c.env.identity.RaftID || asked.trans.Heard(asked.term, id, asked.mark)
 			all = all && (live[id] || !was)
 		}
 		if all {
@@ -246,35 +246,35 @@ func (e *ensemble) hear(l *leading) map[raft.ServerID]bool {
 }
 
 // mayVote reports whether a server has enough of the log to get a vote.
-func (e *ensemble) mayVote(id raft.ServerID) bool {
-	r := e.n.raftNow()
-	acked := e.transportNow().Acked(r.CurrentTerm(), id)
+func (c *changes) mayVote(id raft.ServerID) bool {
+	r := c.env.raftNow()
+	acked := c.transportNow().Acked(r.CurrentTerm(), id)
 	return acked != 0 && acked+closeBehind >= r.LastIndex()
 }
 
 // undoes reports whether removing votes and servers now could undo a reconfig that an
 // earlier leader was driving. If the server that received that reconfig is still live,
 // it will ask this leader to continue.
-func (e *ensemble) undoes(since farewells) bool {
-	l := e.leadNow()
+func (c *changes) undoes(since farewells) bool {
+	l := c.leadNow()
 	if l == nil {
 		return true
 	}
-	return e.reconfigs.current() == nil && time.Since(l.since) < undoAfter && since.at.Before(l.since)
+	return c.reconfigs.current() == nil && time.Since(l.since) < undoAfter && since.at.Before(l.since)
 }
 
 // stepRemove removes a server that is neither a voter nor a member. It first gives the
 // server time to learn about its removal, so that the server's own clients get their
 // replies.
-func (e *ensemble) stepRemove(s *step, server raft.Server, since farewells) {
-	r, id := e.n.raftNow(), server.ID
-	mine := e.replicated()
+func (c *changes) stepRemove(s *step, server raft.Server, since farewells) {
+	r, id := c.env.raftNow(), server.ID
+	mine := c.replicated()
 	switch {
 	case s.want.Member(membership.ServerOf(id)) != nil || mine == nil || mine.Member(membership.ServerOf(id)) != nil:
 		return // a member, or still one until the current reconfig is done
-	case server.Suffrage == raft.Voter || e.undoes(since):
+	case server.Suffrage == raft.Voter || c.undoes(since):
 		return
-	case e.transportNow().Acked(r.CurrentTerm(), id) < since.index && time.Since(since.at) < farewell:
+	case c.transportNow().Acked(r.CurrentTerm(), id) < since.index && time.Since(since.at) < farewell:
 		return
 	}
 	s.what = fmt.Sprintf("remove server %s", id)

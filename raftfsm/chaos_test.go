@@ -77,7 +77,7 @@ func (w *writer) run() {
 // try proposes c and waits until it is applied or lost.
 func (w *writer) try(r *rig, c command.Command) (outcome, bool) {
 	ch := make(chan outcome, 1)
-	c.Waiter = ch
+	c.Waiter = waiter(ch)
 	lost := r.lostCount()
 	if r.Propose(&c) != nil {
 		return outcome{}, false

@@ -117,7 +117,7 @@ func TestLeaderLosesItsDisk(t *testing.T) {
 				disks[lead].set(fault)
 				refused := make(chan outcome, 1)
 				cmd := create(ls, "/refused", 0)
-				cmd.Waiter = refused
+				cmd.Waiter = waiter(refused)
 				_ = l.Propose(&cmd)
 				select {
 				case err := <-l.Err():

@@ -26,8 +26,9 @@
 //     called. Under it, no lock is taken that a goroutine may hold while it waits.
 //
 // Packages of raftfsm/internal hold its parts: command the layout of the log,
-// membership the list of servers, propose the way of commands into the log,
-// snapio the stream of a snapshot.
+// membership the list of servers, bootstrap how an ensemble forms, exchange questions
+// between servers, propose the way of commands into the log, snapio the stream of a
+// snapshot.
 //
 // May import: its own internal packages, proto, tree, session, internal/raftlog (and
 // engine), internal/quorum and its transport, hashicorp/raft and go-hclog, the standard library.

@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
@@ -256,7 +257,7 @@ func TestStandaloneGrowsSlowly(t *testing.T) {
 		})
 		c.start(2)
 		c.start(3)
-		time.Sleep(freshFor / 2)
+		time.Sleep(bootstrap.FreshFor / 2)
 		for _, id := range []uint64{2, 3} {
 			if st := c.rigs[id].Status(); st.Serving {
 				t.Errorf("server %d serves without the one that has the data: %+v", id, st)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/quorum/transport"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -28,9 +27,9 @@ func (e *ensemble) checkEntry(l *raft.Log) error {
 	if err := raftlog.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
 		return err
 	}
-	c := e.n.checkers.Get()
-	defer e.n.checkers.Put(c)
-	return c.Entry(l.Data, e.n.identity.clusterID())
+	c := e.env.checkers.Get()
+	defer e.env.checkers.Put(c)
+	return c.Entry(l.Data, e.env.identity.clusterID())
 }
 
 // checkSnapshot reads a snapshot from another server and returns an error if it can't be
@@ -41,7 +40,7 @@ func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) er
 	if err != nil {
 		return err
 	}
-	switch own := e.n.identity.clusterID(); {
+	switch own := e.env.identity.clusterID(); {
 	case own != (command.ClusterID{}) && h.cluster != own:
 		return errors.New("it belongs to another ensemble")
 	case h.index > q.LastLogIndex:
@@ -80,24 +79,4 @@ func (h *snapshotHeader) sessions() (rows uint64, err error) {
 		rows ^= rowDigest(row)
 	}
 	return rows, nil
-}
-
-// standing returns the state that incoming Raft messages are checked against.
-func (e *ensemble) standing() transport.Standing {
-	r := e.n.raftNow()
-	if r == nil {
-		return transport.Standing{}
-	}
-	s := transport.Standing{Committed: r.CommitIndex(), Leads: r.State() == raft.Leader}
-	s.Term = r.CurrentTerm()
-	return s
-}
-
-// termOf returns the term of an entry in the log.
-func (e *ensemble) termOf(index uint64) (uint64, bool) {
-	var l raft.Log
-	if err := e.n.stores.Logs().GetLog(index, &l); err != nil {
-		return 0, false
-	}
-	return l.Term, true
 }

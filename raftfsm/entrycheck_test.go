@@ -97,7 +97,7 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	if err := img.(*image).write(&b); err != nil {
 		t.Fatal(err)
 	}
-	e := &ensemble{n: n}
+	e := assemble(&base{env: n.environment()})
 	if err := e.checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Error(err)
 	}
@@ -151,7 +151,7 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	if err := img.(*image).write(&b); err != nil {
 		t.Fatal(err)
 	}
-	e := &ensemble{n: n}
+	e := assemble(&base{env: n.environment()})
 	check := func(at uint64, b []byte) error {
 		return e.checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
 	}
@@ -213,7 +213,7 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	if err := img.(*image).write(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&ensemble{n: n}).checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := (assemble(&base{env: n.environment()})).checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Errorf("snapshot: %v", err)
 	}
 }

@@ -223,7 +223,7 @@ func TestDeadStore(t *testing.T) {
 		faults.kill(errInjected)
 		ch := make(chan outcome, 1)
 		c := create(s, "/b", 0)
-		c.Waiter = ch
+		c.Waiter = waiter(ch)
 		proposed := r.Propose(&c) == nil // the server may not have noticed the failure yet
 		if err := <-r.Err(); !errors.Is(err, errInjected) {
 			t.Fatalf("Err: %v", err)

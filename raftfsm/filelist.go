@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
@@ -33,15 +34,26 @@ import (
 //     told stays until another reconfig. The same holds for the client address, because
 //     the server listens where its own file says.
 
+// files compares the list in this server's configuration file with the membership.
+type files struct {
+	*base
+
+	// Guarded by base.mu.
+	written       *membership.List // list written to the configuration file since the start; nil: Config.Members
+	mismatch      string           // the reconfig that would make the membership match the file,
+	told          string           // as last logged for the operator
+	mismatchSince time.Time
+}
+
 // fileList returns the list of servers in this server's configuration file.
-func (e *ensemble) fileList() *membership.List {
-	e.mu.Lock()
-	written := e.written
-	e.mu.Unlock()
+func (f *files) fileList() *membership.List {
+	f.mu.Lock()
+	written := f.written
+	f.mu.Unlock()
 	if written != nil {
 		return written
 	}
-	return membership.New(e.n.cfg.Members)
+	return membership.New(f.env.cfg.Members)
 }
 
 // FileText returns a text of Membership in the form for this server's configuration file.
@@ -78,39 +90,39 @@ func (n *Node) FileWritten(text []byte) error {
 }
 
 // fileWritten implements others.
-func (e *ensemble) fileWritten(m *membership.List) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.written = m
+func (f *files) fileWritten(m *membership.List) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.written = m
 }
 
 // compareFile records how this server's configuration file and the membership differ,
 // and logs a change.
-func (e *ensemble) compareFile(m *membership.List) {
-	file := e.fileList()
+func (f *files) compareFile(m *membership.List) {
+	file := f.fileList()
 	line := ""
 	if !m.Equal(file) {
-		line = m.ReconfigLine(file, e.n.cfg.ClientPort)
+		line = m.ReconfigLine(file, f.env.cfg.ClientPort)
 	}
-	e.mu.Lock()
-	if line != e.mismatch {
-		e.mismatch, e.mismatchSince = line, time.Now()
+	f.mu.Lock()
+	if line != f.mismatch {
+		f.mismatch, f.mismatchSince = line, time.Now()
 	}
-	news := line != e.told && time.Since(e.mismatchSince) >= tellAfter
+	news := line != f.told && time.Since(f.mismatchSince) >= tellAfter
 	if news {
-		e.told = line
+		f.told = line
 	}
-	e.mu.Unlock()
+	f.mu.Unlock()
 	switch {
 	case !news:
 	case line == "":
-		e.log.Info("the configuration file lists the members of the ensemble")
+		f.log.Info("the configuration file lists the members of the ensemble")
 	default:
 		rule := "the membership counts, change it with reconfig or correct the file"
-		if e.n.cfg.Policy&tree.ReconfigEnabled == 0 {
+		if f.env.cfg.Policy&tree.ReconfigEnabled == 0 {
 			rule = "the file takes effect once a majority of the servers runs with it; or correct it, or allow reconfig with reconfigEnabled=true"
 		}
-		e.log.Warn("the configuration file does not list the members of the ensemble: "+rule,
+		f.log.Warn("the configuration file does not list the members of the ensemble: "+rule,
 			"run", line, "ensemble", string(m.Text()), "file", string(file.Text()))
 	}
 }
@@ -120,53 +132,53 @@ func (e *ensemble) compareFile(m *membership.List) {
 func (n *Node) FileDiffers() string { return n.others.fileDiffers() }
 
 // fileDiffers implements others.
-func (e *ensemble) fileDiffers() string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.mismatch
+func (f *files) fileDiffers() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mismatch
 }
 
 // followFiles changes the membership according to the servers' reports: it updates the
 // addresses of servers that moved and, if reconfig is disabled, follows the files. Only
 // the leader's reconcile loop calls it.
-func (e *ensemble) followFiles(l *leading, now *membership.List) {
-	if e.reconfigs.current() != nil {
+func (c *changes) followFiles(l *leading, now *membership.List) {
+	if c.reconfigs.current() != nil {
 		return
 	}
-	if moved := e.moved(now); moved != nil {
-		e.proposeMembership(l, now, moved)
+	if moved := c.moved(now); moved != nil {
+		c.proposeMembership(l, now, moved)
 		return
 	}
-	file := e.fileList()
-	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 || now.Equal(file) {
+	file := c.files.fileList()
+	if c.env.cfg.Policy&tree.ReconfigEnabled != 0 || now.Equal(file) {
 		return
 	}
-	if e.askFiles(l); !e.agreed(now, file) {
+	if c.places.askFiles(l); !c.agreed(now, file) {
 		return
 	}
-	if _, ok := e.planFor(file, e.hear(l)).Plan(); !ok || !e.reconfigs.begin(file) {
+	if _, ok := c.planFor(file, c.hear(l)).Plan(); !ok || !c.reconfigs.begin(file) {
 		return
 	}
-	e.log.Info("the configuration files list other servers: the membership changes", "from", string(now.Text()), "to", string(file.Text()))
-	e.wg.Go(func() {
-		a := e.pursue(e.ctx, l, file)
+	c.log.Info("the configuration files list other servers: the membership changes", "from", string(now.Text()), "to", string(file.Text()))
+	c.wg.Go(func() {
+		a := c.pursue(c.ctx, l, file)
 		done := a.Code == proto.Ok && !a.Retry
 		if done {
-			e.proposeMembership(l, now, file)
+			c.proposeMembership(l, now, file)
 		}
-		e.reconfigs.end(done)
+		c.reconfigs.end(done)
 	})
 }
 
 // moved returns the membership with the new addresses of servers that moved. An address
 // counts if the server itself reports it and, except for the client address, Raft uses it.
 // moved returns nil if no server has moved.
-func (e *ensemble) moved(now *membership.List) *membership.List {
+func (c *changes) moved(now *membership.List) *membership.List {
 	next := &membership.List{Members: slices.Clone(now.Members)}
 	changed := false
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range c.env.raftNow().GetConfiguration().Configuration().Servers {
 		m := next.Member(membership.ServerOf(s.ID))
-		list := e.listOf(membership.ServerOf(s.ID))
+		list := c.places.listOf(membership.ServerOf(s.ID))
 		if m == nil || m.ByReconfig() || list == nil || list.Member(m.ID) == nil {
 			continue
 		}
@@ -178,7 +190,7 @@ func (e *ensemble) moved(now *membership.List) *membership.List {
 		if line.Observer != m.Observer { // a server can't change its own role
 			line.Observer, line.ConfigNodeTxt = m.Observer, ""
 		}
-		if line.ClientAddr != "" && !membership.SameAddr(line.ClientAddr, m.ClientAddr) && e.tellsNamed() {
+		if line.ClientAddr != "" && !membership.SameAddr(line.ClientAddr, m.ClientAddr) && c.tellsNamed() {
 			*m, changed = m.WithClient(line.ClientAddr), true
 		}
 		host, _, _ := net.SplitHostPort(line.QuorumAddr)
@@ -194,24 +206,24 @@ func (e *ensemble) moved(now *membership.List) *membership.List {
 
 // tellsNamed reports whether the state tells the lines that a reconfig has set from those
 // of the configuration files.
-func (e *ensemble) tellsNamed() bool {
-	now, _ := e.n.Level()
+func (c *changes) tellsNamed() bool {
+	now, _ := c.env.machine.levels()
 	return now >= membership.NamedLevel
 }
 
 // agreed reports whether enough servers run with a list for it to become the membership.
-func (e *ensemble) agreed(now, file *membership.List) bool {
+func (c *changes) agreed(now, file *membership.List) bool {
 	runs := func(list *membership.List) bool { // a majority of the list's voters
 		n := 0
 		for _, m := range list.Members {
-			if l := e.listOf(m.ID); !m.Observer && l != nil && l.Equal(file) {
+			if l := c.places.listOf(m.ID); !m.Observer && l != nil && l.Equal(file) {
 				n++
 			}
 		}
 		return n > list.Voters()/2
 	}
 	for _, m := range file.Members {
-		if l := e.listOf(m.ID); l != nil && now.Member(m.ID) != nil && !l.Equal(file) {
+		if l := c.places.listOf(m.ID); l != nil && now.Member(m.ID) != nil && !l.Equal(file) {
 			return false // not restarted yet
 		}
 	}
@@ -237,18 +249,9 @@ type announced struct {
 	at   time.Time
 }
 
-// line returns the server's own line in its list, or nil if there is none.
-func (p *probe) line() *membership.Member {
-	list, err := membership.Parse([]byte(p.List))
-	if err != nil {
-		return nil
-	}
-	return list.Member(p.ID)
-}
-
 // noteList remembers the list in the file of another server that belongs to this ensemble
 // or is to join it.
-func (j *joins) noteList(p *probe) {
+func (j *joins) noteList(p *bootstrap.Probe) {
 	list, err := membership.Parse([]byte(p.List))
 	if err != nil || list.Member(p.ID) == nil {
 		return
@@ -263,28 +266,28 @@ func (j *joins) noteList(p *probe) {
 
 // listOf returns the list with which a server was started, or nil if it hasn't reported one
 // recently.
-func (e *ensemble) listOf(server uint64) *membership.List {
-	if server == e.self.ID {
-		return membership.New(e.n.cfg.Members)
+func (p *places) listOf(server uint64) *membership.List {
+	if server == p.self.ID {
+		return membership.New(p.env.cfg.Members)
 	}
-	e.joins.mu.Lock()
-	defer e.joins.mu.Unlock()
-	if a := e.joins.files[server]; time.Since(a.at) < filesFresh {
+	p.joins.mu.Lock()
+	defer p.joins.mu.Unlock()
+	if a := p.joins.files[server]; time.Since(a.at) < filesFresh {
 		return a.list
 	}
 	return nil
 }
 
 // askFiles asks the servers in Raft's configuration for their lists.
-func (e *ensemble) askFiles(l *leading) {
+func (p *places) askFiles(l *leading) {
 	if time.Since(l.askedFiles) < filesEvery {
 		return
 	}
 	l.askedFiles = time.Now()
 	var wg sync.WaitGroup
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if s.ID != e.n.identity.RaftID {
-			wg.Go(func() { e.askServer(s) })
+	for _, s := range p.env.raftNow().GetConfiguration().Configuration().Servers {
+		if s.ID != p.env.identity.RaftID {
+			wg.Go(func() { p.askServer(s) })
 		}
 	}
 	wg.Wait()
@@ -292,35 +295,35 @@ func (e *ensemble) askFiles(l *leading) {
 
 // askServer probes a server in Raft's configuration and remembers its list. It returns
 // nil if the server doesn't answer.
-func (e *ensemble) askServer(s raft.Server) *probe {
-	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
+func (p *places) askServer(s raft.Server) *bootstrap.Probe {
+	ctx, cancel := context.WithTimeout(p.ctx, probeTimeout)
 	defer cancel()
-	addrs := quorum.Addresses(string(s.Address), e.addresses(s.ID))
+	addrs := quorum.Addresses(string(s.Address), p.addresses(s.ID))
 	for i, addr := range addrs {
 		part, done := quorum.Share(ctx, len(addrs)-i)
-		a, theirs, err := ask(part, e.hub, addr, string(s.ID), &question{Probe: e.formation.describe()})
-		if done(); err == nil && theirs.ServerID == string(s.ID) && a.Probe != nil {
-			e.joins.noteList(a.Probe)
-			return a.Probe
+		q, theirs, err := p.formation.Probe(part, addr, string(s.ID))
+		if done(); err == nil && theirs.ServerID == string(s.ID) {
+			p.joins.noteList(q)
+			return q
 		}
 	}
 	return nil
 }
 
 // proposeMembership proposes to replace the membership now with next.
-func (e *ensemble) proposeMembership(l *leading, now, next *membership.List) {
-	e.mu.Lock()
+func (c *changes) proposeMembership(l *leading, now, next *membership.List) {
+	c.mu.Lock()
 	again := l.changing == string(now.Raw) && time.Since(l.changingAt) < proposalFresh
 	if !again {
 		l.changing, l.changingAt = string(now.Raw), time.Now()
 	}
-	e.mu.Unlock()
-	if again || e.leadNow() != l {
+	c.mu.Unlock()
+	if again || c.leadNow() != l {
 		return
 	}
 	next.Version = 0 // set when the command is applied
 	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.Raw), next.State())
-	e.n.proposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
+	c.env.proposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
 }
 
 // applyMembership changes the membership, unless it has changed since the leader read

@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
@@ -73,7 +74,7 @@ func testFormationNeedsAMajority(t *testing.T) {
 	late.awaitServed()
 	c.settled()
 	if id := late.identity.RaftID; id == "3" {
-		t.Errorf("a server that was not there at the founding has the ServerID %q of one that was", id)
+		t.Errorf("a server that was not there when the ensemble formed has the ServerID %q of one that was", id)
 	}
 	// Server 3 has a vote, so one of the others may stop.
 	c.eventually("a vote for server 3", func() bool { return c.voters() == 3 })
@@ -211,7 +212,7 @@ func testLostRaftState(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if f.Name() != identityFile && f.Name() != seatFile {
+		if f.Name() != identityFile && f.Name() != bootstrap.StateFile {
 			if err := os.RemoveAll(c.dir(2) + "/log/" + f.Name()); err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -46,38 +47,60 @@ const (
 
 var errStreamEnded = errors.New("the stream of commands to the leader has ended")
 
+// following is how this server follows the leader that the log names.
+type following struct {
+	*base
+	places    *places
+	freshness *freshness
+
+	catchUp  atomic.Pointer[catchUp] // nil: not catching up
+	followed atomic.Uint64           // incarnation published as followed, 0 none
+
+	// Guarded by base.mu.
+	target     target // the leader to follow according to the log
+	unnamed    bool   // target comes from a snapshot, without the server: Raft knows the leader
+	attending  context.CancelFunc
+	unattended time.Time // when the last stream of commands to a leader ended
+}
+
+// target is a leadership of another server; none if incarnation is 0.
+type target struct {
+	server      uint64 // NoServer until Raft names the leader
+	incarnation uint64
+}
+
 // led implements others.
-func (e *ensemble) led(server uint64, incarnation uint64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.target = target{server, incarnation}
-	e.unnamed = server == membership.NoServer
-	if e.attending != nil {
-		e.attending()
+func (f *following) led(server uint64, incarnation uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.target = target{server, incarnation}
+	f.unnamed = server == membership.NoServer
+	if f.attending != nil {
+		f.attending()
 	}
 }
 
 // followLoop keeps this server connected to the leader that the log names.
-func (e *ensemble) followLoop() {
-	for e.ctx.Err() == nil {
-		ctx, cancel := context.WithCancel(e.ctx)
-		leader := e.leaderID()
-		e.mu.Lock()
-		if e.unnamed {
+func (f *following) followLoop() {
+	for f.ctx.Err() == nil {
+		ctx, cancel := context.WithCancel(f.ctx)
+		leader := f.leaderID()
+		f.mu.Lock()
+		if f.unnamed {
 			// A leader accepts a stream only for its own incarnation. If this server is the
 			// wrong one, the attempt fails and the loop tries again.
-			e.target.server = membership.ServerOf(leader)
+			f.target.server = membership.ServerOf(leader)
 		}
-		t, lead := e.target, e.lead
-		e.attending = cancel
-		e.mu.Unlock()
+		t, lead := f.target, f.lead
+		f.attending = cancel
+		f.mu.Unlock()
 		switch {
 		case lead != nil:
 			lead.last(ctx)
 		case t.incarnation != 0 && t.server != membership.NoServer:
-			e.attend(ctx, t)
+			f.attend(ctx, t)
 		default:
-			e.lookAround(ctx)
+			f.lookAround(ctx)
 		}
 		pauseFor(ctx, dialPause)
 		cancel()
@@ -93,127 +116,115 @@ func (l *leading) last(ctx context.Context) {
 }
 
 // attend follows a leadership of another server until the stream or ctx ends.
-func (e *ensemble) attend(ctx context.Context, t target) {
-	id, addr := e.locate(t.server)
-	if id == "" || !e.ledBy(t.server) {
-		e.lookAround(ctx)
+func (f *following) attend(ctx context.Context, t target) {
+	id, addr := f.locate(t.server)
+	if id == "" || !f.ledBy(t.server) {
+		f.lookAround(ctx)
 		return
 	}
-	s, err := e.openForward(ctx, id, addr, t.incarnation)
+	s, err := f.openForward(ctx, id, addr, t.incarnation)
 	if err != nil {
-		e.log.Debug("no stream of commands to the leader", "leader", t.server, "err", err)
+		f.log.Debug("no stream of commands to the leader", "leader", t.server, "err", err)
 		if quorum.Refused(err) {
-			e.transportNow().Suspect(id)
+			f.transportNow().Suspect(id)
 		}
-		e.cutOff(t)
-		e.lookAround(ctx)
+		f.cutOff(t)
+		f.lookAround(ctx)
 		return
 	}
 	if s.beats {
-		e.transportNow().Reached()
+		f.transportNow().Reached()
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { s.watch(e.log.With("leader", t.server)) })
+	wg.Go(func() { s.watch(f.log.With("leader", t.server)) })
 	wg.Go(s.beat)
 	ctx, cancel := context.WithCancel(ctx)
-	wg.Go(func() { e.report(ctx, id, addr, t) })
-	e.n.do(func() { e.take(s, t) })
+	wg.Go(func() { f.freshness.report(ctx, id, addr, t, func(index uint64) { f.reported(index, t) }) })
+	f.env.do(func() { f.take(s, t) })
 	select {
 	case <-s.ended:
 	case <-ctx.Done():
 	}
 	cancel()
 	s.Close()
-	e.mu.Lock()
-	e.unattended = time.Now()
-	e.mu.Unlock()
-	e.transportNow().Suspect(id)
-	e.n.do(func() { e.drop(s) })
+	f.mu.Lock()
+	f.unattended = time.Now()
+	f.mu.Unlock()
+	f.transportNow().Suspect(id)
+	f.env.do(func() { f.drop(s) })
 	wg.Wait()
 }
 
 // cutOff publishes that this server doesn't follow the leader, because it can't send
 // commands to it. It waits for the stall limit first, because the leadership may have
 // just opened or changed.
-func (e *ensemble) cutOff(t target) {
-	e.mu.Lock()
-	since := time.Since(e.unattended)
-	e.mu.Unlock()
-	if since < e.stallLimit() {
+func (f *following) cutOff(t target) {
+	f.mu.Lock()
+	since := time.Since(f.unattended)
+	f.mu.Unlock()
+	if since < f.stallLimit() {
 		return
 	}
-	e.n.do(func() {
-		if e.following.Load() == t.incarnation {
-			e.publishLooking(fmt.Sprintf("commands do not reach the leader, server %d", t.server))
+	f.env.do(func() {
+		if f.followed.Load() == t.incarnation {
+			f.publishLooking(fmt.Sprintf("commands do not reach the leader, server %d", t.server))
 		}
 	})
 }
 
 // take starts sending this server's commands on the stream, unless the stream's
 // leadership is over. It runs on the control goroutine.
-func (e *ensemble) take(s *stream, t target) {
-	e.mu.Lock()
-	current := e.target == t && e.lead == nil
-	e.mu.Unlock()
-	if !current || e.n.lead != nil || e.n.halted {
+func (f *following) take(s *stream, t target) {
+	f.mu.Lock()
+	current := f.target == t && f.lead == nil
+	f.mu.Unlock()
+	if !current || !f.env.idle() {
 		s.Close()
 		return
 	}
-	e.n.follow(s)
+	f.env.follow(s)
 }
 
 // drop gives up the commands sent on a stream that has ended. It runs on the control
 // goroutine.
-func (e *ensemble) drop(s *stream) {
-	if f := e.n.forwarding; f != nil && f.To == propose.Stream(s) {
-		e.n.unfollow(errStreamEnded)
-	}
+func (f *following) drop(s *stream) {
+	f.env.unfollow(s, errStreamEnded)
 }
 
 // ledBy reports whether the server is the leader according to Raft.
-func (e *ensemble) ledBy(server uint64) bool {
-	id := e.leaderID()
+func (f *following) ledBy(server uint64) bool {
+	id := f.leaderID()
 	return id != "" && membership.ServerOf(id) == server
 }
 
 // lookAround publishes that this server has no leader, if Raft knows none, and pauses
 // before the next attempt.
-func (e *ensemble) lookAround(ctx context.Context) {
-	r := e.n.raftNow()
-	if e.leaderID() == "" {
-		e.n.do(func() { e.publishLooking("no leader is known") })
-		if r.LastIndex() > foundingIndex {
-			e.transportNow().Leaderless()
+func (f *following) lookAround(ctx context.Context) {
+	r := f.env.raftNow()
+	if f.leaderID() == "" {
+		f.env.do(func() { f.publishLooking("no leader is known") })
+		if r.LastIndex() > formedIndex {
+			f.transportNow().Leaderless()
 		}
 	}
 	pauseFor(ctx, dialPause)
 }
 
-// locate finds a server in Raft's configuration.
-func (e *ensemble) locate(server uint64) (raft.ServerID, string) {
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if membership.ServerOf(s.ID) == server {
-			return s.ID, string(s.Address)
-		}
-	}
-	return "", ""
-}
-
 // dial connects to a server at addr or at an address that it may have moved to.
-func (e *ensemble) dial(ctx context.Context, kind quorum.Kind, id raft.ServerID, addr string) (net.Conn, error) {
-	return quorum.DialAny(ctx, e.hub, kind, quorum.Addresses(addr, e.addresses(id)), string(id))
+func (p *places) dial(ctx context.Context, kind quorum.Kind, id raft.ServerID, addr string) (net.Conn, error) {
+	return quorum.DialAny(ctx, p.hub, kind, quorum.Addresses(addr, p.addresses(id)), string(id))
 }
 
 // openForward opens a stream to a leadership. It fails if the leadership isn't open.
-func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr string, incarnation uint64) (*stream, error) {
+func (f *following) openForward(ctx context.Context, id raft.ServerID, addr string, incarnation uint64) (*stream, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	conn, err := e.dial(ctx, quorum.Forward, id, addr)
+	conn, err := f.places.dial(ctx, quorum.Forward, id, addr)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	s := newStream(conn, e.stallLimit(), e.rhythm)
+	s := newStream(conn, f.stallLimit(), f.rhythm)
 	err = s.open(incarnation)
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -229,37 +240,37 @@ func (e *ensemble) openForward(ctx context.Context, id raft.ServerID, addr strin
 }
 
 // acceptForward receives a follower's commands while this server leads.
-func (e *ensemble) acceptForward(conn net.Conn, from quorum.Identity) {
+func (f *following) acceptForward(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
 	origin := membership.ServerOf(raft.ServerID(from.ServerID))
 	var first [8]byte
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
-	if _, err := io.ReadFull(conn, first[:]); err != nil || !e.member(from) || origin == membership.NoServer {
+	if _, err := io.ReadFull(conn, first[:]); err != nil || !f.belongs(from) || origin == membership.NoServer {
 		return
 	}
 	incarnation := binary.BigEndian.Uint64(first[:])
-	l := e.leadNow()
+	l := f.leadNow()
 	if l == nil || l.incarnation != incarnation {
 		return
 	}
 	stop := context.AfterFunc(l.ctx, func() { _ = conn.Close() })
 	defer stop()
-	in := newForwarded(conn, e.stallLimit(), from.Beats, e.rhythm)
+	in := newForwarded(conn, f.stallLimit(), from.Beats, f.rhythm)
 	if err := in.begin(); err != nil {
 		return
 	}
 	defer in.end()
-	if err := e.receive(in, incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+	if err := f.receive(in, incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		level := slog.LevelDebug // a stream without a run: this may repeat often
 		if in.carried {
 			level = slog.LevelInfo
 		}
-		e.log.Log(context.Background(), level, "a follower's stream of commands ended", "server", origin, "err", err)
+		f.log.Log(context.Background(), level, "a follower's stream of commands ended", "server", origin, "err", err)
 	}
 }
 
 // receive reads runs until the stream ends.
-func (e *ensemble) receive(in *forwarded, incarnation uint64, origin uint8) error {
+func (f *following) receive(in *forwarded, incarnation uint64, origin uint8) error {
 	var size [4]byte
 	var buf []byte
 	stream := bufio.NewReader(in)
@@ -283,7 +294,7 @@ func (e *ensemble) receive(in *forwarded, incarnation uint64, origin uint8) erro
 		}
 		in.carried = true
 		in.holding.Store(true)
-		err = e.n.remote.Add(incarnation, origin, run)
+		err = f.env.remote.Add(incarnation, origin, run)
 		if in.holding.Store(false); err != nil {
 			return err
 		}

@@ -6,18 +6,24 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// What a member knows of its contact with the ensemble and of the age of its state.
-// session.Member keeps both and decides; these methods give it the facts.
+// freshness is what a member knows of its contact with the ensemble and of the age of its
+// state. session.Member keeps both and decides; these methods give it the facts.
+type freshness struct {
+	*base
+	places    *places
+	inquiries *inquiries
+	progress  progress
+}
 
 // syncLimit is the maximum age of the state of a server that serves.
-func (e *ensemble) syncLimit() time.Duration {
-	return time.Duration(e.n.cfg.SyncLimit) * e.n.cfg.TickTime
+func (b *base) syncLimit() time.Duration {
+	return time.Duration(b.env.cfg.SyncLimit) * b.env.cfg.TickTime
 }
 
 // quorumContact returns the newest time at which a quorum followed this server in an
 // open leadership, or zero without one.
-func (e *ensemble) quorumContact() time.Time {
-	l, r, trans := e.leadNow(), e.n.raftNow(), e.transportNow()
+func (b *base) quorumContact() time.Time {
+	l, r, trans := b.leadNow(), b.env.raftNow(), b.transportNow()
 	if l == nil || r == nil || trans == nil {
 		return time.Time{}
 	}
@@ -25,32 +31,32 @@ func (e *ensemble) quorumContact() time.Time {
 }
 
 // current returns the liveness with the newest quorum contact of this server as the leader.
-func (e *ensemble) current() *session.Member {
-	if contact := e.quorumContact(); !contact.IsZero() { // before the index is read: see Followed
-		e.liveness.Followed(contact, e.n.raftNow().CommitIndex())
+func (f *freshness) current() *session.Member {
+	if contact := f.quorumContact(); !contact.IsZero() { // before the index is read: see Followed
+		f.liveness.Followed(contact, f.env.raftNow().CommitIndex())
 	}
-	return e.liveness
+	return f.liveness
 }
 
 // confirmed implements others.
-func (e *ensemble) confirmed() time.Time { return e.current().Contact() }
+func (f *freshness) confirmed() time.Time { return f.current().Contact() }
 
 // confirmedRecently implements others.
-func (e *ensemble) confirmedRecently() bool {
-	return time.Since(e.quorumContact()) < electionTimeout
+func (f *freshness) confirmedRecently() bool {
+	return time.Since(f.quorumContact()) < electionTimeout
 }
 
 // fresh implements others.
-func (e *ensemble) fresh() time.Time {
-	return e.current().Fresh(e.appliedIndex.Load(), time.Now())
+func (f *freshness) fresh() time.Time {
+	return f.current().Fresh(f.appliedIndex.Load(), time.Now())
 }
 
 // tooOld returns why this server's state is too old for reads, or "" if it isn't.
-func (e *ensemble) tooOld() string {
-	return e.current().Stale(e.appliedIndex.Load(), time.Now())
+func (f *freshness) tooOld() string {
+	return f.current().Stale(f.appliedIndex.Load(), time.Now())
 }
 
 // caughtUpWith reports whether this server's state is fresh enough to start serving.
-func (e *ensemble) caughtUpWith(index uint64) bool {
-	return e.current().CaughtUp(index, e.appliedIndex.Load(), time.Now())
+func (f *freshness) caughtUpWith(index uint64) bool {
+	return f.current().CaughtUp(index, f.appliedIndex.Load(), time.Now())
 }

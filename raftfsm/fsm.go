@@ -86,7 +86,7 @@ type scratch struct {
 	tx       tree.Txn
 	out      Applied
 	attached session.Session
-	waiters  []any
+	waiters  []command.Waiter
 	requests proto.Requests
 	reap     tree.Reap
 }
@@ -323,6 +323,13 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	}
 	m.snapCounter.ops += n
 	return b, nil
+}
+
+// membership returns the membership (membership.List.State).
+func (m *machine) membership() []byte {
+	m.tree.RLock()
+	defer m.tree.RUnlock()
+	return m.config
 }
 
 // noteDigest remembers the digest of the state after an entry and publishes it for the

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -380,41 +379,6 @@ func TestBackAfterASilentCut(t *testing.T) {
 	})
 }
 
-// TestAnswerThatTakesLong: an answer may take any time while the other server reports that
-// it is working on it. If the network forgets the connection, the question fails.
-func TestAnswerThatTakesLong(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		net := quorum.NewMemory()
-		hub := func(id string) *quorum.Hub {
-			self := quorum.Identity{ServerID: id, Cluster: quorum.ClusterID{1}}
-			h, err := quorum.Listen(net.Host("s"+id), "s"+id+":2888", self, quorum.Security{}, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return h
-		}
-		asker, asked := hub("1"), hub("2")
-		defer asker.Close()
-		defer asked.Close()
-		asked.Handle(quorum.Change, func(conn network.Conn, from quorum.Identity) {
-			respond(conn, from, func(*question, quorum.Identity) *answer {
-				time.Sleep(30 * time.Second)
-				return &answer{Reconfig: &driveAnswer{}}
-			})
-		})
-		q := &question{Reconfig: &driveRequest{}}
-		if a, _, err := ask(t.Context(), asker, "s2:2888", "2", q); err != nil || a.Reconfig == nil {
-			t.Errorf("%+v, %v", a, err)
-		}
-		time.AfterFunc(5*time.Second, func() { net.Forget(func(string, string) bool { return true }) })
-		began := time.Now()
-		if _, _, err := ask(t.Context(), asker, "s2:2888", "2", q); err == nil || time.Since(began) > 5*time.Second+probeTimeout {
-			t.Errorf("after %v: %v", time.Since(began), err)
-		}
-		time.Sleep(time.Minute)
-	})
-}
-
 // TestStreamWithoutProgress: the leader's heartbeats come, but report that no more of the
 // sent bytes arrive. That ends the stream, unless the leader is holding.
 func TestStreamWithoutProgress(t *testing.T) {
@@ -542,7 +506,7 @@ func TestARemovedServerExpectsNoElection(t *testing.T) {
 // removed isn't known then.
 func TestElectingBeforeRaftRuns(t *testing.T) {
 	t.Parallel()
-	e := &ensemble{n: new(Node)}
+	e := assemble(&base{env: new(Node).environment()})
 	if e.removed() || e.electing() {
 		t.Errorf("removed %v, electing %v", e.removed(), e.electing())
 	}

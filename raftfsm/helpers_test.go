@@ -36,8 +36,17 @@ type outcome struct {
 	waited   bool
 }
 
-// recorder is a Handler that records all calls. It sends the outcome to a Waiter of type
-// chan outcome.
+// waiter is a Waiter that receives the outcome.
+type waiter chan outcome
+
+func (w waiter) Applied(a *Applied) { w <- outcomeOf(a) }
+
+// ignorant is a Waiter that ignores the outcome.
+type ignorant struct{}
+
+func (ignorant) Applied(*Applied) {}
+
+// recorder is a Handler that records all calls.
 type recorder struct {
 	mu      sync.Mutex
 	applied []outcome
@@ -59,7 +68,7 @@ func (r *recorder) note(f func()) {
 	r.change = make(chan struct{})
 }
 
-func (r *recorder) Applied(a *Applied) {
+func outcomeOf(a *Applied) outcome {
 	o := outcome{kind: a.Kind, op: a.Op, session: a.Session, zxid: a.Zxid, code: a.Code, events: len(a.Events), body: string(a.Body), waited: a.Waiter != nil}
 	if a.Result != nil {
 		o.path, o.stat = strings.Clone(a.Result.Path), a.Result.Stat
@@ -67,9 +76,13 @@ func (r *recorder) Applied(a *Applied) {
 	if a.Attached != nil {
 		o.attached = *a.Attached
 	}
-	r.note(func() { r.applied = append(r.applied, o) })
-	if ch, ok := a.Waiter.(chan outcome); ok {
-		ch <- o
+	return o
+}
+
+func (r *recorder) Applied(a *Applied) {
+	r.note(func() { r.applied = append(r.applied, outcomeOf(a)) })
+	if a.Waiter != nil {
+		a.Waiter.Applied(a)
 	}
 }
 
@@ -176,7 +189,7 @@ func (r *rig) close() {
 func (r *rig) send(c command.Command) chan outcome {
 	r.t.Helper()
 	ch := make(chan outcome, 1)
-	c.Waiter = ch
+	c.Waiter = waiter(ch)
 	if err := r.Propose(&c); err != nil {
 		r.t.Fatalf("Propose: %v", err)
 	}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
 )
@@ -101,14 +103,14 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		for _, q := range []question{
-			{Probe: &probe{ID: 9, Phase: phaseEmpty, Join: true, As: membership.JoinerID(9, 5), Level: command.Level, Token: 7}},
-			{Probe: &probe{ID: 3, Disk: 5, Phase: phaseEmpty, Join: true, As: membership.JoinerID(3, 5), Level: command.Level, Token: 7}},
-			{Probe: &probe{ID: 3, Phase: phaseMember, As: membership.FounderID(3), Level: command.Level}},
-			{Reconfig: &driveRequest{}},
+		for _, q := range []any{
+			&bootstrap.Question{Probe: &bootstrap.Probe{ID: 9, Phase: bootstrap.PhaseEmpty, Join: true, As: membership.JoinerID(9, 5), Level: command.Level, Token: 7}},
+			&bootstrap.Question{Probe: &bootstrap.Probe{ID: 3, Disk: 5, Phase: bootstrap.PhaseEmpty, Join: true, As: membership.JoinerID(3, 5), Level: command.Level, Token: 7}},
+			&bootstrap.Question{Probe: &bootstrap.Probe{ID: 3, Phase: bootstrap.PhaseMember, As: membership.FounderID(3), Level: command.Level}},
+			&changeQuestion{Reconfig: &driveRequest{}},
 		} {
 			var b bytes.Buffer
-			if err := writeMessage(&b, &q); err != nil {
+			if err := exchange.Write(&b, q); err != nil {
 				t.Fatal(err)
 			}
 			for _, m := range c.list {

@@ -10,6 +10,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
+	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -21,6 +23,9 @@ import (
 // port that the server announces on that host, and sends the token of the probe and the
 // cluster id there. A server that asks under
 // another server's id gets no cluster id, and isn't added to Raft's configuration.
+
+// probeTimeout bounds a question that another server answers immediately.
+const probeTimeout = exchange.Timeout
 
 // joiner is a server whose ServerID, i.e. its disk, isn't in Raft's configuration.
 type joiner struct {
@@ -34,7 +39,7 @@ type joiner struct {
 	told      bool // that it can't be reached
 }
 
-func (j joiner) fresh() bool { return time.Since(j.at) < freshFor }
+func (j joiner) fresh() bool { return time.Since(j.at) < bootstrap.FreshFor }
 
 // absentAfter is how long the leader tries to reach a joining server that asks. After that,
 // a reconfig that lists the server is carried out as if it were down: it joins when the
@@ -97,11 +102,11 @@ func (j *joins) miss(id raft.ServerID, m *membership.Member) bool {
 }
 
 // queue returns the channel of probes whose servers wait to be admitted.
-func (j *joins) queue() chan *probe {
+func (j *joins) queue() chan *bootstrap.Probe {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.waiting == nil {
-		j.waiting = make(chan *probe, 16)
+		j.waiting = make(chan *bootstrap.Probe, 16)
 	}
 	return j.waiting
 }
@@ -129,93 +134,93 @@ func (j *joins) called(server uint64) {
 // join handles, on the leader, the probe of a server that asks to join. If the server
 // belongs to the membership, the leader admits it and then adds it to Raft's
 // configuration. Otherwise join returns the reason for the refusal.
-func (e *ensemble) join(p *probe, from quorum.Identity) (refusal string) {
-	cluster := e.hub.Identity().Cluster
+func (j *joining) join(p *bootstrap.Probe, from quorum.Identity) (refusal string) {
+	cluster := j.hub.Identity().Cluster
 	proved := cluster != (quorum.ClusterID{}) && from.Cluster == cluster && from.ServerID == string(p.As)
-	if p.Phase == phaseMember && !proved {
+	if p.Phase == bootstrap.PhaseMember && !proved {
 		return "it belongs to another ensemble"
 	}
 	if membership.ServerOf(p.As) != p.ID {
 		return fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
 	}
-	if now, _ := e.n.Level(); p.Level < now {
+	if now, _ := j.env.machine.levels(); p.Level < now {
 		return fmt.Sprintf("the ensemble is at behaviour level %d, which all its servers know, and server %d knows only %d: upgrade it", now, p.ID, p.Level)
 	}
-	want, now := e.wanted(), e.replicated()
+	want, now := j.changes.wanted(), j.replicated()
 	// For a member, only a proved probe counts. For any other server, its list matters once
 	// this server is to add it.
-	if proved || (now == nil || now.Member(p.ID) == nil) && (want.Lists(p.ID) || e.fileList().Lists(p.ID)) {
-		e.joins.noteList(p)
+	if proved || (now == nil || now.Member(p.ID) == nil) && (want.Lists(p.ID) || j.files.fileList().Lists(p.ID)) {
+		j.places.joins.noteList(p)
 	}
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range j.env.raftNow().GetConfiguration().Configuration().Servers {
 		switch {
 		case s.ID == p.As:
 			if !proved {
-				e.admission(p)
+				j.admission(p)
 			}
 			return ""
-		case membership.ServerOf(s.ID) == p.ID && e.alive(s.ID):
+		case membership.ServerOf(s.ID) == p.ID && j.alive(s.ID):
 			return fmt.Sprintf("server %d is running already, on another data directory", p.ID)
 		}
 	}
-	e.joins.note(p.ID, joiner{id: p.As, addr: p.Addr, at: time.Now(), confirmed: proved})
+	j.places.joins.note(p.ID, joiner{id: p.As, addr: p.Addr, at: time.Now(), confirmed: proved})
 	if !want.Lists(p.ID) {
-		return e.stranger(p)
+		return j.stranger(p)
 	}
-	e.reconfigs.poke()
+	j.changes.reconfigs.poke()
 	if !proved {
-		e.admission(p)
+		j.admission(p)
 	}
 	return ""
 }
 
 // admission queues a server to be admitted, unless the queue is full.
-func (e *ensemble) admission(p *probe) {
+func (j *joining) admission(p *bootstrap.Probe) {
 	select {
-	case e.joins.queue() <- p:
+	case j.places.joins.queue() <- p:
 	default:
 	}
 }
 
 // admitLoop calls the servers that ask to join.
-func (e *ensemble) admitLoop() {
-	queue := e.joins.queue()
+func (j *joining) admitLoop() {
+	queue := j.places.joins.queue()
 	for {
 		select {
 		case p := <-queue:
-			if e.joins.call(p.ID) {
-				e.wg.Go(func() {
-					defer e.joins.called(p.ID)
-					e.admitOne(p)
+			if j.places.joins.call(p.ID) {
+				j.wg.Go(func() {
+					defer j.places.joins.called(p.ID)
+					j.admitOne(p)
 				})
 			}
-		case <-e.ctx.Done():
+		case <-j.ctx.Done():
 			return
 		}
 	}
 }
 
 // admitOne calls a server at all its possible addresses until it accepts its admission.
-func (e *ensemble) admitOne(p *probe) {
-	addrs := e.mayBeAt(p.ID, p.Addr)
+func (j *joining) admitOne(p *bootstrap.Probe) {
+	addrs := j.mayBeAt(p.ID, p.Addr)
 	if len(addrs) == 0 { // the membership has only a wildcard for it: use the address that it asked from
-		e.joins.mu.Lock()
-		addrs = []string{e.joins.calledFrom(p.As)}
-		e.joins.mu.Unlock()
+		j.places.joins.mu.Lock()
+		addrs = []string{j.places.joins.calledFrom(p.As)}
+		j.places.joins.mu.Unlock()
 	}
 	for _, addr := range addrs {
-		ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
-		a, _, err := ask(ctx, e.hub, addr, "", &question{Admit: &admission{Cluster: e.hub.Identity().Cluster, ServerID: p.As, Token: p.Token}})
+		ctx, cancel := context.WithTimeout(j.ctx, probeTimeout)
+		err := (&bootstrap.Admission{Cluster: j.hub.Identity().Cluster, ServerID: p.As, Token: p.Token}).Offer(ctx, j.hub, addr)
 		cancel()
-		if err == nil && a.Admitted {
-			e.joins.note(p.ID, joiner{id: p.As, addr: addr, at: time.Now(), confirmed: true, reached: addr})
-			e.reconfigs.poke()
+		if err == nil {
+			j.places.joins.note(p.ID, joiner{id: p.As, addr: addr, at: time.Now(), confirmed: true, reached: addr})
+			j.changes.reconfigs.poke()
 			return
 		}
-		e.log.Debug("a server that asks to be let in does not take its admission", "server", p.ID, "addr", addr, "err", err)
+		j.log.Debug("a server that asks to be let in does not take its admission", "server", p.ID, "addr", addr, "err", err)
 	}
-	if want := e.wanted(); want.Lists(p.ID) && e.joins.miss(p.As, want.Member(p.ID)) {
-		e.log.Warn("a server that asks to join cannot be reached: it joins when it can be; check its line in the membership, and the way to it",
+	if want := j.changes.wanted(); want.Lists(p.ID) && j.places.joins.miss(p.As, want.Member(p.ID)) {
+		j.log.Warn("a server that asks to join cannot be reached: it joins when it can be; check its line in the membership, and the way to it",
 			"server", p.ID, "says", p.Addr, "tried", addrs)
 	}
 }
@@ -224,21 +229,21 @@ func (e *ensemble) admitOne(p *probe) {
 // this server and of other members. They may have another port than the server's own file,
 // which a reconfig changes only when it is done. So mayBeAt adds the port that the server
 // itself announces, but not its host, which could be that of any caller.
-func (e *ensemble) mayBeAt(server uint64, announced string) []string {
+func (j *joining) mayBeAt(server uint64, announced string) []string {
 	var out []string
 	add := func(addr string) {
 		if membership.Dialable(addr) && !slices.Contains(out, addr) {
 			out = append(out, addr)
 		}
 	}
-	for _, list := range []*membership.List{e.wanted(), e.fileList()} {
+	for _, list := range []*membership.List{j.changes.wanted(), j.files.fileList()} {
 		if list.Lists(server) {
 			for _, addr := range list.Member(server).QuorumAddrs() {
 				add(addr)
 			}
 		}
 	}
-	add(e.listedAt(server))
+	add(j.places.listedAt(server))
 	_, port, err := net.SplitHostPort(announced)
 	if err != nil {
 		return out

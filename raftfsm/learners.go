@@ -26,11 +26,11 @@ func (alone) learners() []Learner { return nil }
 
 // learners implements others.
 func (e *ensemble) learners() []Learner {
-	r, trans := e.n.raftNow(), e.transportNow()
+	r, trans := e.env.raftNow(), e.transportNow()
 	if r == nil || trans == nil || e.leadNow() == nil {
 		return nil
 	}
-	term, limit := r.CurrentTerm(), time.Duration(e.n.cfg.SyncLimit)*e.n.cfg.TickTime
+	term, limit := r.CurrentTerm(), time.Duration(e.env.cfg.SyncLimit)*e.env.cfg.TickTime
 	var found []Learner
 	members := e.replicated()
 	for _, s := range r.GetConfiguration().Configuration().Servers {

@@ -35,9 +35,14 @@ func (m *machine) tooNew(asked uint32) error {
 // this server knows. They differ while a server of the ensemble still runs an older
 // version.
 func (n *Node) Level() (now, newest uint32) {
-	n.tree.RLock()
-	defer n.tree.RUnlock()
-	return n.machine.level, n.cfg.newest
+	return n.machine.levels()
+}
+
+// levels is Level.
+func (m *machine) levels() (now, newest uint32) {
+	m.tree.RLock()
+	defer m.tree.RUnlock()
+	return m.level, m.newest
 }
 
 // startLevel is the level at which a leadership begins. A new state begins at level 1.
@@ -66,27 +71,27 @@ func (m *machine) applyRaise(c *command.Command) error {
 }
 
 // raise proposes a higher level if all servers know it. Reconcile loop.
-func (e *ensemble) raise(l *leading) {
-	now, newest := e.n.Level()
+func (c *changes) raise(l *leading) {
+	now, newest := c.env.machine.levels()
 	if now >= newest || time.Since(l.asked) < levelEvery {
 		return
 	}
 	l.asked = time.Now()
-	to := e.commonLevel(newest)
-	if to <= now || e.leadNow() != l {
+	to := c.commonLevel(newest)
+	if to <= now || c.leadNow() != l {
 		return
 	}
-	e.n.proposeOwn(&command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
+	c.env.proposeOwn(&command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
 }
 
 // commonLevel returns the highest level that every server of the membership knows. It
 // returns 0 when a server doesn't answer or hasn't joined yet.
-func (e *ensemble) commonLevel(newest uint32) uint32 {
-	m := e.replicated()
+func (c *changes) commonLevel(newest uint32) uint32 {
+	m := c.replicated()
 	if m == nil {
 		return 0
 	}
-	known := e.knownLevels(newest)
+	known := c.knownLevels(newest)
 	lowest := newest
 	for _, level := range known {
 		lowest = min(lowest, level)
@@ -101,7 +106,7 @@ func (e *ensemble) commonLevel(newest uint32) uint32 {
 
 // knownLevels asks every server in Raft's configuration which level it knows, and notes
 // 0 for a server that doesn't answer. This server knows own.
-func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
+func (c *changes) knownLevels(own uint32) map[uint64]uint32 {
 	known := make(map[uint64]uint32)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
@@ -110,14 +115,14 @@ func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
 		defer mu.Unlock()
 		known[id] = level
 	}
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		if s.ID == e.n.identity.RaftID {
+	for _, s := range c.env.raftNow().GetConfiguration().Configuration().Servers {
+		if s.ID == c.env.identity.RaftID {
 			note(membership.ServerOf(s.ID), own)
 			continue
 		}
 		wg.Go(func() {
 			level := uint32(0)
-			if p := e.askServer(s); p != nil {
+			if p := c.places.askServer(s); p != nil {
 				level = p.Level
 			}
 			note(membership.ServerOf(s.ID), level)
@@ -128,11 +133,11 @@ func (e *ensemble) knownLevels(own uint32) map[uint64]uint32 {
 }
 
 // behind implements others.
-func (e *ensemble) behind(level uint32) (who []string) {
-	if e.n.raftNow() == nil {
+func (c *changes) behind(level uint32) (who []string) {
+	if c.env.raftNow() == nil {
 		return []string{errNoRaft.Error()}
 	}
-	known := e.knownLevels(level)
+	known := c.knownLevels(level)
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		switch l := known[id]; {
 		case l == 0:

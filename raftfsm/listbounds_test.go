@@ -16,7 +16,9 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
 	"github.com/zkgo/zkgo/tree"
@@ -182,37 +184,6 @@ func TestLongReconfigThroughAFollower(t *testing.T) {
 	})
 }
 
-// TestProbeBounds: a probe with parts that no server sends is refused.
-func TestProbeBounds(t *testing.T) {
-	t.Parallel()
-	long := strings.Repeat("1", 1000)
-	for _, tt := range []struct {
-		probe probe
-		want  string
-	}{
-		{probe{}, ""},
-		{probe{ID: 255, As: membership.JoinerID(255, 1<<64-1), Addr: "[::1]:65535", Phase: phaseMember, LeaderAddr: placeholder(255)}, ""},
-		{probe{ID: 1, Addr: ":2888"}, ""},
-		{probe{ID: 1, Addr: strings.Repeat("h", membership.MaxHost) + ":2888", Bound: &founding{Servers: []founder{{Addr: "a:1"}, {ID: 2, Addr: placeholder(2)}}}}, ""},
-		{probe{ID: 256}, "server id 256"},
-		{probe{ID: 1, As: raft.ServerID("1." + long)}, "a ServerID of"},
-		{probe{ID: 1, As: "1.x"}, "digits and dots"},
-		{probe{ID: 1, Addr: "h:" + strings.Repeat("0", 1000) + "1"}, "host and a port"},
-		{probe{ID: 1, Addr: "h:http"}, "host and a port"},
-		{probe{ID: 1, Addr: long + ":1"}, "host and a port"},
-		{probe{ID: 1, Phase: phase(long)}, "a phase of"},
-		{probe{ID: 1, LeaderAddr: long}, "an address of"},
-		{probe{ID: 1, List: strings.Repeat("x", membership.MaxListBytes+1)}, "a list of"},
-		{probe{ID: 1, Refusal: strings.Repeat("x", maxRefusal+1)}, "a refusal of"},
-		{probe{ID: 1, Bound: &founding{Servers: make([]founder, membership.MaxServers+1)}}, "a founding of more"},
-		{probe{ID: 1, Bound: &founding{Servers: []founder{{Addr: long}}}}, "a founding with an address"},
-	} {
-		if err := tt.probe.check(); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
-			t.Errorf("%.200q: %v, want %q", fmt.Sprint(tt.probe), err, tt.want)
-		}
-	}
-}
-
 // TestStrangersProbesAreForgotten: servers keep neither long probes of a caller that has
 // proved nothing, nor its list. The caller still learns how to be added.
 func TestStrangersProbesAreForgotten(t *testing.T) {
@@ -225,16 +196,16 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		send := func(to uint64, q probe) answer {
+		send := func(to uint64, q bootstrap.Probe) bootstrap.Answer {
 			t.Helper()
 			var b bytes.Buffer
-			if err := writeMessage(&b, &question{Probe: &q}); err != nil {
+			if err := exchange.Write(&b, &bootstrap.Question{Probe: &q}); err != nil {
 				t.Fatal(err)
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			got := p.Send(ctx, quorum.Probe, memberAt(to).QuorumAddr, "", b.Bytes())
-			var a answer
+			var a bootstrap.Answer
 			if len(got) < 4 || json.Unmarshal(got[4:], &a) != nil {
 				t.Fatalf("answer %q", got)
 			}
@@ -242,7 +213,7 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 		}
 		lead, leader := c.leader()
 		follower, _ := c.follower()
-		q := probe{ID: 9, Addr: "0.0.0.0:1", Phase: phaseEmpty, Level: command.Level, Token: 1}
+		q := bootstrap.Probe{ID: 9, Addr: "0.0.0.0:1", Phase: bootstrap.PhaseEmpty, Level: command.Level, Token: 1}
 		for _, to := range []uint64{lead, follower} {
 			q.As = raft.ServerID("9.5" + strings.Repeat("5", 100000))
 			if a := send(to, q); a.Error == "" || a.Probe != nil {

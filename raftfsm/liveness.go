@@ -43,36 +43,37 @@ const (
 	maxUnacked = 64
 )
 
-func (e *ensemble) reportInterval() time.Duration { return min(e.n.cfg.TickTime/2, reportEvery) }
+func (b *base) reportInterval() time.Duration { return min(b.env.cfg.TickTime/2, reportEvery) }
 
 // heard collects the sessions to report, in the space of buf.
-func (e *ensemble) heard(buf []int64) []int64 {
-	buf = e.live(e.n.cfg.Handler.Live(buf[:0]))
-	e.n.intake.Sessions(func(id int64) { buf = append(buf, id) })
-	return e.liveness.Report(buf)
+func (f *freshness) heard(buf []int64) []int64 {
+	buf = f.live(f.env.cfg.Handler.Live(buf[:0]))
+	f.env.intake.Sessions(func(id int64) { buf = append(buf, id) })
+	return f.liveness.Report(buf)
 }
 
 // touched implements others.
-func (e *ensemble) touched(ids []int64) { e.liveness.Led(ids, e.quorumContact(), time.Now()) }
+func (f *freshness) touched(ids []int64) { f.liveness.Led(ids, f.quorumContact(), time.Now()) }
 
 // live implements others.
-func (e *ensemble) live(dst []int64) []int64 { return e.liveness.Held(dst) }
+func (f *freshness) live(dst []int64) []int64 { return f.liveness.Held(dst) }
 
-// report sends reports to a leader until ctx ends.
-func (e *ensemble) report(ctx context.Context, id raft.ServerID, addr string, t target) {
+// report sends reports to a leader until ctx ends. It calls reported with the index in each
+// acknowledgement.
+func (f *freshness) report(ctx context.Context, id raft.ServerID, addr string, t target, reported func(index uint64)) {
 	for ctx.Err() == nil {
-		err := e.reportOnce(ctx, id, addr, t)
+		err := f.reportOnce(ctx, id, addr, t, reported)
 		if ctx.Err() == nil {
-			e.log.Debug("the leader does not take reports of live sessions", "leader", t.server, "err", err)
+			f.log.Debug("the leader does not take reports of live sessions", "leader", t.server, "err", err)
 		}
 		pauseFor(ctx, dialPause)
 	}
 }
 
 // reportOnce serves one connection.
-func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string, t target) error {
+func (f *freshness) reportOnce(ctx context.Context, id raft.ServerID, addr string, t target, reported func(uint64)) error {
 	dctx, done := context.WithTimeout(ctx, probeTimeout)
-	conn, err := e.dial(dctx, quorum.Liveness, id, addr)
+	conn, err := f.places.dial(dctx, quorum.Liveness, id, addr)
 	done()
 	if err != nil {
 		return err
@@ -80,16 +81,16 @@ func (e *ensemble) reportOnce(ctx context.Context, id raft.ServerID, addr string
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer conn.Close()
-	quorum.LimitWrites(conn, e.stallLimit(), nil)
+	quorum.LimitWrites(conn, f.stallLimit(), nil)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
 	sent := make(chan sentReport, maxUnacked)
 	received := make(chan error, 1)
 	go func() {
 		defer cancel()
-		received <- e.readAcks(conn, sent, t)
+		received <- f.readAcks(conn, sent, reported)
 	}()
-	err = e.writeReports(ctx, conn, sent, t)
+	err = f.writeReports(ctx, conn, sent, t)
 	_ = conn.Close()
 	err = errors.Join(err, <-received)
 	for len(sent) > 0 {
@@ -105,13 +106,13 @@ type sentReport struct {
 	inquiries []*inquiry // to be answered together with it
 }
 
-func (e *ensemble) writeReports(ctx context.Context, conn net.Conn, sent chan<- sentReport, t target) error {
+func (f *freshness) writeReports(ctx context.Context, conn net.Conn, sent chan<- sentReport, t target) error {
 	var first [8]byte
 	binary.BigEndian.PutUint64(first[:], t.incarnation)
 	if _, err := conn.Write(first[:]); err != nil {
 		return err
 	}
-	r := reporter{e: e, conn: conn, sent: sent}
+	r := reporter{f: f, conn: conn, sent: sent}
 	for urgent := false; ; {
 		if err := r.report(ctx, urgent); err != nil {
 			return err
@@ -125,7 +126,7 @@ func (e *ensemble) writeReports(ctx context.Context, conn net.Conn, sent chan<- 
 
 // reporter writes the reports of one connection.
 type reporter struct {
-	e    *ensemble
+	f    *freshness
 	conn net.Conn
 	sent chan<- sentReport
 
@@ -139,12 +140,12 @@ type reporter struct {
 // inquiries.
 func (r *reporter) report(ctx context.Context, urgent bool) error {
 	r.sessions = r.sessions[:0]
-	if !urgent || time.Since(r.full) >= r.e.reportInterval() {
-		r.sessions = r.e.heard(r.sessions)
+	if !urgent || time.Since(r.full) >= r.f.reportInterval() {
+		r.sessions = r.f.heard(r.sessions)
 		r.full = time.Now()
 	}
 	r.seq++
-	s := sentReport{seq: r.seq, inquiries: r.e.inquiries.take(), at: time.Now()}
+	s := sentReport{seq: r.seq, inquiries: r.f.inquiries.take(), at: time.Now()}
 	count := uint32(len(r.sessions))
 	if len(s.inquiries) > 0 {
 		count |= reportUrgent
@@ -167,12 +168,12 @@ func (r *reporter) report(ctx context.Context, urgent bool) error {
 // pause waits until the next report is due or an inquiry arrives. urgent reports the
 // latter.
 func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
-	t := time.NewTimer(r.e.rhythm.next(r.e.reportInterval()))
+	t := time.NewTimer(r.f.rhythm.next(r.f.reportInterval()))
 	defer t.Stop()
 	select {
 	case <-t.C:
 		return false, nil
-	case <-r.e.inquiries.poke:
+	case <-r.f.inquiries.poke:
 		return true, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
@@ -180,12 +181,12 @@ func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
 }
 
 // readAcks records what the leader acknowledges.
-func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) error {
+func (f *freshness) readAcks(conn net.Conn, sent <-chan sentReport, reported func(uint64)) error {
 	var b [ackSize]byte
 	for {
 		// A report is always in flight. A leader that acknowledges none because it has
 		// no quorum is no reason to keep the connection.
-		_ = conn.SetReadDeadline(time.Now().Add(e.stallLimit()))
+		_ = conn.SetReadDeadline(time.Now().Add(f.stallLimit()))
 		if _, err := io.ReadFull(conn, b[:]); err != nil {
 			return err
 		}
@@ -198,7 +199,8 @@ func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) err
 				return fmt.Errorf("report %d was acknowledged and never sent", seq)
 			}
 			if r.seq == seq {
-				e.acknowledged(r.at, index, t, len(sent) == 0)
+				f.liveness.Acknowledged(r.at, index, len(sent) == 0)
+				reported(index)
 				for _, one := range r.inquiries {
 					one.answer <- index
 				}
@@ -209,124 +211,16 @@ func (e *ensemble) readAcks(conn net.Conn, sent <-chan sentReport, t target) err
 	}
 }
 
-// acknowledged records that the leader knew this server's sessions at a time, and the
-// index that was committed then.
-func (e *ensemble) acknowledged(at time.Time, index uint64, t target, newest bool) {
-	e.liveness.Acknowledged(at, index, newest)
-	e.catchUp.Store(&catchUp{index, t})
-	e.caughtUp()
-}
-
-// catchUp is the index that this server has to apply before it may serve.
-type catchUp struct {
-	index uint64
-	under target
-}
-
-// caughtUp publishes whether this server has caught up, if it still waits for that. It
-// is called when the target or the applied index changes.
-func (e *ensemble) caughtUp() {
-	c := e.catchUp.Load()
-	if c == nil {
-		return
-	}
-	done := e.caughtUpWith(c.index)
-	if done && !e.catchUp.CompareAndSwap(c, nil) {
-		return
-	}
-	if s := e.n.Status(); done == s.Serving && s.Leader == c.under.server && e.following.Load() == c.under.incarnation {
-		return
-	}
-	e.n.do(func() { e.publishFollowing(c.under, done) })
-}
-
-// publishFollowing publishes that this server follows. Once it has caught up under a
-// leadership, it keeps serving under it. Control goroutine.
-func (e *ensemble) publishFollowing(t target, caughtUp bool) {
-	e.mu.Lock()
-	current := e.target == t
-	e.mu.Unlock()
-	if !current || e.n.lead != nil || e.n.halted {
-		return
-	}
-	old := e.n.Status()
-	if old.Reason == noMember && e.removed() {
-		return // the leader goes on sending to this server for a while
-	}
-	e.following.Store(t.incarnation)
-	s := e.n.statusNow(false, "")
-	// The network may have delayed the acknowledgement, so it may be too old.
-	caughtUp = caughtUp && !e.removed() && e.tooOld() == ""
-	s.Role, s.Leader, s.Serving = e.followerRole(), t.server, caughtUp
-	if old.Serving && old.Role == s.Role && old.Leader == s.Leader && old.Epoch == s.Epoch {
-		s.Serving = true
-	}
-	if !s.Serving {
-		s.Reason = "catching up with the leader"
-	}
-	e.n.setStatus(s)
-}
-
-// publishLooking publishes that this server has no leader. Control goroutine.
-func (e *ensemble) publishLooking(reason string) {
-	if e.n.lead != nil || e.n.halted {
-		return
-	}
-	e.following.Store(0)
-	e.n.setStatus(e.n.statusNow(false, reason))
-}
-
-// leaveOff publishes that this server no longer follows a leader because it is cut off
-// from all servers or was removed. No connection may end in either case. The server
-// serves again when a leader acknowledges a report.
-func (e *ensemble) leaveOff() {
-	if e.adrift() == "" {
-		return
-	}
-	e.n.do(func() {
-		if reason := e.adrift(); reason != "" {
-			e.publishLooking(reason)
-		}
-	})
-}
-
-// noMember is the reason why a removed server doesn't serve.
-const noMember = "this server is no member of the ensemble any more"
-
-// adrift returns why a server that considers itself a follower is not one, or "" if it
-// is.
-func (e *ensemble) adrift() string {
-	switch {
-	case e.leadNow() != nil || !e.n.Status().Serving:
-		return ""
-	case e.removed():
-		return noMember
-	}
-	return e.tooOld()
-}
-
-// removed reports whether this server is no longer a member: Raft's configuration lacks
-// it, or the applied membership does. Raft's configuration follows the membership when a
-// server leaves, and precedes it when a server joins: then the server may have a vote
-// already. Before Raft runs, nothing of this is known.
-func (e *ensemble) removed() bool {
-	if e.n.raftNow() == nil {
-		return false
-	}
-	m := e.replicated()
-	return e.outside() || m != nil && m.Member(e.n.cfg.ID) == nil
-}
-
 // acceptLiveness reads the reports of a follower while this server leads.
-func (e *ensemble) acceptLiveness(conn net.Conn, from quorum.Identity) {
+func (f *freshness) acceptLiveness(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
 	var first [8]byte
 	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
-	if _, err := io.ReadFull(conn, first[:]); err != nil || !e.member(from) {
+	if _, err := io.ReadFull(conn, first[:]); err != nil || !f.belongs(from) {
 		return
 	}
-	quorum.LimitWrites(conn, e.stallLimit(), nil)
-	l := e.leadNow()
+	quorum.LimitWrites(conn, f.stallLimit(), nil)
+	l := f.leadNow()
 	if l == nil || l.incarnation != binary.BigEndian.Uint64(first[:]) {
 		return
 	}
@@ -338,9 +232,9 @@ func (e *ensemble) acceptLiveness(conn net.Conn, from quorum.Identity) {
 	go func() {
 		defer close(acked)
 		defer cancel()
-		e.acknowledge(ctx, conn, acks)
+		f.acknowledge(ctx, conn, acks)
 	}()
-	e.readReports(ctx, stallReader{conn, 2 * e.stallLimit()}, l, raft.ServerID(from.ServerID), acks)
+	f.readReports(ctx, stallReader{conn, 2 * f.stallLimit()}, l, raft.ServerID(from.ServerID), acks)
 	cancel()
 	<-acked
 }
@@ -365,7 +259,7 @@ type pendingAck struct {
 
 // readReports reads reports until the connection ends or its sender is no longer a
 // member. The sender notices the latter by the end of the connection.
-func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, from raft.ServerID, acks chan<- pendingAck) {
+func (f *freshness) readReports(ctx context.Context, conn io.Reader, l *leading, from raft.ServerID, acks chan<- pendingAck) {
 	r := bufio.NewReader(conn)
 	var head [reportSize]byte
 	var sessions []int64
@@ -373,7 +267,7 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 		if _, err := io.ReadFull(r, head[:]); err != nil {
 			return
 		}
-		if !e.inRaft(from) {
+		if !f.inRaft(from) {
 			return
 		}
 		count := binary.BigEndian.Uint32(head[8:])
@@ -389,12 +283,12 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 			}
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
 		}
-		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: e.n.raftNow().CommitIndex(), came: e.asked(l)}
+		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: f.env.raftNow().CommitIndex(), came: f.asked(l)}
 		if first || urgent { // neither a joining server nor a client has to wait for the next heartbeat
-			e.heartbeatNow()
+			f.heartbeatNow()
 		}
 		if count > 0 {
-			e.n.touch(sessions)
+			f.env.touch(sessions)
 		}
 		select {
 		case acks <- ack:
@@ -406,7 +300,7 @@ func (e *ensemble) readReports(ctx context.Context, conn io.Reader, l *leading, 
 
 // acknowledge answers reports in order, each one after a quorum has followed this
 // server since it arrived.
-func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan pendingAck) {
+func (f *freshness) acknowledge(ctx context.Context, conn net.Conn, acks <-chan pendingAck) {
 	for {
 		var a pendingAck
 		select {
@@ -414,7 +308,7 @@ func (e *ensemble) acknowledge(ctx context.Context, conn net.Conn, acks <-chan p
 		case <-ctx.Done():
 			return
 		}
-		if !e.awaitQuorum(ctx, a.came) {
+		if !f.awaitQuorum(ctx, a.came) {
 			return
 		}
 		b := binary.BigEndian.AppendUint64(nil, a.seq)
@@ -434,17 +328,17 @@ type moment struct {
 }
 
 // asked returns the moment at which a caller asks whether this server leads.
-func (e *ensemble) asked(l *leading) moment {
-	trans := e.transportNow()
+func (b *base) asked(l *leading) moment {
+	trans := b.transportNow()
 	return moment{trans, l.term, trans.Mark()}
 }
 
 // awaitQuorum waits until a quorum is known to have followed this server in contacts
 // that began after m. It returns false when Raft was restarted or ctx ends.
-func (e *ensemble) awaitQuorum(ctx context.Context, m moment) bool {
-	for e.transportNow() == m.trans {
+func (b *base) awaitQuorum(ctx context.Context, m moment) bool {
+	for b.transportNow() == m.trans {
 		changed := m.trans.Changed()
-		if m.trans.ConfirmedSince(m.term, e.n.raftNow().GetConfiguration().Configuration(), m.mark) {
+		if m.trans.ConfirmedSince(m.term, b.env.raftNow().GetConfiguration().Configuration(), m.mark) {
 			return true
 		}
 		select {

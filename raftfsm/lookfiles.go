@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 )
 
 // PlaceFile is one of the files that say which server's state a directory holds.
@@ -39,7 +40,7 @@ func ReadPlace(logDir string, log *raftlog.Log, snapshots []raftlog.SnapshotFile
 		return &r.Place // until then the parts lie in two directories
 	}
 	r.identity()
-	r.seat()
+	r.bootstrap()
 	return &r.Place
 }
 
@@ -77,21 +78,21 @@ func (r *placeReader) identity() {
 	}
 }
 
-func (r *placeReader) seat() {
-	s, found, err := readSeat(r.fs, r.dir)
+func (r *placeReader) bootstrap() {
+	s, found, err := bootstrap.ReadState(r.fs, r.dir)
 	switch {
 	case err != nil:
 		r.Member = true
-		r.add(seatFile, "place", "", err)
+		r.add(bootstrap.StateFile, "place", "", err)
 	case found:
 		r.Member = true
 		if s.Taken && len(r.snapshots) == 0 && !r.log.Started() {
 			err = errStateLost(r.dir, r.Server, "the directory of the snapshots")
 		}
-		r.add(seatFile, "place", fmt.Sprintf("disk %d", s.Disk), err)
+		r.add(bootstrap.StateFile, "place", fmt.Sprintf("disk %d", s.Disk), err)
 	case r.inEnsemble():
 		r.Member = true
-		r.add(seatFile, "place", "", fmt.Errorf("%s is missing, although the server is a member of an ensemble: %s", filepath.Join(r.dir, seatFile), wayOut))
+		r.add(bootstrap.StateFile, "place", "", fmt.Errorf("%s is missing, although the server is a member of an ensemble: %s", filepath.Join(r.dir, bootstrap.StateFile), wayOut))
 	}
 }
 

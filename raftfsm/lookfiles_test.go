@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 )
 
 // TestPlaceFilesAreChecked: if any byte of identity.json or ensemble.json changes, or
@@ -21,14 +22,14 @@ func TestPlaceFilesAreChecked(t *testing.T) {
 	if err := id.write(vfs.OS{}, dir); err != nil {
 		t.Fatal(err)
 	}
-	held := seat{Disk: 77, Taken: true, Ballot: ballot{}, Bound: &founding{
-		Cluster: quorum.ClusterID{1}, Servers: []founder{{ID: 3, Addr: "a:1"}}, Disks: map[uint64]uint64{3: 77, 4: 8}}}
-	if err := (&seatStore{fs: vfs.OS{}, dir: dir}).save(held); err != nil {
+	held := bootstrap.State{Disk: 77, Taken: true, Ballot: bootstrap.Ballot{}, Bound: &bootstrap.Plan{
+		Cluster: quorum.ClusterID{1}, Servers: []bootstrap.Server{{ID: 3, Addr: "a:1"}}, Disks: map[uint64]uint64{3: 77, 4: 8}}}
+	if err := bootstrap.Write(vfs.OS{}, dir, held); err != nil {
 		t.Fatal(err)
 	}
 	for name, read := range map[string]func() error{
-		identityFile: func() error { _, _, err := readIdentity(vfs.OS{}, dir); return err },
-		seatFile:     func() error { _, _, err := readSeat(vfs.OS{}, dir); return err },
+		identityFile:        func() error { _, _, err := readIdentity(vfs.OS{}, dir); return err },
+		bootstrap.StateFile: func() error { _, _, err := bootstrap.ReadState(vfs.OS{}, dir); return err },
 	} {
 		path := filepath.Join(dir, name)
 		whole, err := os.ReadFile(path)

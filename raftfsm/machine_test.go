@@ -478,7 +478,7 @@ func TestRunTimeRestore(t *testing.T) {
 	old := a.snapshot(t)
 	a.mustFeed(t, l.batch(create(firstSession(), "/a", 0)))
 	waiting := attachCommand()
-	waiting.Waiter = "somebody"
+	waiting.Waiter = ignorant{}
 	if err := b.node.Propose(&waiting); err != nil {
 		t.Fatal(err)
 	}

@@ -105,7 +105,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := newNode(cfg)
 	if !cfg.standalone() {
-		if n.others, err = newEnsemble(n); err != nil {
+		if n.others, err = newEnsemble(n.environment()); err != nil {
 			return nil, err
 		}
 	}
@@ -155,7 +155,7 @@ func newNode(cfg Config) *Node {
 		settled:    n.replacing.settled,
 		hurry:      n.stopping,
 		evidence:   cfg.keepEvidence,
-		fail:       func(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) },
+		fail:       n.fail,
 	}
 	n.machine.snapCounter = snapCounter{maxOps: cfg.SnapCount, maxBytes: cfg.SnapBytes, trigger: make(chan struct{}, 1)}
 	n.machine.snapCounter.reset()
@@ -272,6 +272,9 @@ func (n *Node) Kick() {
 // do runs f later on the control goroutine.
 func (n *Node) do(f func()) { n.mail.post([]event{{kind: evDo, do: f}}) }
 
+// fail makes the control goroutine stop the server.
+func (n *Node) fail(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) }
+
 // Snapshot writes a snapshot now and truncates the log.
 func (n *Node) Snapshot() error {
 	r := n.raftNow()
@@ -294,9 +297,7 @@ func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ct
 // user may have written into the znode. It returns nil on a standalone server and
 // before the first leader.
 func (n *Node) Membership() []byte {
-	n.tree.RLock()
-	defer n.tree.RUnlock()
-	return membership.ConfigText(n.machine.config)
+	return membership.ConfigText(n.machine.membership())
 }
 
 // Voters returns the servers that have a vote, as far as this server knows. A server

@@ -71,7 +71,7 @@ func TestOrder(t *testing.T) {
 				for k := range each {
 					chans[i][k] = make(chan outcome, 1)
 					c := create(s, fmt.Sprintf("/%d-/n", i), flagSequential)
-					c.Waiter = chans[i][k]
+					c.Waiter = waiter(chans[i][k])
 					if err := r.Propose(&c); err != nil {
 						done <- err
 						return

@@ -16,7 +16,7 @@ func TestCommandsOfAnEarlierStart(t *testing.T) {
 	r := newReplica(t)
 	l := newLeader(5, 0)
 	r.mustFeed(t, l.begin())
-	if err := r.node.Propose(&command.Command{Kind: command.KindSync, Waiter: "a client"}); err != nil {
+	if err := r.node.Propose(&command.Command{Kind: command.KindSync, Waiter: ignorant{}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, nonce := range []uint64{r.node.intake.Nonce + 1, r.node.intake.Nonce} {

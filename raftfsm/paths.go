@@ -40,31 +40,31 @@ type paths struct {
 	blames     *blames
 }
 
-func (e *ensemble) network() quorum.Network {
-	return paths{Network: e.n.cfg.Network, alternates: e.alternates, blames: &e.blames}
+func (p *places) network() quorum.Network {
+	return paths{Network: p.env.cfg.Network, alternates: p.alternates, blames: &p.blames}
 }
 
 // keepNames looks up the host names of the other servers from time to time, so that this
 // server knows their addresses if DNS fails, also those of servers that it hasn't dialled.
-func (e *ensemble) keepNames() {
-	n := e.network()
-	for e.ctx.Err() == nil {
-		for _, m := range e.knownMembers() {
-			for _, addr := range append([]string{m.QuorumAddr}, e.alternates(m.QuorumAddr)...) {
-				if m.ID != e.self.ID && !quorum.LookUp(n, addr) {
+func (p *places) keepNames() {
+	n := p.network()
+	for p.ctx.Err() == nil {
+		for _, m := range p.knownMembers() {
+			for _, addr := range append([]string{m.QuorumAddr}, p.alternates(m.QuorumAddr)...) {
+				if m.ID != p.self.ID && !quorum.LookUp(n, addr) {
 					return // the network has no host names
 				}
 			}
 		}
-		pauseFor(e.ctx, namesEvery)
+		pauseFor(p.ctx, namesEvery)
 	}
 }
 
 // alternates returns the other addresses of the server whose first address is addr. The
 // membership counts: it may be newer than the configuration file.
-func (e *ensemble) alternates(addr string) []string {
-	list := e.n.cfg.Members
-	if m := e.replicated(); m != nil {
+func (p *places) alternates(addr string) []string {
+	list := p.env.cfg.Members
+	if m := p.replicated(); m != nil {
 		list = slices.Concat(m.Members, list)
 	}
 	for _, m := range list {

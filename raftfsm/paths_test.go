@@ -393,7 +393,7 @@ func TestSilentAddressIsPassedOver(t *testing.T) {
 		lead, _ := c.leader()
 		id, r := c.follower()
 		e := r.others.(*ensemble)
-		server := raft.Server{ID: c.rigs[lead].others.(*ensemble).n.identity.RaftID, Address: "old:2888"}
+		server := raft.Server{ID: c.rigs[lead].others.(*ensemble).env.identity.RaftID, Address: "old:2888"}
 		if e.askServer(server) == nil {
 			t.Errorf("server %d has no answer from server %d", id, lead)
 		}

@@ -119,15 +119,15 @@ type reachability struct {
 }
 
 // vigil watches the leader until this server is closed.
-func (e *ensemble) vigil() {
-	w := watchman{e: e, timing: e.n.cfg.timing()}
+func (f *following) vigil() {
+	w := watchman{f: f, timing: f.env.cfg.timing()}
 	pause := w.tick
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	for {
 		select {
 		case <-timer.C:
-		case <-e.ctx.Done():
+		case <-f.ctx.Done():
 			return
 		}
 		pause = w.look(pause)
@@ -137,7 +137,7 @@ func (e *ensemble) vigil() {
 
 // watchman is the state of vigil.
 type watchman struct {
-	e *ensemble
+	f *following
 	timing
 	quiet silence
 	reach reachability
@@ -146,60 +146,60 @@ type watchman struct {
 
 // look checks the leader after a pause and returns when to do so again.
 func (w *watchman) look(pause time.Duration) time.Duration {
-	r := w.e.n.raftNow()
+	r := w.f.env.raftNow()
 	_, leader := r.LeaderWithID()
 	if r.State() == raft.Leader {
 		w.lost = time.Time{}
-		return w.e.rhythm.next(w.ask / 2)
+		return w.f.rhythm.next(w.ask / 2)
 	}
 	next := w.tick
 	if leader != "" {
 		lasted := w.quiet.look(leadOf{leader, r.CurrentTerm()}, r.LastContact(), time.Now(), pause+w.tick)
-		w.e.judge(&w.quiet, &w.reach, lasted, w.timing)
-		next = max(next, min(w.ask-lasted, w.e.rhythm.next(w.ask/2)))
+		w.f.judge(&w.quiet, &w.reach, lasted, w.timing)
+		next = max(next, min(w.ask-lasted, w.f.rhythm.next(w.ask/2)))
 	}
-	if w.e.leaderID() != "" {
+	if w.f.leaderID() != "" {
 		w.lost = time.Time{}
 		return next
 	}
 	if w.lost.IsZero() {
 		w.lost = time.Now()
 	}
-	w.e.seekLeader(r, time.Since(w.lost), w.timing)
+	w.f.seekLeader(r, time.Since(w.lost), w.timing)
 	return w.tick
 }
 
 // judge gives the leader up, or takes that back.
-func (e *ensemble) judge(quiet *silence, reach *reachability, lasted time.Duration, p timing) {
+func (f *following) judge(quiet *silence, reach *reachability, lasted time.Duration, p timing) {
 	if lasted < p.ask {
 		reach.opened.Store(false)
 		reach.failed.Store(false)
-		if e.gone.Swap(nil) != nil {
-			e.log.Info("the leader is heard again", "leader", string(quiet.lead.server))
+		if f.gone.Swap(nil) != nil {
+			f.log.Info("the leader is heard again", "leader", string(quiet.lead.server))
 		}
 		return
 	}
-	if e.gone.Load() != nil || e.removed() && !e.hasVote() {
+	if f.gone.Load() != nil || f.removed() && !f.hasVote() {
 		return
 	}
 	if lasted >= p.slow || lasted >= p.dead && reach.failed.Load() && !reach.opened.Load() {
 		lead := quiet.lead
-		e.gone.Store(&lead)
-		e.log.Warn("the leader is silent, looking for another one", "leader", string(lead.server), "silent", lasted.Round(time.Millisecond),
+		f.gone.Store(&lead)
+		f.log.Warn("the leader is silent, looking for another one", "leader", string(lead.server), "silent", lasted.Round(time.Millisecond),
 			"accepts connections", reach.opened.Load())
-		e.n.do(func() {
-			if e.leaderID() == "" {
-				e.publishLooking("the leader is silent")
+		f.env.do(func() {
+			if f.leaderID() == "" {
+				f.publishLooking("the leader is silent")
 			}
 		})
 		return
 	}
-	e.reach(quiet.lead.server, reach, p)
+	f.reach(quiet.lead.server, reach, p)
 	if !reach.calling.Swap(true) {
-		e.wg.Go(func() {
+		f.wg.Go(func() {
 			defer reach.calling.Store(false)
-			e.transportNow().RollCall(e.ctx)
-			pauseFor(e.ctx, electing/4)
+			f.transportNow().RollCall(f.ctx)
+			pauseFor(f.ctx, electing/4)
 		})
 	}
 }
@@ -209,36 +209,36 @@ func (e *ensemble) judge(quiet *silence, reach *reachability, lasted time.Durati
 const electing = 2 * time.Second
 
 // electing implements others.
-func (e *ensemble) electing() bool {
-	trans := e.transportNow()
-	return trans != nil && e.leadNow() == nil && !e.removed() && trans.QuorumRuns(electing)
+func (f *following) electing() bool {
+	trans := f.transportNow()
+	return trans != nil && f.leadNow() == nil && !f.removed() && trans.QuorumRuns(electing)
 }
 
 // reach tests whether a server's machine accepts a connection, several times while the
 // silence lasts. A refused connection makes the transport suspect the server.
-func (e *ensemble) reach(id raft.ServerID, reach *reachability, p timing) {
+func (f *following) reach(id raft.ServerID, reach *reachability, p timing) {
 	limit := (p.dead - p.ask) / 2
 	if reach.busy.Load() || time.Since(reach.last) < limit/2 {
 		return
 	}
-	_, addr := e.locate(membership.ServerOf(id))
+	_, addr := f.locate(membership.ServerOf(id))
 	if addr == "" {
 		return
 	}
 	reach.last = time.Now()
 	reach.busy.Store(true)
-	e.wg.Go(func() {
+	f.wg.Go(func() {
 		defer reach.busy.Store(false)
-		ctx, cancel := context.WithTimeout(e.ctx, limit)
+		ctx, cancel := context.WithTimeout(f.ctx, limit)
 		defer cancel()
 		began := time.Now()
-		conn, err := e.network().Dial(ctx, addr)
+		conn, err := f.places.network().Dial(ctx, addr)
 		switch {
 		case err == nil:
 			_ = conn.Close()
 			reach.opened.Store(true)
 		case quorum.Refused(err):
-			e.transportNow().Suspect(id)
+			f.transportNow().Suspect(id)
 		case time.Since(began) < limit+2*p.tick: // otherwise this server was asleep
 			reach.failed.Store(true)
 		}
@@ -246,22 +246,22 @@ func (e *ensemble) reach(id raft.ServerID, reach *reachability, p timing) {
 }
 
 // seekLeader is called on each tick while no leader is known.
-func (e *ensemble) seekLeader(r *raft.Raft, since time.Duration, p timing) {
+func (f *following) seekLeader(r *raft.Raft, since time.Duration, p timing) {
 	switch {
-	case e.onlyVoter(r):
-		e.transportNow().Kick()
-	case r.LastIndex() > foundingIndex || since > p.lease:
-		e.transportNow().Leaderless()
+	case f.onlyVoter(r):
+		f.transportNow().Kick()
+	case r.LastIndex() > formedIndex || since > p.lease:
+		f.transportNow().Leaderless()
 	}
 }
 
 // onlyVoter reports whether this server has the only vote, so it needs no other vote.
-func (e *ensemble) onlyVoter(r *raft.Raft) bool {
+func (f *following) onlyVoter(r *raft.Raft) bool {
 	self := false
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		switch {
 		case s.Suffrage != raft.Voter:
-		case s.ID != e.n.identity.RaftID:
+		case s.ID != f.env.identity.RaftID:
 			return false
 		default:
 			self = true
@@ -270,43 +270,18 @@ func (e *ensemble) onlyVoter(r *raft.Raft) bool {
 	return self && r.State() == raft.Follower
 }
 
-// leaderID returns the server that this one considers the leader: Raft's leader, unless
-// it was given up.
-func (e *ensemble) leaderID() raft.ServerID {
-	r := e.n.raftNow()
-	if r == nil {
-		return ""
-	}
-	_, id := r.LeaderWithID()
-	if gone := e.gone.Load(); gone != nil && gone.server == id && gone.term == r.CurrentTerm() {
-		return ""
-	}
-	return id
-}
-
-// unfollowed reports whether this leader had a quorum in this term but has not had one
-// for longer than its lease.
-func (e *ensemble) unfollowed(r *raft.Raft) bool {
-	trans := e.transportNow()
-	if trans == nil {
-		return false
-	}
-	contact := trans.Confirmed(r.CurrentTerm(), r.GetConfiguration().Configuration(), time.Now())
-	return !contact.IsZero() && time.Since(contact) > e.n.cfg.timing().lease
-}
-
 // setPace sets Raft's timers to those of a leader, which decide how often it sends
 // heartbeats, or to those of other servers, which never fire. Control goroutine.
 func (e *ensemble) setPace(leads bool) {
-	r := e.n.raftNow()
+	r := e.env.raftNow()
 	if r == nil {
 		return
 	}
 	timeout := idle
 	if leads {
-		timeout = e.n.cfg.timing().pace
+		timeout = e.env.cfg.timing().pace
 	}
-	err := e.n.reload(r, func(c *raft.ReloadableConfig) { c.HeartbeatTimeout, c.ElectionTimeout = timeout, timeout })
+	err := e.env.reload(r, func(c *raft.ReloadableConfig) { c.HeartbeatTimeout, c.ElectionTimeout = timeout, timeout })
 	if err != nil {
 		e.log.Warn("Raft's timers could not be set", "err", err)
 	}

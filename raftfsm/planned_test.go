@@ -168,7 +168,7 @@ func serverDies(t *testing.T, after int, victim uint64) {
 	answer := make(chan outcome, 1)
 	go func() {
 		cmd := reconfigure(s, serverLine(6)+","+observerLine(1)+","+observerLine(2), "", "", -1)
-		cmd.Waiter = answer
+		cmd.Waiter = waiter(answer)
 		_ = r.Propose(&cmd)
 	}()
 	var o outcome

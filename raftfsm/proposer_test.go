@@ -47,7 +47,7 @@ func TestRefusedBatch(t *testing.T) {
 	n.proposing.Store(p)
 	fill := func() {
 		for range propose.MaxBatchOps { // fills one batch
-			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
+			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: ignorant{}}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -96,7 +96,7 @@ func TestRemoteRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	clear(run) // add has copied it
-	c := command.Command{Kind: command.KindSync, Waiter: true}
+	c := command.Command{Kind: command.KindSync, Waiter: ignorant{}}
 	if err := n.intake.Propose(&c, false); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package raftfsm
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum/transport"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
@@ -49,59 +49,49 @@ type joins struct {
 	mu      sync.Mutex
 	joiners map[uint64]joiner        // by server
 	calling map[uint64]bool          // servers being admitted
-	waiting chan *probe              // servers to be admitted next
+	waiting chan *bootstrap.Probe    // servers to be admitted next
 	seen    map[raft.ServerID]string // newest address that a server announced for itself
 	from    map[uint64][]caller      // by server: remote addresses of servers that have no address to announce, oldest first
 	files   map[uint64]announced     // by server: the list in its configuration file
 }
 
+// changes drives the membership and Raft's configuration on the leader.
+type changes struct {
+	*base
+	places    *places
+	files     *files
+	reconfigs reconfigs
+}
+
+// joining admits the servers that ask this leader to join.
+type joining struct {
+	*base
+	places  *places
+	files   *files
+	changes *changes
+}
+
 // stranger tells a server that is not a member how it becomes one.
-func (e *ensemble) stranger(p *probe) string {
+func (j *joining) stranger(p *bootstrap.Probe) string {
 	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
-	if m := p.line(); m != nil {
-		at := m.Located(e.joinAddr(m, joiner{id: p.As, addr: p.Addr}))
+	if m := p.Line(); m != nil {
+		at := m.Located(j.places.joinAddr(m, joiner{id: p.As, addr: p.Addr}))
 		line = at.ReconfigLine(p.ClientPort)
 	}
 	how := "run: reconfig -add " + line
-	if e.n.cfg.Policy&tree.ReconfigEnabled == 0 {
+	if j.env.cfg.Policy&tree.ReconfigEnabled == 0 {
 		how = "restart its servers, one after another, with a list that has it; or allow reconfig with reconfigEnabled=true and " + how
 	}
 	return fmt.Sprintf("server %d is not a member of the ensemble: %s", p.ID, how)
 }
 
-// alive reports whether a server has answered this leader recently.
-func (e *ensemble) alive(id raft.ServerID) bool {
-	if id == e.n.identity.RaftID {
-		return true
-	}
-	return time.Since(e.transportNow().Contact(e.n.raftNow().CurrentTerm(), id)) < silentFor
-}
-
 // wanted returns the membership to reach: that of a pending reconfig, or the replicated
 // one. It is nil before the first LeaderStart.
-func (e *ensemble) wanted() *membership.List {
-	if t := e.reconfigs.current(); t != nil {
+func (c *changes) wanted() *membership.List {
+	if t := c.reconfigs.current(); t != nil {
 		return t
 	}
-	return e.replicated()
-}
-
-// replicated returns the membership as of the newest entry applied.
-func (e *ensemble) replicated() *membership.List {
-	e.n.tree.RLock()
-	text := e.n.machine.config
-	e.n.tree.RUnlock()
-	if text == nil {
-		return nil
-	}
-	m, err := membership.ParseState(text)
-	if err != nil {
-		if last := e.unreadable.Swap(&text); last == nil || !bytes.Equal(*last, text) {
-			e.log.Error("the membership cannot be read", "err", err)
-		}
-		return nil
-	}
-	return m
+	return c.replicated()
 }
 
 // reconcileLoop works while this server leads. While it follows, the loop checks
@@ -123,7 +113,7 @@ func (e *ensemble) reconcileLoop() {
 			e.reconfigs.reached(m)
 			e.refreshRole()
 			e.followOwnAddress(m)
-			if e.n.Status().Serving {
+			if e.env.status().Serving {
 				e.compareFile(m)
 			}
 		}
@@ -148,25 +138,25 @@ func (e *ensemble) reconcileLoop() {
 }
 
 // census logs for the operator which servers stop answering and which return.
-func (e *ensemble) census(l *leading) {
+func (c *changes) census(l *leading) {
 	if time.Since(l.since) < silentFor {
 		return
 	}
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
-		alive, was := e.alive(s.ID), !l.silent[s.ID]
-		if j := e.joins.of(membership.ServerOf(s.ID)); j.id == s.ID && j.fresh() {
+	for _, s := range c.env.raftNow().GetConfiguration().Configuration().Servers {
+		alive, was := c.alive(s.ID), !l.silent[s.ID]
+		if j := c.places.joins.of(membership.ServerOf(s.ID)); j.id == s.ID && j.fresh() {
 			continue // it asked to join a moment ago and has not been contacted yet
 		}
 		switch {
-		case was && !alive && e.neverCame(s.ID):
+		case was && !alive && c.formation.State().Bound.NeverCame(s.ID):
 			l.silent[s.ID] = true
-			e.log.Info("a server of the list has not come yet", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
+			c.log.Info("a server of the list has not come yet", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
 		case was && !alive:
 			l.silent[s.ID] = true
-			e.log.Warn("a server does not answer", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
+			c.log.Warn("a server does not answer", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
 		case !was && alive:
 			delete(l.silent, s.ID)
-			e.log.Info("a server answers again", "server", membership.ServerOf(s.ID))
+			c.log.Info("a server answers again", "server", membership.ServerOf(s.ID))
 		}
 	}
 }
@@ -179,27 +169,27 @@ func (e *ensemble) lookoutLoop() {
 	stop := func() {}
 	defer func() { stop() }()
 	asking := false
-	timer := time.NewTimer(askSlowly)
+	timer := time.NewTimer(bootstrap.AskSlowly)
 	defer timer.Stop()
 	for {
 		pause := checkEvery
 		outside := e.outside()
-		e.formation.ask(outside)
+		e.formation.SetAsking(outside)
 		if !outside {
-			if err := e.formation.taken(); err != nil {
-				e.n.mail.post([]event{{kind: evFailed, err: err}})
+			if err := e.formation.MarkTaken(); err != nil {
+				e.env.fail(err)
 				return
 			}
 		}
 		lost := outside || e.leaderID() == ""
 		if lost {
-			pause = askSlowly
+			pause = bootstrap.AskSlowly
 		}
 		switch {
 		case lost && !asking:
 			ctx, cancel := context.WithCancel(e.ctx)
 			asking, stop = true, cancel
-			e.formation.askAll(ctx, &wg)
+			e.formation.AskAll(ctx, &wg)
 		case !lost && asking:
 			asking = false
 			stop()
@@ -213,23 +203,8 @@ func (e *ensemble) lookoutLoop() {
 	}
 }
 
-// outside reports whether Raft's configuration lacks this server.
-func (e *ensemble) outside() bool { return !e.inRaft(e.n.identity.RaftID) }
-
-// inRaft reports whether Raft's configuration has a server, with or without a vote.
-func (e *ensemble) inRaft(id raft.ServerID) bool {
-	return slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
-		func(s raft.Server) bool { return s.ID == id })
-}
-
-// hasVote reports whether this server is a voter in Raft's configuration.
-func (e *ensemble) hasVote() bool {
-	return slices.ContainsFunc(e.n.raftNow().GetConfiguration().Configuration().Servers,
-		func(s raft.Server) bool { return s.ID == e.n.identity.RaftID && s.Suffrage == raft.Voter })
-}
-
 // configured implements others.
-func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
+func (c *changes) configured(uint64, raft.Configuration) { c.reconfigs.poke() }
 
 // leading implements others. As in ZooKeeper, the first leader contributes the list of
 // its configuration file. Later leaders do so, too, as long as their list names the
@@ -237,7 +212,7 @@ func (e *ensemble) configured(uint64, raft.Configuration) { e.reconfigs.poke() }
 // best, so a leader doesn't change that of another one: moved does when it reports it.
 func (e *ensemble) leading(s *command.LeaderStart) {
 	e.setPace(true)
-	mine, now := membership.New(e.n.cfg.Members), e.replicated()
+	mine, now := membership.New(e.env.cfg.Members), e.replicated()
 	for i, m := range mine.Members {
 		m = m.Located(e.knownAt(m.ID, now))
 		if now != nil && now.Member(m.ID) != nil && m.ID != e.self.ID {
@@ -254,12 +229,12 @@ func (e *ensemble) leading(s *command.LeaderStart) {
 var errNobody = errors.New("no other server can take the lead")
 
 // transfer implements others.
-func (e *ensemble) transfer(ctx context.Context) error { return e.transferTo(ctx, nil) }
+func (c *changes) transfer(ctx context.Context) error { return c.transferTo(ctx, nil) }
 
 // transferTo hands leadership to the best voter. If among is given, the voter must be a
 // participant in it.
-func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error {
-	r, trans := e.n.raftNow(), e.transportNow()
+func (c *changes) transferTo(ctx context.Context, among *membership.List) error {
+	r, trans := c.env.raftNow(), c.transportNow()
 	if r == nil || r.State() != raft.Leader {
 		return nil
 	}
@@ -268,7 +243,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error
 	var able []raft.Server
 	others := 0
 	for _, s := range r.GetConfiguration().Configuration().Servers {
-		if s.ID == e.n.identity.RaftID || s.Suffrage != raft.Voter {
+		if s.ID == c.env.identity.RaftID || s.Suffrage != raft.Voter {
 			continue
 		}
 		if m := among; m != nil && (m.Member(membership.ServerOf(s.ID)) == nil || m.Member(membership.ServerOf(s.ID)).Observer) {
@@ -291,7 +266,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error
 	})
 	err := errNobody
 	if len(able) > 0 {
-		e.heartbeatNow() // a server that can't be reached any more is noticed immediately
+		c.heartbeatNow() // a server that can't be reached any more is noticed immediately
 	}
 	for _, s := range able {
 		if ctx.Err() != nil {
@@ -302,7 +277,7 @@ func (e *ensemble) transferTo(ctx context.Context, among *membership.List) error
 		leads := func() bool { return r.State() == raft.Leader && r.CurrentTerm() == term }
 		// Raft notifies only one server during an election timeout.
 		unheard := func() bool { return trans.Unheard() != before || !slices.ContainsFunc(able, reachable) }
-		if err = follows(ctx, e.n.cfg.timing().lease, leads, unheard); err == nil {
+		if err = follows(ctx, c.env.cfg.timing().lease, leads, unheard); err == nil {
 			return nil
 		}
 		err = fmt.Errorf("server %s %w", s.ID, err)

@@ -3,13 +3,16 @@ package raftfsm
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -51,6 +54,18 @@ type driveRequest struct {
 type driveAnswer struct {
 	Code  proto.Code `json:"code"`
 	Retry bool       `json:"retry,omitempty"` // ask again, perhaps another leader
+}
+
+// changeQuestion is the message on a stream of kind quorum.Change, on which both servers
+// are members.
+type changeQuestion struct {
+	Reconfig *driveRequest `json:"reconfig,omitempty"`
+}
+
+// changeAnswer is the reply to a changeQuestion.
+type changeAnswer struct {
+	Reconfig *driveAnswer `json:"reconfig,omitempty"`
+	Error    string       `json:"error,omitempty"`
 }
 
 // reconfigs is a leader's view of the pending reconfig.
@@ -159,32 +174,32 @@ func (r *reconfigs) busy(target *membership.List) bool {
 }
 
 // drive brings Raft's configuration to what a reconfig asks for.
-func (e *ensemble) drive(ctx context.Context, q *driveRequest) *driveAnswer {
-	l := e.leadNow()
+func (c *changes) drive(ctx context.Context, q *driveRequest) *driveAnswer {
+	l := c.leadNow()
 	if l == nil {
 		return &driveAnswer{Retry: true}
 	}
-	target, code := e.examine(q, e.hear(l))
+	target, code := c.examine(q, c.hear(l))
 	if code != proto.Ok {
 		return &driveAnswer{Code: code}
 	}
-	if !e.reconfigs.begin(target) {
+	if !c.reconfigs.begin(target) {
 		return &driveAnswer{Code: proto.ErrReconfigInProgress}
 	}
-	a := e.pursue(ctx, l, target)
-	e.reconfigs.end(a.Code == proto.Ok && !a.Retry)
+	a := c.pursue(ctx, l, target)
+	c.reconfigs.end(a.Code == proto.Ok && !a.Retry)
 	return a
 }
 
 // pursue waits until Raft's configuration is what target asks for.
-func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership.List) *driveAnswer {
-	e.reconfigs.poke()
+func (c *changes) pursue(ctx context.Context, l *leading, target *membership.List) *driveAnswer {
+	c.reconfigs.poke()
 	timeout := time.NewTimer(driveTimeout)
 	defer timeout.Stop()
 	refused := time.NewTimer(givenUpAfter)
 	defer refused.Stop()
 	for {
-		s, changed := e.reconfigs.look()
+		s, changed := c.reconfigs.look()
 		if s.want == target && s.change == nil && !s.waiting && !s.refused && !s.leave {
 			return &driveAnswer{}
 		}
@@ -194,7 +209,7 @@ func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership.Li
 		select {
 		case <-changed:
 		case <-refused.C:
-			e.log.Warn("a reconfig is given up and undone: servers that it needs for a majority have gone down", "asked", string(target.Text()))
+			c.log.Warn("a reconfig is given up and undone: servers that it needs for a majority have gone down", "asked", string(target.Text()))
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}
@@ -208,61 +223,62 @@ func (e *ensemble) pursue(ctx context.Context, l *leading, target *membership.Li
 
 // examine checks a reconfig in ZooKeeper's order, with what the leader knows and the
 // servers that have answered it.
-func (e *ensemble) examine(q *driveRequest, live map[raft.ServerID]bool) (*membership.List, proto.Code) {
+func (c *changes) examine(q *driveRequest, live map[raft.ServerID]bool) (*membership.List, proto.Code) {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(q.Body)
 	req.Decode(&r)
 	if r.Err() != nil {
 		return nil, proto.ErrMarshalling
 	}
-	if m := e.replicated(); m != nil {
-		e.reconfigs.reached(m)
+	if m := c.replicated(); m != nil {
+		c.reconfigs.reached(m)
 	}
-	e.n.tree.RLock()
-	defer e.n.tree.RUnlock()
-	policy := e.n.cfg.Policy
-	target, code := e.n.machine.checkReconfig(&req, policy, q.IDs)
+	tree := c.env.machine.tree
+	tree.RLock()
+	defer tree.RUnlock()
+	policy := c.env.cfg.Policy
+	target, code := c.env.machine.checkReconfig(&req, policy, q.IDs)
 	if code != proto.Ok && code != proto.ErrBadVersion && code != proto.ErrBadArguments && code != proto.ErrMarshalling {
 		return nil, code
 	}
-	if t := e.reconfigs.current(); t != nil && (target == nil || e.reconfigs.busy(target)) {
+	if t := c.reconfigs.current(); t != nil && (target == nil || c.reconfigs.busy(target)) {
 		return nil, proto.ErrReconfigInProgress
 	}
-	if code == proto.ErrBadArguments && e.n.machine.mayWriteConfig(policy, q.IDs) {
-		if why := e.n.machine.conflict(&req, policy); why != nil {
-			e.log.Warn("a reconfig is refused: the servers couldn't listen at the addresses of its list", "reason", why)
+	if code == proto.ErrBadArguments && c.env.machine.mayWriteConfig(policy, q.IDs) {
+		if why := c.env.machine.conflict(&req, policy); why != nil {
+			c.log.Warn("a reconfig is refused: the servers couldn't listen at the addresses of its list", "reason", why)
 		}
 	}
 	if code != proto.Ok {
 		return nil, code
 	}
-	if _, ok := e.planFor(target, live).Plan(); !ok {
-		if e.n.machine.mayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
-			e.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.Text()))
+	if _, ok := c.planFor(target, live).Plan(); !ok {
+		if c.env.machine.mayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
+			c.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.Text()))
 		}
 		return nil, proto.ErrNewConfigNoQuorum
 	}
-	return target, e.n.machine.mayReconfig(target, policy, q.IDs)
+	return target, c.env.machine.mayReconfig(target, policy, q.IDs)
 }
 
 // reconfig implements others. It proposes a client's reconfig after the leader has driven it.
-func (e *ensemble) reconfig(c *command.Command) error {
+func (c *changes) reconfig(cmd *command.Command) error {
 	var req proto.ReconfigRequest
-	r := proto.NewReader(c.Body)
+	r := proto.NewReader(cmd.Body)
 	if req.Decode(&r); r.Err() == nil && membership.TooLong(&req) {
-		return e.n.intake.Propose(c, false) // applying it shows the error, and no leader has to read it before
+		return c.env.intake.Propose(cmd, false) // applying it shows the error, and no leader has to read it before
 	}
-	e.liveness.Hold(c.Session) // keep the client's session alive in the meantime
-	defer e.liveness.Release(c.Session)
-	ctx, cancel := context.WithTimeout(e.ctx, 2*driveTimeout)
+	c.liveness.Hold(cmd.Session) // keep the client's session alive in the meantime
+	defer c.liveness.Release(cmd.Session)
+	ctx, cancel := context.WithTimeout(c.ctx, 2*driveTimeout)
 	defer cancel()
-	q := &driveRequest{IDs: c.IDs, Body: c.Body}
+	q := &driveRequest{IDs: cmd.IDs, Body: cmd.Body}
 	driven := false // by a leader that has been deposed
 	for {
-		a := e.askDrive(ctx, q)
+		a := c.askDrive(ctx, q)
 		switch {
-		case ctx.Err() != nil && e.ctx.Err() == nil:
-			return e.n.intake.Propose(refusedReconfig(c, proto.ErrNewConfigNoQuorum), false)
+		case ctx.Err() != nil && c.ctx.Err() == nil:
+			return c.env.intake.Propose(refusedReconfig(cmd, proto.ErrNewConfigNoQuorum), false)
 		case ctx.Err() != nil:
 			return ErrClosed
 		case a == nil || a.Retry:
@@ -271,29 +287,45 @@ func (e *ensemble) reconfig(c *command.Command) error {
 		case driven && a.Code == proto.ErrNewConfigNoQuorum:
 			pauseFor(ctx, drivePause) // the new leader has not contacted the other servers yet
 		case a.Code == proto.ErrReconfigInProgress || a.Code == proto.ErrNewConfigNoQuorum:
-			return e.n.intake.Propose(refusedReconfig(c, a.Code), false)
+			return c.env.intake.Propose(refusedReconfig(cmd, a.Code), false)
 		default:
-			return e.n.intake.Propose(c, false) // applying it shows any other error
+			return c.env.intake.Propose(cmd, false) // applying it shows any other error
 		}
 	}
 }
 
 // askDrive asks the leader. It returns nil when it can't ask any.
-func (e *ensemble) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
-	if e.leadNow() != nil {
-		return e.drive(ctx, q)
+func (c *changes) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
+	if c.leadNow() != nil {
+		return c.drive(ctx, q)
 	}
-	leading, leader, addr := e.leads()
-	if leading || addr == "" || leader == e.self.ID {
+	leading, leader, addr := c.leads()
+	if leading || addr == "" || leader == c.self.ID {
 		return nil
 	}
-	id, _ := e.locate(leader)
-	a, _, err := ask(ctx, e.hub, addr, string(id), &question{Reconfig: q})
+	id, _ := c.locate(leader)
+	a, err := askChange(ctx, c.hub, addr, string(id), q)
 	if err != nil {
-		e.log.Debug("the leader could not be asked for a reconfig", "leader", leader, "err", err)
+		c.log.Debug("the leader could not be asked for a reconfig", "leader", leader, "err", err)
 		return nil
 	}
-	return a.Reconfig
+	return a
+}
+
+// askChange asks the server at addr to drive a reconfig.
+func askChange(ctx context.Context, hub *quorum.Hub, addr, to string, q *driveRequest) (*driveAnswer, error) {
+	conn, _, err := hub.Dial(ctx, quorum.Change, addr, to)
+	if err != nil {
+		return nil, err
+	}
+	var a changeAnswer
+	if err := exchange.Ask(ctx, conn, &changeQuestion{q}, &a); err != nil {
+		return nil, err
+	}
+	if a.Error != "" {
+		return nil, errors.New(a.Error)
+	}
+	return a.Reconfig, nil
 }
 
 // refusedReconfig returns the command for a reconfig that the leader refused for

@@ -181,7 +181,7 @@ func testGrowAndShrink(t *testing.T) {
 	s = r.attach(time.Minute)
 	ch := make(chan outcome, 1)
 	cmd := reconfigure(s, "", fmt.Sprintf("%d,%d", leaving[0], leaving[1]), "", -1)
-	cmd.Waiter = ch
+	cmd.Waiter = waiter(ch)
 	if err := r.Propose(&cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -320,7 +320,7 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 	answer := make(chan outcome, 1)
 	go func() {
 		cmd := reconfigure(s, serverLine(4)+","+serverLine(5), "2,3", "", -1)
-		cmd.Waiter = answer
+		cmd.Waiter = waiter(answer)
 		_ = r.Propose(&cmd)
 	}()
 	o, answered := wait(answer)
@@ -463,7 +463,7 @@ func newStuckReconfig(t *testing.T, pause time.Duration) (q *stuckReconfig, end 
 	q = &stuckReconfig{cluster: c, r: r, s: r.attach(time.Hour), begin: time.Now(), answer: make(chan outcome, 1), returned: make(chan error, 1)}
 	go func() {
 		cmd := reconfigure(q.s, serverLine(4), "", "", -1)
-		cmd.Waiter = q.answer
+		cmd.Waiter = waiter(q.answer)
 		q.returned <- r.Propose(&cmd)
 	}()
 	time.Sleep(time.Second)

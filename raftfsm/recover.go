@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
@@ -322,7 +323,7 @@ func newcomer(cfg Config) (raft.Server, error) {
 	}
 	for _, m := range cfg.Members {
 		if m.ID == cfg.ID {
-			self.Address = raft.ServerAddress(firstDialable(m.ID, m.QuorumAddr))
+			self.Address = raft.ServerAddress(membership.FirstDialable(m.ID, m.QuorumAddr))
 			return self, nil
 		}
 	}
@@ -341,12 +342,12 @@ func (n *Node) prepare(t *transplant, self raft.Server) (err error) {
 	} else {
 		// Use a disk number that no formation plan contains, so that no server takes
 		// this one for a founder.
-		seats := &seatStore{fs: n.cfg.FS, dir: n.cfg.LogDir}
-		if err := seats.save(seat{Disk: newDisk(), Taken: true}); err != nil {
+		disk := bootstrap.NewDisk()
+		if err := bootstrap.Write(n.cfg.FS, n.cfg.LogDir, bootstrap.State{Disk: disk, Taken: true}); err != nil {
 			return err
 		}
 		n.identity = newIdentity(n.cfg.ID)
-		n.identity.RaftID = membership.JoinerID(n.cfg.ID, seats.seat.Disk)
+		n.identity.RaftID = membership.JoinerID(n.cfg.ID, disk)
 	}
 	if err := n.identity.write(n.cfg.FS, n.cfg.LogDir); err != nil {
 		return err

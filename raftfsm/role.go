@@ -19,39 +19,3 @@ func (n *Node) Self() Member {
 
 // ownLine implements others.
 func (alone) ownLine() *Member { return nil }
-
-// ownLine implements others.
-func (e *ensemble) ownLine() *Member {
-	if m := e.replicated(); m != nil {
-		return m.Member(e.self.ID)
-	}
-	return nil
-}
-
-// followerRole returns this server's role while another server leads.
-func (e *ensemble) followerRole() Role {
-	observer := e.self.Observer
-	if m := e.ownLine(); m != nil {
-		observer = m.Observer
-	}
-	if observer {
-		return Observer
-	}
-	return Follower
-}
-
-// refreshRole publishes this server's role if the membership has changed it.
-func (e *ensemble) refreshRole() {
-	was := e.n.Status()
-	if was.Role != Follower && was.Role != Observer || was.Role == e.followerRole() {
-		return
-	}
-	e.n.do(func() {
-		e.mu.Lock()
-		t := e.target
-		e.mu.Unlock()
-		if s := e.n.Status(); s.Role == was.Role && s.Leader == t.server {
-			e.publishFollowing(t, s.Serving)
-		}
-	})
-}

@@ -13,9 +13,9 @@ import (
 
 // security returns how to secure the connections between servers.
 func (e *ensemble) security() quorum.Security {
-	s := quorum.Security{SASL: e.n.cfg.SASL}
-	if e.n.cfg.TLS != nil {
-		t := *e.n.cfg.TLS
+	s := quorum.Security{SASL: e.env.cfg.SASL}
+	if e.env.cfg.TLS != nil {
+		t := *e.env.cfg.TLS
 		t.Hosts = e.hosts
 		s.TLS = &t
 	}
@@ -30,7 +30,7 @@ func (e *ensemble) warnIfOpen() {
 	}
 	says := "the quorum port is open: no caller has to prove who it is. A host that can read or redirect the traffic between the servers, " +
 		"or takes the address of a server that is down, can act as a member of the ensemble"
-	if e.n.cfg.Policy&tree.ReconfigEnabled != 0 {
+	if e.env.cfg.Policy&tree.ReconfigEnabled != 0 {
 		says += "; with reconfigEnabled=true it can also change who the members are, and so take over all data"
 	}
 	e.log.Warn(says, "addr", addr.String(), "remedy", "set sslQuorum=true or quorum.auth.serverRequireSasl=true, and keep the port behind a firewall", "see", "docs/operate/quorum-security.md")
@@ -51,7 +51,7 @@ func (e *ensemble) refusedMessages() int64 {
 // hosts returns the hosts of a server and those of all other servers, from the
 // configuration file, the membership and Raft's configuration. It ignores what servers
 // say about themselves, because that is what they have to prove.
-func (e *ensemble) hosts(server string) (its, others []string) {
+func (p *places) hosts(server string) (its, others []string) {
 	note := func(id uint64, addr string) {
 		host, _, err := net.SplitHostPort(addr)
 		switch {
@@ -62,15 +62,15 @@ func (e *ensemble) hosts(server string) (its, others []string) {
 			others = append(others, host)
 		}
 	}
-	for _, m := range e.n.cfg.Members {
+	for _, m := range p.env.cfg.Members {
 		note(m.ID, m.QuorumAddr)
 	}
-	if m := e.replicated(); m != nil {
+	if m := p.replicated(); m != nil {
 		for _, s := range m.Members {
 			note(s.ID, s.QuorumAddr)
 		}
 	}
-	if r := e.n.raftNow(); r != nil {
+	if r := p.env.raftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
 			note(membership.ServerOf(s.ID), string(s.Address))
 		}

@@ -61,15 +61,15 @@ func openRaftLog(c Config) (stores, error) {
 func (n *Node) keepsEntries() bool { return n.stores.Keeps() }
 
 // openNewest opens the newest snapshot, to send it to a follower.
-func (n *Node) openNewest() (*raft.SnapshotMeta, io.ReadCloser, error) {
-	list, err := n.stores.Snapshots().List()
+func openNewest(s stores) (*raft.SnapshotMeta, io.ReadCloser, error) {
+	list, err := s.Snapshots().List()
 	if err != nil {
 		return nil, nil, err
 	}
 	if len(list) == 0 {
 		return nil, nil, errors.New("there is no snapshot")
 	}
-	return n.stores.Snapshots().Open(list[0].ID)
+	return s.Snapshots().Open(list[0].ID)
 }
 
 // restoreNewest loads the newest snapshot into the machine. Raft would do that, too,

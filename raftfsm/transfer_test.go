@@ -66,7 +66,7 @@ func (p *pipeline) run() {
 				if conn.end > conn.first+conn.acked {
 					cmd.Way = way
 				}
-				cmd.Waiter = answers
+				cmd.Waiter = waiter(answers)
 				err := p.r.Propose(&cmd)
 				if errors.Is(err, propose.ErrLostBefore) {
 					break // the connection is over

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 )
 
 // A transplant exchanges the state in a server's directories for another one, so that a
@@ -57,7 +58,7 @@ type part struct{ dir, name string }
 func (t *transplant) parts() []part {
 	var all []part
 	log, snap := raftlog.Parts()
-	for _, name := range append(log, identityFile, seatFile) {
+	for _, name := range append(log, identityFile, bootstrap.StateFile) {
 		all = append(all, part{t.logDir, name})
 	}
 	for _, name := range snap {
@@ -115,7 +116,7 @@ func (t *transplant) freeName(now time.Time) string {
 		if !taken {
 			return free
 		}
-		free = fmt.Sprintf("%s-%x", name, newDisk()&0xffff)
+		free = fmt.Sprintf("%s-%x", name, bootstrap.NewDisk()&0xffff)
 	}
 }
 

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/hashicorp/raft"
-
-	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // When a server that waits for the ensemble reports that in its log.
@@ -66,7 +63,7 @@ func (e *ensemble) waitingLoop() {
 		case <-e.ctx.Done():
 			return
 		}
-		now, st := time.Now(), e.n.Status()
+		now, st := time.Now(), e.env.status()
 		switch {
 		case st.Serving:
 			w = waiting{}
@@ -82,7 +79,7 @@ func (e *ensemble) waitingLoop() {
 		for _, o := range others {
 			args = append(args, slog.String(fmt.Sprintf("server.%d", o.id), o.text))
 		}
-		if e.ctx.Err() == nil && e.n.Status().Reason == st.Reason && w.due(now, fmt.Sprint(args...)) {
+		if e.ctx.Err() == nil && e.env.status().Reason == st.Reason && w.due(now, fmt.Sprint(args...)) {
 			e.log.Warn("this server waits for the ensemble and serves no clients", append([]any{"for", now.Sub(w.since).Round(time.Second)}, args...)...)
 		}
 	}
@@ -116,7 +113,7 @@ func (e *ensemble) askOthers() (others []otherServer, voters string) {
 	}
 	var wg sync.WaitGroup
 	for i := range others {
-		wg.Go(func() { others[i].ask(e, addrs[others[i].id]) })
+		wg.Go(func() { others[i].ask(e.base, addrs[others[i].id]) })
 	}
 	wg.Wait()
 	for _, o := range others {
@@ -127,47 +124,30 @@ func (e *ensemble) askOthers() (others []otherServer, voters string) {
 	return others, fmt.Sprintf("%d of %d answer, %d are needed", up, all, all/2+1)
 }
 
-// knownMembers returns the members of the ensemble by id: those of Raft's
-// configuration, or those of the configuration file before there is one.
-func (e *ensemble) knownMembers() []membership.Member {
-	var list []membership.Member
-	if r := e.n.raftNow(); r != nil {
-		for _, s := range r.GetConfiguration().Configuration().Servers {
-			list = append(list, membership.Member{ID: membership.ServerOf(s.ID), QuorumAddr: string(s.Address), Observer: s.Suffrage != raft.Voter})
-		}
-	}
-	if len(list) == 0 {
-		list = slices.Clone(e.n.cfg.Members)
-	}
-	slices.SortFunc(list, func(a, b membership.Member) int { return int(a.ID) - int(b.ID) })
-	return list
-}
-
 // ask finds out what o says about itself.
-func (o *otherServer) ask(e *ensemble, addr string) {
-	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
+func (o *otherServer) ask(b *base, addr string) {
+	ctx, cancel := context.WithTimeout(b.ctx, probeTimeout)
 	defer cancel()
-	a, _, err := ask(ctx, e.hub, addr, "", &question{Probe: e.formation.describe()})
+	p, _, err := b.formation.Probe(ctx, addr, "")
 	switch {
 	case err != nil:
 		o.text = dialFailure(addr, err)
-	case a.Probe == nil:
-		o.text = addr + ": it gives no answer"
-	case a.Probe.ID != o.id:
-		o.text = fmt.Sprintf("%s: server %d answers there", addr, a.Probe.ID)
+	case p.ID != o.id:
+		o.text = fmt.Sprintf("%s: server %d answers there", addr, p.ID)
 	default:
 		o.answers = true
-		o.text = a.Probe.says()
+		o.text = p.Says()
 	}
 }
 
 // dialFailure returns in one line why addr could not be asked.
 func dialFailure(addr string, err error) string {
+	var refused *quorum.RefusedError
 	var dns *net.DNSError
 	var op *net.OpError
 	switch {
-	case refused(err) != nil:
-		return addr + ": " + refused(err).Error()
+	case errors.As(err, &refused):
+		return addr + ": " + refused.Error()
 	case errors.As(err, &dns):
 		return fmt.Sprintf("%s: the name %s does not resolve: %s", addr, dns.Name, dns.Err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -176,21 +156,4 @@ func dialFailure(addr string, err error) string {
 		return addr + ": " + strings.TrimPrefix(op.Err.Error(), "connect: ")
 	}
 	return addr + ": " + err.Error()
-}
-
-// says describes in words what the server that sent p is doing.
-func (p *probe) says() string {
-	switch {
-	case p.Refusal != "":
-		return "it refuses this server: " + p.Refusal
-	case p.Leading:
-		return "it leads"
-	case p.LeaderAddr != "":
-		return fmt.Sprintf("it follows server %d", p.Leader)
-	case p.Phase == phaseMember:
-		return "it looks for a leader, too"
-	case p.Phase == phaseBound:
-		return "it takes part in forming the ensemble"
-	}
-	return "its data directory is empty"
 }

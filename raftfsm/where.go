@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -26,24 +27,30 @@ import (
 // has the placeholder there, which can't be dialled. The others find it by their own
 // files (see addresses).
 
-// placeholder returns the stand-in for an unknown address in Raft's configuration.
-func placeholder(server uint64) string { return fmt.Sprint("server.", server) }
+// places knows where the servers are.
+type places struct {
+	*base
+	joins  joins
+	blames blames
 
-// firstDialable returns the first address that can be dialled, or the placeholder.
-func firstDialable(server uint64, addrs ...string) string {
-	if i := slices.IndexFunc(addrs, membership.Dialable); i >= 0 {
-		return addrs[i]
-	}
-	return placeholder(server)
+	// Used by the reconcile loop only.
+	listening   []string  // the addresses of the quorum port
+	listenTried time.Time // when it last tried to listen on another address
+	asking      string    // the server and address last asked in vain,
+	askedAt     time.Time // and when
+
+	// Guarded by base.mu.
+	listenWant []string // the quorum addresses that a reconfig has set for this server,
+	listenErr  error    // and why it can't listen there
 }
 
 // listedAt returns the address of a server in the files of other servers, or "" if none
 // of the files heard recently has one.
-func (e *ensemble) listedAt(server uint64) string {
-	e.joins.mu.Lock()
-	defer e.joins.mu.Unlock()
+func (p *places) listedAt(server uint64) string {
+	p.joins.mu.Lock()
+	defer p.joins.mu.Unlock()
 	var found []string
-	for of, a := range e.joins.files {
+	for of, a := range p.joins.files {
 		if m := a.list.Member(server); of != server && m != nil && membership.Dialable(m.QuorumAddr) {
 			found = append(found, m.QuorumAddr)
 		}
@@ -56,45 +63,45 @@ func (e *ensemble) listedAt(server uint64) string {
 
 // knownAt returns an address of a server for a list that has only a wildcard for it, or
 // "" if none is known.
-func (e *ensemble) knownAt(server uint64, now *membership.List) string {
+func (p *places) knownAt(server uint64, now *membership.List) string {
 	if now != nil {
 		if m := now.Member(server); m != nil && membership.Dialable(m.QuorumAddr) {
 			return m.QuorumAddr
 		}
 	}
-	for _, s := range e.n.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range p.env.raftNow().GetConfiguration().Configuration().Servers {
 		if membership.ServerOf(s.ID) == server && membership.Dialable(string(s.Address)) {
 			return string(s.Address)
 		}
 	}
-	return e.listedAt(server)
+	return p.listedAt(server)
 }
 
 // joinAddr returns the address at which to dial a joining server: the one where it was
 // reached, until it listens at the one in the membership.
-func (e *ensemble) joinAddr(m *membership.Member, j joiner) string {
+func (p *places) joinAddr(m *membership.Member, j joiner) string {
 	if j.reached != "" {
 		return j.reached
 	}
-	e.joins.mu.Lock()
-	from := e.joins.calledFrom(j.id)
-	e.joins.mu.Unlock()
-	return firstDialable(m.ID, m.QuorumAddr, j.addr, e.listedAt(m.ID), from)
+	p.joins.mu.Lock()
+	from := p.joins.calledFrom(j.id)
+	p.joins.mu.Unlock()
+	return membership.FirstDialable(m.ID, m.QuorumAddr, j.addr, p.listedAt(m.ID), from)
 }
 
 // whereIs returns the address that Raft's configuration should have for a server, or ""
 // to keep the current one.
-func (e *ensemble) whereIs(s raft.Server) string {
+func (p *places) whereIs(s raft.Server) string {
 	id := membership.ServerOf(s.ID)
 	var line membership.Member
-	if m := e.replicated(); m != nil && m.Member(id) != nil {
+	if m := p.replicated(); m != nil && m.Member(id) != nil {
 		line = *m.Member(id)
 	}
-	own := e.self.QuorumAddr
-	if s.ID != e.n.identity.RaftID {
-		e.joins.mu.Lock()
-		own = e.joins.seen[s.ID]
-		e.joins.mu.Unlock()
+	own := p.self.QuorumAddr
+	if s.ID != p.env.identity.RaftID {
+		p.joins.mu.Lock()
+		own = p.joins.seen[s.ID]
+		p.joins.mu.Unlock()
 	}
 	switch {
 	case line.ByReconfig() && membership.Dialable(line.QuorumAddr):
@@ -104,23 +111,23 @@ func (e *ensemble) whereIs(s raft.Server) string {
 	case membership.Dialable(string(s.Address)):
 		return ""
 	}
-	for _, m := range e.n.cfg.Members {
+	for _, m := range p.env.cfg.Members {
 		if m.ID == id && membership.Dialable(m.QuorumAddr) {
 			return m.QuorumAddr
 		}
 	}
-	return e.listedAt(id)
+	return p.listedAt(id)
 }
 
 // stepAddress follows a server that moved, after the server has proved that it is at
 // the new address.
-func (e *ensemble) stepAddress(s *step, l *leading, server raft.Server) {
-	r, addr := e.n.raftNow(), e.whereIs(server)
+func (c *changes) stepAddress(s *step, l *leading, server raft.Server) {
+	r, addr := c.env.raftNow(), c.places.whereIs(server)
 	if addr == "" && !membership.Dialable(string(server.Address)) {
-		e.askFiles(l) // another server may know
-		addr = e.whereIs(server)
+		c.places.askFiles(l) // another server may know
+		addr = c.places.whereIs(server)
 	}
-	if addr == "" || addr == string(server.Address) || !e.isAt(server, addr) {
+	if addr == "" || addr == string(server.Address) || !c.places.isAt(server, addr) {
 		return
 	}
 	s.what = fmt.Sprintf("move server %s from %s to %s", server.ID, server.Address, addr)
@@ -134,22 +141,22 @@ func (e *ensemble) stepAddress(s *step, l *leading, server raft.Server) {
 
 // isAt reports whether a server answers at an address. After a failure, it doesn't ask
 // the server again for a while.
-func (e *ensemble) isAt(server raft.Server, addr string) bool {
-	if server.ID == e.n.identity.RaftID {
-		return !e.moving(addr)
+func (p *places) isAt(server raft.Server, addr string) bool {
+	if server.ID == p.env.identity.RaftID {
+		return !p.moving(addr)
 	}
 	key := string(server.ID) + "@" + addr
-	if e.asking == key && time.Since(e.askedAt) < askAgain {
+	if p.asking == key && time.Since(p.askedAt) < askAgain {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(e.ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, probeTimeout)
 	defer cancel()
-	a, theirs, err := ask(ctx, e.hub, addr, string(server.ID), &question{Probe: e.formation.describe()})
-	if err != nil || theirs.ServerID != string(server.ID) || a.Probe == nil {
-		e.asking, e.askedAt = key, time.Now()
+	q, theirs, err := p.formation.Probe(ctx, addr, string(server.ID))
+	if err != nil || theirs.ServerID != string(server.ID) {
+		p.asking, p.askedAt = key, time.Now()
 		return false
 	}
-	e.joins.noteList(a.Probe)
+	p.joins.noteList(q)
 	return true
 }
 
@@ -164,31 +171,31 @@ const (
 
 // noteAddress remembers the address that another server announces, and the address it
 // calls from.
-func (e *ensemble) noteAddress(p *probe, from quorum.Identity, remote net.Addr) {
+func (p *places) noteAddress(q *bootstrap.Probe, from quorum.Identity, remote net.Addr) {
 	host, _, err := net.SplitHostPort(remote.String())
 	if err != nil {
 		host = remote.String() // of a network without ports
 	}
-	_, port, err := net.SplitHostPort(p.Addr)
-	if err == nil && !membership.Dialable(p.Addr) && membership.ServerOf(p.As) == p.ID {
-		e.joins.noteFrom(p.As, net.JoinHostPort(host, port)) // the handshake tells whether the server is there
+	_, port, err := net.SplitHostPort(q.Addr)
+	if err == nil && !membership.Dialable(q.Addr) && membership.ServerOf(q.As) == q.ID {
+		p.joins.noteFrom(q.As, net.JoinHostPort(host, port)) // the handshake tells whether the server is there
 	}
-	if string(p.As) != from.ServerID {
+	if string(q.As) != from.ServerID {
 		return
 	}
-	if from.Cluster != e.hub.Identity().Cluster || from.Cluster == (quorum.ClusterID{}) {
+	if from.Cluster != p.hub.Identity().Cluster || from.Cluster == (quorum.ClusterID{}) {
 		return
 	}
-	e.joins.noteList(p)
-	if !membership.Dialable(p.Addr) {
+	p.joins.noteList(q)
+	if !membership.Dialable(q.Addr) {
 		return
 	}
-	e.joins.mu.Lock()
-	defer e.joins.mu.Unlock()
-	if e.joins.seen == nil {
-		e.joins.seen = make(map[raft.ServerID]string)
+	p.joins.mu.Lock()
+	defer p.joins.mu.Unlock()
+	if p.joins.seen == nil {
+		p.joins.seen = make(map[raft.ServerID]string)
 	}
-	e.joins.seen[p.As] = p.Addr
+	p.joins.seen[q.As] = q.Addr
 }
 
 // MaxCallers bounds the ServerIDs of one server id whose calling addresses are
@@ -231,23 +238,23 @@ func (j *joins) calledFrom(id raft.ServerID) string {
 // addresses returns the addresses that a server may have besides the one in Raft's
 // configuration: from the membership, from its own announcement, from this server's
 // configuration file, and the address it has called from.
-func (e *ensemble) addresses(id raft.ServerID) []string {
+func (p *places) addresses(id raft.ServerID) []string {
 	var out []string
 	add := func(addr string) {
 		if addr != "" && !slices.Contains(out, addr) {
 			out = append(out, addr)
 		}
 	}
-	if m := e.replicated(); m != nil {
+	if m := p.replicated(); m != nil {
 		if x := m.Member(membership.ServerOf(id)); x != nil && membership.Dialable(x.QuorumAddr) {
 			add(x.QuorumAddr)
 		}
 	}
-	e.joins.mu.Lock()
-	add(e.joins.seen[id])
-	from := e.joins.calledFrom(id)
-	e.joins.mu.Unlock()
-	for _, m := range e.n.cfg.Members {
+	p.joins.mu.Lock()
+	add(p.joins.seen[id])
+	from := p.joins.calledFrom(id)
+	p.joins.mu.Unlock()
+	for _, m := range p.env.cfg.Members {
 		if m.ID == membership.ServerOf(id) {
 			add(m.QuorumAddr)
 		}
@@ -256,73 +263,49 @@ func (e *ensemble) addresses(id raft.ServerID) []string {
 	return out
 }
 
-// founders returns the servers on the list. A server with a wildcard gets its address
-// from the lists of the others. The caller holds f.mu.
-func (f *formation) founders() []founder {
-	all := founders(f.members)
-	for i := range all {
-		if membership.Dialable(all[i].Addr) {
-			continue
-		}
-		var found []string
-		for of, s := range f.table {
-			list, err := membership.Parse([]byte(s.probe.List))
-			if err != nil || of == all[i].ID {
-				continue
-			}
-			if m := list.Member(all[i].ID); m != nil && membership.Dialable(m.QuorumAddr) {
-				found = append(found, m.QuorumAddr)
-			}
-		}
-		slices.Sort(found)
-		all[i].Addr = firstDialable(all[i].ID, found...)
-	}
-	return all
-}
-
 // moving reports whether this server can't listen yet at an address that a reconfig has
 // set for it.
-func (e *ensemble) moving(addr string) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.listenErr != nil && e.listenWant[0] == addr
+func (p *places) moving(addr string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listenErr != nil && p.listenWant[0] == addr
 }
 
 // followOwnAddress makes this server listen at the addresses that a reconfig has set for
 // it, before it closes the old ones. Reconcile loop.
-func (e *ensemble) followOwnAddress(m *membership.List) {
-	line := m.Member(e.self.ID)
+func (p *places) followOwnAddress(m *membership.List) {
+	line := m.Member(p.self.ID)
 	if line == nil || !line.ByReconfig() || !membership.Dialable(line.QuorumAddr) {
 		return
 	}
 	asked := line.QuorumAddrs()
-	news := !slices.Equal(asked, e.listenWant)
-	if !news && (e.listenErr == nil || time.Since(e.listenTried) < listenAgain) {
+	news := !slices.Equal(asked, p.listenWant)
+	if !news && (p.listenErr == nil || time.Since(p.listenTried) < listenAgain) {
 		return
 	}
-	want := e.listenAddrs(line)
+	want := p.listenAddrs(line)
 	var err error
-	if !slices.Equal(want, e.listening) {
+	if !slices.Equal(want, p.listening) {
 		var now []string
-		now, err = e.hub.Relisten(want...)
-		if !slices.Equal(now, e.listening) && now != nil {
-			e.log.Info("listens for the other servers at another address", "from", strings.Join(e.listening, "|"), "to", strings.Join(now, "|"))
-			e.listening = now
+		now, err = p.hub.Relisten(want...)
+		if !slices.Equal(now, p.listening) && now != nil {
+			p.log.Info("listens for the other servers at another address", "from", strings.Join(p.listening, "|"), "to", strings.Join(now, "|"))
+			p.listening = now
 		}
 	}
-	if err != nil && slices.Equal(portsOf(want), portsOf(e.listening)) {
+	if err != nil && slices.Equal(portsOf(want), portsOf(p.listening)) {
 		// Other names for the same addresses, or some that only the others can use.
-		e.log.Debug("cannot listen at the addresses of the membership and goes on at the same ports", "want", want, "listening", e.listening, "err", err)
+		p.log.Debug("cannot listen at the addresses of the membership and goes on at the same ports", "want", want, "listening", p.listening, "err", err)
 		err = nil
 	}
 	if err != nil && news {
-		e.log.Error("cannot listen for the other servers at the address that a reconfig has set: it goes on at the old one and tries again; "+
-			"free the port, or set another one with reconfig", "addr", strings.Join(want, "|"), "listening", strings.Join(e.listening, "|"), "err", err)
+		p.log.Error("cannot listen for the other servers at the address that a reconfig has set: it goes on at the old one and tries again; "+
+			"free the port, or set another one with reconfig", "addr", strings.Join(want, "|"), "listening", strings.Join(p.listening, "|"), "err", err)
 	}
-	e.listenTried = time.Now()
-	e.mu.Lock()
-	e.listenWant, e.listenErr = asked, err
-	e.mu.Unlock()
+	p.listenTried = time.Now()
+	p.mu.Lock()
+	p.listenWant, p.listenErr = asked, err
+	p.mu.Unlock()
 }
 
 // portsOf returns the different ports of addresses, sorted.
@@ -333,16 +316,4 @@ func portsOf(addrs []string) []string {
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)
-}
-
-// ownAddr returns the address at which the others dial this server.
-func (e *ensemble) ownAddr() string {
-	if r := e.n.raftNow(); r != nil {
-		for _, s := range r.GetConfiguration().Configuration().Servers {
-			if s.ID == e.n.identity.RaftID && membership.Dialable(string(s.Address)) {
-				return string(s.Address)
-			}
-		}
-	}
-	return e.self.QuorumAddr
 }

@@ -55,24 +55,50 @@ func (h handler) Applied(a *raftfsm.Applied) {
 	}
 	s.fsm.fire(a.Events)
 	s.digests.Note(a.Zxid, s.tree)
-	p, _ := a.Waiter.(*pending)
-	if done, ok := a.Waiter.(func(*raftfsm.Applied)); ok {
-		defer done(a) // for a command that no client proposed
-	}
-	if s.audit != nil {
-		s.record(a, p)
-	}
 	if a.Op == proto.OpReconfig && a.Code == proto.Ok {
 		s.membersChanged()
+	}
+	if a.Waiter != nil {
+		a.Waiter.Applied(a)
+	} else {
+		s.fsm.settle(a, nil)
+	}
+}
+
+// Applied implements raftfsm.Waiter for a client's command.
+func (p *pending) Applied(a *raftfsm.Applied) { p.c.s.fsm.settle(a, p) }
+
+// ownWaiter waits for a command that no client proposed.
+type ownWaiter struct {
+	s    *Server
+	done func(*raftfsm.Applied)
+}
+
+// Applied implements raftfsm.Waiter.
+func (w ownWaiter) Applied(a *raftfsm.Applied) {
+	w.s.fsm.settle(a, nil)
+	w.done(a)
+}
+
+// Waiter returns the Waiter of a command that no client of s proposes. It calls done with
+// the outcome.
+func (s *Server) Waiter(done func(*raftfsm.Applied)) raftfsm.Waiter { return ownWaiter{s, done} }
+
+// settle carries out what a command means for the clients of this server, and answers p.
+// p is nil unless one of them proposed the command.
+func (f *fsm) settle(a *raftfsm.Applied, p *pending) {
+	s := f.s
+	if s.audit != nil {
+		s.record(a, p)
 	}
 	if a.Op == proto.OpCloseSession && a.Code == proto.Ok {
 		s.clients.sessionClosed(a.Session, p)
 	}
 	switch {
 	case a.Kind == raftfsm.KindAttach:
-		s.fsm.applyAttach(a, p)
+		f.applyAttach(a, p)
 	case p != nil:
-		s.fsm.complete(a, p)
+		f.complete(a, p)
 	}
 }
 

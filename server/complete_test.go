@@ -39,7 +39,7 @@ func TestAnswersOfAnEntry(t *testing.T) {
 			s.outstanding.Store(0)
 			applied <- early
 		}
-		if err := s.node.Propose(&raftfsm.Command{Kind: raftfsm.KindSync, Waiter: apply}); err != nil {
+		if err := s.node.Propose(&raftfsm.Command{Kind: raftfsm.KindSync, Waiter: s.Waiter(apply)}); err != nil {
 			t.Fatal(err)
 		}
 		if early := <-applied; early != 0 {

@@ -135,7 +135,7 @@ func TestInterceptorDecidesWhoLives(t *testing.T) {
 	barrier := func() {
 		t.Helper()
 		err := s.Node().Propose(&raftfsm.Command{Kind: raftfsm.KindSync, Op: proto.OpSync,
-			Waiter: func(a *raftfsm.Applied) { settled <- a.Code }})
+			Waiter: s.Waiter(func(a *raftfsm.Applied) { settled <- a.Code })})
 		if err != nil || <-settled != proto.Ok {
 			t.Fatal(err)
 		}

@@ -26,13 +26,13 @@ type outcome struct {
 // propose makes srv execute a command that didn't come from a client.
 func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	done := make(chan outcome, 1)
-	cmd.Waiter = func(a *raftfsm.Applied) {
+	cmd.Waiter = srv.Waiter(func(a *raftfsm.Applied) {
 		o := outcome{code: refusal(a), session: a.Session}
 		if a.Attached != nil {
 			o.session, o.gen = a.Attached.ID, a.Attached.Gen
 		}
 		done <- o
-	}
+	})
 	node := srv.Node()
 	before := node.Status()
 	if err := node.Propose(&cmd); err != nil {
@@ -41,12 +41,12 @@ func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	// A command can get lost on its way to a leader without an error. If a sync
 	// proposed after it completes first, the command was lost.
 	passed := make(chan struct{}, 1)
-	sync := raftfsm.Command{Kind: raftfsm.KindSync, Op: proto.OpSync, Waiter: func(*raftfsm.Applied) {
+	sync := raftfsm.Command{Kind: raftfsm.KindSync, Op: proto.OpSync, Waiter: srv.Waiter(func(*raftfsm.Applied) {
 		select {
 		case passed <- struct{}{}:
 		default:
 		}
-	}}
+	})}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for end := time.Now().Add(patience); ; {

@@ -18,12 +18,9 @@ type limit struct {
 
 var limits = []limit{
 	{"fields of a type", 25, map[string]string{
-		"client.core":                "what the goroutines of a client share: connection, session and subscribers, to be grouped",
-		"client.link":                "one connection: its socket, its queues and its times, to be grouped",
 		"raftfsm.Config":             "one field per setting",
 		"raftfsm.Node":               "to be split: it owns the ensemble, the machine and the log",
 		"raftfsm.Numbers":            "one field per metric",
-		"raftfsm.ensemble":           "to be split: it reaches into Node",
 		"raftfsm.machine":            "to be split: applying, snapshots and digests in one type",
 		"internal/ops/status.Server": "one field per line that operators read",
 		"internal/zoocfg.Config":     "one field per key of zoo.cfg",
@@ -33,7 +30,6 @@ var limits = []limit{
 		"client.core":            "connecting, liveness and failures of one client, to be split like its fields",
 		"internal/cli.Call":      "what the commands of the shell ask of the one that runs, to be moved to the commands",
 		"raftfsm.Node":           "to be split: it owns the ensemble, the machine and the log",
-		"raftfsm.ensemble":       "to be split: membership, elections, sessions and forwarding in one type",
 		"raftfsm.machine":        "to be split: applying, snapshots and digests in one type",
 		"server/zktest.Server":   "the API of the test server: one method per fault and per question",
 		"internal/zoocfg.Config": "one method per group of keys that it parses",

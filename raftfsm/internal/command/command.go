@@ -36,8 +36,8 @@ type Command struct {
 	Password [proto.PasswordSize]byte // KindAttach: the client's, or 16 random bytes for a new session
 	Timeout  int32                    // KindAttach: negotiated, milliseconds
 
-	// Waiter is passed to Applied when this server applies the command.
-	Waiter any
+	// Waiter is told the outcome when this server applies the command; nil: nothing waits.
+	Waiter Waiter
 
 	// Way ties together the commands of one connection, because a later command may
 	// depend on an earlier one. Propose sets it, and the caller passes it in the next

@@ -1,6 +1,8 @@
 // Package command defines the entries of the Raft log: their layout, and the commands in
 // them.
 //
+// The package also says how the outcome of a command reaches its Waiter.
+//
 // An entry is either a LeaderStart, with which a leadership begins, or a batch of runs. A
 // run has consecutive commands of one server, numbered since that server's boot.
 //
@@ -11,5 +13,5 @@
 //     Level. What can't be decoded must not get into a log, because a server stops at it.
 //   - Decoding aliases the entry. Encoding a command copies the client's bytes once.
 //
-// May import: proto, tree, the standard library.
+// May import: proto, tree, session, the standard library.
 package command

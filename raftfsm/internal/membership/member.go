@@ -3,6 +3,7 @@ package membership
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -77,6 +78,17 @@ func (m Member) Located(addr string) Member {
 func Dialable(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	return err == nil && !Wildcard(host)
+}
+
+// Placeholder returns the stand-in for an unknown address in Raft's configuration.
+func Placeholder(server uint64) string { return fmt.Sprint("server.", server) }
+
+// FirstDialable returns the first address that can be dialled, or the placeholder.
+func FirstDialable(server uint64, addrs ...string) string {
+	if i := slices.IndexFunc(addrs, Dialable); i >= 0 {
+		return addrs[i]
+	}
+	return Placeholder(server)
 }
 
 // Same reports whether two lines name the same server at the same addresses. A wildcard

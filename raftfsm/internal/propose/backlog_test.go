@@ -82,7 +82,7 @@ func TestSecondEntry(t *testing.T) {
 		p.Start(&background)
 		propose := func(count int) {
 			for range count {
-				if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
+				if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
 					t.Error(err)
 				}
 			}

@@ -61,7 +61,7 @@ type Intake struct {
 
 // waiter is a command that isn't applied yet.
 type waiter struct {
-	token   any // Command.Waiter
+	command.Waiter
 	session int64
 }
 
@@ -206,7 +206,7 @@ func (q *Intake) empty() bool {
 
 // Applied appends to dst the waiters of the commands numbered first to first+n−1, and
 // forgets all commands up to there. Commands that were lost have a nil waiter.
-func (q *Intake) Applied(dst []any, first uint64, n int) []any {
+func (q *Intake) Applied(dst []command.Waiter, first uint64, n int) []command.Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	base := q.next - uint64(len(q.waiting)-q.head)
@@ -216,7 +216,7 @@ func (q *Intake) Applied(dst []any, first uint64, n int) []any {
 			base++
 		}
 		if base == num && q.head < len(q.waiting) {
-			dst = append(dst, q.waiting[q.head].token)
+			dst = append(dst, q.waiting[q.head].Waiter)
 			q.drop()
 			base++
 		} else {

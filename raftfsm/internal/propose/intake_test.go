@@ -33,6 +33,11 @@ func decodeRuns(t *testing.T, b []byte) (runs []command.RunHeader, cmds []comman
 	return runs, cmds
 }
 
+// numbered is a Waiter that is told apart by its number.
+type numbered uint64
+
+func (numbered) Applied(*command.Applied) {}
+
 func testIntake() *Intake {
 	q := NewIntake(1, 7, NewBacklog())
 	return q
@@ -46,14 +51,14 @@ func TestIntakeBounds(t *testing.T) {
 	t.Parallel()
 	q := testIntake()
 	for i := range 10_000 {
-		c := command.Command{Kind: command.KindSync, Session: int64(i), Waiter: i}
+		c := command.Command{Kind: command.KindSync, Session: int64(i), Waiter: numbered(i)}
 		if err := q.Propose(&c, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, size := range []int{100_000, 100_000, 100_000, 1 << 20, 10} {
 		c := request(size)
-		c.Waiter = size
+		c.Waiter = numbered(size)
 		if err := q.Propose(&c, false); err != nil {
 			t.Fatal(err)
 		}
@@ -100,13 +105,13 @@ func TestIntakeWaiters(t *testing.T) {
 	q := testIntake()
 	propose := func(n int) {
 		for range n {
-			c := command.Command{Kind: command.KindSync, Session: int64(q.next), Waiter: q.next}
+			c := command.Command{Kind: command.KindSync, Session: int64(q.next), Waiter: numbered(q.next)}
 			if err := q.Propose(&c, false); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	want := func(what string, got []any, want string) {
+	want := func(what string, got []command.Waiter, want string) {
 		t.Helper()
 		if fmt.Sprint(got) != want {
 			t.Fatalf("%s: waiters %v, want %s", what, got, want)
@@ -132,7 +137,7 @@ func TestIntakeWaiters(t *testing.T) {
 	for num := uint64(15); num < 50_016; num += 128 {
 		got := q.Applied(nil, num, 128)
 		for i, w := range got {
-			if w != nil && w != any(num+uint64(i)) {
+			if w != nil && w != numbered(num+uint64(i)) {
 				t.Fatalf("command %d has waiter %v", num+uint64(i), w)
 			}
 		}

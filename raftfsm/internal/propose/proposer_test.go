@@ -26,7 +26,7 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 		n := newQueues()
 		p := &Proposer{Incarnation: 3, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog, Keeps: keeps}
 		next := func() []byte {
-			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
+			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
 				t.Fatal(err)
 			}
 			return p.Collect()
@@ -68,7 +68,7 @@ func TestWorth(t *testing.T) {
 	propose := func(commands int) {
 		t.Helper()
 		for range commands {
-			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: true}, false); err != nil {
+			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
 				t.Fatal(err)
 			}
 		}

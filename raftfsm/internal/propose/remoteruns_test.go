@@ -44,7 +44,7 @@ func TestFairTurns(t *testing.T) {
 	}
 	body := make([]byte, 50<<10)
 	for range 3 * maxLaneBytes / len(body) / 4 {
-		if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Body: body, Waiter: true}, false); err != nil {
+		if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Body: body, Waiter: numbered(1)}, false); err != nil {
 			t.Fatal(err)
 		}
 	}

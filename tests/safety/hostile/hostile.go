@@ -172,11 +172,11 @@ func (p *Peer) question(ctx context.Context, addr, server string) string {
 	super := map[string]any{"ids": []map[string]string{{"Scheme": "super", "ID": ""}},
 		"body": binary.BigEndian.AppendUint64([]byte("\xff\xff\xff\xff\x00\x00\x00\x011\xff\xff\xff\xff"), math.MaxUint64)}
 	questions := map[string]any{
-		"a reconfig as super":        map[string]any{"reconfig": super},
-		"the place of a member":      map[string]any{"probe": map[string]any{"id": p.rnd.IntN(4), "disk": 9, "addr": "x:1", "phase": "empty", "join": true, "as": fmt.Sprintf("%d.9", p.rnd.IntN(4)), "level": 99, "token": 5}},
-		"a founding of its own":      map[string]any{"probe": map[string]any{"id": p.rnd.IntN(4), "phase": "bound", "promised": map[string]any{"round": uint64(math.MaxUint64), "server": 1, "disk": 1}}},
-		"an admission to nowhere":    map[string]any{"admit": map[string]any{"cluster": "00000000000000000000000000000001", "serverID": server, "token": p.rnd.Uint64()}},
-		"a question of another kind": map[string]any{"probe": 5},
+		"a reconfig as super":         map[string]any{"reconfig": super},
+		"the place of a member":       map[string]any{"probe": map[string]any{"id": p.rnd.IntN(4), "disk": 9, "addr": "x:1", "phase": "empty", "join": true, "as": fmt.Sprintf("%d.9", p.rnd.IntN(4)), "level": 99, "token": 5}},
+		"a formation plan of its own": map[string]any{"probe": map[string]any{"id": p.rnd.IntN(4), "phase": "bound", "promised": map[string]any{"round": uint64(math.MaxUint64), "server": 1, "disk": 1}}},
+		"an admission to nowhere":     map[string]any{"admit": map[string]any{"cluster": "00000000000000000000000000000001", "serverID": server, "token": p.rnd.Uint64()}},
+		"a question of another kind":  map[string]any{"probe": 5},
 	}
 	names := make([]string, 0, len(questions))
 	for name := range questions {

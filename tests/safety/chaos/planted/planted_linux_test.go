@@ -45,12 +45,12 @@ func bugs() []bug {
 			"e := &events[i]\n", "e := &events[i]\n\t\tif e.Zxid%64 == 0 {\n\t\t\tcontinue\n\t\t}\n",
 			[]string{"kill-leader", "clients-bad"}, []string{"watches"}},
 		{"linearizable reads are not confirmed by a quorum", "../../../../raftfsm", "barrier.go",
-			"if !e.awaitQuorum(ctx, asked) {", "if asked.trans == nil {",
+			"if !f.awaitQuorum(ctx, asked) {", "if asked.trans == nil {",
 			[]string{"nap-leader"}, []string{"realtime", "registers"}},
 		// These faults don't affect the leader: a new leader gives every session
 		// its whole timeout.
 		{"servers do not report whose clients ping", "../../../../raftfsm", "liveness.go",
-			"buf = e.live(e.n.cfg.Handler.Live(buf[:0]))", "_ = e.n.cfg.Handler.Live(nil)\n\tbuf = e.live(buf[:0])",
+			"buf = f.live(f.env.cfg.Handler.Live(buf[:0]))", "_ = f.env.cfg.Handler.Live(nil)\n\tbuf = f.live(buf[:0])",
 			[]string{"slow-links"}, []string{"expiry"}},
 	}
 }

@@ -1,4 +1,4 @@
-package raftfsm
+package bootstrap
 
 import (
 	"cmp"
@@ -27,7 +27,7 @@ import (
 )
 
 // nursery holds servers that only form an ensemble. A server that has become a member
-// admits those that the founding doesn't name.
+// admits those that the plan doesn't name.
 type nursery struct {
 	t       *testing.T
 	net     *quorum.Memory
@@ -49,7 +49,7 @@ type place struct {
 
 // infant is one run of a server, from start to stop.
 type infant struct {
-	f      *formation
+	f      *Formation
 	hub    *quorum.Hub
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -63,6 +63,12 @@ func newNursery(t *testing.T, voters, observers int) *nursery {
 		n.members = append(n.members, m)
 	}
 	return n
+}
+
+func hostOf(id uint64) string { return fmt.Sprintf("s%d", id) }
+
+func memberAt(id uint64) membership.Member {
+	return membership.Member{ID: id, QuorumAddr: hostOf(id) + ":2888", ElectionAddr: hostOf(id) + ":3888"}
 }
 
 // crashing is a file system whose server crashes before or after a rename.
@@ -106,13 +112,13 @@ func (unsynced) Datasync() error { return nil }
 
 func (n *nursery) disk(id uint64) string { return filepath.Join(n.dir, fmt.Sprint(id)) }
 
-// seat writes the seat file of a server before it starts.
-func (n *nursery) seat(id uint64, s seat) {
+// prepare writes the bootstrap state of a server before it starts.
+func (n *nursery) prepare(id uint64, s State) {
 	n.t.Helper()
 	if err := os.MkdirAll(n.disk(id), 0o755); err != nil {
 		n.t.Fatal(err)
 	}
-	if err := (&seatStore{fs: crashing{vfs.OS{}, n, id}, dir: n.disk(id)}).save(s); err != nil {
+	if err := Write(crashing{vfs.OS{}, n, id}, n.disk(id), s); err != nil {
 		n.t.Fatal(err)
 	}
 	n.writes[id] = 0
@@ -125,7 +131,7 @@ func (n *nursery) start(id uint64) {
 		n.t.Error(err)
 		return
 	}
-	store, err := openSeat(fsys, n.disk(id))
+	store, err := Open(fsys, n.disk(id))
 	if err != nil {
 		if errors.Is(err, errCrash) {
 			go n.later(id)
@@ -136,49 +142,33 @@ func (n *nursery) start(id uint64) {
 	}
 	log := slog.New(slog.DiscardHandler)
 	i := n.members[slices.IndexFunc(n.members, func(m membership.Member) bool { return m.ID == id })]
-	self := quorum.Identity{ServerID: string(membership.FounderID(id)), List: listHash(n.members), Nonce: rand.Uint64()}
+	self := quorum.Identity{ServerID: string(membership.FounderID(id)), List: ListHash(n.members), Nonce: rand.Uint64()}
 	hub, err := quorum.Listen(n.net.Host(hostOf(id)), i.QuorumAddr, self, quorum.Security{}, log)
 	if err != nil {
 		n.t.Error(err)
 		return
 	}
 	in := &infant{hub: hub, done: make(chan struct{})}
-	f := &formation{self: i, members: n.members, hub: hub, store: store, log: log, phase: phaseEmpty,
-		table: make(map[uint64]sighting), changed: make(chan struct{}, 1)}
-	in.f = f
-	if store.seat.Bound != nil {
-		f.phase = phaseBound
-	}
+	var f *Formation
 	var became place
-	f.settle = func(as raft.ServerID, cluster quorum.ClusterID) error {
+	env := Env{Self: i, Members: n.members, Hub: hub, Log: log, Called: func(*Probe, quorum.Identity, net.Addr) {}}
+	env.Settle = func(as raft.ServerID, cluster quorum.ClusterID) error {
 		became = place{as, cluster}
 		return nil
 	}
-	f.leads = func() (bool, uint64, string) {
-		in.f.mu.Lock()
-		defer in.f.mu.Unlock()
-		return f.phase == phaseMember, id, i.QuorumAddr
-	}
-	f.join = func(p *probe, _ quorum.Identity) string {
+	env.Leads = func() (bool, uint64, string) { return f.phaseNow() == PhaseMember, id, i.QuorumAddr }
+	env.Join = func(p *Probe, _ quorum.Identity) string {
 		if p.Join {
 			at := n.members[slices.IndexFunc(n.members, func(m membership.Member) bool { return m.ID == p.ID })].QuorumAddr
 			go func() {
-				_, _, _ = ask(context.Background(), hub, at, "", &question{Admit: &admission{hub.Identity().Cluster, p.As, p.Token}})
+				_ = (&Admission{hub.Identity().Cluster, p.As, p.Token}).Offer(context.Background(), hub, at)
 			}()
 		}
 		return ""
 	}
-	hub.Handle(quorum.Probe, func(conn net.Conn, from quorum.Identity) {
-		respond(conn, from, func(q *question, from quorum.Identity) *answer {
-			if q.Admit != nil {
-				if err := f.admit(q.Admit); err != nil {
-					return &answer{Error: err.Error()}
-				}
-				return &answer{Admitted: true}
-			}
-			return &answer{Probe: f.answer(q.Probe, from)}
-		})
-	})
+	f = New(env, store, "")
+	in.f = f
+	hub.Handle(quorum.Probe, f.Serve)
 	ctx, cancel := context.WithCancel(context.Background())
 	in.cancel = cancel
 	n.mu.Lock()
@@ -193,7 +183,7 @@ func (n *nursery) start(id uint64) {
 			f.mu.Lock()
 			became, f.fixed = was[0], true
 			f.mu.Unlock()
-		} else if _, err := f.run(ctx); err != nil {
+		} else if _, err := f.Run(ctx); err != nil {
 			if errors.Is(err, errCrash) {
 				_ = hub.Close()
 				go n.later(id)
@@ -205,7 +195,7 @@ func (n *nursery) start(id uint64) {
 		n.mu.Unlock()
 		self.ServerID, self.Cluster = string(became.id), became.cluster
 		hub.SetIdentity(self)
-		f.member(became.id)
+		f.SetMember(became.id)
 	}()
 }
 
@@ -264,14 +254,14 @@ func (n *nursery) await(what string, servers int) quorum.ClusterID {
 	})
 	if err != nil {
 		for id, in := range n.running {
-			n.t.Logf("server %d: %+v", id, in.f.describe())
+			n.t.Logf("server %d: %+v", id, in.f.Describe())
 		}
 		n.t.Fatal(err)
 	}
 	return all[0]
 }
 
-// disksOf returns the disk ids for tests that write the seat files.
+// disksOf returns the disk ids for tests that write the bootstrap states.
 func (n *nursery) disksOf() map[uint64]uint64 {
 	all := make(map[uint64]uint64)
 	for _, m := range n.members {
@@ -280,12 +270,12 @@ func (n *nursery) disksOf() map[uint64]uint64 {
 	return all
 }
 
-func (n *nursery) founding(mark int, disks map[uint64]uint64) *founding {
-	return &founding{Cluster: quorum.ClusterID{byte(mark)}, List: listHash(n.members), Servers: founders(n.members), Disks: maps.Clone(disks)}
+func (n *nursery) plan(mark int, disks map[uint64]uint64) *Plan {
+	return &Plan{Cluster: quorum.ClusterID{byte(mark)}, List: ListHash(n.members), Servers: serversOf(n.members), Disks: maps.Clone(disks)}
 }
 
-// partitions calls do with every way to spread n servers over foundings. of has an element
-// per server: the number of the founding that it accepted, or 0 for none.
+// partitions calls do with every way to spread n servers over plans. of has an element
+// per server: the number of the plan that it accepted, or 0 for none.
 func partitions(n int, do func(of []int)) {
 	of := make([]int, n)
 	var fill func(i, used int)
@@ -302,10 +292,10 @@ func partitions(n int, do func(of []int)) {
 	fill(0, 0)
 }
 
-// rankOf orders foundings by how many servers accepted them.
+// rankOf orders plans by how many servers accepted them.
 func rankOf(of []int, x int) int { return 10*counts(of)[x] + x }
 
-// counts returns how many servers accepted each founding.
+// counts returns how many servers accepted each plan.
 func counts(of []int) (n []int) {
 	n = make([]int, len(of)+1)
 	for _, x := range of {
@@ -315,7 +305,7 @@ func counts(of []int) (n []int) {
 }
 
 // TestEverySplitResolves tries every way in which voters can have accepted different
-// foundings: as in releases without ballots, all in ballot zero, and each founding in its
+// plans: as in releases without ballots, all in ballot zero, and each plan in its
 // own ballot. It starts a bare majority of the voters, or all, and then the rest.
 func TestEverySplitResolves(t *testing.T) {
 	t.Parallel()
@@ -343,7 +333,7 @@ func TestEverySplitResolves(t *testing.T) {
 }
 
 // reachable reports whether voters can get into this state: above the ballot of a chosen
-// founding, no other founding is accepted.
+// plan, no other plan is accepted.
 func reachable(of []int, old bool) bool {
 	n := counts(of)
 	for x := 1; x < len(n); x++ {
@@ -361,9 +351,9 @@ func testSplit(t *testing.T, of []int, old bool, late []uint64) {
 	chosen := 0
 	for i, x := range of {
 		id := uint64(i + 1)
-		s := seat{Disk: n.disksOf()[id]}
+		s := State{Disk: n.disksOf()[id]}
 		if x > 0 {
-			s.Bound = n.founding(x, n.disksOf())
+			s.Bound = n.plan(x, n.disksOf())
 			if !old {
 				s.Ballot = n.ballotOf(of, x)
 			}
@@ -372,11 +362,11 @@ func testSplit(t *testing.T, of []int, old bool, late []uint64) {
 			}
 		}
 		if !old {
-			// A majority promised the highest ballot before a founding was accepted in it,
-			// so no voter accepts a founding in a lower ballot anymore.
+			// A majority promised the highest ballot before a plan was accepted in it,
+			// so no voter accepts a plan in a lower ballot anymore.
 			s.Promised = n.ballotOf(of, slices.Max(of))
 		}
-		n.seat(id, s)
+		n.prepare(id, s)
 	}
 	for i := range of {
 		if id := uint64(i + 1); !slices.Contains(late, id) {
@@ -400,18 +390,18 @@ func testSplit(t *testing.T, of []int, old bool, late []uint64) {
 	}
 }
 
-// ballotOf returns the ballot of a founding. It belongs to a server that has accepted the
-// founding, because the proposer is the first to accept it.
-func (n *nursery) ballotOf(of []int, x int) ballot {
+// ballotOf returns the ballot of a plan. It belongs to a server that has accepted the
+// plan, because the proposer is the first to accept it.
+func (n *nursery) ballotOf(of []int, x int) Ballot {
 	if x == 0 {
-		return ballot{}
+		return Ballot{}
 	}
 	id := uint64(slices.Index(of, x) + 1)
-	return ballot{uint64(x), id, n.disksOf()[id]}
+	return Ballot{uint64(x), id, n.disksOf()[id]}
 }
 
-// ambiguous reports whether, with foundings from releases without ballots, the running
-// servers can't tell which founding to take.
+// ambiguous reports whether, with plans from releases without ballots, the running
+// servers can't tell which plan to take.
 func ambiguous(of []int, old bool, late []uint64) bool {
 	if !old {
 		return false
