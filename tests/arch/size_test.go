@@ -18,8 +18,6 @@ type limit struct {
 
 var limits = []limit{
 	{"fields of a type", 25, map[string]string{
-		"client.core":                "what the goroutines of a client share: connection, session and subscribers, to be grouped",
-		"client.link":                "one connection: its socket, its queues and its times, to be grouped",
 		"raftfsm.Config":             "one field per setting",
 		"raftfsm.Node":               "to be split: it owns the ensemble, the machine and the log",
 		"raftfsm.Numbers":            "one field per metric",
@@ -31,7 +29,6 @@ var limits = []limit{
 	}},
 	{"methods of a type", 40, map[string]string{
 		"client.Client":          "the API: one method per operation of the protocol",
-		"client.core":            "connecting, liveness and failures of one client, to be split like its fields",
 		"internal/cli.Call":      "what the commands of the shell ask of the one that runs, to be moved to the commands",
 		"raftfsm.Node":           "to be split: it owns the ensemble, the machine and the log",
 		"raftfsm.ensemble":       "to be split: membership, elections, sessions and forwarding in one type",
@@ -42,7 +39,6 @@ var limits = []limit{
 		"tree.Tree":              "one method per operation of the protocol, and the steps that they share",
 	}},
 	{"files in a folder", 30, map[string]string{
-		"client":       "one file over: operations and connecting in one package",
 		"internal/cli": "a file per group of commands of the shell",
 		"raftfsm":      "to be split: command, propose, apply, bootstrap, ensemble and datadir",
 		"server":       "to be split: auth, limits and ops",
