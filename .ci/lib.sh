@@ -45,6 +45,8 @@ debian_packages() {
   need mvn maven
   need python3 python3
   need git git
+  need jq jq
+  need nc netcat-openbsd
   need gcc gcc libc6-dev
   need fusermount3 fuse3
   need strace strace

@@ -19,9 +19,9 @@ type auth struct {
 // AddAuth proves an identity on this connection and on every later one, e.g. with
 // scheme "digest" and credentials "user:password".
 //
-// If the server refuses the credentials, AddAuth returns [ErrAuthFailed], the server
-// closes the connection, and the Client forgets the credentials. If the connection is
-// lost or there is none, AddAuth waits for the next one and sends them on it.
+// If the server rejects the credentials, AddAuth returns [ErrAuthFailed], the server closes
+// the connection, and the Client forgets the credentials. If the connection is lost or
+// there is none, AddAuth waits for the next one and sends them on it.
 func (c *Client) AddAuth(ctx context.Context, scheme string, credentials []byte) error {
 	k := c.core
 	a := auth{scheme, slices.Clone(credentials)}
@@ -65,16 +65,16 @@ func (c *Client) AddAuth(ctx context.Context, scheme string, credentials []byte)
 	}
 }
 
-// isRefusal reports whether err is a read-only server's refusal, which shows that
-// there is a connection.
+// isRefusal reports whether err is a read-only server's refusal. A refusal shows that we
+// have a connection.
 func isRefusal(err error) bool {
 	e, ok := err.(*Error)
 	return ok && e.Code == ErrNotReadOnly
 }
 
-// authenticate proves all identities on a new connection before the Client sends
-// anything else on it. A refusal ends the Client, because the server would refuse the
-// same credentials again.
+// authenticate proves all identities on a new connection before we send anything else on
+// it. A refusal ends the Client: if we reconnected, the server would refuse the same
+// credentials again.
 func (c *connector) authenticate(h *greeting, auths []auth, t target) error {
 	refuse := func(err error) error {
 		c.mu.Lock()
@@ -153,9 +153,9 @@ type SASLConversation interface {
 	Next(challenge []byte) (response []byte, done bool, err error)
 }
 
-// DigestMD5 is the mechanism that ZooKeeper servers call DIGEST-MD5 and configure
-// with a JAAS section of DigestLoginModule. It is historic: it doesn't send the
-// password in the clear, but an eavesdropper can guess passwords offline. Prefer TLS.
+// DigestMD5 is the mechanism that ZooKeeper servers call DIGEST-MD5 and configure with a
+// JAAS section of DigestLoginModule. It is obsolete: it doesn't send the password in the
+// clear, but an eavesdropper can guess passwords offline. You should prefer TLS.
 func DigestMD5(user, password string) SASLMechanism { return digestMD5{user, password} }
 
 type digestMD5 struct{ user, password string }

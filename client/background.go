@@ -5,9 +5,8 @@ import (
 	"errors"
 )
 
-// inBackground runs work that outlives its caller. It retries until the work
-// succeeds, the server refuses it for good, the session is lost, or the Client is
-// closed.
+// inBackground runs work that outlives its caller. We retry until the work succeeds, the
+// server refuses it for good, the session is lost, or the Client is closed.
 func (c *Client) inBackground(what, path string, work func(ctx context.Context, v *Client) error) {
 	k := c.core
 	k.mu.Lock()
@@ -33,8 +32,8 @@ func (c *Client) inBackground(what, path string, work func(ctx context.Context, 
 	})
 }
 
-// refusedForGood reports whether the server refused a request and would refuse it
-// again.
+// refusedForGood reports whether the server refused a request and would refuse it again,
+// i.e. whether a retry is pointless.
 func refusedForGood(err error) bool {
 	var e *Error
 	return errors.As(err, &e) && e.Code < 0 && e.Code != ErrConnectionLoss && e.Code != ErrThrottledOp &&
@@ -52,8 +51,8 @@ func (c *Client) deleteInBackground(path string, version int32) {
 	})
 }
 
-// deleteProtectedInBackground deletes the znode with a mark, if there is one. It
-// stops when the session is lost, which deletes an ephemeral znode anyway.
+// deleteProtectedInBackground deletes the znode with a mark, if there is one. We stop when
+// the session is lost, because that deletes an ephemeral znode anyway.
 func (c *Client) deleteProtectedInBackground(path, mark string) {
 	c.inBackground("delete of a protected create", path, func(ctx context.Context, v *Client) error {
 		found, _, ok, err := v.findProtected(ctx, path, mark)

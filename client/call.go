@@ -8,10 +8,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// call is one request and its reply. Calls are pooled. The caller owns a call from
-// newCall to free, except between submit and the signal on ready, when the link's
-// reader may write the reply into it. A caller that stops waiting for the signal
-// abandons the call, and the reader frees it.
+// call is one request and its reply. We pool calls. The caller owns a call from newCall to
+// free, except between submit and the signal on ready, when the link's reader may write the
+// reply into it. A caller that stops waiting for the signal abandons the call, and the
+// reader frees it.
 type call struct {
 	op     proto.Op
 	prefix string // chroot and namespace, prepended to path
@@ -98,8 +98,8 @@ func (k *call) appendFrame(b []byte) []byte {
 	return proto.EndFrame(b, mark)
 }
 
-// appendBody appends the request's record. For the frequent operations it makes the
-// record here, so that the record needs no allocation.
+// appendBody appends the request's record. For the frequent operations we build the record
+// here, so that it doesn't escape to the heap.
 func (k *call) appendBody(b []byte) []byte {
 	switch k.op {
 	case proto.OpGetData, proto.OpExists, proto.OpGetChildren2:
@@ -189,8 +189,8 @@ func (a *answer) decode(op proto.Op, r *proto.Reader) {
 	}
 }
 
-// failure returns the error of an answered or broken call, nil if it succeeded. When
-// the server refused the call, it did not execute it.
+// failure returns the error of an answered or broken call, nil if it succeeded. If the
+// server refused the call, it did not execute it.
 func (k *call) failure() error {
 	var b *brokenError
 	switch {
@@ -209,7 +209,7 @@ func (k *call) failure() error {
 	return e
 }
 
-// do makes one request and waits for its reply. It never sends a request twice. The
+// do makes one request and waits for its reply. We never send a request twice here. The
 // caller still owns the call and frees it, unless abandoned is true.
 func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //nolint:revive // callers check the error first
 	c.mu.Lock()
@@ -236,8 +236,8 @@ func (c *core) do(ctx context.Context, k *call) (err error, abandoned bool) { //
 	}
 }
 
-// abandon leaves a call to the reader. It reports false if the reply has arrived. A
-// request in the output buffer counts as sent, because the writer will send it.
+// abandon leaves a call to the reader. It reports false if the reply has arrived. We count
+// a request in the output buffer as sent, because the writer will send it.
 func (c *core) abandon(k *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,13 +29,13 @@ type Client struct {
 //
 //	host1:port1,host2:port2,…/chroot
 //
-// The default port is 2181. An IPv6 address with a port needs brackets. If there is a
-// chroot, all paths are relative to it; it need not exist yet. The Client tries the
+// The default port is 2181. An IPv6 address with a port needs brackets. If the string has a
+// chroot, all paths are relative to it. The chroot need not exist yet. The Client tries the
 // servers in random order.
 //
-// Connect returns when the session has begun. If ctx ends first, Connect returns an
-// error that says why each server could not be used. [WithLazy] makes it return
-// immediately. The Client does not use ctx after Connect returns.
+// Connect returns when the session has been established. If ctx ends first, the error gives
+// a reason for each server. [WithLazy] makes it return immediately. The Client does not use
+// ctx after Connect returns.
 func Connect(ctx context.Context, connectString string, opts ...Option) (*Client, error) {
 	addrs, chroot, err := parseConnectString(connectString)
 	if err != nil {
@@ -61,8 +61,8 @@ func Connect(ctx context.Context, connectString string, opts ...Option) (*Client
 	return c, nil
 }
 
-// Await returns when there is a connection. If ctx ends first, the error says why
-// each server could not be used.
+// Await waits until the Client is connected. If ctx ends first, the error gives a reason
+// for each server.
 func (c *Client) Await(ctx context.Context) error { return c.core.awaitFirst(ctx) }
 
 // awaitFirst waits for the first session, or for the connection of a later one.

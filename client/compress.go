@@ -45,8 +45,8 @@ func (gzipCompression) Decompress(stored []byte, limit int) ([]byte, error) {
 	return data, err
 }
 
-// decompress decompresses data read with [Compressed]. Empty data stays empty: it
-// comes from a znode that was created without data, e.g. by CreateParents.
+// decompress decompresses data read with [Compressed]. We leave empty data alone: it comes
+// from a znode that was created without data, e.g. by CreateParents.
 func (c *config) decompress(stored []byte) ([]byte, error) {
 	if len(stored) == 0 {
 		return stored, nil

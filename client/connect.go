@@ -101,7 +101,7 @@ func (c *connector) try(ctx context.Context, t target) (l *link, err error) {
 		return nil, err
 	}
 	c.attempting(t, stepGreet)
-	// The handshake ends with ctx, whatever it waits for.
+	// Closing the connection ends the handshake when ctx ends, whatever we are waiting for.
 	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	g, err := c.handshake(ctx, conn, t)
 	if !unhook() && err == nil {
@@ -182,8 +182,8 @@ func (c *connector) handshake(ctx context.Context, conn net.Conn, t target) (*gr
 	return h, nil
 }
 
-// handshakeError returns errTooLate if ctx has ended, because that closed conn and
-// caused err.
+// handshakeError returns errTooLate if ctx has ended, because in that case we closed conn
+// ourselves and caused err.
 func handshakeError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errTooLate
@@ -191,7 +191,7 @@ func handshakeError(ctx context.Context, err error) error {
 	return err
 }
 
-// refused handles a reply that says that the session has ended.
+// refused handles a reply that tells us that the session has ended.
 func (c *connector) refused(old Session) error {
 	if old.ID == 0 {
 		return fmt.Errorf("%w: the server grants no session", ErrProtocol)
@@ -204,7 +204,7 @@ func (c *connector) refused(old Session) error {
 	return ErrSessionExpired
 }
 
-// adopt turns a connection into a link, unless the session has ended meanwhile.
+// adopt turns a connection into a link, unless the session ended in the meantime.
 func (c *connector) adopt(h *greeting, t target) (*link, error) {
 	now := time.Now()
 	l := &link{
@@ -259,7 +259,7 @@ func (c *connector) connected(l *link) {
 	c.poke()
 }
 
-// disconnected ends everything that was pending on a link.
+// disconnected fails everything that was pending on a link.
 func (c *connector) disconnected(l *link) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -316,8 +316,8 @@ type greeting struct {
 	readOnly bool
 }
 
-// giveUp ends the session that the server has just opened or resumed and that the
-// Client can't use any more, so that its ephemeral znodes go immediately.
+// giveUp ends a session that the server has just opened or resumed but that we can't use
+// any more, so that its ephemeral znodes disappear immediately.
 func (h *greeting) giveUp() {
 	if h.conn.SetWriteDeadline(time.Now().Add(leastConnectTime)) != nil {
 		return

@@ -92,7 +92,7 @@ func TestHosts(t *testing.T) {
 	if len(seen) != 3 || lookups != 2 {
 		t.Errorf("addresses %v, %d look-ups", seen, lookups)
 	}
-	// The server of the last connection comes last, after a new lookup.
+	// We should try the server of the last connection last, after a new lookup.
 	for range 20 {
 		h.restart()
 		var order []string
@@ -105,7 +105,8 @@ func TestHosts(t *testing.T) {
 			t.Fatalf("order %v, the last was %s", order, h.last)
 		}
 	}
-	// If no server of the ensemble's list is reachable, the connect string is used.
+	// If no server in the ensemble's list is reachable, we should fall back to the connect
+	// string.
 	h.names = []string{"10.9.9.9:1"}
 	h.restart()
 	first, _, _ := h.next(ctx)

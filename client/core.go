@@ -108,8 +108,8 @@ func (c *core) keep() {
 	}
 }
 
-// tick does what is due and returns the time until the next deadline. The caller
-// holds c.mu.
+// tick handles expired deadlines and returns the time until the next one. The caller holds
+// c.mu.
 func (c *core) tick(now time.Time) time.Duration {
 	next := now.Add(time.Hour)
 	at := func(t time.Time) bool {
@@ -142,10 +142,9 @@ func (c *core) tick(now time.Time) time.Duration {
 	return next.Sub(now)
 }
 
-// liveness sends what keeps the session alive, when it is due: a ping a third of the
-// timeout after the last request, as ZooKeeper's Java client does. If there are
-// leases, it also sends a sync a third of the timeout after the last request that the
-// leader confirmed.
+// liveness keeps the session alive. We send a ping a third of the timeout after the last
+// request, as ZooKeeper's Java client does. If there are leases, we also send a sync a
+// third of the timeout after the last request that the leader confirmed.
 func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 	third := c.session.Timeout / 3
 	if len(c.leases) > 0 && !c.cfg.lease.Unconfirmed {
@@ -159,8 +158,8 @@ func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 			at(now.Add(third))
 		}
 	}
-	// A request may be sent and stay unanswered for a long time. The ping shows
-	// whether the server is still alive.
+	// A request we sent may stay unanswered for a long time. The ping tells us whether the
+	// server is still alive.
 	if at(later(l.times.sent, c.session.contacted).Add(third)) || at(later(l.times.pingTried, c.session.contacted).Add(third)) {
 		l.times.pingTried = now
 		l.ping(now)

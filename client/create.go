@@ -183,7 +183,7 @@ func (c *Client) createWithParents(ctx context.Context, q request, o *createOpti
 		if !errors.Is(err, ErrNoNode) || !o.is(CreateParents|CreateParentContainers) {
 			return "", Stat{}, err
 		}
-		// Another client may delete an empty parent immediately. In that case, retry.
+		// Another client may delete an empty parent immediately, in which case we retry.
 		created, perr := c.createParents(ctx, q.path, o.is(CreateParentContainers))
 		if perr != nil {
 			return "", Stat{}, perr
@@ -207,8 +207,8 @@ func (c *Client) createParents(ctx context.Context, path string, containers bool
 	return true, root.ensure(ctx, parent, len(c.prefix), containers)
 }
 
-// ensure creates a path and its missing ancestors. It tries the path itself first,
-// because in most cases most of the ancestors exist.
+// ensure creates a path and its missing ancestors. We try the path itself first, because
+// most of the ancestors usually exist.
 func (c *Client) ensure(ctx context.Context, path string, prefix int, containers bool) error {
 	seen := path
 	if len(path) > prefix {

@@ -107,8 +107,8 @@ func parseConfig(data []byte, stat Stat) Config {
 	return g
 }
 
-// clientAddress returns the client address of a server, "" if it has none. For a
-// server that listens on all addresses it uses the host of the peer address.
+// clientAddress returns the client address of a server, "" if it has none. If the server
+// listens on all addresses, we use the host of the peer address.
 func clientAddress(server string) string {
 	peer, client, ok := strings.Cut(server, ";")
 	if !ok || client == "" {
@@ -171,8 +171,8 @@ const (
 // errQuorumFound is the reason why a link to a read-only server ends.
 var errQuorumFound = errors.New("another server has a quorum")
 
-// seekQuorum looks for a server with a quorum while the link l is to one without, and
-// ends l when it finds one.
+// seekQuorum looks for a server with a quorum while the link l is connected to a server
+// without one. We end l when we find one.
 func (c *connector) seekQuorum(l *link, names []string) {
 	pause := newBackoff(seekBase, seekMax)
 	h := newHosts(&c.cfg, names)

@@ -52,8 +52,8 @@ var (
 	// ended, or its context ended after the request was sent.
 	ErrUnknownOutcome = errors.New("outcome unknown")
 
-	// ErrRequestTooLarge is the cause of [ErrBadArguments] when a request is longer
-	// than [WithMaxRequest] allows. The Client did not send it.
+	// ErrRequestTooLarge is the cause of [ErrBadArguments] when a request is longer than
+	// [WithMaxRequest] allows. The Client doesn't send such a request.
 	ErrRequestTooLarge = errors.New("the request is too large")
 
 	// ErrClosed is the error of every operation on a Client after Close.

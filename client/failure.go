@@ -35,7 +35,7 @@ func (f ConnectFailure) Error() string {
 	return f.Addr + ": " + f.Err.Error()
 }
 
-// Unwrap returns the cause.
+// Unwrap returns Err.
 func (f ConnectFailure) Unwrap() error { return f.Err }
 
 // failureList is an error with one cause per server.
@@ -86,8 +86,8 @@ type failures struct {
 	attempt attempt
 }
 
-// add records a failure and removes an older one of the same address. The first address
-// of a host name also replaces the failure to resolve that name, and vice versa.
+// add records a failure and removes an older one of the same address. We also drop a
+// failure to resolve a host name once we have an address of that name, and vice versa.
 func (f *failures) add(failure ConnectFailure) {
 	f.list = slices.DeleteFunc(slices.Clone(f.list), func(old ConnectFailure) bool {
 		return old.Server == failure.Server && (old.Addr == failure.Addr || old.Addr == "" || failure.Addr == "")
@@ -158,7 +158,7 @@ func (c *connector) late(ctx context.Context, err error) error {
 	return fmt.Errorf("%s in %v: %w", c.failures.attempt.step, time.Since(c.failures.attempt.began).Round(time.Millisecond), err)
 }
 
-// attempted ends the attempt and records its failures, if any.
+// attempted finishes the attempt and records its failures, if any.
 func (c *connector) attempted(failures ...ConnectFailure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -269,7 +269,7 @@ func TestPipelining(t *testing.T) {
 	wg.Wait()
 }
 
-// TestStormOfFaults tests that every reply belongs to its own request, whatever
+// TestStormOfFaults tests that every caller gets the reply to its own request, whatever
 // faults occur.
 func TestStormOfFaults(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
@@ -328,8 +328,8 @@ func TestLimits(t *testing.T) {
 	})
 }
 
-// A delete that the server refused because of overload did not delete the znode, so a
-// znode that is missing afterwards was deleted by another client.
+// A delete that the server refused because of overload did not delete the znode, so if the
+// znode is missing afterwards, another client deleted it.
 func TestThrottledDeleteOfAMissingZnode(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs)
@@ -343,8 +343,8 @@ func TestThrottledDeleteOfAMissingZnode(t *testing.T) {
 	})
 }
 
-// After a try whose outcome is unknown, nothing that a later try returns makes the
-// outcome known.
+// If the outcome of one try is unknown, it should stay unknown whatever a later try
+// returns.
 func TestLaterErrorsDoNotHideAnUnknownOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
 		later proto.Code // what every later try returns

@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for something that must happen.
+// patience is how long a test waits for something that should happen.
 const patience = 60 * time.Second
 
 // bounded returns a context with a time limit for a test's operations.

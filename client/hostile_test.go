@@ -184,8 +184,8 @@ func TestHostileHandshake(t *testing.T) {
 	}
 }
 
-// TestSilentHandshake tests that a server that accepts and then stays silent doesn't
-// keep the client from trying the next one.
+// TestSilentHandshake tests that the client moves on to the next server if one accepts the
+// connection but then stays silent.
 func TestSilentHandshake(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +205,8 @@ func TestSilentHandshake(t *testing.T) {
 	})
 }
 
-// TestUnsentIsSentOnTheNextConnection tests that requests queued after a blocked
-// write were never sent, so their outcome is not unknown.
+// TestUnsentIsSentOnTheNextConnection tests that requests queued after a blocked write
+// count as unsent: we know that they had no effect.
 func TestUnsentIsSentOnTheNextConnection(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

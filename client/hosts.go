@@ -33,12 +33,12 @@ func newHosts(cfg *config, names []string) *hosts {
 	return &hosts{cfg: cfg, seed: names, names: names}
 }
 
-// next returns the next address. last reports that it is the last one of this round.
-// The next round resolves the names again.
+// next returns the next address. last reports that it is the last one of this round. We
+// resolve the names again for every round.
 func (h *hosts) next(ctx context.Context) (t target, last bool, err error) {
 	if len(h.round) == 0 {
-		// The addresses in the ensemble's configuration may not be reachable from
-		// here.
+		// The addresses in the ensemble's configuration may be unreachable from here, e.g.
+		// behind NAT.
 		names := h.names
 		if h.again {
 			names = h.seed
@@ -52,8 +52,8 @@ func (h *hosts) next(ctx context.Context) (t target, last bool, err error) {
 	return t, len(h.round) == 0, nil
 }
 
-// restart makes the next call of next begin a new round. In that round the server of
-// the last connection comes last, because it has just gone away.
+// restart makes the next call of next begin a new round. In that round we try the server of
+// the last connection last, because it has just gone away.
 func (h *hosts) restart() { h.round, h.again = nil, false }
 
 // lookUp resolves the names and returns each address once, in random order.

@@ -7,10 +7,10 @@ import (
 
 // LeasePolicy says when a [Lease] ends. The zero value is the default.
 type LeasePolicy struct {
-	// Margin is how long a Lease ends before the earliest time at which the server
-	// can end the session. 0 stands for a third of the session timeout. This covers
-	// the delay with which a server reports its clients to the leader, and clocks
-	// that run at different rates.
+	// Margin is how long a Lease ends before the earliest time at which the server can end
+	// the session. 0 stands for a third of the session timeout. The margin covers the delay
+	// with which a server reports its clients to the leader, and clocks that run at
+	// different rates.
 	Margin time.Duration
 	// Unconfirmed makes the lease count from the last reply of any server. By default
 	// only replies in which the leader took part count, and while there is a Lease,
@@ -23,13 +23,13 @@ type LeasePolicy struct {
 // Lease guarantees that a session has not ended: while the lease holds, the servers
 // have not deleted the session's ephemeral znodes. It is safe for concurrent use.
 //
-// The lease ends, Done is closed and Err returns an error, a margin before a server
-// can end the session. A reply that arrives in time extends the lease ([LeasePolicy]
-// says which replies count), and a broken connection alone does not end it. The lease
-// uses this machine's monotonic clock and counts from the time before the request was
-// sent. It assumes that no clock runs faster than another by more than the margin
-// allows, and that the clock runs while the process is stopped (on Linux it doesn't
-// run while the whole machine is suspended).
+// The lease ends, Done is closed and Err returns an error, a margin before any server can
+// expire the session. A reply that arrives in time extends the lease ([LeasePolicy] says
+// which replies count), and a broken connection alone does not end it. The lease uses this
+// machine's monotonic clock and counts from the time before the request was sent. It
+// assumes that no clock runs faster than another by more than the margin allows, and that
+// the clock runs while the process is stopped (on Linux it doesn't run while the whole
+// machine is suspended).
 type Lease struct {
 	core    *core
 	session int64
@@ -43,8 +43,8 @@ type Lease struct {
 // leases are those that hold. core.mu guards it.
 type leases map[*Lease]struct{}
 
-// Lease takes a lease on the current session. It waits for a session and until the
-// leader has confirmed it. The caller must release the lease.
+// Lease takes a lease on the current session. It waits for a session that the leader has
+// confirmed. The caller must release the lease.
 func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 	for {
 		c.core.mu.Lock()
@@ -74,8 +74,8 @@ func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 func (l *Lease) Done() <-chan struct{} { return l.done }
 
 // Err returns nil while the lease holds, and [ErrSessionExpired], [ErrClosed] or
-// [context.Canceled] (after Release) when it doesn't. Err reads the clock, so it is
-// right even if the process was stopped and Done isn't closed yet.
+// [context.Canceled] (after Release) when it doesn't. Err reads the clock, so it is correct
+// even if the process was stopped (e.g. by SIGSTOP) and Done isn't closed yet.
 func (l *Lease) Err() error {
 	l.core.mu.Lock()
 	defer l.core.mu.Unlock()

@@ -194,8 +194,8 @@ func (l *link) ping(now time.Time) {
 	}
 }
 
-// take returns the output. The caller holds core.mu. take reads the clock before the
-// write, because the session's deadline must not count from a later time.
+// take returns the output. The caller holds core.mu. We read the clock before the write,
+// because the session's deadline must not count from a later time.
 func (l *link) take() []byte {
 	now := time.Now()
 	l.times.sent = now

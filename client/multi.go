@@ -229,7 +229,7 @@ func (c *Client) MultiRead(ctx context.Context, ops ...ReadOp) ([]ReadResult, er
 //
 //	results, err := c.Txn().Check("/lock", v).Set("/data", data, client.AnyVersion).Commit(ctx)
 //
-// It is not safe for concurrent use.
+// A Txn is not safe for concurrent use.
 type Txn struct {
 	client *Client
 	ops    []Op

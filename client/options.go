@@ -57,7 +57,7 @@ func WithSessionTimeout(d time.Duration) Option { return func(c *config) { c.tim
 // WithLazy makes Connect return immediately. Operations wait for the connection.
 func WithLazy() Option { return func(c *config) { c.lazy = true } }
 
-// WithoutNewSession ends the Client when the session ends: from then on every
+// WithoutNewSession makes the Client stop when its session ends: from then on every
 // operation returns [ErrSessionExpired].
 func WithoutNewSession() Option { return func(c *config) { c.noNewSession = true } }
 
@@ -94,17 +94,17 @@ func WithSASL(m SASLMechanism) Option { return func(c *config) { c.sasl = m } }
 // the first state is StateLost, and Connect fails with [ErrSessionExpired].
 func WithSession(s Session) Option { return func(c *config) { c.session = s } }
 
-// WithMaxRequest sets the longest request in bytes. It should equal the servers'
-// jute.maxbuffer. The Client refuses a longer request with [ErrBadArguments]; a
-// server would close the connection.
+// WithMaxRequest sets the maximum request size in bytes. It should match the servers'
+// jute.maxbuffer. The Client refuses a longer request with [ErrBadArguments]; a server
+// would close the connection.
 func WithMaxRequest(bytes int) Option { return func(c *config) { c.maxRequest = bytes } }
 
-// WithMaxReply sets the longest reply in bytes. The Client closes the connection if
-// it receives a longer one.
+// WithMaxReply sets the maximum reply size in bytes. The Client closes the connection if a
+// server sends a longer reply.
 func WithMaxReply(bytes int) Option { return func(c *config) { c.maxReply = bytes } }
 
-// WithRetry sets the policy for operations that lost their connection. The Client
-// repeats only operations that can be done twice without harm, see [RetryPolicy].
+// WithRetry sets the policy for operations that lost their connection. The Client only
+// repeats operations that can safely run twice; see [RetryPolicy].
 func WithRetry(p RetryPolicy) Option { return func(c *config) { c.retry = p } }
 
 // WithACLProvider sets the function that returns the ACL of a znode created without

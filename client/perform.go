@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// request describes an operation. It is passed by value to avoid an allocation.
+// request describes an operation. We pass it by value to avoid an allocation.
 type request struct {
 	op      proto.Op
 	path    string
@@ -20,7 +20,7 @@ type request struct {
 	linear  bool
 	watch   bool // set a watch of this kind
 	kind    kind
-	safe    bool // can be done twice without harm
+	safe    bool // safe to run twice
 	noCheck bool // don't validate the path
 }
 
@@ -73,9 +73,9 @@ func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated
 	}
 }
 
-// stillUnknown returns the error of a write whose outcome remains unknown after a
-// later try has failed with err. The server doesn't execute a throttled request, so it
-// says nothing about the earlier try. Other codes say why the write wasn't repeated.
+// stillUnknown returns the error of a write whose outcome remains unknown after a later try
+// has failed with err. The server doesn't execute a throttled request, so we learn nothing
+// about the earlier try. Other codes explain why we didn't repeat the write.
 func stillUnknown(unknown, err error) error {
 	var e *Error
 	if errors.Is(err, ErrThrottledOp) || !errors.As(err, &e) {

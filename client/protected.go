@@ -30,8 +30,8 @@ func protect(path string) (protected, mark string) {
 	return path[:i] + mark + path[i:], mark
 }
 
-// createProtected creates a znode with a unique mark in its name, so that it can find
-// the znode again.
+// createProtected creates a znode with a unique mark in its name, so that we can find the
+// znode again.
 func (c *Client) createProtected(ctx context.Context, q request, o *createOptions) (string, Stat, error) {
 	asked := q.path
 	var mark string
@@ -74,9 +74,9 @@ func restorePath(err error, path string) error {
 	return err
 }
 
-// findProtected looks for the znode with a mark among the siblings. Its sync runs
-// after every request of the broken connection: if the znode isn't there now, no
-// earlier request can still create it.
+// findProtected looks for the znode with a mark among the siblings. We sync first. The
+// leader processes the sync after every request of the broken connection, so if the znode
+// isn't there now, no earlier request can still create it.
 func (c *Client) findProtected(ctx context.Context, path, mark string) (string, Stat, bool, error) {
 	dir := proto.Parent(path)
 	names, _, err := c.Children(ctx, dir, Linearizable)

@@ -12,9 +12,9 @@ type ReadOption interface{ readOption() }
 // ReadFlag is a [ReadOption] that is on or off.
 type ReadFlag uint8
 
-// Linearizable makes a read see every write that any client got a reply for before
-// the read began. Without it a server may lag behind, though never behind what this
-// Client has seen. It costs a sync, sent in the same packet.
+// Linearizable makes a read see every write that any client got a reply for before the read
+// began. Without it, the server may return older state, though never older than what this
+// Client has already seen. It costs a sync, which we send in the same packet.
 const Linearizable ReadFlag = 1
 
 func (ReadFlag) readOption() {}
@@ -132,9 +132,9 @@ func (c *Client) GetACL(ctx context.Context, path string, opts ...ReadOption) ([
 	return k.acls, k.stat, nil
 }
 
-// Sync returns when the server has applied all writes that the leader had completed
-// when it received the sync. A later read sees these writes. Sync covers the whole
-// tree, whatever the path. For a single read, use [Linearizable].
+// Sync returns when the server has applied all writes that the leader had completed when it
+// received the sync. A later read sees these writes. Sync covers the whole tree, whatever
+// the path. For a single read, you should use [Linearizable] instead.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.finish(c.perform(ctx, request{op: proto.OpSync, path: path, safe: true}))
 }

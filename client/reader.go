@@ -28,9 +28,8 @@ func newFrameReader(r io.Reader, limit int) *frameReader {
 	return &frameReader{r: r, limit: limit, buf: make([]byte, 4096)}
 }
 
-// next returns the next frame's payload, which is valid until the following call. A
-// frame's length alone doesn't make it allocate: the buffer grows with the data
-// received.
+// next returns the next frame's payload, which is valid until the following call. We don't
+// trust a frame's length: the buffer only grows as data arrives.
 func (f *frameReader) next() ([]byte, error) {
 	if err := f.fill(proto.LengthSize); err != nil {
 		return nil, err
@@ -47,9 +46,9 @@ func (f *frameReader) next() ([]byte, error) {
 	return payload, nil
 }
 
-// stranger returns an error that describes a peer whose first bytes are not those of
-// a ZooKeeper server, or nil. It tells them apart by the first byte: a first frame is
-// short, so its length begins with a zero, unlike text or a TLS record.
+// stranger returns an error that describes a peer whose first bytes are not those of a
+// ZooKeeper server, or nil. We look at the first byte only: the first frame is short, so
+// its length begins with a zero, unlike text or a TLS record.
 func (f *frameReader) stranger() error {
 	const tlsAlert, tlsMajor = 0x15, 0x03
 	head := f.buf[:min(f.end, 16)]
@@ -90,7 +89,7 @@ func (f *frameReader) room(n int) {
 	if f.off == f.end {
 		f.off, f.end = 0, 0
 		if len(f.buf) > readBuffer && n <= readBuffer {
-			f.buf = make([]byte, readBuffer) // don't keep the memory of one large frame forever
+			f.buf = make([]byte, readBuffer) // we don't keep the memory of one large frame forever
 		}
 		if f.full && len(f.buf) < readBuffer {
 			f.buf = make([]byte, 2*len(f.buf))
@@ -233,8 +232,8 @@ func (l *link) match(h *proto.ReplyHeader) (*call, error) {
 	return k, nil
 }
 
-// settle completes a call whose reply is decoded. It arms watches before the reader
-// reads the next frame.
+// settle completes a call whose reply is decoded. We arm watches before we read the next
+// frame, because that frame may be their event.
 func (l *link) settle(k *call) {
 	c := l.core
 	if k.guards != nil && k.code != 0 {
@@ -255,8 +254,8 @@ func (l *link) settle(k *call) {
 	c.free(k)
 }
 
-// confirms reports whether a reply shows that the leader knew the session. Replies to
-// reads and pings don't, because a server that has lost its leader may still send
+// confirms reports whether a reply shows that the leader knew the session. Replies to reads
+// and pings don't tell us that, because a server that has lost its leader may still send
 // them.
 func confirms(op proto.Op, h *proto.ReplyHeader) bool {
 	if op != proto.OpSync && !op.Transaction() || h.Zxid <= 0 {

@@ -8,10 +8,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// DeleteAll deletes the znode at path and everything below it. It is not atomic: it
-// also deletes znodes that other clients create meanwhile, and if it fails, the
-// znodes deleted so far stay deleted. It ignores znodes that are already gone, so it
-// can retry after a lost connection.
+// DeleteAll deletes the znode at path and everything below it. It is not atomic: it also
+// deletes znodes that other clients create meanwhile, and if it fails, the znodes deleted
+// so far stay deleted. It ignores znodes that are already gone, so it can safely retry
+// after a lost connection.
 func (c *Client) DeleteAll(ctx context.Context, path string) error {
 	if err := c.check(proto.OpDelete, path); err != nil {
 		return err
@@ -38,7 +38,7 @@ func (c *Client) DeleteChildren(ctx context.Context, path string) error {
 	}
 	for _, name := range names {
 		child := strings.TrimSuffix(path, "/") + "/" + name
-		// Most children are leaves, so try a plain delete first.
+		// Most children are leaves, so we try a plain delete first.
 		err := c.Delete(ctx, child, AnyVersion, Idempotent)
 		if errors.Is(err, ErrNotEmpty) {
 			err = c.DeleteAll(ctx, child)

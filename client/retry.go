@@ -13,12 +13,11 @@ import (
 // operation also waits for a connection, as every operation does. The operation's
 // context limits all of it.
 //
-// The Client repeats only operations that can be done twice without harm: reads,
-// sync, watches, [Protected] creates (which look for the znode that they may have
-// created), and writes marked [Idempotent]. It also repeats operations that the
-// server refused because of overload ([ErrThrottledOp]), since they had no effect. It
-// sends a request that never left this machine on the next connection without asking
-// the policy.
+// The Client only repeats operations that can safely run twice: reads, sync, watches,
+// [Protected] creates (which look for the znode that they may have created), and writes
+// marked [Idempotent]. It also repeats operations that the server refused because of
+// overload ([ErrThrottledOp]), since they had no effect. It sends a request that never left
+// this machine on the next connection without asking the policy.
 type RetryPolicy interface {
 	Retry(failed int, elapsed time.Duration) (wait time.Duration, again bool)
 }

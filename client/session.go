@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Session identifies a session. Anyone who has it can resume the session with
-// [WithSession], so the password is a secret.
+// Session identifies a session. Any program that has it can resume the session with
+// [WithSession], so you should treat the password as a secret.
 type Session struct {
 	ID       int64
 	Password []byte
@@ -37,10 +37,10 @@ func (c *Client) Session() Session {
 }
 
 // SessionDeadline returns the time at which the session counts as lost if no further
-// request is answered: the session timeout after the Client sent the last request
-// that was answered. The time is on the monotonic clock, and zero without a session.
-// A server can't end the session earlier unless it has lost contact with its leader;
-// see [Lease] for that case.
+// request is answered: the session timeout after the Client sent the last request that was
+// answered. The time is on the monotonic clock, and zero without a session. The ensemble
+// doesn't end the session earlier unless our server has lost contact with its leader; see
+// [Lease] for that case.
 func (c *Client) SessionDeadline() time.Time {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()

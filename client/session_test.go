@@ -175,7 +175,7 @@ func TestLeaseIsNotRenewedByPings(t *testing.T) {
 		c := connect(t, zs, client.WithSessionTimeout(timeout))
 		l, err := c.Lease(bounded(t))
 		must(t, err)
-		// A server that has lost its leader answers pings and reads, not syncs.
+		// A server that has lost its leader answers pings and reads, but not syncs.
 		for range 5 {
 			zs.FailNext(zktest.Match{Op: proto.OpSync}, proto.ErrNotReadOnly)
 		}
@@ -235,7 +235,7 @@ func TestCloseDoesNotWaitForEver(t *testing.T) {
 func TestResume(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := bounded(t)
-		// Two clients with the same session disconnect each other, so one must stay
+		// Two clients with the same session disconnect each other, so one should stay
 		// disconnected.
 		var away atomic.Bool
 		first, err := client.Connect(ctx, "zk", client.WithSessionTimeout(timeout),
@@ -271,8 +271,8 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestExpiryIsToldBehindASilentServer tests that a silent server counts like an
-// unreachable one: the client reports the end of the session in time.
+// TestExpiryIsToldBehindASilentServer tests that we treat a silent server like an
+// unreachable one: the client should report the end of the session in time.
 func TestExpiryIsToldBehindASilentServer(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(timeout))

@@ -77,10 +77,10 @@ type StateSubscription struct {
 	closed bool
 }
 
-// C returns the channel of changes. The first one is the state at the time of
-// Subscribe. The channel is closed after StateClosed and by Close. The Client doesn't
-// wait for the reader: a reader that falls more than 64 changes behind misses some,
-// but neither the newest change nor the 32 newest StateLost.
+// C returns the channel of changes. The first one is the state at the time of Subscribe.
+// The channel is closed after StateClosed and by Close. The Client doesn't wait for the
+// reader. If more than 64 changes are unread, we drop some, but never the newest change or
+// the 32 newest StateLost.
 func (s *StateSubscription) C() <-chan StateChange { return s.ch }
 
 // Close ends the subscription.
@@ -100,8 +100,8 @@ func (s *StateSubscription) end() {
 	}
 }
 
-// put appends a change. When the channel is full, put drops old changes. Only put
-// sends on the channel, so it can put back in order what it takes out.
+// put appends a change. When the channel is full, we drop old changes. Only put sends on
+// the channel, so we can take changes out and put them back in order.
 func (s *StateSubscription) put(c StateChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *StateSubscription) put(c StateChange) {
 		default:
 		}
 	}
-	// Keep only the newest of many losses: more of them tell the reader nothing new.
+	// We keep only the newest losses: the older ones tell the reader nothing new.
 	if room := cap(s.ch) / 2; len(lost) > room {
 		lost = lost[len(lost)-room:]
 	}

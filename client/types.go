@@ -2,8 +2,8 @@ package client
 
 import "github.com/zkgo/zkgo/proto"
 
-// The protocol's types and values, so that a program needs to import only this
-// package.
+// The protocol's types and values. We repeat them here so that a program only needs to
+// import this package.
 type (
 	// Stat is a znode's metadata. Times are in milliseconds since the Unix epoch, by
 	// the leader's clock.
@@ -38,14 +38,14 @@ func WorldACL(perms Perms) []ACL {
 	return []ACL{{Perms: perms, ID: ID{Scheme: "world", ID: "anyone"}}}
 }
 
-// CreatorACL grants perms to every identity that the connection has authenticated by
-// the time of the request (the server expands it). If there is none, the server
-// refuses it with [ErrInvalidACL].
+// CreatorACL grants perms to every identity that the connection has authenticated by the
+// time of the request (the server expands it). If the connection has no identity, the
+// server refuses the request with [ErrInvalidACL].
 func CreatorACL(perms Perms) []ACL {
 	return []ACL{{Perms: perms, ID: ID{Scheme: "auth"}}}
 }
 
-// EventType says what happened.
+// EventType is the kind of change that an [Event] reports.
 type EventType int32
 
 // The event types. Servers send only EventNodeCreated to EventNodeChildrenChanged.
@@ -55,10 +55,10 @@ const (
 	EventNodeDataChanged     EventType = 3
 	EventNodeChildrenChanged EventType = 4
 
-	// EventResync occurs only on persistent watches. It says that events before it
-	// may be missing, so the reader should read the znodes again. The Client sends it
-	// after a reconnect, because the server doesn't report what happened meanwhile,
-	// and when the watch's channel was full. Its path is the watch's path.
+	// EventResync occurs only on persistent watches. It means that events before it may be
+	// missing, so the reader should read the znodes again. The Client sends it after a
+	// reconnect, because the server doesn't report what happened in the meantime, and when
+	// the watch's channel was full. Its path is the watch's path.
 	EventResync EventType = -100
 )
 

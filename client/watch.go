@@ -28,11 +28,11 @@ const (
 
 // Watch is a watch on a znode. It is safe for concurrent use.
 //
-// It outlives the connection: the Client sets it again on the next one. The server
-// then immediately sends the event that a one-shot watch has missed, and a persistent
-// one gets [EventResync]. A watch ends with the session, with [Client.Close], with
-// Remove, and, if it is one-shot, with its event. The channel is then closed, and Err
-// says why.
+// It outlives the connection: the Client sets it again on the next one. The server then
+// immediately sends the event that a one-shot watch has missed, and a persistent one gets
+// [EventResync]. A watch ends with the session, with [Client.Close], with Remove, and, if
+// it is one-shot, with its event. The Client then closes the channel, and Err returns the
+// reason.
 type Watch struct {
 	core   *core
 	prefix string // chroot and namespace of the Client that made it
@@ -63,13 +63,12 @@ func (w *Watch) Err() error {
 	return w.err
 }
 
-// Remove ends the watch. If no other watch of this Client needs the server's watch,
-// Remove also removes that one. When Remove returns, the watch has ended, whatever
-// the error: an error only says that ctx ended before the server replied. Without a
-// connection Remove sends no request. While a request that sets a watch on the same
-// path is in flight, the Client asks the server after the reply to that request, and
-// Remove doesn't wait for it. Removing a watch that has already ended is not an
-// error.
+// Remove ends the watch. If no other watch of this Client needs the server's watch, Remove
+// also removes that one. When Remove returns, the watch has ended, even if there was an
+// error: an error only means that ctx ended before the server replied. Without a
+// connection, Remove sends no request. While a request that sets a watch on the same path
+// is in flight, we postpone the removal until its reply arrives, and Remove doesn't wait
+// for that. Removing a watch that has already ended is not an error.
 func (w *Watch) Remove(ctx context.Context) error {
 	c := w.core
 	c.mu.Lock()
@@ -87,8 +86,8 @@ func (w *Watch) Remove(ctx context.Context) error {
 		<-k.ready
 	}
 	defer c.free(k)
-	// If the connection broke, the server's watch is gone too. A refusal other than
-	// NoWatcher comes from an old server that can't tell watches apart.
+	// If the connection broke, the server's watch is gone too. Any refusal except NoWatcher
+	// comes from an old server that can't tell watches apart, so we ignore it.
 	return nil
 }
 

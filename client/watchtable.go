@@ -43,10 +43,10 @@ func (p *watchedPath) wanted() (a armed) {
 
 // watchTable holds all watches of the Client, by path. core.mu guards it.
 //
-// sweep removes the server's watches that no Watch needs. It runs after a removal,
-// after an event, and when the reply arrives to a request that armed a watch for a
-// caller that has abandoned it. sweep removes nothing while a request that arms a
-// watch on the same path is in flight, because that would lose the new watch.
+// sweep removes the server's watches that no Watch needs. It runs after a removal, after an
+// event, and when the reply arrives to a request that armed a watch for a caller that has
+// abandoned it. We remove nothing while a request that arms a watch on the same path is in
+// flight, because we would lose the new watch.
 type watchTable struct {
 	core  *core
 	paths map[string]*watchedPath
@@ -67,8 +67,8 @@ func (t *watchTable) armed(k *call, l *link) {
 	w := k.watcher
 	p := t.paths[w.path]
 	if p == nil || t.core.link != l {
-		// The session was lost between reading the reply and this call. All its
-		// watches have ended, and nothing else would end this one.
+		// The session was lost between reading the reply and this call. All its watches
+		// have ended, so we end this one here: no other code would.
 		w.end(ErrSessionExpired)
 		return
 	}
@@ -136,9 +136,9 @@ type removal struct {
 	what armed
 }
 
-// removals chooses the removeWatches requests. Before ZooKeeper 3.9, the types for
-// one-shot watches damage a persistent watch on the same path. In that case removals
-// leaves an unneeded one-shot watch on the server until its event.
+// removals chooses the removeWatches requests. Before ZooKeeper 3.9, the types for one-shot
+// watches damage a persistent watch on the same path. In that case we leave an unneeded
+// one-shot watch on the server until it fires.
 func removals(extra, wanted armed) (list []removal) {
 	if wanted == 0 {
 		return []removal{{proto.WatcherAny, extra}}
@@ -234,8 +234,8 @@ func (t *watchTable) disconnected() {
 	}
 }
 
-// setWatchesChunk is the approximate number of bytes of paths in one setWatches
-// request. It is below the smallest request limit of any server.
+// setWatchesChunk is the approximate number of bytes of paths in one setWatches request. We
+// stay below the smallest request limit of any server.
 const setWatchesChunk = 128 << 10
 
 // rewatch sends the requests that set all watches again on a new link, and sends
@@ -247,7 +247,7 @@ func (t *watchTable) rewatch(l *link, relative int64) {
 			k := t.core.calls.Get().(*call)
 			k.xid, k.op, k.abandoned, k.rec = proto.XidSetWatches, proto.OpSetWatches2, true, chunk
 			if len(chunk.Persistent)+len(chunk.PersistentRecursive) == 0 {
-				k.op = proto.OpSetWatches // ZooKeeper 3.5 supports this one too
+				k.op = proto.OpSetWatches // we send this one if we can: ZooKeeper 3.5 supports it too
 				k.rec = &proto.SetWatches{RelativeZxid: relative, Data: chunk.Data, Exist: chunk.Exist, Child: chunk.Child}
 			}
 			l.push(k)

@@ -6,10 +6,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestWatchAnsweredWhileTheSessionIsLost ends a session after the reply to a request
-// that sets a watch was read, but before the watch is in the table. This can happen
-// to a process that was stopped for longer than its session timeout. The watch must
-// end.
+// TestWatchAnsweredWhileTheSessionIsLost ends a session after the reply to a request that
+// sets a watch was read, but before the watch is in the table. This can happen to a process
+// that was stopped for longer than its session timeout. The watch should end.
 func TestWatchAnsweredWhileTheSessionIsLost(t *testing.T) {
 	t.Parallel()
 	for name, kind := range map[string]kind{"data": kindData, "child": kindChild, "persistent": kindPersistent} {

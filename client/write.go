@@ -15,12 +15,12 @@ type WriteOption interface{ writeOption() }
 type WriteFlag uint8
 
 const (
-	// Idempotent allows the Client to repeat a write that the server may have
-	// executed. Use it for writes that do no harm if done twice: a repeated Set to
-	// any version overwrites what another client may have written in between. A
-	// repeated Delete succeeds if the znode doesn't exist. A repeated write to a
-	// version may fail with [ErrBadVersion] although it took effect. Every error of a
-	// write that was repeated matches [ErrUnknownOutcome].
+	// Idempotent allows the Client to repeat a write that the server may have executed. You
+	// should use it only for writes that can safely run twice: e.g. a repeated Set to any
+	// version overwrites what another client may have written in between. A repeated Delete
+	// succeeds if the znode doesn't exist. A repeated write to a version may fail with
+	// [ErrBadVersion] although it took effect. Every error of a write that was repeated
+	// matches [ErrUnknownOutcome].
 	Idempotent WriteFlag = 1 << iota
 
 	// Guaranteed continues a Delete in the background if its outcome is unknown or if

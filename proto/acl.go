@@ -58,8 +58,8 @@ func (r *Reader) ACLs() []ACL {
 	return v
 }
 
-// newACLs returns room for a list: of its own, or at the end of the slice that the
-// reader's owner reuses.
+// newACLs returns memory for a list: either newly allocated or the end of the slice that
+// the reader's owner reuses.
 func (r *Reader) newACLs(n int) []ACL {
 	if r.acls == nil || n == 0 {
 		return make([]ACL, n)

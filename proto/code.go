@@ -2,9 +2,9 @@ package proto
 
 import "strconv"
 
-// Code is the err field of a reply header. It implements error, so a refused
-// request and its reply share one value. Ok is not an error and must not be
-// returned as one (see Err).
+// Code is the err field of a reply header. It implements error, so we use the same value
+// for a failed request and for its reply. Ok is not an error and must not be returned as
+// one (see Err).
 type Code int32
 
 // The codes of ZooKeeper 3.9 (KeeperException.Code).

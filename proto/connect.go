@@ -3,10 +3,9 @@ package proto
 // PasswordSize is the length of every session password in bytes.
 const PasswordSize = 16
 
-// ConnectRequest opens a connection. TimeOut is in milliseconds. HasReadOnly
-// reports whether the client sent the trailing readOnly byte. ZooKeeper 3.3
-// clients and some third-party clients don't, and the response to them must
-// omit it too.
+// ConnectRequest opens a connection. TimeOut is in milliseconds. HasReadOnly reports
+// whether the client sent the trailing readOnly byte. ZooKeeper 3.3 clients and some
+// third-party clients don't, and we must omit it in the response to them too.
 type ConnectRequest struct {
 	ProtocolVersion int32
 	LastZxidSeen    int64

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// fuzzRecord feeds arbitrary bytes to a decoder. A record that it accepts must encode
-// to a frame that decodes to the same record, aliasing or not, and that the slow
-// codec reads the same way.
+// fuzzRecord feeds arbitrary bytes to a decoder. A record that it accepts should encode to
+// a frame that decodes to the same record, aliasing or not. The slow codec should read the
+// same record from it.
 func fuzzRecord(f *testing.F, name string) {
 	var e entry
 	for _, e = range schema() {

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// NullString stands for jute's null string (length −1). It is not valid UTF-8,
-// and decoding replaces invalid UTF-8, so no string from the wire can equal it.
+// NullString stands for jute's null string (length −1). It is not valid UTF-8. We replace
+// invalid UTF-8 when we decode, so no string from the wire can equal it.
 const NullString = "\xff"
 
 // ErrShort reports a record that ends before its last field.
@@ -79,8 +79,8 @@ func LeadingPath(body []byte) string {
 	return unsafe.String(&rest[0], n)
 }
 
-// PrefixPath puts prefix before the path at the start of the body that begins at
-// b[body:]. The root has no name of its own, so prefix alone is its path.
+// PrefixPath puts prefix before the path at the start of the body that begins at b[body:].
+// The root has no name of its own, so we use prefix alone as its path.
 func PrefixPath(b []byte, body int, prefix string) []byte {
 	at := body + LengthSize
 	rest := b[at:]
@@ -128,7 +128,7 @@ func (r *Reader) Long() int64 {
 	return int64(binary.BigEndian.Uint64(b))
 }
 
-// length reads the length of a string or buffer; null is reported as −1.
+// length reads the length of a string or buffer; we report null as −1.
 func (r *Reader) length(what string) int {
 	n := int(r.Int())
 	if r.err != nil || n == -1 {

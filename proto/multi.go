@@ -38,8 +38,8 @@ type MultiRequest struct {
 	Ops []MultiOp
 }
 
-// maxOpsReused limits how many operations' records Decode reuses, so that a longer
-// request's records don't stay in memory.
+// maxOpsReused limits how many operations' records Decode reuses, so that we don't keep the
+// records of a longer request in memory.
 const maxOpsReused = 64
 
 // Decode reads m, reusing the records that m holds or once held. An operation that

@@ -44,9 +44,9 @@ func TestMulti(t *testing.T) {
 	}
 }
 
-// TestMultiReusesRecords: decoding into a used request gives the same result as into a
-// new one, and allocates nothing if the operations are of the same kinds. The records
-// of a long request aren't kept.
+// TestMultiReusesRecords: decoding into a used request gives the same result as into a new
+// one, and allocates nothing if the operations are of the same kinds. We should not keep
+// the records of a long request.
 func TestMultiReusesRecords(t *testing.T) { //nolint:paralleltest // it counts allocations
 	set := func(n int, path string) MultiRequest {
 		var m MultiRequest
@@ -81,7 +81,7 @@ func TestMultiReusesRecords(t *testing.T) { //nolint:paralleltest // it counts a
 	}
 }
 
-// TestMultiRefuses: Decode refuses what ZooKeeper doesn't accept in a multi.
+// TestMultiRefuses: Decode should refuse what ZooKeeper doesn't accept in a multi.
 func TestMultiRefuses(t *testing.T) {
 	t.Parallel()
 	get, del := MultiOp{OpGetData, &GetDataRequest{Path: "/a"}}, MultiOp{OpDelete, &DeleteRequest{Path: "/a"}}

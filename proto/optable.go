@@ -5,8 +5,8 @@ import "strconv"
 // Kind is how a server handles an operation.
 type Kind uint8
 
-// The kinds of operation. ZooKeeper's own dispatcher accepts the first kind from
-// clients too, with harmful effects.
+// The kinds of operation. ZooKeeper's own dispatcher accepts the first kind from clients
+// too, with harmful effects, so we refuse it.
 const (
 	Unknown Kind = iota // not for clients: refused with Unimplemented
 	Read                // answered from the local tree
@@ -38,8 +38,8 @@ type operation struct {
 // lowest is the operation with the lowest number.
 const lowest = OpCloseSession
 
-// table describes every operation, at its number counted from lowest. Its sources are
-// ZooKeeper's ZooDefs.OpCode, zookeeper.jute, Request.op2String and the permission
+// table describes every operation, indexed by its number minus lowest. We took the rows
+// from ZooKeeper's ZooDefs.OpCode, zookeeper.jute, Request.op2String and the permission
 // checks of PrepRequestProcessor and FinalRequestProcessor.
 var table = [...]operation{
 	OpCloseSession - lowest:         {"closeSession", "CLOS", Session, nil, 0, 0},
@@ -133,8 +133,8 @@ func (o Op) Transaction() bool { return o.Kind() == Write || o == OpCloseSession
 // names.
 func (o Op) Perms() Perms { return o.row().perms }
 
-// Guard returns the znode whose list decides about a request for path: the znode itself
-// or, for a create and a delete, its parent.
+// Guard returns the znode whose ACL decides whether a request for path is allowed: the
+// znode itself or, for a create or delete, its parent.
 func (o Op) Guard(path string) string {
 	if o.row().is&onParent != 0 {
 		return Parent(path)

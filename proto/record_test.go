@@ -63,8 +63,8 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// testCuts decodes every proper prefix of a record: all fail, and none panics. Only
-// the connect records may lack their last byte.
+// testCuts decodes every proper prefix of a record: all should fail, and none may panic.
+// Only the connect records may lack their last byte.
 func testCuts(t *testing.T, e entry, body []byte) {
 	for n := range body {
 		r := AliasReader(body[:n])
@@ -105,7 +105,7 @@ func TestConnectWithoutReadOnly(t *testing.T) {
 	}
 }
 
-// Decoding refuses wrong lengths and counts before it allocates memory.
+// We should refuse wrong lengths and counts before we allocate memory.
 func TestHostileLengths(t *testing.T) {
 	length := func(n int32) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }
 	for _, n := range []int32{-2, -1 << 31, 1, 5, 1 << 20, 1<<31 - 1} {
@@ -186,7 +186,7 @@ func TestFrames(t *testing.T) {
 	}
 }
 
-// The hot requests decode without allocating.
+// The hot requests should decode without allocating.
 func TestDecodeAllocations(t *testing.T) {
 	path := "/some/path"
 	for _, c := range []Record{

@@ -3,9 +3,9 @@ package proto
 import "fmt"
 
 // Requests decodes the bodies of requests into records that it keeps, one for each
-// operation. Once it has the records, decoding allocates only vectors of strings,
-// invalid UTF-8 and the operations of a long multi. Each record aliases its body, and
-// the next call reuses it. The zero Requests is ready to use.
+// operation. Once it has the records, decoding allocates only vectors of strings, invalid
+// UTF-8 and the operations of a long multi. Each record aliases its body, and we reuse it
+// in the next call. The zero Requests is ready to use.
 //
 // Requests is not safe for concurrent use.
 type Requests struct {
@@ -29,9 +29,9 @@ func (q *Requests) Decode(op Op, body []byte) (Record, error) {
 	return req, nil
 }
 
-// Parts calls visit with each operation of a multi, until one call returns false. It
-// keeps only one operation at a time, so a long multi takes no more memory than a short
-// one. An error means that the multi doesn't decode after the operations visited.
+// Parts calls visit with each operation of a multi, until one call returns false. We keep
+// only one operation at a time, so a long multi takes no more memory than a short one. An
+// error means that the multi doesn't decode after the operations visited.
 func (q *Requests) Parts(body []byte, visit func(part MultiOp) bool) error {
 	q.open(body)
 	for {
@@ -81,7 +81,7 @@ func (q *Requests) empty() {
 	}
 }
 
-// maxACLRoom is the capacity, in ACLs, above which the shared slice is dropped.
+// maxACLRoom is the capacity, in ACLs, above which we drop the shared slice.
 const maxACLRoom = 1024
 
 // emptyACLs empties the slice that all lists share.

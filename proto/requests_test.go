@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Forget leaves nothing of a body in the records, whether it was decoded whole or in
+// Forget should leave nothing of a body in the records, whether it was decoded whole or in
 // parts, and costs no allocation.
 func TestForget(t *testing.T) {
 	set := &SetDataRequest{Path: "/a", Data: []byte("x"), Version: 3}

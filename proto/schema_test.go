@@ -111,7 +111,7 @@ func wireFields(t reflect.Type) []reflect.StructField {
 	return fields
 }
 
-// The structures have the fields of the schema, in the same order, with the same
+// Our structures should have the fields of the schema, in the same order, with the same
 // types and with similar names.
 func TestSchema(t *testing.T) {
 	t.Parallel()

@@ -43,8 +43,9 @@ func TestOps(t *testing.T) {
 	}
 }
 
-// Each row agrees with its record: the path comes first, and what a multi may contain
-// has a record. What needs a permission is for one znode, except a reconfig.
+// Each row should agree with its record: the path comes first, every operation that a multi
+// may contain has a record, and every operation that needs a permission, except reconfig,
+// is for one znode.
 func TestRows(t *testing.T) {
 	t.Parallel()
 	for _, op := range Ops() {
@@ -145,8 +146,8 @@ func TestParentAndBase(t *testing.T) {
 	}
 }
 
-// javaValid is a transcription of ZooKeeper's PathUtils.validatePath: one pass over
-// the UTF-16 units that remembers the previous unit.
+// javaValid is a transcription of ZooKeeper's PathUtils.validatePath: one pass over the
+// UTF-16 units with one unit of history.
 func javaValid(path string) bool {
 	units := utf16.Encode([]rune(path))
 	if len(units) == 0 || units[0] != '/' {

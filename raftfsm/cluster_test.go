@@ -243,6 +243,13 @@ func (c *cluster) surelyAttached(r *rig, timeout time.Duration) session.Session 
 func (c *cluster) settled() {
 	c.t.Helper()
 	c.eventually("the same state on all servers", func() bool {
+		zxids := map[int64]bool{}
+		for _, r := range c.rigs {
+			zxids[r.zxid()] = true
+		}
+		if len(zxids) > 1 {
+			return false // without the work of a dump
+		}
 		first := ""
 		for _, r := range c.rigs {
 			if d := r.dump(); first == "" {

@@ -112,7 +112,7 @@ func newEnsemble(n *Node) (*ensemble, error) {
 		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", n.cfg.ID)
 	}
 	e := &ensemble{n: n, self: n.cfg.Members[i], log: n.log, installed: make(chan struct{}, 1), inquiries: newInquiries(),
-		rhythm: rhythm{time.Now()}}
+		rhythm: n.rhythm}
 	e.liveness = session.NewMember(session.Bounds{Sync: e.syncLimit()})
 	e.ctx, e.cancel = context.WithCancel(context.Background())
 	return e, nil

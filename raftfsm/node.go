@@ -42,6 +42,7 @@ type Node struct {
 	backlog  *propose.Backlog // runs queued in intake and remote
 	checkers command.Checkers // of entries and runs from other servers
 	mail     *mailbox
+	rhythm   rhythm
 
 	others    others
 	stores    stores
@@ -126,7 +127,7 @@ func (n *Node) Start() error {
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger, tree: tree.New(), sessions: session.NewTable(),
-		backlog: propose.NewBacklog(), mail: newMailbox(), checkers: command.Checkers{Membership: checkMembership},
+		backlog: propose.NewBacklog(), mail: newMailbox(), rhythm: rhythm{time.Now()}, checkers: command.Checkers{Membership: checkMembership},
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		stopping: make(chan struct{}), controlDone: make(chan struct{}),
 		deadlines: session.NewDeadlines(cfg.TickTime),

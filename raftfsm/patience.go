@@ -35,9 +35,11 @@ import (
 // pre-vote poll (internal/quorum/transport/poll.go), which needs a majority that has given up
 // the old one.
 type timing struct {
-	// lease is how long a leader leads without hearing from a quorum. It sends
-	// heartbeats every tenth to fifth of that, or with each report.
+	// lease is how long a leader leads without hearing from a quorum.
 	lease time.Duration
+	// pace is Raft's timeout of a leader. It sends heartbeats every tenth to fifth of
+	// that, which is less than ask, or with each report that has to be answered soon.
+	pace time.Duration
 	// ask is the silence after which a server checks whether the leader's machine
 	// accepts connections. For dead and slow, see above.
 	ask, dead, slow time.Duration
@@ -62,6 +64,7 @@ func (c Config) timing() timing {
 	bound := min(limit, resumeWithin)
 	return timing{
 		lease: bound / 2,
+		pace:  bound * 2 / 3,
 		ask:   bound / 5,
 		dead:  bound * 2 / 5,
 		slow:  limit * 2 / 5,
@@ -301,7 +304,7 @@ func (e *ensemble) setPace(leads bool) {
 	}
 	timeout := idle
 	if leads {
-		timeout = e.n.cfg.timing().lease
+		timeout = e.n.cfg.timing().pace
 	}
 	err := e.n.reload(r, func(c *raft.ReloadableConfig) { c.HeartbeatTimeout, c.ElectionTimeout = timeout, timeout })
 	if err != nil {

@@ -25,6 +25,9 @@ func TestTimesFollowTheConfiguration(t *testing.T) {
 		if got.lease != tc.lease || got.dead != tc.dead || got.slow != tc.slow {
 			t.Errorf("tickTime %v, syncLimit %d: %+v", tc.tick, tc.sync, got)
 		}
+		if got.pace < got.lease || got.pace/5 >= got.ask*3/4 { // Raft's rule; and a late heartbeat is no silence
+			t.Errorf("tickTime %v, syncLimit %d: heartbeats every tenth to fifth of %v, silence after %v", tc.tick, tc.sync, got.pace, got.ask)
+		}
 	}
 }
 

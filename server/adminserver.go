@@ -6,9 +6,9 @@ import (
 	"net"
 	"net/http"
 	"strconv"
-	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/internal/ops/admin"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/zoocfg"
@@ -37,12 +37,12 @@ const defaultAdminIdle = 30 * time.Second
 
 // openHTTP serves requests at the address of at. ctx ends the wait
 // for a host name.
-func (s *Server) openHTTP(ctx context.Context, at port, security *AdminTLS, h http.Handler, idle time.Duration) (*httpport.Port, error) {
-	plain, err := s.cfg.awaitName(ctx, at, listenTCP)
+func (s *Server) openHTTP(ctx context.Context, at listen.Port, security *AdminTLS, h http.Handler, idle time.Duration) (*httpport.Port, error) {
+	plain, err := s.cfg.bindRetry().AwaitName(ctx, at, listen.TCP)
 	if err != nil {
 		return nil, err
 	}
-	srv, err := s.serveHTTP(at.setting, plain, security, h, idle)
+	srv, err := s.serveHTTP(at.Setting, plain, security, h, idle)
 	if err != nil {
 		return nil, errors.Join(err, plain.Close())
 	}
@@ -74,42 +74,34 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	}
 	opts.TooEarly = func(command string) {
 		if command == "restore" {
-			s.stats.restoresTooEarly.Add(1)
+			s.stats.RestoresTooEarly.Add(1)
 		} else {
-			s.stats.snapshotsTooEarly.Add(1)
+			s.stats.SnapshotsTooEarly.Add(1)
 		}
 	}
 	opts.Started = httpport.Keep
 	opts.Refused = func(r *http.Request, command, reason string) {
 		s.complaints.Warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
 	}
-	h := admin.Handler(adminSource{picture{s}}, url, opts)
+	h := admin.Handler(adminSource{sourceOf(s)}, url, opts)
 	if a.Profiles {
 		h = admin.WithProfiles(h)
 	}
-	at := port{"admin.serverPort", a.Addr}
+	at := listen.At("admin.serverPort", a.Addr)
 	srv, err := s.openHTTP(ctx, at, a.TLS, h, idle)
 	switch {
 	case err == nil:
 		s.admin = srv
 		return nil
-	case a.Optional && addressInUse(err):
+	case a.Optional && listen.InUse(err):
 		s.log.Warn("no commands over HTTP: the port is in use; set admin.serverPort, or admin.enableServer=false", "address", a.Addr)
 		return nil
-	case a.Optional && s.cfg.distributed() && HostProblem(err) != "":
+	case a.Optional && s.cfg.distributed() && listen.HostProblem(err) != "":
 		s.log.Warn("no commands over HTTP: the server can't listen on the host; set admin.serverAddress, or admin.enableServer=false",
 			"address", a.Addr, "error", err)
 		return nil
 	}
-	return at.failed(err)
-}
-
-// wsaEAddrInUse is WSAEADDRINUSE, the error number on Windows.
-const wsaEAddrInUse syscall.Errno = 10048
-
-func addressInUse(err error) bool {
-	var errno syscall.Errno
-	return errors.As(err, &errno) && (errno == syscall.EADDRINUSE || errno == wsaEAddrInUse)
+	return listenError(at, err)
 }
 
 // AdminURL returns the URL that lists the commands over HTTP, "" if there is none.
@@ -129,7 +121,7 @@ func (s *Server) AdminURL() string {
 func (s *Server) AdminAddr() string { return s.admin.Addr() }
 
 // adminSource implements admin.Source.
-type adminSource struct{ picture }
+type adminSource struct{ statusSource }
 
 // LastSnapshot implements admin.Source.
 func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {

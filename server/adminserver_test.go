@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
@@ -161,7 +162,7 @@ func TestRefusedCommandsAreLogged(t *testing.T) {
 				}
 			})
 			<-s.Ready()
-			id, err := digestID("SHA1", "admin:pw")
+			id, err := schemes.DigestID("SHA1", "admin:pw")
 			if err != nil {
 				t.Fatal(err)
 			}

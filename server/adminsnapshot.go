@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/ops/admin"
@@ -81,14 +82,14 @@ func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID,
 		if auth == "" {
 			return nil, false
 		}
-		more, ok := a.s.identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
+		more, ok := a.s.schemes.Identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
 		return append(ids, more...), ok
-	case schemeX509:
+	case schemes.X509:
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 			return nil, false
 		}
 		subject, err := keystore.Subject(r.TLS.PeerCertificates[0])
-		return append(ids, proto.ID{Scheme: schemeX509, ID: subject}), err == nil
+		return append(ids, proto.ID{Scheme: schemes.X509, ID: subject}), err == nil
 	}
 	return nil, false
 }
@@ -98,7 +99,7 @@ func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID,
 func (a adminSource) Export(ctx context.Context) (*admin.Export, error) {
 	e, err := a.export(ctx)
 	if err != nil {
-		a.s.stats.snapshotErrors.Add(1)
+		a.s.stats.SnapshotErrors.Add(1)
 	}
 	return e, err
 }
@@ -151,7 +152,7 @@ func (f *exportFile) Close() error {
 // Keep implements admin.Snapshotter.
 func (a adminSource) Keep() (zxid, bytes int64, err error) {
 	if err := a.s.node.Snapshot(); err != nil {
-		a.s.stats.snapshotErrors.Add(1)
+		a.s.stats.SnapshotErrors.Add(1)
 		return 0, 0, err
 	}
 	zxid, _, _ = a.s.node.LastSnapshot()
@@ -167,11 +168,11 @@ func (a adminSource) Restore(ctx context.Context, r io.Reader) (int64, error) {
 	begin := time.Now()
 	zxid, err := a.restore(ctx, r)
 	if err != nil {
-		a.s.stats.restoreErrors.Add(1)
+		a.s.stats.RestoreErrors.Add(1)
 		a.s.log.Warn("a restore over HTTP has failed", "error", err)
 		return 0, err
 	}
-	a.s.stats.restores.Since(begin)
+	a.s.stats.Restores.Since(begin)
 	a.s.log.Info("a state was restored over HTTP", "zxid", fmt.Sprintf("0x%x", uint64(zxid)), "took", time.Since(begin))
 	return zxid, nil
 }

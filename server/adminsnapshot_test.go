@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
@@ -95,7 +96,7 @@ func TestAdminSnapshot(t *testing.T) {
 	}
 
 	// Only admin:pw has all permissions; other clients may still read.
-	id, err := digestID("SHA1", "admin:pw")
+	id, err := schemes.DigestID("SHA1", "admin:pw")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +122,7 @@ func TestAdminSnapshotOfAServerCutOff(t *testing.T) {
 		export := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			e, err := adminSource{picture{s}}.Export(ctx)
+			e, err := adminSource{sourceOf(s)}.Export(ctx)
 			if err != nil {
 				return err
 			}

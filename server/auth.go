@@ -1,20 +1,85 @@
 package server
 
 import (
-	"crypto/md5" //nolint:gosec // see newDigest
-	"crypto/sha1"
-	"crypto/sha256"
-	"crypto/sha3"
-	"crypto/sha512"
-	"encoding/base64"
-	"fmt"
-	"hash"
+	"context"
+	"crypto/tls"
+	"net"
 	"slices"
-	"strconv"
-	"strings"
+	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
+	"github.com/zkgo/zkgo/internal/auth/tlsport"
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
 )
+
+// AuthProvider authenticates clients with a scheme of its own, for addAuth and in ACLs.
+// It must be safe for concurrent use.
+//
+// There is no method that matches an identity against an ACL. Every server decides
+// about a write by itself, so an ACL entry matches exactly the identity that it names,
+// on all servers alike. A client that belongs to groups gets an identity for each
+// group.
+type AuthProvider interface {
+	// Scheme is the name that clients pass to addAuth, and the scheme of the
+	// identities. It must not be one of ZooKeeper's schemes.
+	Scheme() string
+	// Authenticate returns the identities that the client has proved, at least one.
+	// Their scheme is the provider's or, for a client that may do everything, super.
+	// The server logs the error; the client only learns that authentication failed. The
+	// requests that the client sent after addAuth wait until Authenticate returns, at
+	// most until ctx ends. Other clients don't wait.
+	Authenticate(ctx context.Context, r AuthRequest) ([]proto.ID, error)
+}
+
+// AuthRequest is what a client sent with addAuth.
+type AuthRequest struct {
+	Auth    []byte // valid until Authenticate returns
+	Session int64
+	Remote  net.Addr
+	TLS     *tls.ConnectionState // nil in plaintext
+}
+
+// authLimit bounds the time an AuthProvider may take.
+const authLimit = 10 * time.Second
+
+// prove returns the identities that an auth packet proves.
+func (c *conn) prove(w *work, req *proto.AuthPacket) ([]proto.ID, bool) {
+	for _, p := range c.s.cfg.Auth.Providers {
+		if p.Scheme() == req.Scheme {
+			return c.ask(w, p, req)
+		}
+	}
+	return c.s.schemes.Identify(req)
+}
+
+// ask calls a provider. It holds no lock during the call.
+func (c *conn) ask(w *work, p AuthProvider, req *proto.AuthPacket) ([]proto.ID, bool) {
+	c.reader.settle(w)
+	c.replies.flush()
+	ctx, cancel := context.WithTimeout(context.Background(), authLimit)
+	defer cancel()
+	go func() {
+		select {
+		case <-c.s.done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	r := AuthRequest{Auth: req.Auth, Session: c.session.id, Remote: c.nc.RemoteAddr()}
+	if t, ok := c.nc.(*tlsport.Conn); ok {
+		r.TLS = t.State()
+	}
+	ids, err := p.Authenticate(ctx, r)
+	if err == nil {
+		err = schemes.CheckProved(p.Scheme(), ids)
+	}
+	if err != nil {
+		c.complain("an authentication provider refuses a client", "scheme", req.Scheme, "error", err)
+		return nil, false
+	}
+	return ids, true
+}
 
 // mayNot reports whether the client must authenticate before op.
 func (cs *clientSession) mayNot(op proto.Op) bool {
@@ -22,7 +87,7 @@ func (cs *clientSession) mayNot(op proto.Op) bool {
 	if len(need) == 0 || op == proto.OpAuth || op == proto.OpSASL {
 		return false
 	}
-	return !slices.ContainsFunc(cs.identities(), func(id proto.ID) bool { return slices.Contains(need, id.Scheme) })
+	return !slices.ContainsFunc(cs.ids.All(), func(id proto.ID) bool { return slices.Contains(need, id.Scheme) })
 }
 
 // authenticate answers auth. It doesn't wait for the requests before it; those after it
@@ -33,7 +98,7 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	if req.Decode(&r); r.Err() != nil {
 		return c.garbled(r.Err())
 	}
-	if req.Scheme == schemeOptions {
+	if req.Scheme == schemes.Options {
 		if !c.session.setOption(string(req.Auth)) {
 			return c.turnAway(w, h, proto.ErrAuthFailed)
 		}
@@ -42,9 +107,9 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	}
 	ids, ok := c.prove(w, &req)
 	if !ok {
-		c.s.stats.authFailed.Add(1)
+		c.s.stats.AuthFailed.Add(1)
 		c.complain("authentication failed", "scheme", req.Scheme)
-		if req.Scheme == schemeEnsemble && c.s.cfg.ensembleScheme() {
+		if req.Scheme == schemes.Ensemble && c.s.cfg.ensembleScheme() {
 			return false // the client should try another server
 		}
 		return c.turnAway(w, h, proto.ErrAuthFailed)
@@ -56,137 +121,128 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	return true
 }
 
-// schemeEnsemble is the scheme that a client uses to name the ensemble it wants.
-const schemeEnsemble = "ensemble"
-
-// identify returns the identities that an auth packet proves.
-func (s *Server) identify(req *proto.AuthPacket) ([]proto.ID, bool) {
-	switch req.Scheme {
-	case "ip":
-		return nil, true
-	case "digest":
-		if s.cfg.Auth.DigestDisabled || req.Auth == nil {
-			return nil, false
-		}
-		id, err := digestID(s.cfg.Auth.DigestAlg, proto.JavaString(req.Auth))
-		if err != nil {
-			return nil, false
-		}
-		digest := proto.ID{Scheme: "digest", ID: id}
-		if s.cfg.Auth.SuperDigest != "" && id == s.cfg.Auth.SuperDigest {
-			return []proto.ID{{Scheme: schemeSuper}, digest}, true
-		}
-		return []proto.ID{digest}, true
-	case schemeEnsemble:
-		return nil, s.cfg.ensembleScheme() && s.knowsEnsemble(string(req.Auth))
-	case schemeKey:
-		if s.cfg.Auth.KeyScheme && s.fitsKey(req.Auth) {
-			return []proto.ID{{Scheme: schemeKey}}, true
-		}
+// addIdentities adds what the client has proved. It returns false if that is too much. The
+// reader calls it.
+func (cs *clientSession) addIdentities(more ...proto.ID) bool {
+	n, bytes, ok := cs.ids.Add(more...)
+	if !ok {
+		cs.c.s.stats.AuthFailed.Add(1)
+		cs.c.complain("closing a client that has proved too many identities",
+			"identities", n, "bytes", bytes, "most", schemes.MaxIdentities, "mostBytes", schemes.MaxBytes)
 	}
-	return nil, false
+	return ok
 }
 
-// ensembleScheme reports whether a client may name the ensemble that it wants.
-func (c *Config) ensembleScheme() bool { return c.Auth.EnsembleScheme || len(c.Auth.EnsembleNames) > 0 }
-
-// knowsEnsemble reports whether this is the ensemble that a client wants. The check
-// passes if the client names no ensemble, or if the server has no name.
-func (s *Server) knowsEnsemble(name string) bool {
-	switch names := s.cfg.Auth.EnsembleNames; {
-	case name == "" || len(names) == 0:
-		s.stats.ensembleSkip.Add(1)
-	case slices.Contains(names, name):
-		s.stats.ensembleSuccess.Add(1)
-	default:
-		s.stats.ensembleFail.Add(1)
+// negotiate answers sasl. It doesn't wait for the requests before it. Without SASL it
+// answers a null token, after which clients continue without SASL.
+func (c *conn) negotiate(w *work, h proto.RequestHeader, body []byte) bool {
+	var req proto.SASLRequest
+	r := proto.NewReader(body)
+	if req.Decode(&r); r.Err() != nil || req.Token == nil {
 		return false
+	}
+	settings := c.s.cfg.Auth.SASL
+	if settings == nil {
+		c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{})
+		return true
+	}
+	if c.session.sasl == nil {
+		c.session.sasl = sasl.NewServer(settings.Users)
+	}
+	token, user, err := c.session.sasl.Step(req.Token)
+	if err != nil {
+		return c.saslFailed(w, h, err)
+	}
+	if user != "" {
+		ids := []proto.ID{{Scheme: schemes.SASL, ID: user}, {Scheme: schemes.Super}}
+		super := user == settings.SuperUser
+		if !super {
+			ids = ids[:1]
+		}
+		if !c.session.addIdentities(ids...) {
+			return c.turnAway(w, h, proto.ErrAuthFailed)
+		}
+		if super {
+			c.s.log.Info("a client is the super user by SASL", "client", c.nc.RemoteAddr(), "session", sessionID(c.session.id), "user", user)
+		}
+	}
+	c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid}, &proto.SASLResponse{Token: token})
+	return true
+}
+
+// saslFailed answers a client that failed to authenticate.
+func (c *conn) saslFailed(w *work, h proto.RequestHeader, err error) bool {
+	s := c.s
+	s.stats.AuthFailed.Add(1)
+	code := proto.ErrAuthFailed
+	switch {
+	case slices.Contains(s.cfg.Auth.Require, schemes.SASL):
+		code = proto.ErrSessionClosedRequireSASL
+	case s.cfg.Auth.SASL.AllowFailed:
+		code = proto.Ok
+	}
+	c.complain("sasl authentication failed", "stays", code == proto.Ok, "error", err)
+	c.reader.reply(w, proto.ReplyHeader{Xid: h.Xid, Err: code}, &proto.SASLResponse{})
+	if code != proto.Ok {
+		c.endWith()
 	}
 	return true
 }
 
-// schemeKey is the scheme of ZooKeeper's KeyAuthenticationProvider, an example of a
-// provider that reads the tree.
-const schemeKey = "key"
-
-// keyPath is the znode that holds the key: a client must present a multiple of it.
-const keyPath = "/key"
-
-// fitsKey reports whether auth satisfies the scheme key: it is a multiple of the number
-// in /key, or /key doesn't exist.
-func (s *Server) fitsKey(auth []byte) bool {
-	s.tree.RLock()
-	n := s.tree.Get(keyPath)
-	var data string
-	if n != nil {
-		data = string(n.Data())
-	}
-	s.tree.RUnlock()
-	if n == nil {
+// secured does the handshake with a client that connected to a TLS port.
+func (c *conn) secured() bool {
+	t, ok := c.nc.(*tlsport.Conn)
+	if !ok {
 		return true
 	}
-	key, err := strconv.ParseInt(data, 10, 32)
+	st := &c.s.stats
+	st.Handshaking.Add(1)
+	ids, err := t.Identify()
+	st.Handshaking.Add(-1)
 	if err != nil {
+		st.HandshakesFailed.Add(1)
+		select {
+		case <-c.s.done:
+			return false
+		default:
+		}
+		c.complain("closing a client: the TLS handshake failed", "error", tlsport.Explain(err))
 		return false
 	}
-	number, err := strconv.ParseInt(string(auth), 10, 32)
-	return err == nil && (key == 0 || number%key == 0)
-}
-
-// digestID returns user:base64(hash(user:password)); without a colon, all of auth is
-// the user.
-func digestID(alg, auth string) (string, error) {
-	h := newDigest(alg)
-	if h == nil {
-		return "", fmt.Errorf("digest algorithm %q is unknown: want for instance SHA1, SHA-256, SHA-512 or SHA3-256", alg)
+	if !c.session.addIdentities(ids...) {
+		return false
 	}
-	h.Write([]byte(auth))
-	user, _, _ := strings.Cut(auth, ":")
-	return user + ":" + base64.StdEncoding.EncodeToString(h.Sum(nil)), nil
-}
-
-// newDigest returns the hash that Java calls alg, nil if there is none.
-func newDigest(alg string) hash.Hash {
-	switch strings.ToUpper(alg) {
-	case "MD5":
-		return md5.New() //nolint:gosec // existing ACLs may use it
-	case "SHA", "SHA1", "SHA-1":
-		return sha1.New()
-	case "SHA-224":
-		return sha256.New224()
-	case "SHA-256":
-		return sha256.New()
-	case "SHA-384":
-		return sha512.New384()
-	case "SHA-512":
-		return sha512.New()
-	case "SHA-512/224":
-		return sha512.New512_224()
-	case "SHA-512/256":
-		return sha512.New512_256()
-	case "SHA3-224":
-		return sha3.New224()
-	case "SHA3-256":
-		return sha3.New256()
-	case "SHA3-384":
-		return sha3.New384()
-	case "SHA3-512":
-		return sha3.New512()
+	for _, id := range ids {
+		if id.Scheme == schemes.Super {
+			c.s.log.Info("a client is the super user by its certificate", "client", c.nc.RemoteAddr(), "subject", id.ID)
+		}
 	}
-	return nil
+	return true
 }
 
 // whoAmI lists the identities without their secrets.
 func whoAmI(q *request, out []byte) []byte {
-	resp := proto.WhoAmIResponse{IDs: []proto.ID{}}
-	for _, id := range q.ids {
-		switch id.Scheme {
-		case "digest":
-			id.ID, _, _ = strings.Cut(id.ID, ":")
-		case schemeSuper:
-			id.ID = "" // a super identity from a certificate has a name, which ZooKeeper doesn't show
-		}
-		resp.IDs = append(resp.IDs, id)
-	}
+	resp := proto.WhoAmIResponse{IDs: schemes.Public(q.ids)}
 	return resp.Append(out)
+}
+
+// builtinSchemes returns the proofs of ZooKeeper's own schemes.
+func (s *Server) builtinSchemes() schemes.Builtin {
+	a := &s.cfg.Auth
+	b := schemes.Builtin{
+		DigestDisabled: a.DigestDisabled, DigestAlg: a.DigestAlg, SuperDigest: a.SuperDigest,
+		Ensemble: s.cfg.ensembleScheme(), EnsembleNames: a.EnsembleNames, Stats: &s.stats,
+	}
+	if a.KeyScheme {
+		b.Key = func() (string, bool) {
+			s.tree.RLock()
+			defer s.tree.RUnlock()
+			n := s.tree.Get(schemes.KeyPath)
+			if n == nil {
+				return "", false
+			}
+			return string(n.Data()), true
+		}
+	}
+	return b
 }

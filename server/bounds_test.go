@@ -1,20 +1,10 @@
 package server
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
 )
-
-// A child of the root with a name of a megabyte isn't counted.
-func TestLongNamespacesAreNotCounted(t *testing.T) {
-	t.Parallel()
-	var s namespaces
-	if s.find(strings.Repeat("n", maxNamespaceName)) == nil || s.find(strings.Repeat("n", maxNamespaceName+1)) != nil {
-		t.Error("the bound of a name is another one")
-	}
-}
 
 // The server forgets read-only sessions that their clients don't close, but not those
 // in use.

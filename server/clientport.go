@@ -5,6 +5,8 @@ import (
 	"net"
 	"syscall"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/listen"
 )
 
 // The client port in a server's own line of the membership. When a reconfig changes the
@@ -63,10 +65,10 @@ func (p *clientPorts) follow() {
 // refuse such a reconfig.
 func (p *clientPorts) staysAt(at, want string, err error) {
 	s := p.s
-	for _, own := range []port{{"secureClientPort", s.cfg.SecureAddr}, {"admin.serverPort", s.AdminAddr()}, {"metricsProvider.httpPort", s.MetricsAddr()}} {
-		if overlap(own.addr, want) {
+	for _, own := range []listen.Port{listen.At("secureClientPort", s.cfg.SecureAddr), listen.At("admin.serverPort", s.AdminAddr()), listen.At("metricsProvider.httpPort", s.MetricsAddr())} {
+		if listen.Overlap(own.Addr, want) {
 			s.log.Warn("a reconfig has set a client address at which this server has another port: it goes on at the old one and tries again; "+
-				"change "+own.setting+" in the configuration file before the next start, or set another client address with reconfig",
+				"change "+own.Setting+" in the configuration file before the next start, or set another client address with reconfig",
 				"addr", want, "listening", at, "error", err)
 			return
 		}

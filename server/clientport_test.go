@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -47,7 +48,7 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 	_ = free.Close()
 	to(next)
 	eventually(t, "the server listens at the new port", func() bool { return s.ClientAddr() == next })
-	if p := s.Status().Configuration(); p.ClientPort != portOf(next) {
+	if p := s.Status().Configuration(); p.ClientPort != listen.PortOf(next) {
 		t.Errorf("conf says %d, want %s", p.ClientPort, next)
 	}
 	eventually(t, "the old port is closed", func() bool {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"sync"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -17,7 +18,7 @@ type clientTable struct {
 	conns     map[*conn]struct{}
 	perHost   map[string]int
 	sessions  map[int64]*conn // by session id
-	lost      lostSessions
+	lost      limits.LostSessions
 	locals    map[int64][proto.PasswordSize]byte // sessions of read-only mode
 	lastLocal int64
 	dialed    int
@@ -25,7 +26,7 @@ type clientTable struct {
 
 // prepare initializes t as the table of s.
 func (t *clientTable) prepare(s *Server) {
-	t.s = s
+	t.s, t.lost = s, limits.NewLostSessions(s.cfg.Limits.MaxClientCnxns)
 	t.conns, t.perHost = make(map[*conn]struct{}), make(map[string]int)
 	t.sessions, t.locals = make(map[int64]*conn), make(map[int64][proto.PasswordSize]byte)
 }
@@ -57,11 +58,11 @@ func (t *clientTable) admit(c *conn) bool {
 	case t.closing:
 		return false
 	case s.cfg.Limits.MaxCnxns > 0 && len(t.conns) >= s.cfg.Limits.MaxCnxns:
-		s.stats.rejected.Add(1)
+		s.stats.Rejected.Add(1)
 		c.complain("closing a client: there are maxCnxns connections", "maxCnxns", s.cfg.Limits.MaxCnxns)
 		return false
 	case s.cfg.Limits.MaxClientCnxns > 0 && c.host != "" && t.perHost[c.host] >= s.cfg.Limits.MaxClientCnxns:
-		s.stats.rejected.Add(1)
+		s.stats.Rejected.Add(1)
 		c.complain("closing a client: there are maxClientCnxns connections from its address", "maxClientCnxns", s.cfg.Limits.MaxClientCnxns)
 		return false
 	}
@@ -90,7 +91,7 @@ func (t *clientTable) forget(c *conn) {
 	if t.sessions[c.session.id] == c {
 		delete(t.sessions, c.session.id)
 		if !c.session.local {
-			t.lost.add(c.session.id, c.host)
+			t.lost.Add(c.session.id, c.host)
 		}
 	}
 }
@@ -120,7 +121,7 @@ func (t *clientTable) count() (conns, locals int) {
 func (t *clientTable) own(c *conn) {
 	t.mu.Lock()
 	t.sessions[c.session.id] = c
-	t.lost.remove(c.session.id)
+	t.lost.Remove(c.session.id)
 	t.mu.Unlock()
 }
 
@@ -140,7 +141,7 @@ func (t *clientTable) sessionClosed(sid int64, p *pending) {
 	t.mu.Lock()
 	c := t.sessions[sid]
 	delete(t.sessions, sid)
-	t.lost.remove(sid)
+	t.lost.Remove(sid)
 	t.mu.Unlock()
 	if c != nil && (p == nil || p.c != c) {
 		c.kill()
@@ -209,4 +210,28 @@ func (t *clientTable) endLocal(sid int64) {
 	t.mu.Lock()
 	delete(t.locals, sid)
 	t.mu.Unlock()
+}
+
+// mayBegin reports whether the address of c may begin another session.
+func (t *clientTable) mayBegin(c *conn) bool {
+	s := t.s
+	if c.host == "" {
+		return true
+	}
+	t.mu.Lock()
+	n, ok := t.lost.Of(c.host)
+	t.mu.Unlock()
+	if ok {
+		return true
+	}
+	s.stats.Rejected.Add(1)
+	c.complain("closing a client: its address has too many sessions that have lost their connections", "sessions", n, "maxClientCnxns", s.cfg.Limits.MaxClientCnxns)
+	return false
+}
+
+// forgetLost forgets which sessions have lost their connections.
+func (t *clientTable) forgetLost() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lost.Clear()
 }

@@ -3,10 +3,9 @@ package server
 import (
 	"sync/atomic"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/sasl"
-	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
-	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
 
@@ -25,13 +24,11 @@ type clientSession struct {
 	local   bool  // read-only mode: the session belongs to this server alone
 
 	// Used only by the reader.
-	linear bool               // reads are linearizable
-	sasl   *sasl.Server       // nil before the first token
-	short  []proto.ID         // the identities that go with each command in full
-	prints []tree.Fingerprint // fingerprints of the other identities, sorted
+	linear bool         // reads are linearizable
+	sasl   *sasl.Server // nil before the first token
 
-	// ids are the client's identities. The slice is immutable; the reader replaces it.
-	ids atomic.Pointer[[]proto.ID]
+	// ids are the client's identities.
+	ids schemes.Set
 	// watcher is made by the first watch, with the tree locked, by the goroutine that
 	// serves the connection at that time.
 	watcher atomic.Pointer[watch.Watcher]

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -23,10 +24,10 @@ type fsm struct {
 	sent    int64 // events since the last update of the counters
 	replied int64 // replies since then
 
-	eventBytes int64 // of those events
-	reads      tally // reads answered after writes
-	writes     tally
-	sizes      replySizes
+	eventBytes int64       // of those events
+	reads      stats.Tally // reads answered after writes
+	writes     stats.Tally
+	sizes      stats.ReplySizes
 	zxid       int64 // of the transaction being answered
 }
 
@@ -46,14 +47,14 @@ func (f *fsm) touch(c *conn) {
 func (h handler) Applied(a *raftfsm.Applied) {
 	s := h.s
 	if a.Zxid != 0 {
-		s.stats.commits.Add(1)
+		s.stats.Commits.Add(1)
 		s.fsm.countWrite(a)
 		if s.memory != nil {
 			s.memory.Wrote(len(a.Body))
 		}
 	}
 	s.fsm.fire(a.Events)
-	s.digests.note(a.Zxid, s.tree)
+	s.digests.Note(a.Zxid, s.tree)
 	p, _ := a.Waiter.(*pending)
 	if done, ok := a.Waiter.(func(*raftfsm.Applied)); ok {
 		defer done(a) // for a command that no client proposed
@@ -109,13 +110,13 @@ func appendWriteReply(out []byte, a *raftfsm.Applied, p *pending, last int64) []
 func (f *fsm) advance(c *conn, p *pending, hangUp bool) {
 	s, out := f.s, &c.replies
 	f.touch(c)
-	s.stats.queued.Observe(1, int64(out.waiting.Load()))
+	s.stats.Queued.Observe(1, int64(out.waiting.Load()))
 	reads := int64(0)
 	for {
 		out.mu.Lock()
 		if out.closed {
 			out.mu.Unlock()
-			s.stats.staleReplies.Add(1)
+			s.stats.StaleReplies.Add(1)
 			return
 		}
 		out.queue(f.scratch)
@@ -128,7 +129,7 @@ func (f *fsm) advance(c *conn, p *pending, hangUp bool) {
 		}
 		out.mu.Unlock()
 		f.replied++
-		f.sizes.note(len(f.scratch) - proto.LengthSize)
+		f.sizes.Note(len(f.scratch) - proto.LengthSize)
 		s.pools.freePending(p)
 		if next == nil || next.inFlight || hangUp {
 			break
@@ -140,7 +141,7 @@ func (f *fsm) advance(c *conn, p *pending, hangUp bool) {
 		hangUp = q.hangUp
 	}
 	if reads > 0 {
-		s.stats.behind.Observe(1, reads)
+		s.stats.ReadsAfterWrite.Observe(1, reads)
 	}
 	if cap(f.scratch) > maxScratch {
 		f.scratch = nil
@@ -173,13 +174,13 @@ func (h handler) BatchDone() {
 // writeAnswers counts the queued output and writes it.
 func (f *fsm) writeAnswers() {
 	s := f.s
-	f.reads.flush()
-	f.writes.flush()
+	f.reads.Flush()
+	f.writes.Flush()
 	answers := f.sent + f.replied
 	if answers > 0 {
-		s.stats.sent.Add(answers)
-		s.stats.replySizes(&f.sizes)
-		s.stats.bytesEvents.Add(f.eventBytes)
+		s.stats.Sent.Add(answers)
+		s.stats.CountReplies(&f.sizes)
+		s.stats.BytesEvents.Add(f.eventBytes)
 		f.sent, f.replied, f.eventBytes = 0, 0, 0
 		f.event = notification{}
 	}
@@ -235,12 +236,37 @@ var _ raftfsm.Handler = handler{}
 
 // prepare initializes f as the state of s's applying goroutine.
 func (f *fsm) prepare(s *Server) {
-	f.s, f.writer, f.writes.write = s, poller.NewWriter(), true
+	f.s, f.writer, f.writes.Write = s, poller.NewWriter(), true
 	f.allow = f.mayRead
 }
 
 // mayRead reports whether w's client may receive the event being fired.
 func (f *fsm) mayRead(w *watch.Watcher) bool {
 	c, ok := w.Sink().(*conn)
-	return ok && f.fired.Allows(proto.PermRead, c.session.identities())
+	return ok && f.fired.Allows(proto.PermRead, c.session.ids.All())
+}
+
+// countWrite counts the changes of a transaction, with the bytes of its request.
+func (f *fsm) countWrite(a *raftfsm.Applied) {
+	s := f.s
+	if a.Kind == raftfsm.KindReconfigDone {
+		return // not a client's request: ZooKeeper doesn't count what its leader writes there
+	}
+	if a.Code == proto.ErrQuotaExceeded {
+		if n := s.spaces.Find(stats.NamespaceOf(proto.LeadingPath(a.Body))); n != nil {
+			n.OverQuota.Add(1)
+		}
+		return
+	}
+	changed := 0
+	for i := range a.Events {
+		if a.Events[i].Type != proto.EventNodeChildrenChanged {
+			changed++
+		}
+	}
+	for i := range a.Events {
+		if e := &a.Events[i]; e.Type != proto.EventNodeChildrenChanged {
+			s.fsm.writes.Add(&s.spaces, e.Path, max(len(a.Body)/changed, len(e.Path)))
+		}
+	}
 }

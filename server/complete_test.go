@@ -45,7 +45,7 @@ func TestAnswersOfAnEntry(t *testing.T) {
 		if early := <-applied; early != 0 {
 			t.Errorf("%d clients: %d bytes were written before the entry was applied", clients, early)
 		}
-		if sent := s.stats.sent.Load(); sent != int64(clients) {
+		if sent := s.stats.Sent.Load(); sent != int64(clients) {
 			t.Errorf("%d clients: %d answers are counted", clients, sent)
 		}
 	}

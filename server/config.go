@@ -290,3 +290,6 @@ func (c *Config) policy() tree.Policy {
 
 // distributed reports whether c describes an ensemble.
 func (c *Config) distributed() bool { return c.Quorum.Ensemble || len(c.Quorum.Members) > 1 }
+
+// ensembleScheme reports whether a client may name the ensemble that it wants.
+func (c *Config) ensembleScheme() bool { return c.Auth.EnsembleScheme || len(c.Auth.EnsembleNames) > 0 }

@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -169,7 +168,7 @@ func TestLimitsFromZooCfg(t *testing.T) {
 		return c.withDefaults()
 	}
 	c := read("")
-	if c.Limits.ConnThrottle != nil || c.Limits.RequestThrottle.on() || c.Auth.EagerACL || c.largeAbove() != math.MaxInt || c.Limits.LargeRequestMax != 100<<20 {
+	if c.Limits.ConnThrottle != nil || c.Limits.RequestThrottle.on() || c.Auth.EagerACL || limits.NewLarge(c.Limits.LargeRequestAbove, 0).Bounds() || c.Limits.LargeRequestMax != 100<<20 {
 		t.Errorf("without a line: %+v", c)
 	}
 	if want := limits.SystemMemory() / 100 * 80; c.Limits.MemoryCeiling != want {
@@ -177,7 +176,7 @@ func TestLimitsFromZooCfg(t *testing.T) {
 	}
 	c = read("largeRequestThreshold=0\nlargeRequestMaxBytes=9\nmemoryCeiling=1g\nenableEagerACLCheck=true\n" +
 		"request_throttle_max_requests=4\nthrottled_op_wait_time=5\nrequest_stale_latency_check=true\n")
-	if c.largeAbove() != 1 || c.Limits.LargeRequestMax != 9 || c.Limits.MemoryCeiling != 1<<30 || !c.Auth.EagerACL {
+	if limits.NewLarge(c.Limits.LargeRequestAbove, 0).Above != 1 || c.Limits.LargeRequestMax != 9 || c.Limits.MemoryCeiling != 1<<30 || !c.Auth.EagerACL {
 		t.Errorf("%+v", c)
 	}
 	if want := (RequestThrottle{MaxRequests: 4, StallTime: 100 * time.Millisecond, DropStale: true, StaleLatency: true, OpWait: 5 * time.Millisecond}); c.Limits.RequestThrottle != want {
@@ -195,5 +194,20 @@ func TestLimitsFromZooCfg(t *testing.T) {
 	c = read("connection_throttle_tokens=10\nconnection_throttle_weight_enabled=true\nconnection_throttle_local_session_weight=4\n")
 	if x := c.Limits.ConnThrottle; x.Tokens != 40 || x.FillCount != 4 || x.New != 4 || x.Renewed != 4 {
 		t.Errorf("%+v", x)
+	}
+}
+
+// TestBindRetryOfTheFile translates electionPortBindRetry.
+func TestBindRetryOfTheFile(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]int{"": 3, "electionPortBindRetry=0": -1, "electionPortBindRetry=7": 7} {
+		z, err := zoocfg.ParseText("zoo.cfg", "dataDir="+t.TempDir()+"\nclientPort=2181\n"+line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := fromZooCfg(z)
+		if c = c.withDefaults(); err != nil || c.Quorum.BindTries != want || len(z.Ignored) > 0 {
+			t.Errorf("%q: %d attempts, %v, ignored %v", line, c.Quorum.BindTries, err, z.Ignored)
+		}
 	}
 }

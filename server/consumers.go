@@ -1,8 +1,8 @@
 package server
 
 import (
-	"cmp"
-	"slices"
+	"github.com/zkgo/zkgo/internal/auth/schemes"
+	"github.com/zkgo/zkgo/internal/limits"
 )
 
 // holding is how much of the server's memory a connection uses, in bytes.
@@ -27,7 +27,7 @@ func (c *conn) holds() holding {
 	if c.replies.closed {
 		return holding{}
 	}
-	h := holding{output: int64(c.replies.pushing), input: c.reader.inHeld.Load(), requests: int64(c.replies.held), ids: int64(identityBytes(c.session.identities()))}
+	h := holding{output: int64(c.replies.pushing), input: c.reader.inHeld.Load(), requests: int64(c.replies.held), ids: int64(schemes.Bytes(c.session.ids.All()))}
 	if c.replies.out != nil {
 		h.output += int64(len(c.replies.out.b))
 	}
@@ -37,55 +37,31 @@ func (c *conn) holds() holding {
 	return h
 }
 
-// maxShed is how many connections are closed at a time.
-const maxShed = 256
-
-// consumer is a connection and how much it holds of the resource that has run out.
-type consumer struct {
-	c *conn
-	n int64
-	h holding
-}
-
 // shed closes connections until the rest hold at most most bytes of what part selects,
-// and returns how many it closed. It starts with the address whose connections hold the
-// most, and there with the connection that holds the most: a client with many
-// connections gets no more memory than a client with one.
+// and returns how many it closed. [limits.Excess] selects them.
 func (s *Server) shed(most int64, part func(holding) int64, why string) int {
-	total := int64(0)
-	hosts, sums := make(map[string][]consumer), make(map[string]int64)
+	var shares []limits.Share[consumer]
 	s.clients.each(func(c *conn) {
 		h := c.holds()
 		if n := part(h); n > 0 {
-			hosts[c.host] = append(hosts[c.host], consumer{c, n, h})
-			sums[c.host] += n
-			total += n
+			shares = append(shares, limits.Share[consumer]{Handle: consumer{c, h}, Host: c.host, Bytes: n})
 		}
 	})
-	if total <= most {
-		return 0
+	excess := limits.Excess(shares, most)
+	for _, one := range excess {
+		c, h := one.Handle.c, one.Handle.h
+		s.stats.Dropped.Add(1)
+		s.complaints.Warn(s.clock(), why, "client", c.nc.RemoteAddr(), "bytes", one.Bytes, "bound", most,
+			"watches", h.watches, "output", h.output, "input", h.input, "requests", h.requests)
+		c.kill()
 	}
-	for _, cs := range hosts {
-		slices.SortFunc(cs, func(a, b consumer) int { return cmp.Compare(b.n, a.n) })
-	}
-	closed := 0
-	for ; total > most && closed < maxShed; closed++ {
-		largest, sum := "", int64(0)
-		for host, n := range sums {
-			if n > sum {
-				largest, sum = host, n
-			}
-		}
-		one := hosts[largest][0]
-		hosts[largest] = hosts[largest][1:]
-		sums[largest] -= one.n
-		total -= one.n
-		s.stats.dropped.Add(1)
-		s.complaints.Warn(s.clock(), why, "client", one.c.nc.RemoteAddr(), "bytes", one.n, "bound", most,
-			"watches", one.h.watches, "output", one.h.output, "input", one.h.input, "requests", one.h.requests)
-		one.c.kill()
-	}
-	return closed
+	return len(excess)
+}
+
+// consumer is a connection and what it holds.
+type consumer struct {
+	c *conn
+	h holding
 }
 
 // relieved closes the largest consumers if all connections together exceed a bound.

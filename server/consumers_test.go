@@ -130,7 +130,7 @@ func TestTheLargestWatcherGoesFirst(t *testing.T) {
 		greedy = append(greedy, w)
 	}
 	eventually(t, "all watches together are few again", func() bool { return s.watches.Held() <= 2<<20 })
-	if len(greedy) == 0 || s.stats.dropped.Load() == 0 {
+	if len(greedy) == 0 || s.stats.Dropped.Load() == 0 {
 		t.Fatal("no client was closed")
 	}
 	w := tcp(t, s, "127.0.0.2")

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -13,7 +14,7 @@ type request struct {
 	refuse proto.Code
 	body   []byte
 	ids    []proto.ID
-	reads  *tally // where reads are counted; nil: nowhere
+	reads  *stats.Tally // where reads are counted; nil: nowhere
 
 	// Set by prepare. Without it the reply does the same, holding the tree's lock.
 	census     *tree.Census

@@ -18,7 +18,7 @@ func (cs *clientSession) eagerly(op proto.Op, req proto.Record) proto.Code {
 	}
 	policy := c.s.cfg.policy()
 	if acl, sets := aclOf(req); sets {
-		if _, code := tree.NormalizeACL(acl, cs.identities(), policy); code == proto.ErrInvalidACL {
+		if _, code := tree.NormalizeACL(acl, cs.ids.All(), policy); code == proto.ErrInvalidACL {
 			return code
 		}
 	}
@@ -28,7 +28,7 @@ func (cs *clientSession) eagerly(op proto.Op, req proto.Record) proto.Code {
 	t := c.s.tree
 	t.RLock()
 	defer t.RUnlock()
-	if n := t.Get(op.Guard(path)); n != nil && !n.Allows(op.Perms(), cs.identities()) {
+	if n := t.Get(op.Guard(path)); n != nil && !n.Allows(op.Perms(), cs.ids.All()) {
 		return proto.ErrNoAuth
 	}
 	return proto.Ok

@@ -304,7 +304,7 @@ func TestReadOnlyModeWithoutLocalSessions(t *testing.T) {
 			t.Errorf("the answer is %+v, %v", h, r.Err())
 		}
 		refused.wantClosed()
-		if n := s.stats.readOnlyRefused.Load(); n != 1 {
+		if n := s.stats.ReadOnlyRefused.Load(); n != 1 {
 			t.Errorf("%d refusals counted", n)
 		}
 	}, func(c *Config) { c.ReadOnlyMode, c.TickTime = true, 200*time.Millisecond })

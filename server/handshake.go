@@ -43,7 +43,7 @@ func (c *conn) handshake() bool {
 	c.reader.started = c.s.clock()
 	c.session.last.Store(c.reader.started)
 	c.replies.countReceived(len(frame))
-	c.s.stats.connects.Add(1)
+	c.s.stats.Connects.Add(1)
 	var req proto.ConnectRequest
 	r := proto.NewReader(frame)
 	if req.Decode(&r); r.Err() != nil {
@@ -61,13 +61,13 @@ func (c *conn) handshake() bool {
 func (c *conn) connect(req *proto.ConnectRequest) bool {
 	s := c.s
 	if s.tokens != nil && !s.tokens.Take(s.clock(), req.SessionID != 0) {
-		s.stats.rejected.Add(1)
+		s.stats.Rejected.Add(1)
 		c.complain("closing a client: too many sessions are being begun (zookeeper.connection_throttle_tokens)")
 		return false
 	}
 	if s.tokens != nil {
 		_, deficit := s.tokens.State()
-		s.stats.tokenDeficit.Observe(1, int64(deficit))
+		s.stats.TokenDeficit.Observe(1, int64(deficit))
 	}
 	if req.SessionID == 0 && !s.clients.mayBegin(c) {
 		return false
@@ -75,19 +75,19 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	timeout := s.cfg.negotiate(req.TimeOut)
 	m := s.modes.await(timeout, req.ReadOnly)
 	if m == notServing || m == readOnly && !req.ReadOnly || m == serving && !s.contact.welcomes(timeout) {
-		s.stats.turnedAway.Add(1)
+		s.stats.TurnedAway.Add(1)
 		return false
 	}
 	if s.lastZxid() < req.LastZxidSeen {
-		s.stats.seenLater.Add(1)
+		s.stats.SeenLater.Add(1)
 		c.complain("closing a client that has seen a later state: this server lags behind, or its data were replaced by older ones",
 			"seen", sessionID(req.LastZxidSeen), "here", sessionID(s.lastZxid()))
 		return false
 	}
 	if req.SessionID != 0 {
-		s.stats.revalidated.Add(1)
+		s.stats.Revalidated.Add(1)
 		if r := s.node.Status().Role; r == raftfsm.Follower || r == raftfsm.Observer {
-			s.stats.asked.Add(1)
+			s.stats.Asked.Add(1)
 		}
 		s.clients.displace(req.SessionID, nil) // even if the password is wrong
 	}

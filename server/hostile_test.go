@@ -22,7 +22,7 @@ func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 		w.set(path, "")
 	}
 	eventually(t, "the deaf client is gone", func() bool { return s.Status().Server().Connections == 1 })
-	if s.stats.dropped.Load() != 1 {
+	if s.stats.Dropped.Load() != 1 {
 		t.Error("the deaf client was closed for another reason than its output")
 	}
 	eventually(t, "nothing counts as queued", func() bool { return s.queuedOut.Load() == 0 })
@@ -137,7 +137,7 @@ func TestTheLargestOutputGoesFirst(t *testing.T) {
 		w.set(path, "")
 		return s.Status().Server().Connections == 1
 	})
-	if s.stats.dropped.Load() != 1 {
+	if s.stats.Dropped.Load() != 1 {
 		t.Error("the deaf client was closed for another reason than its output")
 	}
 }

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/tree"
 )
 
 func digestAuth(user string) *proto.AuthPacket {
@@ -21,9 +20,9 @@ func TestIdentitiesAreBounded(t *testing.T) {
 	s := startServer(t)
 	for name, c := range map[string]struct {
 		bytes, most int
-	}{"many": {10, maxIdentities}, "long": {900 << 10, 1}, "both": {1000, maxIdentityBytes / 1000}} {
+	}{"many": {10, schemes.MaxIdentities}, "long": {900 << 10, 1}, "both": {1000, schemes.MaxBytes / 1000}} {
 		w := connect(t, s)
-		for range 2 * maxIdentities {
+		for range 2 * schemes.MaxIdentities {
 			w.must(proto.OpAuth, digestAuth("again"))
 		}
 		n, code := 0, proto.Ok
@@ -49,7 +48,7 @@ func TestManyIdentitiesDoWhatEachMay(t *testing.T) {
 	var all []proto.ID
 	for i := range 100 {
 		many.must(proto.OpAuth, digestAuth(fmt.Sprint("user", i)))
-		id, _ := digestID("SHA1", fmt.Sprint("user", i, ":p"))
+		id, _ := schemes.DigestID("SHA1", fmt.Sprint("user", i, ":p"))
 		all = append(all, proto.ID{Scheme: "digest", ID: id})
 	}
 	creator := []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}
@@ -78,30 +77,4 @@ func TestManyIdentitiesDoWhatEachMay(t *testing.T) {
 		}
 	}
 	owner.set("/m", "x")
-}
-
-// The identities that go into the log with a command are bounded, whatever a client has
-// proved.
-func TestIdentitiesWithACommandAreBounded(t *testing.T) {
-	t.Parallel()
-	var ids []proto.ID
-	for i := range maxIdentities - 2 {
-		ids = append(ids, proto.ID{Scheme: "digest", ID: fmt.Sprintf("%0200d", i)})
-	}
-	ids = append(ids, proto.ID{Scheme: "ip", ID: "10.0.0.1"}, proto.ID{Scheme: schemeSuper, ID: strings.Repeat("CN", 1000)})
-	for _, n := range []int{0, 1, 2, 3, 100, len(ids)} {
-		c := new(conn)
-		c.session.setIdentities(ids[len(ids)-n:])
-		for _, op := range []proto.Op{proto.OpCreate, proto.OpSetData, proto.OpMulti, proto.OpDelete} {
-			var cmd raftfsm.Command
-			c.session.identify(&cmd, 0)
-			got := identityBytes(cmd.IDs) + len(cmd.Prints)*len(tree.Fingerprint{})
-			if most := maxCarriedBytes + maxIdentities*len(tree.Fingerprint{}); got > most {
-				t.Errorf("%d identities take %d bytes with %v, more than %d", n, got, op, most)
-			}
-			if len(cmd.IDs)+len(cmd.Prints) != n {
-				t.Errorf("%d identities have become %d and %d fingerprints", n, len(cmd.IDs), len(cmd.Prints))
-			}
-		}
-	}
 }

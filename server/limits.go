@@ -1,13 +1,18 @@
 package server
 
-import "time"
+import (
+	"time"
+
+	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/poller"
+)
 
 // tend periodically closes connections that have been silent for too long or that the
 // server may no longer answer, and enforces the bounds over all connections.
 func (s *Server) tend() {
-	every := min(s.cfg.TickTime/2, s.cfg.MinSessionTimeout/6)
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
+	every := min(s.cfg.TickTime/2, s.cfg.MinSessionTimeout/8)
+	timer := time.NewTimer(every)
+	defer timer.Stop()
 	last := s.clock()
 	for {
 		select {
@@ -16,8 +21,9 @@ func (s *Server) tend() {
 		case <-s.relieve:
 			s.relieved()
 			continue
-		case <-ticker.C:
+		case <-timer.C:
 		}
+		timer.Reset(s.node.UntilNext(every))
 		now := s.clock()
 		late := now-last > int64(2*every)
 		last = now
@@ -63,7 +69,7 @@ func (c *conn) check(now int64) {
 	}
 	if limit > 0 && now-c.session.last.Load() > int64(limit) || gated && !c.session.alive() {
 		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
-		s.stats.expired.Add(1)
+		s.stats.Expired.Add(1)
 		c.kill()
 	}
 }
@@ -71,4 +77,33 @@ func (c *conn) check(now int64) {
 // complain logs that the server refuses something to the client of c.
 func (c *conn) complain(msg string, args ...any) {
 	c.s.complaints.Warn(c.s.clock(), msg, append([]any{"client", c.nc.RemoteAddr(), "session", sessionID(c.session.id)}, args...)...)
+}
+
+// lookAtSlow checks a client that is being written to, or that has been silent for half
+// of limit, for signs of life. It returns false if it closed the client.
+func (c *conn) lookAtSlow(now, limit int64) bool {
+	q := &c.replies
+	q.mu.Lock()
+	writing, written, waiting := q.writing, q.sentBytes, q.pushing
+	if q.out != nil {
+		waiting += len(q.out.b)
+	}
+	q.mu.Unlock()
+	if !writing && now-c.session.last.Load() < limit/2 {
+		q.slow = limits.Progress{}
+		return true
+	}
+	unsent, inbox := poller.Queued(c.kernel)
+	alive, stalled := q.slow.Look(now, written-int64(unsent), inbox, waiting+unsent)
+	if stalled {
+		c.s.stats.Dropped.Add(1)
+		c.s.complaints.Warn(c.s.clock(), "closing a client that hardly takes what waits for it", "client", c.nc.RemoteAddr(), "bytes", waiting+unsent)
+		c.kill()
+		return false
+	}
+	if alive {
+		c.session.last.Store(now)
+		c.session.heard.Store(true)
+	}
+	return true
 }

@@ -61,18 +61,18 @@ func TestLargeRequests(t *testing.T) {
 	second.send(proto.OpSetData, large)
 	small.send(proto.OpSetData, setA("y"))
 	eventually(t, "all three are in flight", func() bool { return s.outstanding.Load() == 3 })
-	if got, want := s.largeBytes.Load(), int64(2*(8+4+2+4+1200+4)); got != want {
+	if got, want := s.large.Held(), int64(2*(8+4+2+4+1200+4)); got != want {
 		t.Errorf("%d bytes are held for large requests, want %d", got, want)
 	}
 	third.write(binary.BigEndian.AppendUint32(nil, 1200)) // only a length
-	eventually(t, "its length is refused", func() bool { return s.stats.largeRejected.Load() == 1 })
+	eventually(t, "its length is refused", func() bool { return s.stats.LargeRejected.Load() == 1 })
 	release()
 	for _, w := range []*wire{first, second, small} {
 		if got := w.recv(); got.Err != proto.Ok {
 			t.Errorf("%+v", got.ReplyHeader)
 		}
 	}
-	eventually(t, "nothing is held", func() bool { return s.largeBytes.Load() == 0 })
+	eventually(t, "nothing is held", func() bool { return s.large.Held() == 0 })
 
 	// A request that can never fit closes its connection as soon as its length is
 	// known.
@@ -84,7 +84,7 @@ func TestLargeRequests(t *testing.T) {
 	}
 	// A large request that is answered at once also frees its bytes at once.
 	first.call(proto.OpExists, &proto.ExistsRequest{Path: "/" + string(bytes.Repeat([]byte("x"), 1200))})
-	eventually(t, "nothing is held again", func() bool { return s.largeBytes.Load() == 0 })
+	eventually(t, "nothing is held again", func() bool { return s.large.Held() == 0 })
 	first.send(proto.OpSetData, large)
 	if got := first.recv(); got.Err != proto.Ok {
 		t.Errorf("%+v", got.ReplyHeader)
@@ -103,16 +103,16 @@ func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
 	if err := c.reader.admitLarge(1200, false); err != nil {
 		t.Fatal(err)
 	}
-	s.largeBytes.Add(1200)
+	s.large.Take(1200)
 	if err := c.reader.admitLarge(1200, false); err != nil {
 		t.Errorf("what was let in is asked again: %v", err)
 	}
-	if err := c.reader.admitLarge(1200, true); err == nil || s.largeBytes.Load() != 1200 || c.reader.charge != (charge{}) {
-		t.Errorf("%v, %d bytes, %+v", err, s.largeBytes.Load(), c.reader.charge)
+	if err := c.reader.admitLarge(1200, true); err == nil || s.large.Held() != 1200 || c.reader.charge != (charge{}) {
+		t.Errorf("%v, %d bytes, %+v", err, s.large.Held(), c.reader.charge)
 	}
-	s.largeBytes.Add(-400)
-	if err := c.reader.admitLarge(1200, true); err != nil || s.largeBytes.Load() != 2000 || c.reader.charge.large != 1200 {
-		t.Errorf("%v, %d bytes, %+v", err, s.largeBytes.Load(), c.reader.charge)
+	s.large.Return(400)
+	if err := c.reader.admitLarge(1200, true); err != nil || s.large.Held() != 2000 || c.reader.charge.large != 1200 {
+		t.Errorf("%v, %d bytes, %+v", err, s.large.Held(), c.reader.charge)
 	}
 }
 

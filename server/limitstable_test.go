@@ -7,9 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
@@ -46,8 +48,8 @@ func limitsTable(t *testing.T) string {
 	small := Config{Limits: Limits{MemoryCeiling: 800}}.withDefaults()
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%d s", d/time.Second) }
 	rows := [][3]string{
-		{"identities of a connection, by `addauth`, a certificate or SASL", fmt.Sprintf("%d, and %s together", maxIdentities, size(maxIdentityBytes)), "AuthFailed, and closed"},
-		{"identities that go into the log with a write", fmt.Sprintf("%s, else %d bytes for each", size(maxCarriedBytes), len(tree.Fingerprint{})),
+		{"identities of a connection, by `addauth`, a certificate or SASL", fmt.Sprintf("%d, and %s together", schemes.MaxIdentities, size(schemes.MaxBytes)), "AuthFailed, and closed"},
+		{"identities that go into the log with a write", fmt.Sprintf("%s, else %d bytes for each", size(schemes.MaxCarriedBytes), len(tree.Fingerprint{})),
 			"all of them go with a write whose ACL has the scheme `auth`, and with a reconfig"},
 		{"entries that those of scheme `auth` become in an ACL", fmt.Sprint(tree.MaxExpanded), "−114 (InvalidACL)"},
 		{"the data of a quota's `zookeeper_limits` and `zookeeper_stats`", size(tree.MaxQuotaText), "taken for malformed; −5 (MarshallingError) for changes where quotas are enforced"},
@@ -55,13 +57,13 @@ func limitsTable(t *testing.T) string {
 		{"watches of all connections", ofCeiling(t, big.Limits.MaxWatchBytesTotal, def.Limits.MaxWatchBytesTotal), "the largest is closed"},
 		{"unread replies and events of a connection", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.Limits.MaxOutput, size(def.Limits.MaxOutput)), "closed. One reply may be of any length"},
 		{"unread replies and events of all connections", fmt.Sprintf("1/%d of `memoryCeiling`, at most %s", 800/small.Limits.MaxOutputTotal, size(def.Limits.MaxOutputTotal)), "the largest is closed"},
-		{"a reply that its client does not take", fmt.Sprintf("%s in %s, if more than that waits", size(stallBytes), seconds(stallLimit)), "closed. A client that takes more stays, however slowly"},
+		{"a reply that its client does not take", fmt.Sprintf("%s in %s, if more than that waits", size(limits.StallBytes), seconds(limits.StallLimit)), "closed. A client that takes more stays, however slowly"},
 		{"the reply to a multiRead", "as the unread replies of a connection", "−5 (MarshallingError)"},
 		{"requests of a connection that wait for its writes", fmt.Sprintf("%d, or %s", maxHeldRequests, size(maxHeldBytes)), "it is not read from"},
 		{"replies to those", size(maxDue), "it is not read from"},
 		{"a request, and so a path, an ACL, a multi, a `setWatches`", fmt.Sprintf("`jute.maxbuffer`, %d bytes", def.Limits.JuteMaxBuffer), "closed"},
 		{"all of these while memory is short", fmt.Sprintf("%d %% of `memoryCeiling`", clientPercent), "the largest are closed before writes are refused"},
-		{"sessions of one address that have lost their connections here and have not ended", fmt.Sprintf("%d × `maxClientCnxns`; %d if that is 0", lostSessionsPerCnxn, maxLostSessions), "the address gets no new session"},
+		{"sessions of one address that have lost their connections here and have not ended", fmt.Sprintf("%d × `maxClientCnxns`; %d if that is 0", limits.LostSessionsPerCnxn, limits.MaxLostSessions), "the address gets no new session"},
 		{"sessions of read-only mode", fmt.Sprint(maxLocals), "one without a connection is forgotten"},
 		{"answers to commands that list connections, sessions or watches, over all ports", fmt.Sprint(limits.MaxLongAnswers), fmt.Sprintf("the next waits; the oldest is closed once it has taken %v", limits.LongAnswerTime)},
 		{"connections to a port for HTTP", fmt.Sprint(httpport.MaxConns), "the one that has waited for its client for longest is closed, but no snapshot or restore"},
@@ -71,7 +73,7 @@ func limitsTable(t *testing.T) string {
 			"−8 (BadArguments), or −102 (NoAuth); with such a list, a server doesn't start"},
 		{"ServerIDs, of a server id, that call the quorum port without an address of their own", fmt.Sprint(raftfsm.MaxCallers), "the oldest of the server id is forgotten"},
 		{"host names of other servers whose addresses are kept", fmt.Sprint(quorum.MaxNames), "another one is forgotten"},
-		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", maxNamespaces, size(maxNamespaceName)), "not counted apart"},
+		{"children of the root that are counted apart", fmt.Sprintf("%d, with names of up to %s", stats.MaxNamespaces, size(stats.MaxNamespaceName)), "not counted apart"},
 		{"lines of the log about refused clients", fmt.Sprintf("one of a kind in %s, with %s of what a client sent", seconds(limits.ComplaintEvery), size(limits.MaxLogged)), "counted in the next"},
 		{"lines of the log about sessions that expire", "100 in 10 s", "counted in the next"},
 		{"names of a client in a line of the audit log", size(audit.MaxUserNames), "left out"},

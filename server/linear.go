@@ -16,16 +16,11 @@ import (
 // waits, the client's requests stay in order.
 
 const (
-	// schemeOptions is the scheme of an auth packet that sets an option and proves no
-	// identity. We use auth packets because every client library sends them again on a
-	// new connection.
-	schemeOptions = "zkgo"
-
 	optionLinearizable = "reads=linearizable"
 	optionSequential   = "reads=sequential"
 )
 
-// setOption sets the option that an auth packet of schemeOptions names. It returns
+// setOption sets the option that an auth packet of schemes.Options names. It returns
 // false for an unknown option, so that a client never assumes one that isn't set.
 func (cs *clientSession) setOption(option string) bool {
 	switch option {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
+	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 )
@@ -27,17 +28,17 @@ type clientPorts struct {
 // openAll opens the client ports. ctx ends the wait for a host name.
 func (p *clientPorts) openAll(ctx context.Context) error {
 	c := &p.s.cfg
-	open := func(at port, security *tlsport.Port) error {
-		_, err := c.awaitName(ctx, at, func(addr string) (net.Listener, error) { return nil, p.listen(at.setting, addr, security) })
+	open := func(at listen.Port, security *tlsport.Port) error {
+		_, err := c.bindRetry().AwaitName(ctx, at, func(addr string) (net.Listener, error) { return nil, p.listen(at.Setting, addr, security) })
 		return err
 	}
 	if c.ClientAddr != "" {
-		if err := open(port{"clientPort", c.ClientAddr}, p.clientTLS()); err != nil {
+		if err := open(listen.At("clientPort", c.ClientAddr), p.clientTLS()); err != nil {
 			return err
 		}
 	}
 	if c.SecureAddr != "" {
-		return open(port{"secureClientPort", c.SecureAddr}, p.tls)
+		return open(listen.At("secureClientPort", c.SecureAddr), p.tls)
 	}
 	return nil
 }
@@ -142,7 +143,7 @@ func (s *Server) begin(nc net.Conn, port *tlsport.Port) {
 		}
 	}
 	c.try, _ = nc.(tryWriter)
-	c.session.setIdentities([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
+	c.session.ids.Replace([]proto.ID{{Scheme: "ip", ID: orLocal(host)}})
 	if !s.clients.admit(c) {
 		_ = nc.Close()
 		return
@@ -156,4 +157,17 @@ func orLocal(host string) string {
 		return "127.0.0.1"
 	}
 	return host
+}
+
+// kernelOf returns the socket under a connection, nil if there is none.
+func kernelOf(nc any) syscall.RawConn {
+	sc, ok := nc.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	raw, err := sc.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	return raw
 }

@@ -4,6 +4,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -16,9 +17,10 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 	lost := func() int {
 		s.clients.mu.Lock()
 		defer s.clients.mu.Unlock()
-		return s.clients.lost.counts["127.0.0.2"]
+		n, _ := s.clients.lost.Of("127.0.0.2")
+		return n
 	}
-	const most = 2 * lostSessionsPerCnxn
+	const most = 2 * limits.LostSessionsPerCnxn
 	var last *wire
 	for i := range most {
 		last = tcp(t, s, "127.0.0.2")
@@ -66,7 +68,9 @@ func TestSessionsAreBoundedWithoutMaxClientCnxns(t *testing.T) {
 		t.Fatal("the first session is refused")
 	}
 	s.clients.mu.Lock()
-	s.clients.lost.counts = map[string]int{"127.0.0.2": maxLostSessions}
+	for sid := range int64(limits.MaxLostSessions) {
+		s.clients.lost.Add(sid+1, "127.0.0.2")
+	}
 	s.clients.mu.Unlock()
 	nc, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.2")}}).Dial("tcp", s.ClientAddr())
 	if err != nil {

@@ -38,7 +38,7 @@ type modes struct {
 // StateChanged implements raftfsm.Handler.
 func (h handler) StateChanged(st raftfsm.Status) {
 	h.s.modes.update(func(m *modes) {
-		h.s.roleChanged(m, st.Role)
+		m.roleChanged(st.Role)
 		// A Node that begins to serve has just found its state fresh. Anything found
 		// while there was no ensemble is out of date.
 		m.touch = m.touch || st.Serving && !m.status.Serving
@@ -57,7 +57,7 @@ func (m *modes) update(change func(*modes)) {
 	case m.forced:
 		m.set(readOnly)
 	case m.status.Serving && m.touch && !mute:
-		s.countOutage(m)
+		m.countOutage()
 		m.set(serving)
 	case m.now == serving:
 		m.since, m.down = s.cfg.Env.Now(), time.Now()
@@ -72,7 +72,7 @@ func (m *modes) update(change func(*modes)) {
 	if mute && was == serving {
 		s.clients.each((*conn).kill) // they will find a server that doesn't lead
 	}
-	if now == serving {
+	if now == serving && was != now {
 		s.membersChanged() // perhaps it changed while this server was down
 	}
 	if was == now && (now != serving || before.Role == st.Role && before.Leader == st.Leader && before.Epoch == st.Epoch) {
@@ -194,4 +194,51 @@ func (m *modes) await(timeout time.Duration, readOnlyOK bool) mode {
 			return now
 		}
 	}
+}
+
+// roleChanged records how long the server had its role; m.mu is held, and m still has
+// the old role.
+func (m *modes) roleChanged(to raftfsm.Role) {
+	s := m.s
+	now := time.Now()
+	if m.role.IsZero() {
+		m.role = s.epoch // the zero Role is Looking
+	}
+	from := m.status.Role
+	if from == to || !s.cfg.distributed() {
+		return
+	}
+	if from == raftfsm.Looking {
+		s.stats.Elections.Observe(1, int64(now.Sub(m.role)))
+	}
+	if to == raftfsm.Looking {
+		s.stats.Looking.Add(1)
+	}
+	m.role = now
+}
+
+// countOutage records how long the server has not been serving; m.mu is held, and the
+// server serves from now on.
+func (m *modes) countOutage() {
+	if m.down.IsZero() {
+		return
+	}
+	now, s := time.Now(), m.s
+	s.stats.Unavailable.Observe(1, int64(now.Sub(m.down)))
+	switch m.status.Role {
+	case raftfsm.Leader:
+		s.stats.Leaderless.Observe(1, int64(now.Sub(m.down)))
+	case raftfsm.Follower:
+		s.stats.SyncTimes.Observe(1, int64(now.Sub(m.role)))
+	case raftfsm.Observer:
+		s.stats.ObsSyncs.Observe(1, int64(now.Sub(m.role)))
+	}
+	m.down = time.Time{}
+}
+
+// inRole returns how long the server has had its role.
+func (m *modes) inRole() time.Duration {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return time.Since(m.role)
 }

@@ -71,7 +71,7 @@ func (m *moves) exported(s *Server) map[string]string {
 			m.notes[v.Name] = true
 		}
 	}
-	for _, v := range (picture{s}).Summaries() {
+	for _, v := range sourceOf(s).Summaries() {
 		all[v.Name] = time.Duration(v.Sum * float64(time.Millisecond)).String()
 		m.seen[v.Name] = true
 	}
@@ -182,7 +182,7 @@ func (m *moves) requests(t *testing.T) {
 			w.write(both)
 			w.recv()
 			w.recv()
-			return s.stats.behind.Picture(time.Now()).Count > 0
+			return s.stats.ReadsAfterWrite.Picture(time.Now()).Count > 0
 		})
 	})
 	m.by(t, s, "stale_replies", func() {
@@ -192,13 +192,13 @@ func (m *moves) requests(t *testing.T) {
 				gone.send(proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1})
 			}
 			_ = gone.nc.Close()
-			return s.stats.staleReplies.Load() > 0
+			return s.stats.StaleReplies.Load() > 0
 		})
 	})
 	// No request here takes a whole millisecond, or can be observed in flight.
 	m.by(t, s, "avg_latency min_latency max_latency outstanding_requests", func() {
-		s.stats.reset()
-		s.stats.latency(1, 3600*1000*millisecond)
+		s.stats.Reset()
+		s.stats.CountLatency(1, int64(time.Hour))
 		s.outstanding.Add(1)
 	})
 	s.outstanding.Add(-1)
@@ -225,7 +225,7 @@ func (m *moves) connections(t *testing.T) {
 		for range 3 {
 			silent = append(silent, dialTCP(t, secure, nil).nc)
 		}
-		eventually(t, "three clients shake hands", func() bool { return s.stats.handshaking.Load() == 3 })
+		eventually(t, "three clients shake hands", func() bool { return s.stats.Handshaking.Load() == 3 })
 	})
 	m.by(t, s, "connection_rejected", func() { dialTCP(t, s.ClientAddrs()[0], nil).wantClosed() })
 	for _, nc := range silent {
@@ -302,8 +302,8 @@ func (m *moves) ensemble(t *testing.T) {
 	m.since(t, observer, "observer_sync_time")
 	m.by(t, leader, "max_proposal_size", func() { w.set("/a", strings.Repeat("x", 1000)) })
 	m.by(t, follower, "revalidate_count", func() { w.again(follower, w.resp.Passwd) })
-	m.by(t, leader, "pending_syncs", func() { leader.stats.syncs.Add(1) }) // a sync takes too little time to observe
-	leader.stats.syncs.Add(-1)
+	m.by(t, leader, "pending_syncs", func() { leader.stats.Syncs.Add(1) }) // a sync takes too little time to observe
+	leader.stats.Syncs.Add(-1)
 
 	two := startEnsemble(t, 2)
 	smaller, _ := two.leader()
@@ -402,7 +402,7 @@ func (m *moves) http(t *testing.T) {
 	m.by(t, lonely, "snapshot_error_count", func() {
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		if e, err := (adminSource{picture{lonely}}).Export(over); err == nil {
+		if e, err := (adminSource{sourceOf(lonely)}).Export(over); err == nil {
 			_ = e.Content.Close()
 			t.Error("a server without an ensemble gives out a snapshot")
 		}

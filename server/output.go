@@ -58,7 +58,7 @@ func (q *replyQueue) queueShared(b *buffer) {
 func (q *replyQueue) overflow() {
 	c := q.c
 	c.complain("closing a client that does not read its replies")
-	c.s.stats.dropped.Add(1)
+	c.s.stats.Dropped.Add(1)
 	q.shut()
 	c.s.flushers.add(c)
 }
@@ -308,4 +308,32 @@ func (q *replyQueue) countQueued(n int) {
 	if s.queuedOut.Add(int64(n)) > int64(s.cfg.Limits.MaxOutputTotal) {
 		s.askRelief()
 	}
+}
+
+// writeChunk is how much is written between two updates of the counters.
+const writeChunk = 64 << 10
+
+// writeAll writes b, however long the client takes, and counts the bytes written.
+func (q *replyQueue) writeAll(b []byte) error {
+	c := q.c
+	for len(b) > 0 {
+		n, err := c.nc.Write(b[:min(len(b), writeChunk)])
+		q.gone(n)
+		if err != nil {
+			return err
+		}
+		c.session.last.Store(c.s.clock())
+		c.session.heard.Store(true)
+		b = b[n:]
+	}
+	return nil
+}
+
+// gone counts n bytes of the current write as written.
+func (q *replyQueue) gone(n int) {
+	q.mu.Lock()
+	q.pushing -= n
+	q.sentBytes += int64(n)
+	q.mu.Unlock()
+	q.c.s.queuedOut.Add(-int64(n))
 }

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
+
+	"github.com/zkgo/zkgo/internal/listen"
 )
 
 // TestPortsAreTriedFirst: the error for an unavailable port names the setting, and no
@@ -45,43 +45,6 @@ func TestPortsAreTriedFirst(t *testing.T) {
 	}
 }
 
-// TestHostNamesAreWaitedFor simulates a server whose own name resolves late. Other
-// errors are final.
-func TestHostNamesAreWaitedFor(t *testing.T) {
-	t.Parallel()
-	unknown := &net.OpError{Op: "listen", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "zk-1", IsNotFound: true}}
-	noPort := &net.OpError{Op: "listen", Net: "tcp", Err: &net.DNSError{Err: "unknown port", Name: "tcp/x", IsNotFound: true}}
-	for _, tt := range []struct {
-		err                error
-		from, tries, tried int
-		ok                 bool
-	}{
-		{unknown, 1, 3, 1, true}, {unknown, 3, 3, 3, true}, {unknown, 4, 3, 3, false}, {unknown, 500, -1, 500, true},
-		{noPort, 3, 3, 1, false}, {&net.OpError{Op: "listen", Net: "tcp", Err: errNoSuchHost}, 3, 3, 1, false},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var out logBuffer
-			c := Config{Quorum: Quorum{BindTries: tt.tries}, Logger: slog.New(slog.NewTextHandler(&out, nil))}
-			begin, tried := time.Now(), 0
-			_, err := c.awaitName(t.Context(), port{"clientPort", "zk-1:2181"}, func(string) (net.Listener, error) {
-				if tried++; tried < tt.from {
-					return nil, tt.err
-				}
-				return &net.TCPListener{}, nil
-			})
-			if (err == nil) != tt.ok || tried != tt.tried || !tt.ok && !errors.Is(err, tt.err) {
-				t.Errorf("%+v: %v after %d attempts", tt, err, tried)
-			}
-			if took := time.Since(begin); took != time.Duration(tt.tried-1)*bindPause {
-				t.Errorf("%+v took %v", tt, took)
-			}
-			if lines := strings.Count(out.String(), "setting=clientPort address=zk-1:2181"); lines != (tt.tried+bindNews-2)/bindNews {
-				t.Errorf("%+v: %d lines in the log", tt, lines)
-			}
-		})
-	}
-}
-
 // cancelAt cancels a context when a message is logged.
 type cancelAt struct {
 	slog.Handler
@@ -113,7 +76,7 @@ func TestStartWaitsForHostNames(t *testing.T) {
 		s, err := Start(ctx, cfg)
 		cancel()
 		var port *ListenError
-		if !errors.As(err, &port) || port.Setting != setting || !errors.Is(err, context.Canceled) || HostProblem(err) == "" {
+		if !errors.As(err, &port) || port.Setting != setting || !errors.Is(err, context.Canceled) || listen.HostProblem(err) == "" {
 			t.Errorf("%s: %v", setting, err)
 		}
 		if !strings.Contains(out.String(), "setting="+setting) {

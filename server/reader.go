@@ -187,7 +187,7 @@ func (r *reader) next() (frame []byte, ok bool, err error) {
 		return nil, false, fmt.Errorf("%w: %d", errFrame, n)
 	}
 	end := proto.LengthSize + int(n)
-	if int(n) > r.c.s.largeAt {
+	if int(n) > r.c.s.large.Above {
 		if err := r.admitLarge(int(n), len(b) >= end); err != nil {
 			return nil, false, err
 		}

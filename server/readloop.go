@@ -83,7 +83,7 @@ func (r *reader) request(w *work, frame []byte) bool {
 	if h.Decode(&in); in.Err() != nil {
 		return r.c.garbled(in.Err())
 	}
-	w.last.note(h)
+	w.last.Note(h)
 	if r.c.s.cfg.Env.Interceptor != nil {
 		return r.intercept(w, h, in.Rest())
 	}
@@ -94,7 +94,7 @@ func (r *reader) request(w *work, frame []byte) bool {
 func (r *reader) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	c := r.c
 	if c.session.mayNot(h.Op) {
-		c.s.stats.unauthenticated.Add(1)
+		c.s.stats.Unauthenticated.Add(1)
 		c.complain("closing a client that has to authenticate before anything else", "schemes", strings.Join(c.s.cfg.Auth.Require, ","))
 		return c.turnAway(w, h, proto.ErrSessionClosedRequireSASL)
 	}
@@ -140,7 +140,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 	if r.worker != nil && refuse == proto.Ok && r.takesLong(w, h.Op, body) {
 		r.leaveWorker()
 	}
-	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.session.identities(), reads: &w.reads}
+	q := request{c: c, op: h.Op, xid: h.Xid, refuse: refuse, body: body, ids: c.session.ids.All(), reads: &w.reads}
 	if (h.Op == proto.OpGetAllChildrenNumber || h.Op == proto.OpGetEphemerals) && refuse == proto.Ok {
 		r.settle(w)
 		c.s.tree.RLock()
@@ -156,7 +156,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 	}
 	before := len(w.replies.b)
 	w.replies.b = q.answer(w.replies.b)
-	w.sizes.note(len(w.replies.b) - before - proto.LengthSize)
+	w.sizes.Note(len(w.replies.b) - before - proto.LengthSize)
 	w.zxid = q.zxid
 	w.n++
 	if slow(h.Op) {
@@ -172,7 +172,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 // garbled counts a client that doesn't speak the protocol. It returns false: the
 // connection must be closed.
 func (c *conn) garbled(err error) bool {
-	c.s.stats.malformed.Add(1)
+	c.s.stats.Malformed.Add(1)
 	c.complain("closing a client: what it sends is not the protocol of ZooKeeper, or longer than jute.maxbuffer", "error", err)
 	return false
 }

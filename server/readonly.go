@@ -92,7 +92,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 // ZooKeeper's client takes for the end of the session.
 func (c *conn) refuseReadOnly() bool {
 	s := c.s
-	s.stats.readOnlyRefused.Add(1)
+	s.stats.ReadOnlyRefused.Add(1)
 	c.complain("refusing to begin a session in read-only mode: that takes localSessionsEnabled=true")
 	w := c.reader.getWork()
 	c.turnAway(w, proto.RequestHeader{}, proto.ErrNotReadOnly)

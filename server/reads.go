@@ -257,3 +257,10 @@ func (q *request) readOne(op proto.Op, path string, out []byte) []byte {
 	}
 	return q.c.s.tree.AppendChildren(out, n)
 }
+
+// countRead counts a read of path that returned so many bytes.
+func (q *request) countRead(path string, bytes int) {
+	if q.reads != nil {
+		q.reads.Add(&q.c.s.spaces, path, len(path)+bytes)
+	}
+}

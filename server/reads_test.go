@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -194,7 +195,7 @@ func TestReadsDoNotAllocate(t *testing.T) {
 		{proto.OpGetChildren2, &proto.GetChildrenRequest{Path: "/a"}},
 		{proto.OpPing, nil},
 	} {
-		q := request{c: c, op: v.op, ids: c.session.identities(), reads: new(tally)}
+		q := request{c: c, op: v.op, ids: c.session.ids.All(), reads: new(stats.Tally)}
 		if v.req != nil {
 			q.body = v.req.Append(nil)
 		}
@@ -242,7 +243,7 @@ func TestGetAllChildrenNumberOfManyNodes(t *testing.T) {
 	}
 	var c *conn
 	s.clients.each(func(one *conn) { c = one })
-	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.session.identities(), body: req.Append(nil)}
+	q := request{c: c, op: proto.OpGetAllChildrenNumber, ids: c.session.ids.All(), body: req.Append(nil)}
 	s.tree.RLock()
 	q.prepare()
 	s.tree.RUnlock()
@@ -278,7 +279,7 @@ func TestGetEphemeralsOfManyNodes(t *testing.T) {
 	}
 	var c *conn
 	s.clients.each(func(one *conn) { c = one })
-	q := request{c: c, op: proto.OpGetEphemerals, ids: c.session.identities(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
+	q := request{c: c, op: proto.OpGetEphemerals, ids: c.session.ids.All(), body: (&proto.GetEphemeralsRequest{Prefix: "/e"}).Append(nil)}
 	s.tree.RLock()
 	q.prepare()
 	s.tree.RUnlock()

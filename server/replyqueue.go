@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -23,7 +25,7 @@ type replyQueue struct {
 	sentBytes int64   // bytes that have been written
 	closed    bool    // nothing more may be queued
 	hangUp    bool    // close once out has been written
-	counters  connCounters
+	counters  stats.Conn
 
 	head *pending
 	tail *pending
@@ -36,8 +38,8 @@ type replyQueue struct {
 	waiting atomic.Int32
 	// barred is set while the reader waits in barrier or for the request throttle.
 	barred atomic.Bool
-	dirty  bool     // the connection is in fsm.dirty; only the applying goroutine uses it
-	slow   slowness // only the goroutine that tends the connections uses it
+	dirty  bool            // the connection is in fsm.dirty; only the applying goroutine uses it
+	slow   limits.Progress // only the goroutine that tends the connections uses it
 }
 
 // shut makes q refuse all further output; q.mu is held.
@@ -155,7 +157,7 @@ func (q *replyQueue) push(p *pending) bool {
 			c.reader.over = true
 		}
 		if p.op == proto.OpSync {
-			c.s.stats.syncs.Add(1)
+			c.s.stats.Syncs.Add(1)
 		}
 	}
 	p.charge, c.reader.charge = c.reader.charge, charge{}
@@ -176,7 +178,7 @@ func (q *replyQueue) pop() *pending {
 	if p.inFlight {
 		c.s.outstanding.Add(-1)
 		if p.op == proto.OpSync {
-			c.s.stats.syncs.Add(-1)
+			c.s.stats.Syncs.Add(-1)
 		}
 	}
 	if p.charge != (charge{}) {
@@ -202,4 +204,64 @@ const (
 // crowded reports whether the queue is so long that reading must pause; q.mu is held.
 func (q *replyQueue) crowded() bool {
 	return q.held > maxHeldBytes || int(q.waiting.Load()) > maxHeldRequests
+}
+
+// count adds the reader's work to the counters; q.mu is held.
+func (q *replyQueue) count(w *work) {
+	c := q.c
+	if w.got == 0 && w.done == 0 {
+		return
+	}
+	st := &c.s.stats
+	k := &q.counters
+	if w.got > 0 {
+		k.Received += int64(w.got)
+		st.Received.Add(int64(w.got))
+		st.BytesIn.Add(int64(w.bytes))
+		if w.last.Xid < 0 {
+			w.last.Xid = k.Last.Xid
+		}
+		k.Last = w.last
+	}
+	if n := int64(w.done); n > 0 {
+		now := c.s.clock()
+		k.Sent += n
+		k.LastResponse = now
+		if w.zxid != 0 {
+			k.LastZxid = w.zxid
+		}
+		k.CountLatency(n, now-c.reader.started)
+		st.Sent.Add(n)
+		st.CountLatency(n, now-c.reader.started)
+		st.Reads.Observe(n, now-c.reader.started)
+		st.CountReplies(&w.sizes)
+	}
+	w.reads.Flush()
+	w.got, w.done, w.bytes = 0, 0, 0
+}
+
+// countReceived counts input that isn't a request of a session: a handshake, or a
+// four-letter word.
+func (q *replyQueue) countReceived(bytes int) {
+	q.c.s.stats.Received.Add(1)
+	q.c.s.stats.BytesIn.Add(int64(bytes))
+	q.mu.Lock()
+	q.counters.Received++
+	q.mu.Unlock()
+}
+
+// countLate counts the answer to a queued request; q.mu is held.
+func (q *replyQueue) countLate(p *pending, now, zxid int64) {
+	c := q.c
+	d := max(now-p.arrived, 0)
+	q.counters.Sent++
+	q.counters.LastResponse, q.counters.LastZxid = now, zxid
+	q.counters.CountLatency(1, d)
+	c.s.stats.CountLatency(1, d)
+	if p.inFlight && p.op != proto.OpSync {
+		c.s.stats.Updates.Observe(1, d)
+	} else {
+		c.s.stats.Reads.Observe(1, d)
+		c.s.stats.Waited.Observe(1, d)
+	}
 }

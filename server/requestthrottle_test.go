@@ -22,10 +22,10 @@ func TestRequestsAboveTheLimitWaitTheirTurn(t *testing.T) {
 	for range 10 {
 		first.send(proto.OpSetData, setA("first"))
 	}
-	eventually(t, "three are in process, one waits", func() bool { return s.outstanding.Load() == 3 && s.stats.throttleWaits.Load() == 1 })
+	eventually(t, "three are in process, one waits", func() bool { return s.outstanding.Load() == 3 && s.stats.ThrottleWaits.Load() == 1 })
 	for i, w := range others {
 		w.send(proto.OpSetData, setA("other"))
-		eventually(t, "another waits", func() bool { return s.stats.throttleWaits.Load() == int64(i+2) })
+		eventually(t, "another waits", func() bool { return s.stats.ThrottleWaits.Load() == int64(i+2) })
 	}
 	if n := s.outstanding.Load(); n != 3 {
 		t.Errorf("%d requests are in process", n)
@@ -42,42 +42,12 @@ func TestRequestsAboveTheLimitWaitTheirTurn(t *testing.T) {
 		}
 	}
 	eventually(t, "nothing is in process", func() bool {
-		s.throttle.mu.Lock()
-		defer s.throttle.mu.Unlock()
-		return s.throttle.taken == 0 && len(s.throttle.waiting) == 0
+		return s.throttle.slots.Taken() == 0 && len(s.throttle.slots.Waiting()) == 0
 	})
 }
 
-// The queue is one of clients, first come, first served.
-func TestTheLine(t *testing.T) {
+func TestAThrottleNeedsALimit(t *testing.T) {
 	t.Parallel()
-	l := newThrottle(RequestThrottle{MaxRequests: 2})
-	var all [5]*conn
-	for i := range all {
-		all[i] = new(conn)
-		if now := l.enter(all[i]); now != (i < 2) {
-			t.Errorf("client %d is in: %v", i, now)
-		}
-	}
-	if c := l.next(); c != nil {
-		t.Error("somebody is let in although no slot is free")
-	}
-	l.release()
-	if l.enter(all[0]) {
-		t.Error("who comes back is let in before those in the line")
-	}
-	if !l.leave(all[3]) || l.leave(all[3]) {
-		t.Error("leaving works once")
-	}
-	l.release()
-	for i, want := range []*conn{all[2], all[4], nil} {
-		if got := l.next(); got != want {
-			t.Errorf("turn %d is another's", i)
-		}
-	}
-	if len(l.poke) != 1 {
-		t.Error("nobody was told of the free slots")
-	}
 	if newThrottle(RequestThrottle{DropStale: true}) != nil {
 		t.Error("no limit is a limit")
 	}
@@ -94,7 +64,7 @@ func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	busy.send(proto.OpSetData, setA("x"))
 	eventually(t, "it is in process", func() bool { return s.outstanding.Load() == 1 })
 	w.send(proto.OpExists, &proto.ExistsRequest{Path: "/a"})
-	eventually(t, "the read waits", func() bool { return s.stats.throttleWaits.Load() == 1 })
+	eventually(t, "the read waits", func() bool { return s.stats.ThrottleWaits.Load() == 1 })
 	handler{s}.Live(nil)
 	live := handler{s}.Live(nil)
 	if len(live) != 2 {
@@ -104,7 +74,7 @@ func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
 	c := s.clients.sessions[w.resp.SessionID]
 	s.clients.mu.Unlock()
 	c.kill()
-	eventually(t, "who was closed leaves the line and is counted", func() bool { return s.stats.staleDropped.Load() == 1 })
+	eventually(t, "who was closed leaves the line and is counted", func() bool { return s.stats.StaleDropped.Load() == 1 })
 	release()
 	w.wantClosed()
 	if got := busy.recv(); got.Err != proto.Ok {

@@ -44,7 +44,7 @@ func (e *ensemble) viewsOf(t *testing.T, s *Server, role string) {
 		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
 		return strings.ReplaceAll(rec.Body.String(), " ", "")
 	}
-	commands := admin.Handler(adminSource{picture{s}}, "/commands", admin.SnapshotOptions{})
+	commands := admin.Handler(adminSource{sourceOf(s)}, "/commands", admin.SnapshotOptions{})
 	lead, _ := e.leader()
 	observers := strings.Count(role, "observer")
 	for where, want := range map[string][2]string{
@@ -54,7 +54,7 @@ func (e *ensemble) viewsOf(t *testing.T, s *Server, role string) {
 		"conf":     {word("conf"), "peerType=" + peerType + "\n"},
 		"zabstate": {page(commands, "/commands/zabstate"), `"voting":` + voting},
 		"stats":    {page(commands, "/commands/stats"), `"server_state":"` + mode + `"`},
-		"metrics":  {page(metrics.Handler(picture{lead}, false), "/metrics"), fmt.Sprintf("\nsynced_observers%d", observers)},
+		"metrics":  {page(metrics.Handler(sourceOf(lead), false), "/metrics"), fmt.Sprintf("\nsynced_observers%d", observers)},
 	} {
 		if !strings.Contains(want[0], want[1]) {
 			t.Errorf("server %d is to be a %s, and %s does not have %q:\n%s", s.cfg.Quorum.ID, role, where, want[1], want[0])

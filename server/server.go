@@ -10,9 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -44,9 +47,10 @@ type Server struct {
 
 	limiters
 	operators
+	schemes    schemes.Builtin
 	complaints *limits.Complaints
-	stats      stats
-	spaces     namespaces
+	stats      stats.Server
+	spaces     stats.Namespaces
 
 	epoch     time.Time     // when clock began
 	members   chan struct{} // signals keepDynamic that the membership changed
@@ -60,10 +64,9 @@ type limiters struct {
 	tokens      *limits.SessionThrottle // nil: no limit
 	throttle    *throttle               // nil: no limit
 	memory      *limits.Memory          // nil: no limit
+	large       *limits.Large
 	long        *limits.LongAnswers
 	outstanding atomic.Int64  // requests in flight
-	largeAt     int           // the length above which a request is large
-	largeBytes  atomic.Int64  // of all large requests
 	queuedOut   atomic.Int64  // bytes in all outputs
 	relieve     chan struct{} // signals tend that a sum over all connections is too large
 }
@@ -74,7 +77,7 @@ type operators struct {
 	metrics   *httpport.Port
 	audit     *audit.Recorder // nil: no audit log
 	traceMask atomic.Uint64
-	digests   digestLog
+	digests   stats.DigestLog
 }
 
 // Start starts a server. It returns when the listeners are open; Ready tells when the
@@ -118,7 +121,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	starting, started := context.WithCancel(ctx)
 	defer started()
 	if cfg.Env.Network == nil {
-		nodeConfig.Network = patientNetwork{new(quorum.TCP), starting, cfg.Quorum.BindTries, bindPause, s.log}
+		nodeConfig.Network = listen.PatientNetwork{Network: new(quorum.TCP), Starting: starting, Retry: cfg.bindRetry()}
 	}
 	node, err := raftfsm.New(nodeConfig)
 	if err != nil {
@@ -134,10 +137,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	s.keepDynamic()
 	s.spawn(func() { s.barriers.run(s) })
 	if s.throttle != nil {
-		s.spawn(s.passThrottle)
+		s.spawn(func() { s.throttle.run(s.done) })
 	}
 	if s.memory != nil {
-		s.spawn(func() { s.memory.Watch(s.done) })
+		s.spawn(func() { s.memory.Watch(s.done, s.node.UntilNext) })
 	}
 	if err := errors.Join(s.ports.openAll(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
@@ -160,7 +163,8 @@ func newServer(cfg Config) *Server {
 	s.complaints = limits.NewComplaints(cfg.Logger)
 	s.traceMask.Store(defaultTraceMask)
 	s.long, s.relieve = limits.NewLongAnswers(), make(chan struct{}, 1)
-	s.tokens, s.throttle, s.largeAt = limits.NewSessionThrottle((*limits.SessionRate)(cfg.Limits.ConnThrottle), 0), newThrottle(cfg.Limits.RequestThrottle), cfg.largeAbove()
+	s.tokens, s.throttle = limits.NewSessionThrottle((*limits.SessionRate)(cfg.Limits.ConnThrottle), 0), newThrottle(cfg.Limits.RequestThrottle)
+	s.large = limits.NewLarge(cfg.Limits.LargeRequestAbove, int64(cfg.Limits.LargeRequestMax))
 	if cfg.Limits.MemoryCeiling > 0 {
 		s.memory = limits.NewMemory(cfg.Limits.MemoryCeiling, cfg.Logger)
 		s.memory.Shed = s.shedForMemory
@@ -168,6 +172,7 @@ func newServer(cfg Config) *Server {
 	s.modes.s, s.modes.changed, s.modes.ready = s, make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Env.Now(), true, s.epoch
 	s.polling.s = s
+	s.schemes = s.builtinSchemes()
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
 }
@@ -180,7 +185,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 		full = s.memory.Full.Load
 	}
 	return raftfsm.Config{
-		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, ClientPort: max(portOf(c.ClientAddr), 0),
+		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, ClientPort: max(listen.PortOf(c.ClientAddr), 0),
 		Memory: c.Memory, FS: c.Env.FS, LogSegment: c.Log.Segment, LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: raftlog.Kind(c.Log.Store), Bolt: c.Log.Bolt,
 		Network: c.Env.Network, ListenAll: c.Quorum.ListenAll, ListenHost: c.Quorum.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit,
@@ -231,6 +236,10 @@ func (s *Server) Err() <-chan error { return s.node.Err() }
 
 // Node returns the server's replica.
 func (s *Server) Node() *raftfsm.Node { return s.node }
+
+// Requests returns how many requests the server has read since it started or since the last
+// srst. It takes no lock.
+func (s *Server) Requests() int64 { return s.stats.Received.Load() }
 
 // Dial connects a client to the server without a socket. The connection speaks the same
 // protocol as one over TCP.

@@ -56,7 +56,7 @@ func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 
 // unproved counts a client that asked for a session and didn't get it.
 func (c *conn) unproved(sid int64) {
-	c.s.stats.unproved.Add(1)
+	c.s.stats.Unproved.Add(1)
 	c.complain("closing a client: its session has ended, or its password is wrong", "of", sessionID(sid))
 }
 
@@ -95,7 +95,7 @@ func (f *fsm) applyAttach(a *raftfsm.Applied, p *pending) {
 		c.replies.mu.Lock()
 		c.session.id, c.session.gen, c.session.timeout = at.ID, at.Gen, p.connect.timeout
 		c.session.signs.Attached(p.arrived)
-		c.replies.counters.last.op = proto.OpCreateSession
+		c.replies.counters.Last.Op = proto.OpCreateSession
 		closed := c.replies.closed
 		c.replies.mu.Unlock()
 		if !closed {

@@ -96,7 +96,7 @@ func TestNothingAfterCloseSession(t *testing.T) {
 func TestTheGateCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := startServer(t)
-		confirmed := time.Now()
+		confirmed := time.Now().Add(50 * time.Millisecond) // the server looks at the connections just before 4 s have passed
 		s.contact.confirmed, s.contact.gated = func() time.Time { return confirmed }, true
 		s.contact.fresh = s.contact.confirmed
 		short, long := dial(t, s), connect(t, s)

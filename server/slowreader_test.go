@@ -8,34 +8,6 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-func TestSignsOfLifeOfASlowReader(t *testing.T) {
-	t.Parallel()
-	minute := int64(time.Minute)
-	type step struct {
-		at            int64
-		taken         int64
-		inbox         int
-		waiting       int
-		alive, stalls bool
-	}
-	for name, steps := range map[string][]step{
-		"it takes something": {{0, 0, 0, 1 << 20, false, false}, {1, 1, 0, 1 << 20, true, false}, {2, 1, 0, 1 << 20, false, false}},
-		"it sends something": {{0, 0, 0, 1 << 20, false, false}, {1, 0, 12, 1 << 20, true, false}, {2, 0, 12, 1 << 20, false, false}},
-		"it pings and takes nothing": {{0, 0, 0, 1 << 20, false, false}, {minute, 0, 12, 1 << 20, true, false},
-			{2 * minute, 0, 24, 1 << 20, true, false}, {2*minute + 1, 0, 36, 1 << 20, true, true}},
-		"it takes a byte a minute": {{0, 0, 0, 1 << 20, false, false}, {minute, 1, 0, 1 << 20, true, false}, {2*minute + 1, 2, 0, 1 << 20, true, true}},
-		"it takes enough":          {{0, 0, 0, 1 << 20, false, false}, {minute, 64 << 10, 0, 1 << 20, true, false}, {3 * minute, 64<<10 + 1, 0, 1 << 20, true, false}},
-		"little waits for it":      {{0, 0, 0, 1000, false, false}, {5 * minute, 0, 12, 1000, true, false}, {9 * minute, 0, 24, 1000, true, false}},
-	} {
-		var p slowness
-		for i, s := range steps {
-			if alive, stalls := p.look(s.at, s.taken, s.inbox, s.waiting); alive != s.alive || stalls != s.stalls {
-				t.Errorf("%s, step %d: alive %v, stalled %v", name, i, alive, stalls)
-			}
-		}
-	}
-}
-
 // slowReader returns a client with a session timeout of a second that has asked for so
 // many megabytes over a socket with small buffers.
 func slowReader(t *testing.T, s *Server, megabytes int) *wire {

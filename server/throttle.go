@@ -1,6 +1,12 @@
 package server
 
-import "time"
+import (
+	"errors"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/proto"
+)
 
 // ConnThrottle limits how fast sessions begin, so that a crowd of reconnecting clients
 // doesn't keep the server from those it has. It is a token bucket with BLUE: while the
@@ -16,4 +22,164 @@ type ConnThrottle struct {
 	DropIncrease, DropDecrease float64 // changes of the probability
 	DecreaseRatio              float64 // the probability decreases while at most this part of the bucket is in use
 	New, Renewed               int     // tokens for a new session, and for a renewed one
+}
+
+// RequestThrottle limits the requests that are processed at the same time. The zero
+// value has no limit.
+type RequestThrottle struct {
+	MaxRequests int           // being processed; 0: no limit
+	StallTime   time.Duration // how often to look for stale requests; default 100 ms
+	// DropStale closes the connection of a waiting request that is stale. With
+	// StaleLatency, a request is stale after it has waited longer than its session's
+	// timeout. A request whose connection is closed is dropped in any case.
+	DropStale, StaleLatency bool
+	// OpWait is how long a request may wait. After that it is answered with ThrottledOp
+	// and not executed; 0: for ever.
+	OpWait time.Duration
+}
+
+func (r *RequestThrottle) on() bool { return r.MaxRequests > 0 || r.OpWait > 0 }
+
+// throttle is an active RequestThrottle. Readers wait for its slots. The rest of a waiting
+// client's input stays in its socket.
+type throttle struct {
+	cfg   RequestThrottle
+	slots *limits.Slots[*conn]
+}
+
+func newThrottle(cfg RequestThrottle) *throttle {
+	if !cfg.on() {
+		return nil
+	}
+	or(&cfg.StallTime, 100*time.Millisecond)
+	return &throttle{cfg: cfg, slots: limits.NewSlots[*conn](cfg.MaxRequests)}
+}
+
+// enter takes a slot for c's request, or a place in the queue. c counts as waiting before
+// it is in the queue: from then on it may get a slot.
+func (t *throttle) enter(c *conn) (now bool) {
+	c.replies.barred.Store(true)
+	if now = t.slots.Enter(c); now {
+		c.replies.barred.Store(false)
+	}
+	return now
+}
+
+// run admits waiting readers, one for each slot that becomes free, until done is closed.
+func (t *throttle) run(done <-chan struct{}) {
+	ticker := time.NewTicker(t.cfg.StallTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-t.slots.Free:
+		case <-ticker.C:
+			t.dropStale()
+			continue
+		case <-done:
+			return
+		}
+		for c, ok := t.slots.Next(); ok; c, ok = t.slots.Next() {
+			c.replies.unbar()
+		}
+	}
+}
+
+// dropStale closes the connections whose requests have waited longer than their
+// sessions' timeouts.
+func (t *throttle) dropStale() {
+	if !t.cfg.DropStale || !t.cfg.StaleLatency {
+		return
+	}
+	for _, c := range t.slots.Waiting() {
+		c.replies.mu.Lock()
+		// A waiting reader doesn't change these fields.
+		stale := c.replies.barred.Load() && c.s.clock()-c.reader.started > int64(time.Duration(c.session.timeout)*time.Millisecond)
+		c.replies.mu.Unlock()
+		if stale {
+			c.complain("closing a client whose request has waited for longer than its session's timeout")
+			c.kill()
+		}
+	}
+}
+
+// admit waits until the request may be processed. ok is false if the connection was
+// closed meanwhile; refuse is the answer if the request must not be executed.
+func (r *reader) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
+	c := r.c
+	t := c.s.throttle
+	if op == proto.OpPing {
+		return proto.Ok, true // a waiting client must not lose its session
+	}
+	if t.cfg.MaxRequests > 0 {
+		if !t.enter(c) {
+			r.settle(w)
+			c.replies.flush()
+			c.s.stats.ThrottleWaits.Add(1)
+			if !c.replies.awaitUnbarred() {
+				if !t.slots.Leave(c) {
+					t.slots.Release()
+				}
+				c.s.stats.StaleDropped.Add(1)
+				return proto.Ok, false
+			}
+		}
+		r.charge.slot = true
+	}
+	waited := c.s.clock() - r.started
+	c.s.stats.ThrottleQueue.Observe(1, waited)
+	if t.cfg.OpWait > 0 && waited > int64(t.cfg.OpWait) && op != proto.OpCloseSession {
+		c.s.stats.ThrottledOps.Add(1)
+		return proto.ErrThrottledOp, true
+	}
+	return proto.Ok, true
+}
+
+// charge is a request's share of the server's limits until it is answered or its
+// connection ends. It moves with the request from the reader into the queue.
+type charge struct {
+	large int  // the request's bytes, if it is large
+	slot  bool // holds a slot of the request throttle
+}
+
+// discharge returns k to the limits.
+func (s *Server) discharge(k charge) {
+	if k.large != 0 {
+		s.large.Return(k.large)
+	}
+	if k.slot {
+		s.throttle.slots.Release()
+	}
+}
+
+// errLarge reports a large request that doesn't fit next to the others in flight.
+var errLarge = errors.New("server: too many bytes in large requests")
+
+// admitLarge decides about a request of n bytes: once when its length is known, and
+// again when it has arrived; only then it counts. The server closes a client whose
+// request doesn't fit, because the rest of its input isn't worth the memory either.
+func (r *reader) admitLarge(n int, whole bool) error {
+	s := r.c.s
+	if !whole {
+		if r.announced {
+			return nil
+		}
+		r.announced = true
+		if !s.large.Fits(n) {
+			return r.refuseLarge(n)
+		}
+		return nil
+	}
+	r.announced = false
+	if !s.large.Take(n) {
+		return r.refuseLarge(n)
+	}
+	r.charge.large = n
+	return nil
+}
+
+func (r *reader) refuseLarge(n int) error {
+	c := r.c
+	c.s.stats.LargeRejected.Add(1)
+	c.complain("closing a client: largeRequestMaxBytes are taken by other large requests", "bytes", n, "largeRequestMaxBytes", c.s.large.Most)
+	return errLarge
 }

@@ -19,10 +19,10 @@ func TestSessionsBegunTooFastAreTurnedAway(t *testing.T) {
 	third.write(proto.AppendFrame(nil, (&proto.ConnectRequest{TimeOut: 30000}).Append(nil)))
 	third.wantClosed()
 	w.create("/who-is-in-stays-in", nil, proto.ModePersistent)
-	if n := s.stats.rejected.Load(); n != 1 {
+	if n := s.stats.Rejected.Load(); n != 1 {
 		t.Errorf("%d were counted as rejected", n)
 	}
-	if n := s.stats.tokenDeficit.Picture(time.Now()); n.Count != 2 || n.Max != 2 {
+	if n := s.stats.TokenDeficit.Picture(time.Now()); n.Count != 2 || n.Max != 2 {
 		t.Errorf("deficit %+v", n)
 	}
 	s.tokens = quarterRejected()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
@@ -27,9 +28,6 @@ type TLS struct {
 	SuperUser string
 }
 
-// schemeX509 is the scheme of the identity that a verified certificate proves.
-const schemeX509 = tlsport.Scheme
-
 // newTLSPort reads the key stores.
 func newTLSPort(t *TLS, log *slog.Logger) (*tlsport.Port, error) {
 	config := t.Config
@@ -43,37 +41,6 @@ func newTLSPort(t *TLS, log *slog.Logger) (*tlsport.Port, error) {
 	return tlsport.New(config, t.KeyStores, t.SuperUser), nil
 }
 
-// secured does the handshake with a client that connected to a TLS port.
-func (c *conn) secured() bool {
-	t, ok := c.nc.(*tlsport.Conn)
-	if !ok {
-		return true
-	}
-	st := &c.s.stats
-	st.handshaking.Add(1)
-	ids, err := t.Identify()
-	st.handshaking.Add(-1)
-	if err != nil {
-		st.handshakesFailed.Add(1)
-		select {
-		case <-c.s.done:
-			return false
-		default:
-		}
-		c.complain("closing a client: the TLS handshake failed", "error", tlsport.Explain(err))
-		return false
-	}
-	if !c.session.addIdentities(ids...) {
-		return false
-	}
-	for _, id := range ids {
-		if id.Scheme == "super" {
-			c.s.log.Info("a client is the super user by its certificate", "client", c.nc.RemoteAddr(), "subject", id.ID)
-		}
-	}
-	return true
-}
-
 // tlsFromZooCfg translates the ssl.* settings for clients, if a port uses them.
 func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	secure, unified := z.SecureClientPort != zoocfg.Unset, z.PortUnification && c.ClientAddr != ""
@@ -82,8 +49,8 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	}
 	t := &z.TLS
 	switch {
-	case z.Auth.SSLScheme != schemeX509:
-		return fmt.Errorf("ssl.authProvider is %q: a certificate is an identity of the scheme %s and no other here", z.Auth.SSLScheme, schemeX509)
+	case z.Auth.SSLScheme != schemes.X509:
+		return fmt.Errorf("ssl.authProvider is %q: a certificate is an identity of the scheme %s and no other here", z.Auth.SSLScheme, schemes.X509)
 	case t.KeyStore.Location == "":
 		return zoocfg.NotSet("ssl.keyStore.location", "a port with TLS needs a certificate")
 	}

@@ -269,7 +269,7 @@ func TestTLSClientAuth(t *testing.T) {
 			if b, err := io.ReadAll(w.nc); err == nil || len(b) > 0 {
 				t.Errorf("answered %q, %v", b, err)
 			}
-			eventually(t, "one failed handshake counted", func() bool { return s.stats.handshakesFailed.Load() == 1 })
+			eventually(t, "one failed handshake counted", func() bool { return s.stats.HandshakesFailed.Load() == 1 })
 		})
 	}
 }
@@ -285,11 +285,11 @@ func TestTLSOnly(t *testing.T) {
 	if b, _ := io.ReadAll(plain.nc); strings.Contains(string(b), "version") {
 		t.Errorf("answered in plaintext: %q", b)
 	}
-	eventually(t, "one failed handshake counted", func() bool { return s.stats.handshakesFailed.Load() == 1 })
+	eventually(t, "one failed handshake counted", func() bool { return s.stats.HandshakesFailed.Load() == 1 })
 	connectTCP(t, s.ClientAddr(), a.client(alice)).must(proto.OpPing, nil)
-	eventually(t, "the silent client alone shakes hands", func() bool { return s.stats.handshaking.Load() == 1 })
+	eventually(t, "the silent client alone shakes hands", func() bool { return s.stats.Handshaking.Load() == 1 })
 	_ = silent.nc.Close()
-	eventually(t, "nobody shakes hands", func() bool { return s.stats.handshaking.Load() == 0 })
+	eventually(t, "nobody shakes hands", func() bool { return s.stats.Handshaking.Load() == 0 })
 }
 
 // TestTLSHandshakeLimit: the server closes a client that doesn't finish the handshake.
@@ -340,7 +340,7 @@ func TestPortUnification(t *testing.T) {
 		t.Errorf("ruok byte by byte: %q", got)
 	}
 	dialTCP(t, s.ClientAddr(), nil).nc.Close()
-	if n := s.stats.handshakesFailed.Load(); n != 0 {
+	if n := s.stats.HandshakesFailed.Load(); n != 0 {
 		t.Errorf("%d failed handshakes counted", n)
 	}
 }

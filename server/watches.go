@@ -18,7 +18,7 @@ func (c *conn) setWatch(path string, k watch.Kind) proto.Code {
 		c.session.watcher.Store(w)
 	}
 	if !s.watches.Add(w, path, k) {
-		s.stats.watchesRefused.Add(1)
+		s.stats.WatchesRefused.Add(1)
 		c.complain("refusing a watch: the client's watches take too much memory", "bytes", w.Held(), "bound", s.cfg.Limits.MaxWatchBytes)
 		return proto.ErrQuotaExceeded
 	}
@@ -38,7 +38,7 @@ func (c *conn) Notify(typ proto.EventType, path string, zxid int64) {
 	frame := f.event.make(typ, path, zxid)
 	c.replies.mu.Lock()
 	c.replies.queueShared(frame)
-	c.replies.counters.sent++
+	c.replies.counters.Sent++
 	c.replies.mu.Unlock()
 	f.sent++
 	f.eventBytes += int64(len(frame.b) - proto.LengthSize)
@@ -85,7 +85,7 @@ func (f *fsm) fire(events []tree.Event) {
 			allow = nil
 		}
 		f.fired = e
-		s.stats.fired(e.Type, s.watches.Fire(e.Type, e.Path, e.Zxid, allow))
+		s.stats.CountWatchers(e.Type, s.watches.Fire(e.Type, e.Path, e.Zxid, allow))
 	}
 }
 
@@ -202,8 +202,8 @@ type rewatching struct {
 func (r *rewatching) event(typ proto.EventType, path string) {
 	before := len(r.out)
 	r.out = appendEvent(r.out, typ, path, -1)
-	r.s.stats.sent.Add(1)
-	r.s.stats.bytesEvents.Add(int64(len(r.out) - before - proto.LengthSize))
+	r.s.stats.Sent.Add(1)
+	r.s.stats.BytesEvents.Add(int64(len(r.out) - before - proto.LengthSize))
 }
 
 // watch sets a watch.

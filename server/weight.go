@@ -28,7 +28,7 @@ func (r *reader) queueRead(h proto.RequestHeader, body []byte, refuse proto.Code
 	}
 	p := c.s.pools.newPending(c, h.Op, h.Xid)
 	p.body = append(p.body, body...)
-	p.ids, p.refuse, p.weight = c.session.identities(), refuse, size
+	p.ids, p.refuse, p.weight = c.session.ids.All(), refuse, size
 	if c.replies.push(p) {
 		return true, true
 	}

@@ -14,7 +14,7 @@ func isWord(first string) bool { return fourletter.Known(first) }
 func (c *conn) answerWord(word string) {
 	s := c.s
 	c.replies.countReceived(proto.LengthSize)
-	defer s.stats.sent.Add(1)
+	defer s.stats.Sent.Add(1)
 	if !fourletter.Allowed(word, s.cfg.FourLetterWords, s.cfg.ReadOnlyMode) {
 		_, _ = c.nc.Write(fourletter.Refusal(word))
 		return
@@ -32,7 +32,7 @@ func (c *conn) answerWord(word string) {
 	if fourletter.Long(word) {
 		w.long = s.long.Begin(nil, func() {
 			c.complain("closing a client that does not read the answer to its command", "command", word)
-			s.stats.dropped.Add(1)
+			s.stats.Dropped.Add(1)
 			c.kill()
 		})
 		defer w.long.End()

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -15,9 +16,9 @@ type work struct {
 	got     int     // requests read since the last update of the counters
 	bytes   int     // of these requests
 	done    int     // requests answered here since then
-	last    lastRequest
-	sizes   replySizes
-	reads   tally
+	last    stats.LastRequest
+	sizes   stats.ReplySizes
+	reads   stats.Tally
 	zxid    int64 // in the latest reply
 	cmd     raftfsm.Command
 	writer  *poller.Writer

@@ -3,6 +3,7 @@ package server
 import (
 	"slices"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -27,7 +28,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 	case refusedInLog:
 		body, brings = refusedMulti(), 0
 	}
-	if m := c.s.memory; m != nil && m.Full.Load() && c.s.refusesForMemory(req, brings) {
+	if m := c.s.memory; m != nil && m.Full.Load() && r.refusesForMemory(req, brings) {
 		return r.read(w, h, nil, proto.ErrQuotaExceeded)
 	}
 	if c.s.cfg.Auth.EagerACL && c.s.contact.gated {
@@ -39,7 +40,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 	p := c.s.pools.newPending(c, h.Op, h.Xid)
 	p.inFlight = true
 	if c.s.audit != nil {
-		p.ids = c.session.identities()
+		p.ids = c.session.ids.All()
 	}
 	w.cmd = raftfsm.Command{Kind: raftfsm.KindRequest, Session: c.session.id, Gen: c.session.gen, Op: h.Op, Body: body, Waiter: p}
 	switch h.Op {
@@ -50,7 +51,11 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 		r.ended = true
 		w.cmd.Body = nil
 	default:
-		c.session.identify(&w.cmd, brings)
+		if brings&authList != 0 || h.Op == proto.OpReconfig { // they add identities to an ACL, or need them in full
+			w.cmd.IDs = c.session.ids.All()
+		} else {
+			w.cmd.IDs, w.cmd.Prints = c.session.ids.Carried()
+		}
 	}
 	return r.propose(w, p)
 }
@@ -84,6 +89,28 @@ func (r *reader) propose(w *work, p *pending) bool {
 	return true
 }
 
+// refusesForMemory reports whether a write that brings this is refused for lack of
+// memory. It is called only while memory is full.
+func (r *reader) refusesForMemory(req proto.Record, brings content) bool {
+	if brings&growth == 0 {
+		return false
+	}
+	if q, ok := req.(*proto.SetDataRequest); ok && !r.grows(q.Path, len(q.Data)) {
+		return false
+	}
+	r.c.s.memory.Refused.Add(1)
+	return true
+}
+
+// grows reports whether n bytes are more than the znode at path has.
+func (r *reader) grows(path string, n int) bool {
+	t := r.c.s.tree
+	t.RLock()
+	defer t.RUnlock()
+	have := t.Get(path)
+	return have == nil || n > len(have.Data())
+}
+
 // intake says what happens to a write.
 type intake uint8
 
@@ -102,10 +129,6 @@ const (
 	growth                       // what may make the tree larger
 )
 
-// schemeAuth is the scheme of the ACL entry that stands for all identities the client
-// has proved.
-const schemeAuth = "auth"
-
 // contentOf describes the request of an operation that isn't a multi.
 func contentOf(op proto.Op, req proto.Record) (found content) {
 	if op.Grows() {
@@ -115,7 +138,7 @@ func contentOf(op proto.Op, req proto.Record) (found content) {
 	if ok && acl == nil {
 		found |= nullList
 	}
-	if slices.ContainsFunc(acl, func(a proto.ACL) bool { return a.ID.Scheme == schemeAuth }) {
+	if slices.ContainsFunc(acl, func(a proto.ACL) bool { return a.ID.Scheme == schemes.Auth }) {
 		found |= authList
 	}
 	return found

@@ -18,7 +18,7 @@ func (d *Deadlines) track(id int64, timeout time.Duration, now time.Time) {
 	d.Attached(Deadline{Session: id, Gen: 1, Timeout: timeout}, Clocks{Now: now})
 }
 
-// overdue is due, with ids only.
+// overdue returns the ids of the overdue sessions.
 func (d *Deadlines) overdue(now time.Time) (ids []int64) {
 	for _, s := range d.due(now) {
 		ids = append(ids, s.Session)
@@ -159,7 +159,7 @@ func clocks(d time.Duration) Clocks { return Clocks{Now: at(d), Running: at(d)} 
 
 func yes() bool { return true }
 
-// TestPauseIsCredited: a pause of the process expires no session.
+// TestPauseIsCredited: a pause of the process should expire no session.
 func TestPauseIsCredited(t *testing.T) {
 	t.Parallel()
 	d := NewDeadlines(time.Second)
@@ -187,8 +187,8 @@ func TestPauseIsCredited(t *testing.T) {
 	}
 }
 
-// TestDeadlineGeneration: the deadlines expire the generation that they know, not a newer
-// one that the session table may have.
+// TestDeadlineGeneration: we should expire the generation that the deadlines know, not a
+// newer one that the session table may have.
 func TestDeadlineGeneration(t *testing.T) {
 	t.Parallel()
 	d := NewDeadlines(time.Second)

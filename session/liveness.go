@@ -8,16 +8,16 @@ import (
 // When a session is alive: the rule
 //
 // A session ends when its client closes it or when the leader expires it. Anything that the
-// client sends is a sign of life. So is every moment in which it waits for us: a request in
-// flight, or input that a server doesn't read yet. For a session with timeout T:
+// client sends is a sign of life. So is every moment in which the client waits for us, e.g.
+// for the reply to a request, or until we read its input. For a session with timeout T:
 //
 //  1. A member reports the sessions that it has heard from to the leader, at least every
-//     half tick and every 500 ms, and repeats each until a report is acknowledged. The
-//     leader acknowledges a report after a quorum has followed it in a contact that began
-//     after the report arrived. The acknowledgement carries the commit index as of the
-//     arrival. The contact of a member is when it sent the newest acknowledged report. Its
-//     freshness is when it sent the newest report whose commit index it has applied.
-//     [Member] keeps both.
+//    half tick and every 500 ms. It repeats each session until the leader has acknowledged
+//    a report that names it. The leader acknowledges a report after a quorum has followed
+//    it in a contact that began after the report arrived. The acknowledgement carries the
+//    commit index as of the arrival. The contact of a member is when it sent the newest
+//    acknowledged report. Its freshness is when it sent the newest report whose commit
+//    index it has applied. [Member] keeps both.
 //  2. The leader expires a session when it hasn't heard of it for T, rounded up to a tick,
 //     and only while no other server can lead. A new leader begins with a full T for every
 //     session, because it can't know what its predecessor heard. Time in which its process
@@ -27,20 +27,21 @@ import (
 //     since it last heard from the client in a way that the ensemble knows about
 //     ([Signs]). Otherwise it closes the connection: before the reply, and on a timer.
 //
-// So no client learns that it holds what another client holds. The leader that acknowledged
-// a report sent at time r keeps the session until r + T. So does every later leader: a
-// quorum still followed the old one after r, so the new one was elected after that, and it
-// begins with a full T. Point 3 stops every reply before r + T. The bound of 2T/3 leaves
-// the client a third of its timeout to find another server, and bounds the age of a read.
-// It doesn't imply the bound of 9T/10: a client may have been silent for most of T when its
-// server is cut off.
+// As a result, two clients never both learn that they hold the same lock. The leader that
+// acknowledged a report sent at time r keeps the session until r + T. So does every later
+// leader: a quorum still followed the old one after r, so the new one was elected after
+// that, and it begins with a full T. By point 3, we send no reply after r + T. The bound of
+// 2T/3 leaves the client a third of its timeout to find another server, and bounds the age
+// of a read. It doesn't imply the bound of 9T/10: a client may have been silent for most of
+// T when its server is cut off.
 //
-// Clocks must run at the same speed. They need not show the same time.
+// We assume that clocks run at the same speed. They need not show the same time.
 //
-// The callers transport facts: who was heard from, what was reported, acknowledged and
-// applied, and who leads. The decisions are in this package.
+// The callers only transport facts: which sessions sent something, which reports were
+// acknowledged, which index was applied, and which server leads. We make the decisions in
+// this package.
 
-// Bounds says for how long a member may go on without its leader.
+// Bounds limits how long a member may go on without its leader.
 type Bounds struct {
 	Sync time.Duration // syncLimit × tickTime: the maximum age of a state that is read
 }
@@ -50,16 +51,16 @@ type Bounds struct {
 func (b Bounds) Reply(timeout time.Duration) time.Duration { return min(timeout*2/3, b.Sync) }
 
 // Welcome returns how old the state may be when a client with that timeout attaches. It is
-// stricter than Reply: the server would soon have to close the client again.
+// stricter than Reply: otherwise we would soon have to close the connection again.
 func (b Bounds) Welcome(timeout time.Duration) time.Duration { return b.Reply(timeout) * 3 / 4 }
 
-// resume returns how old the state may be when the server begins to serve: well within the
-// bound at which it would have to stop again.
+// resume returns how old the state may be when the server begins to serve: well below the
+// age at which we would have to stop again.
 func (b Bounds) resume() time.Duration { return b.Sync / 4 }
 
-// Signs remembers when a member heard from one client. Times are nanoseconds on a
-// monotonic clock of the caller. Alive may be called at any time, the other methods by one
-// goroutine at a time.
+// Signs records when a member heard from one client. Times are nanoseconds on a monotonic
+// clock of the caller. Alive may be called at any time, the other methods by one goroutine
+// at a time.
 type Signs struct {
 	reported atomic.Int64 // when the session was last to be reported
 	known    atomic.Int64 // the newest such time that the ensemble knows

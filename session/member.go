@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Member is the part of a member in the rule in liveness.go: which sessions it has to
+// Member implements a member's part of the rule in liveness.go: which sessions it has to
 // report, its contact, and its freshness. It is safe for concurrent use.
 //
-// Contact and freshness answer different questions. The contact says which sessions the
-// leader has heard of; the freshness says how old the state is that this server's clients
-// read. Reports are small and get through even where entries queue up, so a server may
-// have recent contact and yet a stale state.
+// Contact and freshness answer different questions. The contact tells us which sessions the
+// leader has heard of; the freshness tells us how old the state is that our clients read.
+// We need both: reports are small and get through even where entries queue up, so a server
+// may have recent contact and stale state at the same time.
 type Member struct {
 	bounds Bounds
 
@@ -68,9 +68,9 @@ func (m *Member) Report(heard []int64) []int64 {
 	return heard
 }
 
-// Led records sessions that this server heard from as the leader. If it turns out to lead
-// no longer, it reports them to the next leader. contact is the newest time at which a
-// quorum followed it: no later leader needs to hear of sessions noted before.
+// Led records sessions that this server heard from as the leader. If we turn out not to
+// lead any more, we report them to the next leader. contact is the newest time at which a
+// quorum followed us: no later leader needs to hear of sessions noted before.
 func (m *Member) Led(heard []int64, contact, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,9 +87,9 @@ func (m *Member) note(heard []int64) {
 	}
 }
 
-// Acknowledged records that the leader has acknowledged the report that was sent at a
-// time, and the index that was committed when it arrived. newest says that no later report
-// is in flight.
+// Acknowledged records that the leader has acknowledged the report that was sent at a time,
+// and the index that was committed when it arrived. newest means that no later report is in
+// flight.
 func (m *Member) Acknowledged(sent time.Time, committed uint64, newest bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -114,10 +114,10 @@ func (m *Member) proved(at time.Time, committed uint64) {
 	m.freshness.note(mark{at, committed}, m.bounds.Sync/markSteps)
 }
 
-// Opened makes the state as fresh as the time at which this server, as the leader,
-// proposed the first entry of its leadership, which it has now applied. Because it was
-// elected before that time, no other server has acknowledged a write after it. All writes
-// acknowledged earlier are in the log before that entry.
+// Opened makes the state as fresh as the time at which this server, as the leader, proposed
+// the first entry of its leadership, which it has now applied. We were elected before that
+// time, so no other server has acknowledged a write after it. All writes acknowledged
+// earlier are in the log before that entry.
 func (m *Member) Opened(proposed time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,8 +158,8 @@ func (m *Member) CaughtUp(index, applied uint64, now time.Time) bool {
 	return applied >= index || now.Sub(m.Fresh(applied, now)) < m.bounds.resume()
 }
 
-// mark says that every write acknowledged by at, by any server, is in the log up to index.
-// Once this server has applied the index, its state is as fresh as the time of the mark.
+// A mark means that the log up to index holds every write that any server had acknowledged
+// by the time at. Once we have applied the index, our state is as fresh as the mark.
 //
 //   - A follower takes its marks from the acknowledgements of its reports. The time is
 //     when it sent the report; the index is the leader's commit index when the report
@@ -182,8 +182,8 @@ type freshness struct {
 // markSteps is the number of marks kept within the bound on a read's age.
 const markSteps = 64
 
-// note adds a mark. If marks are closer together than step, the newer one replaces the
-// older. This can only understate the freshness.
+// note adds a mark. If two marks are closer together than step, we keep the newer one. This
+// can only understate the freshness.
 func (f *freshness) note(m mark, step time.Duration) {
 	n := len(f.pending)
 	switch {
@@ -204,8 +204,8 @@ func (f *freshness) startAt(proposed time.Time) {
 	}
 }
 
-// reached removes the marks whose index is applied, and those older than oldest: a server
-// with a state that old serves no reads in any case. It returns the freshness.
+// reached removes the marks whose index is applied, and those older than oldest: with state
+// that old, we serve no reads in any case. It returns the freshness.
 func (f *freshness) reached(applied uint64, oldest time.Time) time.Time {
 	n := 0
 	for n < len(f.pending) && (f.pending[n].index <= applied || f.pending[n].at.Before(oldest)) {

@@ -17,8 +17,8 @@ func (m *Member) reports(heard ...int64) []int64 {
 	return ids
 }
 
-// TestReportsRepeat: a session is reported until a leader has acknowledged a report that
-// names it, through changes of leaders and of this server's role.
+// TestReportsRepeat: we should report a session until a leader has acknowledged a report
+// that names it, through changes of leaders and of this server's role.
 func TestReportsRepeat(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -134,8 +134,8 @@ func TestContactAndFreshness(t *testing.T) {
 	}
 }
 
-// TestMarksAreBounded: a member that applies nothing keeps a bounded number of marks, and
-// is never said to be fresher than it is.
+// TestMarksAreBounded: a member that applies nothing should keep a bounded number of marks,
+// and we should never overstate its freshness.
 func TestMarksAreBounded(t *testing.T) {
 	t.Parallel()
 	m := NewMember(Bounds{Sync: bound})

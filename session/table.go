@@ -21,8 +21,8 @@ type Session struct {
 // counterBits is the width of the counter below the server's id in a session id.
 const counterBits = 56
 
-// Table is the replicated table of sessions. It is not safe for concurrent use:
-// the code that applies the log guards it.
+// Table is the replicated table of sessions. It is not safe for concurrent use: the code
+// that applies the log serializes access.
 type Table struct {
 	rows map[int64]Session
 	last uint64 // the counter of the newest id
@@ -31,8 +31,9 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table { return &Table{rows: make(map[int64]Session)} }
 
-// Create adds a session owned by server. Its id is server<<56 | counter. The counter
-// is part of the table: a clock, which ZooKeeper uses, could repeat.
+// Create adds a session owned by server. Its id is server<<56 | counter. We keep the
+// counter in the table instead of using a clock as ZooKeeper does, because a clock could
+// repeat.
 func (t *Table) Create(server uint8, timeout int32, password [proto.PasswordSize]byte) Session {
 	id := t.nextID(server)
 	s := Session{ID: id, Timeout: timeout, Password: password, Gen: 1, Server: server}
@@ -43,25 +44,25 @@ func (t *Table) Create(server uint8, timeout int32, password [proto.PasswordSize
 // Put adds a session that Create didn't make, or replaces the session with its id.
 func (t *Table) Put(s Session) { t.rows[s.ID] = s }
 
-// Skip raises the counter for new ids to at least counter, of which it uses the low
-// 56 bits. Sessions that the table doesn't know have ids up to there.
+// Skip raises the counter for new ids to at least counter, of which it uses the low 56
+// bits. We need it when sessions that the table doesn't know may have ids up to there.
 func (t *Table) Skip(counter uint64) { t.last = max(t.last, counter&(1<<counterBits-1)) }
 
 // Counter returns the part of a session's id that comes from a counter or, in
 // ZooKeeper, from a clock. It can be passed to Skip.
 func Counter(id int64) uint64 { return uint64(id) & (1<<counterBits - 1) }
 
-// The session ids of server 255 have the same top byte as the owners of znodes with
-// a time to live. Those owners have two zero bytes after it, so the counters of
-// server 255 start above them.
+// The session ids of server 255 have the same top byte as the owners of znodes with a time
+// to live. Those owners have two zero bytes after it, so we start the counters of server
+// 255 above them.
 const (
 	timeToLiveServer = 0xff
 	aboveTimeToLive  = 1 << 40
 )
 
-// nextID returns an id that no session has had and that doesn't mark a container or
-// a time to live. It skips ids in use: an imported session may have an id that the
-// counter has yet to reach.
+// nextID returns an id that no session has had and that doesn't mark a container or a time
+// to live. We skip ids in use: an imported session may have an id that the counter hasn't
+// reached yet.
 func (t *Table) nextID(server uint8) int64 {
 	if server == timeToLiveServer {
 		t.last = max(t.last, aboveTimeToLive)
@@ -117,7 +118,7 @@ func (t *Table) Remove(id int64) bool {
 	return ok
 }
 
-// Clear ends all sessions; ids keep rising.
+// Clear ends all sessions. Ids keep rising, so we never reuse one.
 func (t *Table) Clear() { clear(t.rows) }
 
 // Len returns the number of sessions.

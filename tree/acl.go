@@ -29,11 +29,12 @@ func Allowed(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
 }
 
 // maxPairs is the number of pairs of an identity and an ACL entry up to which Allowed
-// compares each pair. A request can carry a list of 80,000 entries.
+// compares each pair. Above it we need a faster way: a request can carry a list of 80,000
+// entries.
 const maxPairs = 4096
 
-// allowedOfMany finishes Allowed in linear time. It compares only addresses with every
-// entry of their scheme; a client has one address.
+// allowedOfMany finishes Allowed in linear time. We compare only the client's address with
+// every entry of its scheme; a client has just one.
 func allowedOfMany(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
 	var addresses []proto.ID
 	have := make(map[proto.ID]struct{}, len(ids))
@@ -91,10 +92,10 @@ func RedactACL(acl []proto.ACL) []proto.ACL {
 	return out
 }
 
-// NormalizeACL returns the list to store when a client with these identities
-// sends acl. It drops duplicates and replaces the scheme auth with the identities
-// themselves. The code is ErrInvalidACL for a list that ZooKeeper refuses, and
-// ErrMarshalling for a list on which ZooKeeper fails with an exception.
+// NormalizeACL returns the list to store when a client with these identities sends acl. We
+// drop duplicates and replace the scheme auth with the identities themselves. The code is
+// ErrInvalidACL for a list that ZooKeeper refuses, and ErrMarshalling for a list on which
+// ZooKeeper fails with an exception.
 func NormalizeACL(acl []proto.ACL, ids []proto.ID, p Policy) ([]proto.ACL, proto.Code) {
 	return normalizeACL(make([]proto.ACL, 0, len(acl)), acl, ids, p)
 }
@@ -170,8 +171,8 @@ next:
 	return dst, proto.Ok
 }
 
-// dropManyDuplicates is dropDuplicates in linear time: a request can hold
-// 80,000 entries, and this runs under the write lock.
+// dropManyDuplicates is dropDuplicates in linear time: a request can hold 80,000 entries,
+// and we hold the write lock here.
 func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 	const whatever = "\x00" // the id in keys that represent the permissions alone
 	seen := make(map[proto.ACL]bool, len(acl))
@@ -190,9 +191,9 @@ func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 	return dst, proto.Ok
 }
 
-// MaxExpanded bounds how many entries those of scheme auth become in a list. ZooKeeper has no
-// bound: a client with hundreds of identities could make a list of millions of entries
-// with one request, on every server.
+// MaxExpanded limits the number of entries that we expand scheme auth to in one list.
+// ZooKeeper has no limit: a client with hundreds of identities could make a list of millions
+// of entries with one request, on every server.
 const MaxExpanded = 4096
 
 // expandAuth replaces each entry of scheme auth in dst[start:] with one entry per

@@ -84,7 +84,7 @@ func TestNormalizeACL(t *testing.T) {
 	}
 }
 
-// The two ways to drop duplicates give the same result for every list.
+// The two ways to drop duplicates should give the same result for every list.
 func TestDropDuplicates(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(1)
@@ -165,7 +165,7 @@ func TestRedactACL(t *testing.T) {
 	}
 }
 
-// TestAuthIsBounded: entries of scheme auth don't multiply a request without a bound.
+// TestAuthIsBounded: entries of scheme auth should not multiply a request without limit.
 func TestAuthIsBounded(t *testing.T) {
 	t.Parallel()
 	ids := make([]proto.ID, 64)

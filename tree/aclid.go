@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// validID checks the identity in one entry of a list that a client sent. A null
-// id fails only where ZooKeeper looks at it.
+// validID checks the identity in one entry of a list that a client sent. We reject a null
+// id only where ZooKeeper looks at it.
 func validID(id *proto.ID, p Policy) proto.Code {
 	var valid func(id string) bool
 	switch id.Scheme {
@@ -44,8 +44,8 @@ func validID(id *proto.ID, p Policy) proto.Code {
 	return proto.Ok
 }
 
-// otherScheme reports whether scheme has no built-in meaning and contains no
-// colon, so that colon-separated text can name it.
+// otherScheme reports whether scheme has no built-in meaning and contains no colon, so that
+// we can name it in colon-separated text.
 func otherScheme(scheme string) bool {
 	switch scheme {
 	case "", proto.NullString, "auth", "world", "digest", "ip", "x509", "sasl", "super", "ensemble":
@@ -73,7 +73,8 @@ func validKerberos(id string) bool {
 // with known keywords or object identifiers, separated by commas, semicolons or
 // plus signs.
 func validX500(id string) bool {
-	// Trimming here, and not for every attribute, keeps this linear in the length of id.
+	// We trim once here, not for every attribute, so that the loop stays linear in the
+	// length of id.
 	for rest := strings.TrimSpace(id); rest != ""; {
 		attribute, more := cutAttribute(rest)
 		keyword, _, found := strings.Cut(attribute, "=")

@@ -25,7 +25,7 @@ func TestLongNamesAreCheckedInLinearTime(t *testing.T) {
 	}
 }
 
-// Blanks around a name and its attributes don't count, but those alone are no attribute.
+// Blanks around a name and its attributes don't count, but blanks alone are no attribute.
 func TestBlanksInNames(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
@@ -48,7 +48,7 @@ func TestBlanksInNames(t *testing.T) {
 	}
 }
 
-// An address with very many zeros is parsed once, not at each check of the list.
+// We should parse an address with very many zeros once, not at each check of the list.
 func TestLongAddressesAreIndexed(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("0", 10_000) + "10.0.0.0/8"

@@ -2,21 +2,21 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// indexFrom is the length from which a list has an index. Comparing the entries of a
-// shorter list one by one takes less time than a request.
+// indexFrom is the length from which we index a list. For a shorter list, comparing the
+// entries one by one is cheap enough.
 const indexFrom = 64
 
-// indexFromBytes is the total length of the addresses from which a list has an index:
-// an address may have any number of leading zeros.
+// indexFromBytes is the total length of the addresses from which we index a list: an
+// address may have any number of leading zeros.
 const indexFromBytes = 4 << 10
 
 // aclIndex is a long ACL prepared for Allowed. A request can carry a list of 80,000
 // entries, or one address of a megabyte, and, in a multi, thousands of operations that
-// check it: comparing each entry each time would hold up all clients. The cost of a
-// check depends on the number of the client's identities only.
+// check it: if we compared each entry each time, all clients would have to wait. With the
+// index, the cost of a check depends only on the number of the client's identities.
 //
-// Permissions of equal identities are merged: an entry grants a permission to a client
-// exactly if the merged entries do.
+// We merge the permissions of equal identities. This doesn't change which permissions the
+// list grants.
 type aclIndex struct {
 	anyone proto.Perms
 	ids    map[proto.ID]proto.Perms // without addresses

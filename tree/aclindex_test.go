@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestIndexedACL: a long list allows with its index what it allows without.
+// TestIndexedACL: a long list should grant the same permissions with its index as without.
 func TestIndexedACL(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))

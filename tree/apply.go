@@ -2,14 +2,14 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// Apply validates and executes one write. It sets the newest zxid even if it
-// refuses the request. op is create, create2, createContainer, createTTL,
-// delete, setData, setACL, multi, closeSession (req nil) or OpDeleteContainer
-// (req a *Reap); any other op fails with Unimplemented. A request of the wrong
-// type, or with a null on which ZooKeeper's server fails, gets MarshallingError.
+// Apply validates and executes one write. We advance the newest zxid even if we refuse the
+// request. op is create, create2, createContainer, createTTL, delete, setData, setACL,
+// multi, closeSession (req nil) or OpDeleteContainer (req a *Reap); any other op fails with
+// Unimplemented. A request of the wrong type, or with a null on which ZooKeeper's server
+// fails, gets MarshallingError.
 //
-// The tree copies what it keeps of the request, so the request may alias a log
-// entry. The result is valid until the next Apply, Advance or SetConfig.
+// We copy what the tree keeps of the request, so the request may alias a log entry. The
+// result is valid until the next Apply, Advance or SetConfig.
 func (t *Tree) Apply(tx *Txn, op proto.Op, req proto.Record) *Result {
 	r := &t.result
 	r.reset(op)

@@ -124,7 +124,8 @@ func TestOrderOfChecks(t *testing.T) {
 		req  proto.Record
 		want proto.Code
 	}{
-		// Each request breaks its rule and as many later rules as it can.
+		// Each request breaks its rule and as many later rules as it can, so that we see
+		// the order of the checks.
 		{proto.OpCreate, &proto.CreateRequest{Path: proto.NullString, Flags: 9}, proto.ErrBadArguments},
 		{proto.OpCreate, &proto.CreateRequest{Path: proto.NullString, Flags: 5}, proto.ErrUnimplemented},
 		{proto.OpCreateTTL, &proto.CreateTTLRequest{Path: proto.NullString, Flags: 0, TTL: 1}, proto.ErrBadArguments},
@@ -215,8 +216,8 @@ func TestMultiWithNulls(t *testing.T) {
 	}
 }
 
-// After the largest number, the counter of created children and the parent's pzxid
-// don't change any more. Within one multi the numbers keep counting.
+// After the largest number, the counter of created children and the parent's pzxid don't
+// change any more. Within one multi, however, the counter should keep rising.
 func TestSequenceOverflow(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -265,8 +266,8 @@ func TestSequenceOverflow(t *testing.T) {
 	}
 }
 
-// The events carry the list that is checked for a watcher: the node's list, or its last
-// list if the node is deleted, and the parent's list.
+// The events should carry the list that we check for a watcher: the node's list, or its
+// last list if the node is deleted, and the parent's list.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	tree := New()

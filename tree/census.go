@@ -4,12 +4,12 @@ package tree
 const censusStep = 4096
 
 // Census counts the nodes below a node in steps. Its caller can release the tree's lock
-// between two steps: counting a million nodes at once would hold up writes for a tenth
-// of a second. A count of several steps isn't atomic, unlike ZooKeeper's. It has each node
-// that exists all the time once, and no node that is created meanwhile.
+// between two steps: if we counted a million nodes at once, we would block writes for a
+// tenth of a second. Unlike ZooKeeper's, a count of several steps isn't atomic. It includes
+// each node that exists all the time once, and no node that is created in the meantime.
 //
-// Numbers of nodes on the stack may be reused before they are visited. The zxid of the
-// new node's creation tells.
+// The number of a node on the stack may be reused before we visit it. We recognize the new
+// node by the zxid of its creation.
 type Census struct {
 	t     *Tree
 	of    *nodes

@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A step visits a bounded number of nodes, however many there are.
+// A step should visit a bounded number of nodes, however many there are.
 func TestCensusStep(t *testing.T) {
 	t.Parallel()
 	tree := filled(t, 20_000)
@@ -33,7 +33,8 @@ func TestCensusStep(t *testing.T) {
 	}
 }
 
-// Changes between two steps: nodes that stay are counted once, new nodes not at all.
+// Changes between two steps: we should count nodes that stay once, and new nodes not at
+// all.
 func TestCensusDuringChanges(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -65,7 +66,7 @@ func TestCensusDuringChanges(t *testing.T) {
 	}
 }
 
-// A tree that is replaced, or loses whole blocks of nodes, ends a census.
+// If the tree is replaced or loses whole blocks of nodes, the census should end.
 func TestCensusOfAReplacedTree(t *testing.T) {
 	t.Parallel()
 	tree := filled(t, 20_000)

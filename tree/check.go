@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Check verifies that the tree is consistent and returns the first inconsistency
-// it finds. It visits every node and is meant for tests.
+// Check verifies that the tree is consistent and returns the first inconsistency it finds.
+// We visit every node, so this is meant for tests.
 func (t *Tree) Check() error {
 	c := checker{t: t, refs: make(map[*aclEntry]int), owners: make(map[int64]int)}
 	for n := range t.nodes.all {

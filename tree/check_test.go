@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Check finds every fault injected here.
+// Check should find every fault that we inject here.
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*Tree, *Node){
@@ -125,7 +125,7 @@ func TestIndex(t *testing.T) {
 	}
 }
 
-// Different lists with the same hash aren't mixed up.
+// We should not mix up different lists with the same hash.
 func TestInternCollisions(t *testing.T) {
 	t.Parallel()
 	table := newACLTable()
@@ -152,7 +152,7 @@ func TestInternCollisions(t *testing.T) {
 	}
 }
 
-// A failed multi restores even the order of the children.
+// A failed multi should restore even the order of the children.
 func TestRollbackRestoresOrder(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(9)

@@ -33,8 +33,8 @@ func (t *Tree) CountDescendants(n *Node) int {
 	return count - 1
 }
 
-// usage returns the number of nodes in n's subtree and the bytes of their data.
-// It keeps its own stack, because a chain of nodes can be as deep as a path is
+// usage returns the number of nodes in n's subtree and the bytes of their data. We keep our
+// own stack instead of recursing, because a chain of nodes can be as deep as a path is
 // long.
 func (t *Tree) usage(n *Node) (count int, bytes int64) {
 	for stack := []number{n.number}; len(stack) > 0; {

@@ -43,9 +43,9 @@ func litter() (n int) {
 	return n
 }
 
-// A number keeps no node alive, and slots are reused. No node is lost or mistaken for
-// another while nodes are created and deleted, while a multi is undone, and while a
-// snapshot is restored that has children before their parents.
+// A number doesn't keep a node alive, and we reuse slots. We should not lose a node or
+// mistake it for another while nodes are created and deleted, while a multi is undone, and
+// while we restore a snapshot that has children before their parents.
 func TestCollectorFindsEveryNode(t *testing.T) {
 	collecting(t)
 	tree, tx := New(), &Txn{}
@@ -90,7 +90,7 @@ func TestCollectorFindsEveryNode(t *testing.T) {
 	}
 }
 
-// Only the loader refers to a child whose parent hasn't come yet.
+// Only the loader refers to a child whose parent hasn't been read yet.
 func TestCollectorAndOrphans(t *testing.T) {
 	collecting(t)
 	source := New()

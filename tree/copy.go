@@ -3,8 +3,8 @@ package tree
 // Copy is the content of a tree at one time. Recall can restore it any number of
 // times. It is immutable and may be shared.
 //
-// Nodes keep their numbers, so Recall builds a tree with a handful of allocations
-// and without hashing a path.
+// Nodes keep their numbers, so Recall can rebuild a tree with a handful of allocations and
+// without hashing a path.
 type Copy struct {
 	nodes   nodes    // without lists and children
 	root    number   // of the root node
@@ -66,8 +66,8 @@ func (x *index) layOut(slots []slot, like []shard) {
 	}
 }
 
-// recalled is the memory that a Recall has filled. The next Recall of the same
-// Copy reuses it, which takes a tenth of the time that new memory takes.
+// recalled is the memory that a Recall has filled. The next Recall of the same Copy reuses
+// it, because that takes a tenth of the time that new memory takes.
 type recalled struct {
 	c      *Copy
 	nodes  nodes
@@ -82,10 +82,10 @@ func newRecalled(c *Copy) *recalled {
 		kids: make([]number, len(c.kids)), heads: make([][]number, len(c.counts))}
 }
 
-// Recall replaces the content of the tree with that of a Copy. It keeps the newest
-// zxid, so zxids keep rising. Snapshots of the old content that aren't written yet
-// fail. Recall fires no watches. The caller holds the lock for writing, and must
-// not use a Node that it got before.
+// Recall replaces the content of the tree with that of a Copy. We keep the newest zxid, so
+// that zxids keep rising. Snapshots of the old content that aren't written yet fail. Recall
+// fires no watches. The caller holds the lock for writing, and must not use a Node that it
+// got before.
 func (t *Tree) Recall(c *Copy) {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)

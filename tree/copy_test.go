@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestCopyAndRecall: whatever happened to the tree, Recall restores its old content, any
-// number of times, and the tree is consistent.
+// TestCopyAndRecall: whatever happened to the tree, Recall should restore its old content,
+// any number of times, and leave the tree consistent.
 func TestCopyAndRecall(t *testing.T) {
 	t.Parallel()
 	tr := New()

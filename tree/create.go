@@ -32,9 +32,9 @@ func creationOf(op proto.Op, req proto.Record) (creation, bool) {
 	return creation{}, false
 }
 
-// owner returns the owner to store for the new znode. The operation decides what
-// the znode is; the mode decides how the request is validated. Opcode 19 makes a
-// container whatever the flags, and flag 4 with opcode 1 makes a persistent znode.
+// owner returns the owner to store for the new znode. The operation decides what the znode
+// is; the mode decides how the request is validated. E.g. opcode 19 makes a container
+// whatever the flags, and flag 4 with opcode 1 makes a persistent znode.
 func (c *creation) owner(tx *Txn) (int64, proto.Code) {
 	mode := proto.CreateMode(c.flags)
 	switch {
@@ -45,8 +45,8 @@ func (c *creation) owner(tx *Txn) (int64, proto.Code) {
 	case mode.TTL() && (c.ttl <= 0 || c.ttl > proto.MaxTTL):
 		return 0, proto.ErrBadArguments
 	case !mode.TTL() && (c.ttl >= 0 || c.op == proto.OpCreateTTL):
-		// ZooKeeper crashes on a createTTL that has neither a time to live nor a
-		// mode for one.
+		// ZooKeeper crashes on a createTTL that has neither a time to live nor a mode for
+		// one. We refuse it.
 		return 0, proto.ErrBadArguments
 	case c.op == proto.OpCreateContainer:
 		return containerOwner, proto.Ok
@@ -131,7 +131,7 @@ func (t *Tree) cversion(n *Node) int32 {
 	return n.cversion
 }
 
-// bear attaches n, which has the sequence number cversion, to its parent.
+// bear attaches n, whose sequence number is cversion, to its parent.
 //
 // ZooKeeper never lowers a stored number: after it wraps, the number and the
 // parent's pzxid never change again. Only within one multi does it keep counting.

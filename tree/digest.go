@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// statBlock is the length of the part of the stat that goes into a digest, with
-// statPad bytes of padding in front. Processors have an instruction for checksums
-// of 64 bytes and more.
+// statBlock is the length of the part of the stat that goes into a digest, with statPad
+// bytes of padding in front. We pad because the fast path of crc32 needs 64 bytes or more.
 const (
 	statPad   = 4
 	statBlock = statPad + 60
@@ -62,9 +61,9 @@ func (t *Tree) digests(n *Node) (own, full uint64) {
 }
 
 // extendCRC extends the checksum crc by the stat in b. It returns the same as
-// crc32.Update(crc, IEEETable, b[statPad:]) at a quarter of the cost, and
-// overwrites b. This works because the initial state of a CRC-32 can be XORed
-// into the first four bytes, and zeros before them leave a zero state unchanged.
+// crc32.Update(crc, IEEETable, b[statPad:]) at a quarter of the cost, but overwrites b. We
+// can do this because the initial state of a CRC-32 can be XORed into the first four bytes,
+// and zeros before them leave a zero state unchanged.
 func extendCRC(crc uint32, b *[statBlock]byte) uint32 {
 	le := binary.LittleEndian
 	le.PutUint32(b[statPad:], le.Uint32(b[statPad:])^^crc)
@@ -90,7 +89,7 @@ func belowProc(path string) bool {
 	return len(path) > len(procPath) && strings.HasPrefix(path, procPath) && path[len(procPath)] == '/'
 }
 
-// mix spreads every bit of x over all bits (the finaliser of splitmix64).
+// mix spreads every bit of x over all bits. We use the finaliser of splitmix64.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// EphemeralList collects the paths of a session's ephemeral znodes that start with a text.
-// A list of one step is sorted. A longer one has no particular order, as in ZooKeeper:
-// sorting tens of thousands of paths would hold up writes. It works in steps, between which its caller can release the tree's lock. No znode
-// of the session may be created meanwhile; then Paths returns those of the moment when it
-// is called.
+// EphemeralList collects the paths of a session's ephemeral znodes that start with a text. A list
+// of one step is sorted. We don't sort a longer one, and neither does ZooKeeper: sorting tens of
+// thousands of paths would block writes. The list is made in steps, so that the caller can release
+// the tree's lock between them. If no znode of the session is created in the meantime, Paths
+// returns those that exist when it is called.
 type EphemeralList struct {
 	t       *Tree
 	of      *nodes
@@ -73,7 +73,8 @@ func (l *EphemeralList) Paths() []string {
 }
 
 // EphemeralSessions returns the paths of the ephemeral znodes of every session that has
-// any, in no particular order: a caller that wants them sorted does that without the lock.
+// any, in no particular order: a caller that wants them sorted should sort them without the
+// lock.
 func (t *Tree) EphemeralSessions() map[int64][]string {
 	m := make(map[int64][]string, len(t.ephemerals))
 	for session, nodes := range t.ephemerals {
@@ -89,8 +90,8 @@ func (t *Tree) EphemeralSessions() map[int64][]string {
 // EphemeralCount returns the number of ephemeral znodes.
 func (t *Tree) EphemeralCount() int { return t.totals.ephemerals }
 
-// closeSession removes the session's ephemeral znodes in the order of their paths:
-// the order of a map would differ between servers.
+// closeSession removes the session's ephemeral znodes in the order of their paths: if we
+// used the order of a map, servers would differ.
 func (t *Tree) closeSession(tx *Txn, events *[]Event) {
 	for _, n := range t.ephemerals[tx.Session].sorted() {
 		t.remove(tx, n, events)

@@ -44,8 +44,8 @@ func TestEphemeralsWithAPrefix(t *testing.T) {
 	}
 }
 
-// A step visits a bounded number of znodes. The list has those that are there in the end,
-// without new ones.
+// A step should visit a bounded number of znodes. The list should have those that exist in
+// the end, without new ones.
 func TestListingEphemeralsDuringChanges(t *testing.T) {
 	t.Parallel()
 	const count = 2*censusStep + 100

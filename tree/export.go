@@ -76,9 +76,9 @@ func (n *Stored) Digest() uint64 {
 	return uint64(extendCRC(textCRC(n.Path, n.Data), &b))
 }
 
-// IsEphemeral reports whether owner, as ZooKeeper stores it, is the owner of an
-// ephemeral znode rather than the mark of a container or of a time to live. Where
-// a number could be either, isSession and p decide as in Import.
+// IsEphemeral reports whether owner, as ZooKeeper stores it, is the owner of an ephemeral
+// znode rather than the mark of a container or of a time to live. Where a number could be
+// either, we use isSession and p as Import does.
 func IsEphemeral(owner int64, p Policy, isSession func(id int64) bool) bool {
 	return kindUnder(owner, p, isSession) == ephemeral
 }

@@ -10,9 +10,9 @@ import (
 )
 
 // Fingerprint represents an identity in a transaction of a client that has many or long
-// identities. It suffices to decide whether an ACL names the identity, and takes a fixed
-// number of bytes in the log. It is a prefix of a SHA-256 hash, long enough that finding a
-// second identity with the same fingerprint is infeasible.
+// identities. It takes a fixed number of bytes in the log, and is enough to decide whether
+// an ACL names the identity. We use a prefix of a SHA-256 hash that is long enough to make
+// a second identity with the same fingerprint infeasible.
 type Fingerprint [16]byte
 
 // FingerprintOf returns the fingerprint of id.
@@ -27,8 +27,8 @@ func FingerprintOf(id proto.ID) Fingerprint {
 // Compare orders fingerprints.
 func (f Fingerprint) Compare(g Fingerprint) int { return bytes.Compare(f[:], g[:]) }
 
-// allows reports whether one of prints, which are sorted, has one of perms. It computes
-// the fingerprints of a list only once, because a list can have 80,000 entries. Only the
+// allows reports whether one of prints, which are sorted, has one of perms. We compute the
+// fingerprints of a list only once, because a list can have 80,000 entries. Only the
 // goroutine that applies the log calls allows.
 func (e *aclEntry) allows(perms proto.Perms, prints []Fingerprint) bool {
 	if e.prints == nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// The fingerprints of a client's identities allow the same as the identities.
+// The fingerprints of a client's identities should grant the same permissions as the
+// identities.
 func TestFingerprintsAllowWhatTheirIdentitiesDo(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -44,7 +45,7 @@ func TestFingerprintsAllowWhatTheirIdentitiesDo(t *testing.T) {
 	}
 }
 
-// The fingerprint depends on where the scheme ends and the id begins.
+// The fingerprint should depend on where the scheme ends and the id begins.
 func TestFingerprintsDiffer(t *testing.T) {
 	t.Parallel()
 	if FingerprintOf(proto.ID{Scheme: "ab", ID: "c"}) == FingerprintOf(proto.ID{Scheme: "a", ID: "bc"}) {
@@ -52,8 +53,8 @@ func TestFingerprintsDiffer(t *testing.T) {
 	}
 }
 
-// The time for many identities and a long list must not grow with the product of their
-// numbers, and the result must be the same as for a few.
+// The time for many identities and a long list should not grow with the product of their
+// numbers, and the result should be the same as for a few.
 func TestManyIdentitiesUnderALongList(t *testing.T) {
 	t.Parallel()
 	var acl []proto.ACL

@@ -117,8 +117,8 @@ func (b *blockReader) fail(err error) error {
 	return fmt.Errorf("tree: snapshot block %d: %w", b.number, err)
 }
 
-// noEOF turns io.EOF into io.ErrUnexpectedEOF, so that callers can't take it for a
-// clean end of the stream.
+// noEOF turns io.EOF into io.ErrUnexpectedEOF, so that callers don't mistake it for a clean
+// end of the stream.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

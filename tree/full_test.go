@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Under Full no request makes the tree larger, not even inside a multi. All other
-// requests succeed.
+// Under Full, no request should make the tree larger, not even inside a multi. All other
+// requests should succeed.
 func TestFull(t *testing.T) {
 	t.Parallel()
 	tr := New()

@@ -15,7 +15,7 @@ func FuzzRestore(f *testing.F) {
 	f.Add([]byte(magic))
 	f.Add(forged([]byte{tagHeader, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1}))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		// The checksums would stop the fuzzer, so also use each input as a payload.
+		// The checksums would stop the fuzzer, so we also use each input as a payload.
 		for _, b := range [][]byte{b, forged(b)} {
 			tree := New()
 			err := tree.Restore(bytes.NewReader(b))

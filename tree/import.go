@@ -17,9 +17,9 @@ type Stored struct {
 	Version, Cversion, Aversion              int32
 }
 
-// Import replaces the content of the tree with imported znodes, which come in any
-// order, with the root as "" or "/". Import adds ZooKeeper's own znodes where they
-// are missing, and recounts the usage of every quota.
+// Import replaces the content of the tree with imported znodes, which come in any order,
+// with the root as "" or "/". We add ZooKeeper's own znodes where they are missing, and
+// recount the usage of every quota.
 //
 // An owner that starts with the bytes ff 00 00 is a time to live unless isSession
 // knows it. With the Emulate353TTL policy, so is any other negative owner except

@@ -9,9 +9,9 @@ import (
 // that growing one of them causes no noticeable pause.
 const shardBits = 10
 
-// index finds nodes by path. It is a hash table with open addressing, divided
-// into shards that grow one by one. A single table of millions of nodes would
-// cause a long pause when it doubles, and Go's map needs twice the memory because
+// index finds nodes by path. It is a hash table with open addressing, divided into shards
+// that grow one by one. We don't use a single table, because growing a table of millions of
+// nodes would cause a long pause. We don't use a Go map, because it needs twice the memory:
 // it stores the paths again.
 type index struct {
 	seed   maphash.Seed
@@ -146,8 +146,8 @@ func (s *shard) put(e slot) {
 	s.slots[i] = e
 }
 
-// vacate empties slot i and moves up the entries after it that a probe could no
-// longer reach.
+// vacate empties slot i and moves up the entries after it that a probe couldn't reach any
+// more.
 func (s *shard) vacate(i int) {
 	for j := s.next(i); s.slots[j].hash != 0; j = s.next(j) {
 		home := s.home(s.slots[j].hash)
@@ -163,9 +163,9 @@ func (s *shard) vacate(i int) {
 	s.slots[i] = slot{}
 }
 
-// pageSlots is the number of slots in a page of memory. A new page costs one page
-// fault if the first access is a write. If a read comes first, as in put, it costs
-// two, and the second one stalls all processors.
+// pageSlots is the number of slots in a page of memory. We write to a new page before we
+// read it. If the first access is a read, as in put, the page costs two page faults instead
+// of one, and the second one stalls all processors.
 const pageSlots = 4096 / int(unsafe.Sizeof(slot{}))
 
 func (s *shard) resize(size int) {

@@ -22,8 +22,8 @@ func NewLoading() *Loading {
 	return &Loading{l: newLoader(t, nil)}
 }
 
-// Write takes the next bytes. Once it has found the bytes to be wrong, it and all
-// later calls fail.
+// Write takes the next bytes. Once it has found an error in the bytes, it and all later
+// calls fail.
 func (g *Loading) Write(p []byte) (int, error) {
 	if g.err != nil {
 		return 0, g.err

@@ -58,7 +58,7 @@ func TestAdopt(t *testing.T) {
 			t.Error("a snapshot of the old content holds the new one")
 		}
 		stale.Release()
-		// The tree works as any other, including snapshots.
+		// The tree should work like any other, including snapshots.
 		tree.Lock()
 		snap := tree.Snapshot()
 		tree.Unlock()
@@ -76,7 +76,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Loading finds any damage, either at once or at the end of the bytes.
+// Loading should find any damage, either immediately or at the end of the bytes.
 func TestLoadingOfDamage(t *testing.T) {
 	t.Parallel()
 	content := written(t, varied(t))

@@ -3,11 +3,12 @@ package tree
 import "strings"
 
 // measured keeps the usage of large subtrees that were measured for a new stats node, and
-// follows the changes in them. Without it, a multi that creates and deletes a stats node
-// thousands of times would walk through a subtree thousands of times on every server.
+// follows the changes in them. Without it, we would walk through a subtree thousands of
+// times, on every server, for a multi that creates and deletes a stats node thousands of
+// times.
 //
-// It changes no result: it has what a walk would find. Totals of every subtree would do
-// the same, but every znode would need memory for them.
+// It changes no result: it holds what a walk would find. We don't keep totals for every
+// subtree, because every znode would need memory for them.
 type measured struct {
 	subtrees map[string]*subtree // by path
 	changes  int                 // since the last one was added

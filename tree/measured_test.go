@@ -7,7 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// The usage of large subtrees follows every change, including those that a multi undoes.
+// We should update the usage of large subtrees for every change, including those that a
+// multi undoes.
 func TestMeasuredSubtrees(t *testing.T) {
 	t.Parallel()
 	tree := filled(t, 40_000)

@@ -79,10 +79,10 @@ func partCreation(m *proto.MultiOp) (creation, bool) {
 	return c, ok
 }
 
-// wellFormed reports whether ZooKeeper's server accepts m in a multi at all. It is
-// stricter than for a request outside a multi: no path may be null, even if the
-// multi never reaches the operation, and a create other than createTTL needs a
-// list and a known mode without a time to live.
+// wellFormed reports whether ZooKeeper's server accepts m in a multi at all. The check is
+// stricter than for a request outside a multi: no path may be null, even if the multi never
+// reaches the operation, and a create other than createTTL needs a list and a known mode
+// without a time to live.
 func wellFormed(m *proto.MultiOp) bool {
 	if path, ok := m.Path(); !ok || path == proto.NullString || !m.Op.InMulti() || m.Op.Kind() == proto.Read {
 		return false

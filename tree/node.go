@@ -25,9 +25,9 @@ type state struct {
 	ctime, mtime        int64
 }
 
-// Node is a znode. Its size matters, because a tree can hold millions of them: 96
-// bytes, plus about 10 bytes more than path and data for its text. It is valid until
-// the next transaction, which may delete the znode and reuse the memory for another.
+// Node is a znode. We keep it small, because a tree can hold millions of nodes: 96 bytes,
+// plus about 10 bytes more than path and data for its text. It is valid until the next
+// transaction, which may delete the znode and reuse the memory for another.
 type Node struct {
 	state
 	kids   *[]number // nil if there are no children

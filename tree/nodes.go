@@ -2,8 +2,8 @@ package tree
 
 import "math"
 
-// number identifies a node in the nodes and tables of its tree. A number belongs to
-// one node until that node is vacated.
+// number identifies a node in the nodes and tables of its tree. A number belongs to one
+// node until we vacate that node.
 type number uint32
 
 // none is no node's number.
@@ -16,11 +16,11 @@ const (
 
 // nodes is the memory of a tree's nodes: blocks of slots that are reused.
 //
-// Nodes refer to each other by numbers, and so does the index. A number takes half
-// the size of a pointer and, above all, the garbage collector doesn't follow it. The
-// collector scans the blocks from one end to the other and visits each node once.
-// With pointers, it would have to find the object for every pointer to a child, to
-// a parent and in the index. A node never moves.
+// Nodes and the index refer to nodes by number instead of by pointer. A number takes half
+// the space, and, more importantly, the garbage collector doesn't follow it: it scans the
+// blocks from one end to the other and visits each node once. If we used pointers, the
+// collector would have to find the object for every pointer to a child, to a parent and in
+// the index. A node never moves.
 type nodes struct {
 	blocks []*[blockSize]Node // by number / blockSize; nil: released
 	rooms  []room             // the free space of each block
@@ -73,7 +73,7 @@ func (x *nodes) take() *Node {
 	}
 	n := x.at(num)
 	if !fresh {
-		// Don't read a fresh slot before it is written to: on a new page of memory that
+		// We don't read a fresh slot before we write to it: on a new page of memory that
 		// would cost a second page fault, which stalls all processors.
 		r.vacant, n.parent = n.parent, none
 	}
@@ -85,8 +85,7 @@ func (x *nodes) take() *Node {
 	return n
 }
 
-// grow adds an empty block. The first slot of block 0 isn't used: it has the number
-// none.
+// grow adds an empty block. We don't use the first slot of block 0: its number is none.
 func (x *nodes) grow() {
 	at := uint32(len(x.blocks))
 	if last := len(x.given) - 1; last >= 0 {
@@ -105,9 +104,9 @@ func (x *nodes) grow() {
 	x.open = append(x.open, at)
 }
 
-// vacate frees the slot of a node that nothing refers to any more. It releases a
-// block without nodes unless that is the only block with free slots: a client that
-// creates and deletes in turn would otherwise allocate a new block each time.
+// vacate frees the slot of a node that nothing refers to any more. We release a block
+// without nodes unless it is the only block with free slots: otherwise a client that
+// alternates between create and delete would allocate a new block each time.
 func (x *nodes) vacate(n *Node) {
 	num := n.number
 	at := uint32(num >> blockBits)

@@ -14,8 +14,8 @@ func mark(n *Node, czxid int64) {
 	n.text, n.czxid = newText(persistent, 0, "/x", nil), czxid
 }
 
-// TestNodes compares nodes with a map: no number is assigned twice, no node moves, and
-// no node is lost or left over.
+// TestNodes compares nodes with a map: we should not assign a number twice, move a node,
+// lose one, or leave one over.
 func TestNodes(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(11)
@@ -72,7 +72,7 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// Creating and deleting a node repeatedly at the end of a block doesn't allocate a block
+// Creating and deleting a node repeatedly at the end of a block should not allocate a block
 // each time.
 func TestNodesAtTheEndOfABlock(t *testing.T) {
 	x := new(nodes)
@@ -91,7 +91,8 @@ func TestNodesAtTheEndOfABlock(t *testing.T) {
 	}
 }
 
-// The size of a block is a multiple of the allocator's page size, so none is wasted.
+// The size of a block should be a multiple of the allocator's page size, so that we waste
+// no memory.
 func TestBlockSize(t *testing.T) {
 	t.Parallel()
 	if size := unsafe.Sizeof([blockSize]Node{}); size%8192 != 0 || size <= 32768 {
@@ -99,7 +100,7 @@ func TestBlockSize(t *testing.T) {
 	}
 }
 
-// The memory of deleted nodes is free again, for the tree and for the rest of the
+// The memory of deleted nodes should be free again, for the tree and for the rest of the
 // process.
 func TestDeletedNodesAreGivenBack(t *testing.T) {
 	const n = 100_000
@@ -136,7 +137,7 @@ func TestDeletedNodesAreGivenBack(t *testing.T) {
 	}
 }
 
-// become makes a correct copy, whatever was in the memory that it reuses.
+// become should make a correct copy, whatever was in the memory that it reuses.
 func TestNodesBecome(t *testing.T) {
 	t.Parallel()
 	g := newGenerator(12)

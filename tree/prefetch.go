@@ -9,16 +9,16 @@ const PrefetchMax = 32
 // caches, where later look-ups find them. It has no other effect. The caller holds the
 // lock, at least for reading.
 //
-// A path leads to a slot of the index, the slot to a node, and the node to its text:
-// three cache misses in a row. The misses of different paths are independent, so a
-// processor that starts them together waits for all of them as long as for one.
+// A path leads to a slot of the index, the slot to a node, and the node to its text, i.e.
+// three cache misses in a row. The misses of different paths are independent. If we start
+// them together, we wait for all of them about as long as for one.
 func (t *Tree) Prefetch(paths []string) {
 	t.index.prefetch(paths[:min(len(paths), PrefetchMax)])
 }
 
-// prefetch does one step for all paths before the next step. Within a step nothing
-// depends on data that memory has yet to deliver, not even a branch. It returns a value
-// derived from everything it reads, so that the compiler doesn't remove the reads.
+// prefetch does one step for all paths before the next step. Within a step nothing depends
+// on data that memory has yet to deliver, not even a branch. We return a value derived from
+// everything we read, so that the compiler doesn't remove the reads.
 //
 //go:noinline
 func (x *index) prefetch(paths []string) (seen byte) {
@@ -55,8 +55,8 @@ type probe struct {
 	hash uint32
 }
 
-// prefetchTexts prefetches the texts of all images. They are scattered in memory, and
-// reading them one after another waits for each.
+// prefetchTexts prefetches the texts of all images. They are scattered in memory: if we
+// read them one after another, we would wait for each.
 //
 //go:noinline
 func prefetchTexts(images []image) (seen byte) {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestPrefetch: for any number of paths, Prefetch reads the slot and the node and the text
-// of each znode, those of no other znode, and changes nothing.
+// TestPrefetch: for any number of paths, Prefetch should read the slot, the node and the
+// text of each znode, touch no other znode, and change nothing.
 func TestPrefetch(t *testing.T) {
 	t.Parallel()
 	empty := new(Tree)

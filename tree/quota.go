@@ -60,11 +60,11 @@ func (t *Tree) loadQuota(prefix string) quota {
 	return q
 }
 
-// checkQuota returns Ok, or the code with which a quota refuses a change at path. A
-// quota refuses a change that would break a hard limit. It also refuses if its text
-// can't be parsed, because ZooKeeper fails on it. Within a multi the usage before the
-// multi counts: a delete makes no room for a later create. If the leader's memory is
-// full, growth is refused whatever the quota.
+// checkQuota returns Ok, or the code with which a quota refuses a change at path. A quota
+// refuses a change that would break a hard limit. It also refuses if we can't parse its
+// text, because ZooKeeper fails on it. Within a multi, we use the usage from before the
+// multi: e.g. a delete doesn't help a later create. If the leader's memory is full, we
+// refuse growth whatever the quota.
 func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 	if tx.Policy&Full != 0 && (bytes > 0 || count > 0) {
 		return proto.ErrQuotaExceeded
@@ -108,9 +108,9 @@ func (t *Tree) quotaBefore(path string) quota {
 	return quota{}
 }
 
-// rememberQuota returns the quota of a limited path as it was before the running multi,
-// or nil. If the quota exists, rememberQuota keeps that state: reading it again for each
-// operation could take long.
+// rememberQuota returns the quota of a limited path as it was before the running multi, or
+// nil. If the quota exists, we keep that state, because reading it again for each operation
+// could take long.
 func (t *Tree) rememberQuota(prefix string) *quota {
 	q, known := t.undo.quotas[prefix]
 	if !known && t.quotas[prefix] != nil {
@@ -129,9 +129,9 @@ func (t *Tree) keepQuota(prefix string, q *quota) {
 	t.undo.quotas[strings.Clone(prefix)] = q
 }
 
-// quotaChanges must be called before the running multi creates, changes or removes the
-// node at path. It records the quota that the node belongs to. Reading all quotas when a
-// multi starts would cost more, the more quotas there are.
+// quotaChanges must be called before the running multi creates, changes or removes the node
+// at path. It records the quota that the node belongs to. We don't read all quotas when a
+// multi starts, because the cost would grow with their number.
 func (t *Tree) quotaChanges(path string) {
 	if !t.undo.enforced || !strings.HasPrefix(path, quotaPath+"/") {
 		return
@@ -217,16 +217,16 @@ const (
 
 func tallyNames() [4]string { return [4]string{"count", "bytes", "byteHardLimit", "countHardLimit"} }
 
-// MaxQuotaText is the length up to which the data of a quota's znodes are read. The
-// four numbers take 120 bytes. Every change below the limited path reads these data, so
-// with a megabyte of them each small request would take 25 ms on all servers. ZooKeeper
-// has no bound.
+// MaxQuotaText is the length up to which the data of a quota's znodes are read. The four
+// numbers take 120 bytes. We read these data for every change below the limited path, so
+// with a megabyte of them each small request would take 25 ms on all servers. ZooKeeper has
+// no limit.
 const MaxQuotaText = 1 << 10
 
-// parseTally parses data. It ignores everything but pairs of a known name and a
-// number: clients may write anything to these znodes. The tally is bad if ZooKeeper
-// can't parse a part as a name and a number, or if data is null or too long. A missing
-// number at the end of a part is bad, but an empty number between two = counts as −1.
+// parseTally parses data. We ignore everything except pairs of a known name and a number:
+// clients may write anything to these znodes. The tally is bad if ZooKeeper can't parse a
+// part as a name and a number, or if data is null or too long. A missing number at the end
+// of a part is bad, but an empty number between two = counts as −1.
 func parseTally(data []byte) tally {
 	if len(data) > MaxQuotaText {
 		return tally{bad: true}

@@ -100,7 +100,7 @@ func quotas(tb testing.TB, n int) *Tree {
 	return tree
 }
 
-// A multi reads the quotas that it changes or that apply to it, and no others.
+// A multi should read only the quotas that it changes or that apply to it.
 func TestAMultiReadsItsQuotasOnly(t *testing.T) {
 	t.Parallel()
 	tree := quotas(t, 200)
@@ -183,7 +183,7 @@ func TestQuotasThatAMultiChanges(t *testing.T) {
 	}
 }
 
-// Texts above the bound aren't read, whatever they say.
+// We should not read texts above the limit, whatever they contain.
 func TestLongQuotaTexts(t *testing.T) {
 	t.Parallel()
 	text := func(numbers string, n int) []byte { return []byte(numbers + strings.Repeat(",", n-len(numbers))) }

@@ -276,7 +276,7 @@ func TestSnapshotSeesNothingNewer(t *testing.T) {
 }
 
 // TestReplicasAgree applies the same transactions to two trees. Now and then it replaces
-// one of them with a restored snapshot. It compares dumps and digests.
+// one of them with a restored snapshot. Dumps and digests should agree.
 func TestReplicasAgree(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(10) {

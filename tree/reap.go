@@ -30,10 +30,10 @@ func (r *Reap) Append(b []byte) []byte {
 	return proto.AppendLong(b, r.Mzxid)
 }
 
-// Reapable returns up to limit removals that are due: containers that had
-// children and have none now, or that never had any for longer than maxNeverUsed
-// (0: these stay), and znodes without children whose data is older than their
-// time to live. now is in milliseconds, as in Txn.
+// Reapable returns up to limit removals that are due: containers that lost their last
+// child, containers that never had a child for longer than maxNeverUsed (0: these stay),
+// and znodes without children whose data is older than their time to live. now is in
+// milliseconds, as in Txn.
 func (t *Tree) Reapable(now int64, maxNeverUsed time.Duration, limit int) []Reap {
 	var due []Reap
 	for n := range t.containers {

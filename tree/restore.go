@@ -11,11 +11,10 @@ import (
 // errReplaced reports that the content of a snapshot's tree was replaced.
 var errReplaced = errors.New("tree: the tree was replaced by a restored one")
 
-// Restore replaces the content of the tree with the snapshot that r holds. It reads
-// no byte after the snapshot. Snapshots of the old content that aren't written yet
-// fail. Restore drops the old content first, so memory never holds two trees.
-// After an error, which tells what is wrong, the tree is a fresh one, and the
-// caller must not continue with it.
+// Restore replaces the content of the tree with the snapshot that r holds. It reads no byte
+// after the snapshot. Snapshots of the old content that aren't written yet fail. We drop
+// the old content first, so that we never hold two trees in memory. After an error, the
+// tree is a fresh one, and the caller must not continue with it.
 func (t *Tree) Restore(r io.Reader) error { return t.replace(func() error { return t.load(r) }) }
 
 // replace empties the tree and calls load to fill it again. After an error the tree
@@ -39,8 +38,8 @@ func (t *Tree) forget() {
 	t.result, t.undo, t.aclBuf, t.recalled, t.measured = Result{}, journal{}, nil, nil, measured{}
 }
 
-// loader builds a tree from records. Nodes come in any order: a parent whose own
-// record hasn't come yet is in the tree as a blank.
+// loader builds a tree from records. Nodes come in any order: if we haven't read a parent's
+// record yet, the parent is in the tree as a blank.
 type loader struct {
 	t      *Tree
 	blocks blockReader
@@ -131,7 +130,7 @@ func (l *loader) list(d *proto.Reader) error {
 	return nil
 }
 
-// maxReserve limits how many nodes to reserve memory for, in case the header lies.
+// maxReserve limits how many nodes we reserve memory for, in case the header is wrong.
 const maxReserve = 1 << 20
 
 // readNode reads the record of a node into s and adds a reference to its list.

@@ -11,9 +11,9 @@ import (
 )
 
 // Scan reads a snapshot as Restore does, but builds no tree. It returns the digest
-// (FullDigest) of the tree that Restore would build, or an error if Restore would
-// fail. It reads no byte after the snapshot. It keeps one block, the access control
-// lists and about 20 bytes per node in memory.
+// (FullDigest) of the tree that Restore would build, or an error if Restore would fail. It
+// reads no byte after the snapshot. We keep only one block, the access control lists and
+// about 20 bytes per node in memory.
 func Scan(r io.Reader) (digest uint64, err error) {
 	s := scanner{t: new(Tree), seed: maphash.MakeSeed()}
 	s.t.reset()

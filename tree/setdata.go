@@ -86,11 +86,10 @@ func (t *Tree) setACL(tx *Txn, q *proto.SetACLRequest, r *Result) proto.Code {
 	return proto.Ok
 }
 
-// SetConfig writes the ensemble's membership to /zookeeper/config, as a reconfig
-// and every new leader do. The znode gets the given version; ZooKeeper's ensembles
-// keep it at −1. The result is that of a reconfig. SetConfig causes the event
-// NodeDataChanged only if the text changes, so a mere change of leader doesn't wake
-// every client that watches the membership.
+// SetConfig writes the ensemble's membership to /zookeeper/config, as a reconfig and every
+// new leader do. The znode gets the given version; ZooKeeper's ensembles keep it at −1. The
+// result is that of a reconfig. We fire NodeDataChanged only if the text changes, so that a
+// mere change of leader doesn't wake every client that watches the membership.
 func (t *Tree) SetConfig(tx *Txn, text []byte, version int32) *Result {
 	r := &t.result
 	r.reset(proto.OpReconfig)

@@ -10,13 +10,13 @@ import (
 )
 
 // Snapshot is the tree as it was when Tree.Snapshot was called. Taking it costs
-// microseconds; it is written in the background while transactions continue.
+// microseconds. We write it in the background while transactions continue.
 //
-// A node's epoch is the newest snapshot's at the time of the node's last change.
-// Before the first change after a snapshot, the node's state is copied to the
-// snapshot's images, unless the writer has already passed the node's number. So
-// the writer finds every node exactly once: unchanged in its slot, or among the
-// images. A node created after the snapshot starts with the snapshot's epoch.
+// A node's epoch is the newest snapshot's at the time of the node's last change. Before the
+// first change after a snapshot, we copy the node's state to the snapshot's images, unless
+// the writer has already passed the node's number. The writer therefore finds every node
+// exactly once: unchanged in its slot, or among the images. A node created after the
+// snapshot starts with the snapshot's epoch.
 type Snapshot struct {
 	t      *Tree
 	epoch  uint32
@@ -84,8 +84,8 @@ func (t *Tree) preserve(n *Node) {
 	n.epoch = t.epoch
 }
 
-// keep adds an image. Images are kept in several lists: a single list would be
-// copied again and again while it grows, and transactions would wait for that.
+// keep adds an image. We keep images in several lists: a single list would be copied
+// repeatedly while it grows, and transactions would wait for that.
 func (s *Snapshot) keep(i image) {
 	last := len(s.images) - 1
 	if last < 0 || len(s.images[last]) == collectTarget {
@@ -152,8 +152,8 @@ const (
 	collectBlocks = 32
 )
 
-// collect appends the states of about target more nodes to batch. It copies only
-// references under the lock: paths, data and lists don't change.
+// collect appends the states of about target more nodes to batch. We copy only references
+// under the lock, because paths, data and lists never change.
 func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 	s.t.mu.RLock()
 	defer s.t.mu.RUnlock()
@@ -173,7 +173,7 @@ func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 		}
 		s.passed = next
 	}
-	// After every number is passed, no more images are added.
+	// Once we have passed every number, no more images are added.
 	if s.passed == s.end && len(batch) < target && len(s.images) > 0 {
 		batch = append(batch, s.images[0]...)
 		s.images = s.images[1:]

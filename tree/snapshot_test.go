@@ -93,7 +93,7 @@ func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 
 // While a snapshot is written, whole blocks of nodes are released, and new nodes get the
 // slots and numbers of old ones, before and after the writer's position. The snapshot
-// contains exactly the nodes that existed when it was taken.
+// should contain exactly the nodes that existed when it was taken.
 func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []int{0, 1, 700, 2900} {
@@ -154,7 +154,8 @@ func TestSnapshotOfLargeNodes(t *testing.T) {
 	}
 }
 
-// TestScan: Scan returns the digest of the tree that Restore builds, and reads no more.
+// TestScan: Scan should return the digest of the tree that Restore builds, and read no
+// more.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	for _, tree := range []*Tree{New(), varied(t)} {
@@ -165,7 +166,7 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// Restore and Scan notice a flipped bit in any byte and any truncation.
+// Restore and Scan should notice a flipped bit in any byte and any truncation.
 func TestDamagedSnapshots(t *testing.T) {
 	t.Parallel()
 	file := written(t, varied(t))
@@ -212,8 +213,8 @@ func forged(blocks ...[]byte) []byte {
 	return b
 }
 
-// Restore refuses a snapshot with correct checksums and wrong content, and the error says
-// what is wrong.
+// Restore should refuse a snapshot with correct checksums and wrong content, and the error
+// should say what is wrong.
 func TestForgedSnapshots(t *testing.T) {
 	t.Parallel()
 	header := func(n int64) []byte { return proto.AppendLong(proto.AppendLong([]byte{tagHeader}, 9), n) }

@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// text is the path, the kind, the owner and the data of a znode in one allocation
-// that never changes: new data makes a new text. Path and data share an allocation
-// because two allocations per znode would cost more than copying the path with
-// every change of the data: in bytes that the allocator rounds up, in objects for
-// the garbage collector to mark, and in cache misses of a read.
+// text is the path, the kind, the owner and the data of a znode in one allocation that
+// never changes: new data makes a new text. We put path and data into one allocation
+// because two per znode would cost more than copying the path with every change of the
+// data: more bytes lost to rounding, more objects for the garbage collector to mark, and
+// more cache misses per read.
 //
 //	text = crc:4 pathLen:4 kind:1 owner:8 path data     persistent znodes have no owner
 //
@@ -68,8 +68,8 @@ func (t *text) rewrite(data []byte, version int32) {
 	t.version = version
 }
 
-// glance reads a byte at the start and a byte near the end of the text. Only the text
-// itself says how long its path is, and so where it ends.
+// glance reads a byte at the start and a byte near the end of the text. We need both reads
+// because only the text itself says how long its path is, and thus where it ends.
 func (t *text) glance() byte {
 	return *t.first ^ *(*byte)(unsafe.Add(unsafe.Pointer(t.first), textFixed+max(0, t.size)))
 }

@@ -72,7 +72,7 @@ func (t *Tree) plantAll() {
 	t.plant(ConfigPath, -1, readACL)
 }
 
-// The lists of the initial nodes. Functions return them, so that no code can change
+// The lists of the initial nodes. We return them from functions, so that no code can change
 // a shared variable.
 func openACL() []proto.ACL { return proto.OpenACL() }
 func readACL() []proto.ACL {

@@ -158,7 +158,7 @@ func TestReapable(t *testing.T) {
 	}
 }
 
-// The tree accepts a quota on the root but never applies it.
+// The tree should accept a quota on the root but never apply it.
 func TestRootQuota(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -181,8 +181,8 @@ func TestRootQuota(t *testing.T) {
 	}
 }
 
-// Counters are state: whatever a client wrote to a stats node survives a snapshot
-// unchanged, and counting continues from there.
+// Counters are state: whatever a client wrote to a stats node should survive a snapshot
+// unchanged, and we should continue counting from there.
 func TestQuotaCountersAreState(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -209,7 +209,7 @@ func TestQuotaCountersAreState(t *testing.T) {
 	}
 }
 
-// Reads and frequent writes allocate only what the tree keeps.
+// Reads and frequent writes should allocate only what the tree keeps.
 func TestAllocations(t *testing.T) {
 	tree := filled(t, 1000)
 	var stat proto.Stat
@@ -250,7 +250,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// The tree keeps nothing that aliases a request.
+// The tree should keep nothing that aliases a request.
 func TestNothingAliasesTheRequest(t *testing.T) {
 	t.Parallel()
 	tree := New()
@@ -270,7 +270,7 @@ func TestNothingAliasesTheRequest(t *testing.T) {
 	}
 }
 
-// A node costs little more than its path and data.
+// A node should cost little more than its path and data.
 func TestNodeSize(t *testing.T) {
 	// TestBlockSize depends on this size.
 	if size := unsafe.Sizeof(Node{}); size != 96 && unsafe.Sizeof(uintptr(0)) == 8 {

@@ -2,9 +2,8 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// Policy is the set of the leader's switches that affect a transaction. The log
-// carries them: a server's own configuration must not change what a transaction
-// does.
+// Policy is the set of the leader's switches that affect a transaction. We put them into
+// the log, because a server's own configuration must not change what a transaction does.
 type Policy uint32
 
 // The switches.
@@ -19,7 +18,7 @@ const (
 	MultiAddress                       // a reconfig may give a server several addresses
 	LoneVoter                          // a reconfig may leave a single voter (standaloneEnabled=false)
 	SchemeOthers                       // ACLs may name identities of schemes that are not ZooKeeper's
-	Full                               // the leader's memory is full: growing the tree is refused
+	Full                               // the leader's memory is full: we refuse to grow the tree
 )
 
 // Txn is what a transaction needs besides its request.
@@ -28,8 +27,8 @@ type Txn struct {
 	Time    int64 // milliseconds since the Unix epoch on the leader's clock
 	Session int64 // 0 for the server's own transactions
 	IDs     []proto.ID
-	// Prints are the fingerprints of further identities, sorted. Permission checks
-	// use them, but the scheme auth in a new ACL doesn't expand to them.
+	// Prints are the fingerprints of further identities, sorted. We use them for permission
+	// checks, but don't expand the scheme auth in a new ACL to them.
 	Prints []Fingerprint
 	Policy Policy
 }
@@ -46,8 +45,8 @@ type Event struct {
 	access *aclEntry // that has ACL
 }
 
-// Result is the outcome of one transaction, or of one operation of a multi. A
-// Tree reuses it for the next transaction.
+// Result is the outcome of one transaction, or of one operation of a multi. The Tree reuses
+// it for the next transaction, so callers should copy what they keep.
 type Result struct {
 	Op     proto.Op   // type of the entry in a multi's reply; top level: the operation
 	Code   proto.Code // a multi whose operations failed has Ok here and the codes in Multi
@@ -92,6 +91,6 @@ func (r *Result) appendEntry(b []byte) []byte {
 
 // reset makes r the result of a new transaction and keeps its slices.
 func (r *Result) reset(op proto.Op) {
-	clear(r.Events) // don't keep old paths alive
+	clear(r.Events) // we don't keep old paths alive
 	*r = Result{Op: op, Multi: r.Multi[:0], Events: r.Events[:0]}
 }

@@ -11,10 +11,9 @@ type journal struct {
 	// keep counting for its operations, but aren't stored.
 	cversions map[*Node]int32
 
-	// quotas holds limits and usage as they were before the multi, by limited path.
-	// It has the quotas that the multi has changed or checked so far; a nil entry
-	// stands for a quota that the multi has created. It is not kept unless quotas are
-	// enforced.
+	// quotas holds limits and usage as they were before the multi, by limited path. It has
+	// the quotas that the multi has changed or checked so far; a nil entry stands for a
+	// quota that the multi has created. We fill it only if quotas are enforced.
 	enforced bool
 	quotas   map[string]*quota
 }
@@ -87,8 +86,8 @@ func (t *Tree) end() {
 	t.undo = journal{steps: steps[:0]}
 }
 
-// rollback undoes every step, the last one first. The images that snapshots took
-// of the nodes stay correct: they show the restored state.
+// rollback undoes every step, the last one first. We don't touch the images that snapshots
+// took of the nodes: they show the restored state.
 func (t *Tree) rollback() {
 	steps := t.undo.steps
 	t.undo.active = false

@@ -6,13 +6,12 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Fire delivers one event to every watcher with a matching watch, to each watcher
-// once, and returns the number of watchers notified. Created and data-changed
-// events match the data watches of the path and the recursive watches of the path
-// and its ancestors. Deleted events also match the path's child watches.
-// Children-changed events match only the path's child watches. allow, unless nil,
-// decides which watchers may see the event. An event that allow refuses still uses
-// up a one-shot watch, as in ZooKeeper.
+// Fire delivers one event to every watcher with a matching watch, to each watcher once, and
+// returns the number of watchers notified. Created and data-changed events match the data
+// watches of the path and the recursive watches of the path and its ancestors. Deleted
+// events also match the path's child watches. Children-changed events match only the path's
+// child watches. allow, unless nil, decides which watchers may see the event. If allow
+// refuses an event, we still use up a one-shot watch, as ZooKeeper does.
 //
 // zxid is the transaction's.
 func (t *Table) Fire(typ proto.EventType, path string, zxid int64, allow func(*Watcher) bool) int {
@@ -53,8 +52,8 @@ type firing struct {
 	notified int
 }
 
-// at delivers to the watches of the given kinds at one path. It iterates backwards,
-// because using up a watch moves the last registration into its place.
+// at delivers to the watches of the given kinds at one path. We iterate backwards, because
+// using up a watch moves the last registration into its place.
 func (f *firing) at(path string, want kinds) {
 	e := f.t.entries[path]
 	if e == nil {

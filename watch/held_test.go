@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Held of a watcher and of the table is the size of the watches that are set, whatever was
-// set, fired and removed before. In the end it is 0.
+// Held should return the size of the watches that are set, for a watcher and for the table,
+// whatever was set, fired and removed before. In the end it should be 0.
 func TestHeldIsWhatIsSet(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -64,7 +64,7 @@ func TestHeldIsWhatIsSet(t *testing.T) {
 }
 
 // A watcher at its limit can't watch another path, but it can set another kind on a path
-// that it already watches. It can watch another path after one of its watches is gone.
+// that it already watches. Once one of its watches is gone, it can watch another path.
 func TestAWatcherHasALimit(t *testing.T) {
 	t.Parallel()
 	tab := NewTable(10 * (regSize + 10))
@@ -87,7 +87,7 @@ func TestAWatcherHasALimit(t *testing.T) {
 	}
 }
 
-// The maps give back their memory after a large number of watches is gone.
+// We should release the memory of the maps after many watches are gone.
 func TestManyWatchesLeaveNoRoomBehind(t *testing.T) {
 	t.Parallel()
 	tab := NewTable(math.MaxInt64)

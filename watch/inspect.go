@@ -17,7 +17,8 @@ type Counts struct {
 // Total returns the number that mntr calls watch_count.
 func (c Counts) Total() int { return c.Data + c.Child }
 
-// Size returns the numbers that need no walk of the table: Conns and Paths are 0.
+// Size returns only the numbers that we know without a walk of the table: Conns and Paths
+// are 0.
 func (t *Table) Size() Counts {
 	t.mu.Lock()
 	defer t.mu.Unlock()

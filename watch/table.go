@@ -102,7 +102,7 @@ func NewTable(limit int64) *Table { return &Table{limit: limit, entries: make(ma
 // Held returns the approximate size of all watches in bytes.
 func (t *Table) Held() int64 { return t.held.Load() }
 
-// NewWatcher returns a watcher without watches. It costs the table nothing.
+// NewWatcher returns a watcher without watches. It costs nothing until the first watch.
 func (t *Table) NewWatcher(s Sink) *Watcher { return &Watcher{sink: s} }
 
 // Add sets a watch. Setting the same watch again changes nothing. Add copies path,
@@ -177,8 +177,8 @@ func (t *Table) unlink(g *reg) {
 	w.regs, w.most = shrunk(w.regs, w.most)
 }
 
-// shrunk returns m, or a copy if m has become small: a map never gives back the memory of
-// its maximum length, which was most.
+// shrunk returns m, or a copy if m has become small: a Go map never shrinks, so we copy it.
+// most was its maximum length.
 func shrunk[K comparable, V any](m map[K]V, most int) (map[K]V, int) {
 	if most < keptRoom || len(m) > most/8 {
 		return m, most

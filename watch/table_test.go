@@ -333,8 +333,8 @@ func BenchmarkAddFire(b *testing.B) {
 	}
 }
 
-// BenchmarkWatchersOfOneNode adds watches to one znode and fires them all. The cost of
-// a watch doesn't depend on the number of watches.
+// BenchmarkWatchersOfOneNode adds watches to one znode and fires them all. The cost per
+// watch should not depend on the number of watches.
 func BenchmarkWatchersOfOneNode(b *testing.B) {
 	for _, n := range []int{1, 10, 100, 1000, 10_000, 100_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -32,11 +32,11 @@ func collectLater() {
 }
 
 // lookEvery is the interval between checks whether the server has become quiet.
-const lookEvery = time.Second
+const lookEvery = 5 * time.Second
 
 // quietRequests is the maximum number of requests between two checks of a quiet
 // server: the pings of ten thousand clients.
-const quietRequests = 2000
+const quietRequests = 10_000
 
 // trimMemory returns memory to the system whenever the server becomes quiet. The
 // runtime returns memory only during a collection, and an idle program doesn't

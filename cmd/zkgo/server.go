@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
@@ -172,7 +173,7 @@ func startError(ctx context.Context, err error, cfg server.Config) error {
 	var port *server.ListenError
 	var file *fs.PathError
 	switch {
-	case server.HostProblem(err) != "":
+	case listen.HostProblem(err) != "":
 		return hostError(ctx, err, cfg)
 	case errors.As(err, &port) && port.Setting == "clientPort":
 		return fmt.Errorf("%w; choose another port with --client-port or clientPort", err)
@@ -195,7 +196,7 @@ func hostError(ctx context.Context, err error, cfg server.Config) error {
 		problems = server.CheckAddresses(ctx, cfg)
 	}
 	if len(problems) == 0 { // e.g. the name resolves by now
-		return fmt.Errorf("%w; %s", err, server.HostProblem(err))
+		return fmt.Errorf("%w; %s", err, listen.HostProblem(err))
 	}
 	for _, p := range problems {
 		err = fmt.Errorf("%w; %w", err, p)

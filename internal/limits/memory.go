@@ -101,8 +101,9 @@ func readMemory() MemoryUse {
 	return MemoryUse{Live: v(0), Heap: v(1), rest: v(2) - v(1) - v(3) - v(4) - v(5)}
 }
 
-// Watch checks the memory until done is closed.
-func (g *Memory) Watch(done <-chan struct{}) {
+// Watch checks the memory until done is closed. untilNext returns how long to wait for the
+// next check if it is due every d.
+func (g *Memory) Watch(done <-chan struct{}, untilNext func(d time.Duration) time.Duration) {
 	timer := time.NewTimer(memoryEvery)
 	defer timer.Stop()
 	for {
@@ -117,7 +118,7 @@ func (g *Memory) Watch(done <-chan struct{}) {
 		if g.Used.Load() < g.Percent(fewPercent) {
 			pause = seldomEvery
 		}
-		timer.Reset(pause)
+		timer.Reset(untilNext(pause))
 	}
 }
 

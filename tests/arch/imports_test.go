@@ -58,13 +58,18 @@ var rules = []rule{
 	{"internal/auth/keystore", []string{"internal/smallfile"}, "certificates are read without a server"},
 	{"internal/auth/jaas", []string{"internal/sasl"}, "a file of logins is read without a server"},
 	{"internal/auth/tlsport", []string{"proto", "internal/auth/keystore"}, "TLS with clients does not know what they send"},
+	{"internal/auth/schemes", []string{"proto", "tree", "internal/auth/tlsport", "internal/ops/stats"}, "identities are proved without a connection"},
 	{"internal/ops/status", nil, "a picture of a server is data"},
 	{"internal/ops/fourletter", []string{"internal/ops/status"}, "texts are made from a picture of the server"},
 	{"internal/ops/admin", []string{"internal/ops/status", "internal/ops/fourletter", "internal/zoocfg"}, "answers are made from a picture of the server"},
 	{"internal/ops/mntr", []string{"internal/ops/status", "internal/ops/fourletter"}, "lines are made from metrics, however they are counted"},
 	{"internal/ops/httpport", []string{"internal/auth/keystore"}, "a port for HTTP does not know what it serves"},
+	{"internal/ops/stats", []string{"proto", "tree", "internal/histogram", "internal/ops/status"}, "counters do not know who counts"},
+	{"internal/ops/monitor", []string{"internal/histogram", "internal/limits", "internal/ops/fourletter", "internal/ops/mntr", "internal/ops/stats", "internal/ops/status", "raftfsm", "watch"}, "metrics are read from counters, wherever they are counted"},
+	{"internal/listen", []string{"internal/quorum"}, "a port is opened without a look at what it is for"},
+	{"internal/machine", []string{"internal/ops/status"}, "a machine is looked at without a server"},
 	{"internal/ops/metrics", []string{"internal/ops/status"}, "numbers are read from a picture of the server"},
-	{"server", []string{"internal/defaults", "proto", "internal/sasl", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/offline/zkfiles", "internal/offline/backup", "server/...", "internal/auth/...", "internal/limits", "internal/ops/...", "internal/histogram", "internal/poller", "internal/smallfile", "internal/zoocfg"}, "the server stands on the replicated state, never on the client"},
+	{"server", []string{"internal/defaults", "proto", "internal/sasl", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/offline/zkfiles", "internal/offline/backup", "server/...", "internal/auth/...", "internal/limits", "internal/listen", "internal/machine", "internal/ops/...", "internal/poller", "internal/smallfile", "internal/zoocfg"}, "the server stands on the replicated state, never on the client"},
 	{"server/zktest", []string{"proto", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/zkfiles", "internal/offline/backup", "server/...", "internal/auth/...", "internal/ops/...", "client", "internal/smallfile", "internal/zoocfg"}, "the test server is the real one, and hands out the client that a test would open itself"},
 	{"server/zktest/control", []string{"proto", "server", "server/zktest"}, "an endpoint is a call of zktest, and knows no more"},
 	{"internal/offline/zkfiles", []string{"proto", "tree", "session"}, "ZooKeeper's files are read and written without a server"},
@@ -78,7 +83,7 @@ var rules = []rule{
 	{"internal/cli/overview", nil, "asking servers how they are takes a socket"},
 	{"internal/cli/subtree", []string{"client", "proto"}, "copying and comparing trees takes a client, of any ZooKeeper"},
 	{"internal/bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
-	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "server", "server/...", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/zoocfg"}, "the command is flags and terminal only"},
+	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "server", "server/...", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/zoocfg"}, "the command is flags and terminal only"},
 }
 
 // libraries says which packages may import which library families.

@@ -15,13 +15,6 @@ func Random(seed uint64) (*Script, error) {
 	return ParseScript(fmt.Sprint("random-", seed), g.out.String())
 }
 
-// RandomText returns the script of Random as text, to be kept as a script file.
-func RandomText(seed uint64) string {
-	g := &generator{rand: rand.New(rand.NewPCG(seed, 0x5eed))}
-	g.script()
-	return g.out.String()
-}
-
 // statements is the length of a random script.
 const statements = 300
 

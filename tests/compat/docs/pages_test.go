@@ -19,10 +19,11 @@ func TestMain(m *testing.M) {
 
 // page is a page of the documentation.
 type page struct {
-	name     string   // below the root, with slashes
-	commands []string // of its code blocks, without prompt and comment
-	inline   []string // commands within sentences
-	configs  []string // blocks that are a zoo.cfg
+	name     string              // below the root, with slashes
+	commands []string            // of its code blocks, without prompt and comment
+	inline   []string            // commands within sentences
+	configs  []string            // blocks that are a zoo.cfg
+	code     map[string][]string // other blocks, by language
 }
 
 func root(t *testing.T) string {
@@ -60,15 +61,16 @@ func pages(t *testing.T) []page {
 }
 
 var (
-	fence  = regexp.MustCompile("(?m)^ *```(\\w*)\n((?s:.*?)\n)?^ *```$")
-	inline = regexp.MustCompile("`((?:zkgo|make|go run|go test|go build|\\.ci/run|tests/[a-z/]+\\.sh)(?: [^`\n]*)?)`")
-	prompt = regexp.MustCompile(`^\s*[$#] (\S.*)$`)
+	fence     = regexp.MustCompile("(?m)^ *```(\\w*)\n((?s:.*?)\n)?^ *```$")
+	inline    = regexp.MustCompile("`((?:zkgo|make|go run|go test|go build|\\.ci/run|tests/[a-z/]+\\.sh)(?: [^`\n]*)?)`")
+	prompt    = regexp.MustCompile(`^\s*[$#] (\S.*)$`)
+	continued = regexp.MustCompile(`\s*\\\n\s*`)
 	// A line of a crontab.
 	crontab = regexp.MustCompile(`^(?:[\d*,/-]+ ){5}(\S.*)$`)
 )
 
 func parse(name, text string) page {
-	p := page{name: name}
+	p := page{name: name, code: map[string][]string{}}
 	for _, block := range fence.FindAllStringSubmatch(text, -1) {
 		switch language, body := block[1], block[2]; language {
 		case "sh", "bash", "shell":
@@ -80,6 +82,8 @@ func parse(name, text string) page {
 			if strings.Contains(body, "dataDir=") {
 				p.configs = append(p.configs, body)
 			}
+		default:
+			p.code[language] = append(p.code[language], body)
 		}
 	}
 	for _, span := range inline.FindAllStringSubmatch(fence.ReplaceAllString(text, ""), -1) {
@@ -101,7 +105,7 @@ func prompted(line string) string {
 
 func commands(block string, command func(line string) string) []string {
 	var all []string
-	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", "")) {
+	for line := range strings.Lines(continued.ReplaceAllString(block, " ")) {
 		if c := uncommented(command(strings.TrimRight(line, "\n"))); c != "" {
 			all = append(all, c)
 		}
@@ -132,7 +136,7 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	p := parse("p.md", "`make x` and\n```console\n$ echo 'a # b' \\\n   c  # comment\na b c\n# id\n```\n"+
 		"```sh\n# only a comment\nls -l\n```\n```\n0 2 * * * zkgo backup $(date +\\%F)\n```\n```\ndataDir=x\n```\n```go\nx := 1\n```\n")
-	if got := strings.Join(p.commands, "|"); got != "echo 'a # b'    c|id|ls -l|zkgo backup $(date +%F)" {
+	if got := strings.Join(p.commands, "|"); got != "echo 'a # b' c|id|ls -l|zkgo backup $(date +%F)" {
 		t.Errorf("commands: %s", got)
 	}
 	if len(p.inline) != 1 || len(p.configs) != 1 {

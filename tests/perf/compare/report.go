@@ -99,8 +99,10 @@ func number(x float64) string {
 		return fmt.Sprintf("%.0f", x)
 	case x >= 10:
 		return fmt.Sprintf("%.1f", x)
+	case x >= 0.1:
+		return fmt.Sprintf("%.2f", x)
 	}
-	return fmt.Sprintf("%.2f", x)
+	return fmt.Sprintf("%.4f", x)
 }
 
 // line is one metric of a cell, for the table.

@@ -1,0 +1,37 @@
+package limits
+
+import "testing"
+
+// The queue is one of clients, first come, first served.
+func TestTheLine(t *testing.T) {
+	t.Parallel()
+	s := NewSlots[int](2)
+	for client := range 5 {
+		if now := s.Enter(client); now != (client < 2) {
+			t.Errorf("client %d is in: %v", client, now)
+		}
+	}
+	if _, ok := s.Next(); ok {
+		t.Error("a client is let in although no slot is free")
+	}
+	s.Release()
+	if s.Enter(0) {
+		t.Error("a client that comes back is let in before those in the line")
+	}
+	if !s.Leave(3) || s.Leave(3) {
+		t.Error("leaving works once")
+	}
+	s.Release()
+	for i, want := range []int{2, 4, -1} {
+		got, ok := s.Next()
+		if !ok {
+			got = -1
+		}
+		if got != want {
+			t.Errorf("turn %d is that of client %d", i, got)
+		}
+	}
+	if len(s.Free) != 1 {
+		t.Error("there was no signal of the free slots")
+	}
+}

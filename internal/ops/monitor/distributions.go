@@ -1,0 +1,187 @@
+package monitor
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/histogram"
+	"github.com/zkgo/zkgo/internal/ops/mntr"
+	"github.com/zkgo/zkgo/internal/ops/stats"
+	"github.com/zkgo/zkgo/internal/ops/status"
+)
+
+const millisecond = int64(time.Millisecond)
+
+// distribution is a measured quantity under one of ZooKeeper's names. Two names may
+// show the same quantity.
+type distribution struct {
+	name  string
+	of    *histogram.Summary
+	unit  int64 // of the values shown, in units of the values observed
+	basic bool  // mntr shows no percentiles
+}
+
+// distributions lists the distributions that this server can have observed.
+func (v View) distributions() []distribution {
+	st, n := v.Stats, v.Node.Numbers()
+	list := []distribution{
+		{"node_created_watch_count", &st.Watchers[0], 1, true},
+		{"node_deleted_watch_count", &st.Watchers[1], 1, true},
+		{"node_changed_watch_count", &st.Watchers[2], 1, true},
+		{"node_children_watch_count", &st.Watchers[3], 1, true},
+		{"updatelatency", &st.Updates, millisecond, false},
+		{"readlatency", &st.Reads, millisecond, false},
+		{"unavailable_time", &st.Unavailable, millisecond, true},
+
+		{"read_commitproc_time_ms", &st.Waited, millisecond, false},
+		{"requests_in_session_queue", &st.Queued, 1, true},
+		{"reads_after_write_in_session_queue", &st.ReadsAfterWrite, 1, true},
+		{"reads_issued_from_session_queue", &st.ReadsAfterWrite, 1, true},
+
+		{"prep_processor_queue_size", &n.Waiting, 1, true},
+		{"prep_processor_queue_time_ms", &n.QueueTime, millisecond, false},
+		{"sync_processor_batch_size", &n.Entries, 1, true},
+		{"sync_process_time", &n.Append, millisecond, true},
+		{"sync_processor_queue_flush_time_ms", &n.Fsync, millisecond, false},
+		{"fsynctime", &n.Fsync, millisecond, true},
+		{"quorum_ack_latency", &n.QuorumAck, millisecond, false},
+		{"propagation_latency", &n.ToApply, millisecond, false},
+		{"commit_process_time", &n.Apply, millisecond, true},
+		{"write_batch_time_in_commit_processor", &n.Apply, millisecond, true},
+		{"write_commit_proc_issued", &n.Entries, 1, true},
+
+		{"dbinittime", &n.Init, millisecond, true},
+		{"startup_txns_load_time", &n.TxnsLoad, millisecond, true},
+		{"startup_txns_loaded", &n.TxnsHeld, 1, true},
+	}
+	if v.Admin {
+		list = append(list, distribution{"restore_time", &st.Restores, millisecond, true})
+	}
+	if v.Throttles {
+		list = append(list, distribution{"request_throttle_queue_time_ms", &st.ThrottleQueue, millisecond, false})
+	}
+	if v.Tokens != nil {
+		list = append(list, distribution{"connection_token_deficit", &st.TokenDeficit, 1, true})
+	}
+	if !v.InMemory || v.Distributed {
+		list = append(list, distribution{"snapshottime", &n.Snapshot, millisecond, true})
+	}
+	if !v.InMemory {
+		list = append(list, distribution{"startup_snap_load_time", &n.SnapLoad, millisecond, true})
+	}
+	if v.Distributed {
+		list = append(list,
+			distribution{"election_time", &st.Elections, millisecond, true},
+			distribution{"leader_unavailable_time", &st.Leaderless, millisecond, true},
+			distribution{"follower_sync_time", &st.SyncTimes, millisecond, true},
+			distribution{"observer_sync_time", &st.ObsSyncs, millisecond, true},
+			distribution{"proposal_latency", &n.ToFollower, millisecond, false},
+			distribution{"proposal_ack_creation_latency", &n.ToDisk, millisecond, false},
+			distribution{"commit_propagation_latency", &n.ToCommit, millisecond, false},
+			distribution{"inflight_snap_count", &n.SnapsSent, 1, true},
+		)
+	}
+	return list
+}
+
+// Summaries implements metrics.Source.
+func (v View) Summaries() []status.Summary {
+	now := time.Now()
+	var sums []status.Summary
+	for _, d := range v.distributions() {
+		sums = append(sums, d.at(now))
+	}
+	sums = append(sums, v.namespaces(now)...)
+	acks := v.Node.Numbers().Acks.All()
+	for _, id := range slices.Sorted(maps.Keys(acks)) {
+		s := distribution{"ack_latency", acks[id], millisecond, false}.at(now)
+		s.Key = strconv.FormatUint(id, 10)
+		sums = append(sums, s)
+	}
+	return mntr.Completed(sums)
+}
+
+// namespaces returns the summaries of accesses by child of the root.
+func (v View) namespaces(now time.Time) (sums []status.Summary) {
+	v.Namespaces.Each(func(n *stats.Namespace) {
+		for _, d := range []distribution{{"read_per_namespace", &n.Reads, 1, true}, {"write_per_namespace", &n.Writes, 1, true}} {
+			if s := d.at(now); s.Count > 0 {
+				s.Key = n.Name
+				sums = append(sums, s)
+			}
+		}
+	})
+	slices.SortFunc(sums, func(a, b status.Summary) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key)) })
+	return sums
+}
+
+// quotasAtOnce is how many quotas are read without releasing the tree's lock.
+const quotasAtOnce = 256
+
+// perNamespace adds quotas, their usage and the writes that they refused. Quotas below
+// the same child of the root are summed. Like the accesses, they are shown for at most
+// maxNamespaces children with names of at most maxNamespaceName bytes.
+func (v View) perNamespace(m *mntr.Lines) {
+	type use struct{ countLimit, bytesLimit, count, bytes, refused int64 }
+	all := map[string]*use{}
+	of := func(name string) *use {
+		if all[name] == nil {
+			if len(all) >= stats.MaxNamespaces || len(name) > stats.MaxNamespaceName {
+				return new(use) // not shown
+			}
+			all[name] = &use{countLimit: -1, bytesLimit: -1, count: -1, bytes: -1}
+		}
+		return all[name]
+	}
+	add := func(to *int64, n int64) {
+		if n >= 0 {
+			*to = max(*to, 0) + n
+		}
+	}
+	t := v.Node.Tree()
+	t.RLock()
+	paths := t.QuotaPaths()
+	t.RUnlock()
+	slices.Sort(paths)
+	for some := range slices.Chunk(paths, quotasAtOnce) {
+		t.RLock()
+		for _, path := range some {
+			name := stats.NamespaceOf(path)
+			if q, ok := t.Quota(path); ok && name != "" {
+				u := of(name)
+				add(&u.countLimit, q.CountLimit)
+				add(&u.bytesLimit, q.BytesLimit)
+				add(&u.count, q.Count)
+				add(&u.bytes, q.Bytes)
+			}
+		}
+		t.RUnlock()
+	}
+	v.Namespaces.Each(func(n *stats.Namespace) {
+		if refused := n.OverQuota.Load(); refused > 0 {
+			of(n.Name).refused = refused
+		}
+	})
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		u := all[name]
+		m.Keyed(status.Gauge, name, "quota_count_limit_per_namespace", u.countLimit)
+		m.Keyed(status.Gauge, name, "quota_bytes_limit_per_namespace", u.bytesLimit)
+		m.Keyed(status.Gauge, name, "quota_count_usage_per_namespace", u.count)
+		m.Keyed(status.Gauge, name, "quota_bytes_usage_per_namespace", u.bytes)
+		m.Keyed(status.Counter, name, "quota_exceeded_error_per_namespace", u.refused)
+	}
+}
+
+// at returns the summary of what was observed up to now.
+func (d distribution) at(now time.Time) status.Summary {
+	p := d.of.Picture(now)
+	in := func(n int64) float64 { return float64(n) / float64(d.unit) }
+	return status.Summary{
+		Name: d.name, Basic: d.basic, Count: p.Count, Sum: in(p.Sum), Min: in(p.Min), Max: in(p.Max), Mean: p.Mean() / float64(d.unit),
+		P50: in(p.Quantile(0.5)), P90: in(p.Quantile(0.9)), P95: in(p.Quantile(0.95)),
+		P99: in(p.Quantile(0.99)), P999: in(p.Quantile(0.999)),
+	}
+}

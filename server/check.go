@@ -1,0 +1,292 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/auth/schemes"
+	"github.com/zkgo/zkgo/internal/listen"
+	"github.com/zkgo/zkgo/internal/machine"
+	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/raftfsm"
+)
+
+// ErrZooKeeperData reports a data directory that holds data of ZooKeeper and none of
+// zkgo: a server started on it would show an empty tree.
+var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")
+
+// check reports everything that can't work in a configuration. The defaults must be
+// set.
+func (c *Config) check() error {
+	errs := []error{schemes.CheckNames(c.providerNames(), c.Auth.KeyScheme), c.Quorum.SASL.check()}
+	wrong := func(is bool, format string, args ...any) {
+		if is {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	wrong(c.Quorum.ID > raftfsm.MaxServer, "server id %d: want 0 to %d", c.Quorum.ID, raftfsm.MaxServer)
+	wrong(!c.Memory && c.DataDir == "", "no data directory: set DataDir, or Memory for a server that forgets")
+	wrong(c.MinSessionTimeout > c.MaxSessionTimeout, "minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
+	wrong(c.TickTime < time.Millisecond, "tickTime %v: want at least 1ms", c.TickTime)
+	wrong((c.SecureAddr != "" || c.PortUnification) && c.TLS == nil, "SecureAddr and PortUnification need TLS")
+	wrong(schemes.NewDigest(c.Auth.DigestAlg) == nil, "DigestAlg %q is no algorithm that is known", c.Auth.DigestAlg)
+	unlisted := c.Quorum.ID <= raftfsm.MaxServer && c.distributed() && !c.listed()
+	wrong(unlisted, "server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.Quorum.ID)
+	return errors.Join(errs...)
+}
+
+// providerNames returns the schemes of the providers.
+func (c *Config) providerNames() (names []string) {
+	for _, p := range c.Auth.Providers {
+		names = append(names, p.Scheme())
+	}
+	return names
+}
+
+func (c *Config) listed() bool {
+	for _, m := range c.Quorum.Members {
+		if m.ID == c.Quorum.ID {
+			return true
+		}
+	}
+	return false
+}
+
+// checkDataDir refuses a ZooKeeper directory that has not been imported.
+func checkDataDir(c *Config) error {
+	if c.Memory {
+		return nil
+	}
+	for _, dir := range []string{c.DataDir, c.Log.Dir} {
+		if _, err := c.Env.FS.ReadDir(dir); c.NoAutocreate && err != nil {
+			return fmt.Errorf("%s is not to be made (datadir.autocreate=false), and cannot be used: %w; is its volume mounted?", dir, err)
+		}
+	}
+	if ours, err := raftlog.HasState(c.Env.FS, c.Log.Dir, c.DataDir); ours || err != nil {
+		return err
+	}
+	for _, dir := range []string{c.DataDir, c.Log.Dir} {
+		old := filepath.Join(dir, "version-2")
+		entries, err := c.Env.FS.ReadDir(old)
+		if err != nil || len(entries) == 0 {
+			continue
+		}
+		logs := ""
+		if c.Log.Dir != c.DataDir {
+			logs = " --logs " + c.Log.Dir
+		}
+		return fmt.Errorf("%s: %w; to go on with it, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
+			"in an ensemble on one server, the others begin without these files", old, ErrZooKeeperData, c.DataDir, logs)
+	}
+	return nil
+}
+
+// CheckDirectories reports why this process could not keep a server's data where the
+// configuration says: a directory is a file, can't be written or created, or is missing
+// although it must exist (datadir.autocreate=false); or the audit log can't be written.
+// It creates nothing and doesn't read what the directories hold.
+func CheckDirectories(c Config) error {
+	c = c.withDefaults()
+	if c.Memory {
+		return nil
+	}
+	errs := []error{machine.CheckDirectory("dataDir", c.DataDir, c.NoAutocreate)}
+	if c.Log.Dir != c.DataDir {
+		errs = append(errs, machine.CheckDirectory("dataLogDir", c.Log.Dir, c.NoAutocreate))
+	}
+	if a := c.Audit; a != nil && a.Sink == nil && a.File.Path != "" {
+		errs = append(errs, machine.CheckFile("audit.file", a.File.Path))
+	}
+	return errors.Join(errs...)
+}
+
+// verify reports everything that would make Start refuse a configuration and that can
+// be checked without opening the data or a port. It also reads the files that the
+// configuration names. Every command that reads a configuration file calls it, through
+// LoadConfig, so all commands accept the same files.
+func (c Config) verify() error {
+	c = c.withDefaults()
+	errs := []error{c.check(), raftfsm.SameAddress(c.Quorum.Members), c.samePort()}
+	if c.TLS != nil {
+		_, err := newTLSPort(c.TLS, slog.New(slog.DiscardHandler))
+		errs = append(errs, err)
+	}
+	if c.Quorum.TLS != nil && c.distributed() {
+		_, err := c.Quorum.TLS.load(slog.New(slog.DiscardHandler))
+		errs = append(errs, err)
+	}
+	if c.Admin != nil && c.Admin.TLS != nil {
+		_, err := c.Admin.TLS.load(slog.New(slog.DiscardHandler))
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, c.badHosts()...)...)
+}
+
+// badHosts reports hosts with characters that no name and no address has.
+func (c *Config) badHosts() (errs []error) {
+	all := []listen.Port{listen.At("clientPortAddress", c.ClientAddr), listen.At("secureClientPortAddress", c.SecureAddr)}
+	if c.Admin != nil {
+		all = append(all, listen.At("admin.serverAddress", c.Admin.Addr))
+	}
+	if c.Metrics != nil {
+		all = append(all, listen.At("metricsProvider.httpHost", c.Metrics.Addr))
+	}
+	for _, m := range c.Quorum.Members {
+		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
+			all = append(all, listen.At(fmt.Sprintf("server.%d", m.ID), addr))
+		}
+	}
+	for _, p := range all {
+		host, _, err := net.SplitHostPort(p.Addr)
+		if err == nil && !raftfsm.ValidHost(host) {
+			errs = append(errs, fmt.Errorf("%s: %q is no host: write a name or an address in ASCII, without quotes", p.Setting, host))
+		}
+	}
+	return errs
+}
+
+// ports returns the addresses that the server must listen on for clients and operators.
+func (c *Config) ports() []listen.Port {
+	all := []listen.Port{listen.At("clientPort", c.ClientAddr), listen.At("secureClientPort", c.SecureAddr)}
+	if c.Admin != nil && !c.Admin.Optional {
+		all = append(all, listen.At("admin.serverPort", c.Admin.Addr))
+	}
+	if c.Metrics != nil {
+		all = append(all, listen.At("metricsProvider.httpPort", c.Metrics.Addr))
+	}
+	return slices.DeleteFunc(all, func(p listen.Port) bool { return p.Addr == "" })
+}
+
+// samePort reports settings that use the same port of this host twice.
+func (c *Config) samePort() error {
+	all := c.ports()
+	for _, m := range c.Quorum.Members {
+		if m.ID == c.Quorum.ID && c.distributed() {
+			all = append(all, listen.At(fmt.Sprintf("server.%d", m.ID), c.quorumListens(m.QuorumAddr)))
+		}
+	}
+	var errs []error
+	for i, p := range all {
+		for _, q := range all[:i] {
+			if listen.Overlap(p.Addr, q.Addr) {
+				errs = append(errs, fmt.Errorf("%s and %s both listen on %s: give one of them another port", q.Setting, p.Setting, p.Addr))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// quorumListens returns where a server with this quorum address listens for its peers.
+func (c *Config) quorumListens(addr string) string {
+	_, number, err := net.SplitHostPort(addr)
+	switch {
+	case err != nil:
+		return addr
+	case c.Quorum.ListenAll:
+		return ":" + number
+	case c.Quorum.ListenHost != "":
+		return net.JoinHostPort(c.Quorum.ListenHost, number)
+	}
+	return addr
+}
+
+// CheckAddresses returns an error for each setting whose host this machine can't listen
+// on, because the name doesn't resolve or the address is one of another machine. Each
+// error begins with the setting. These are separate from the errors of [LoadConfig]: a
+// file may be checked on another machine, and a name may resolve later. To find out,
+// CheckAddresses listens on a free port of each host for a moment.
+func CheckAddresses(ctx context.Context, c Config) []error {
+	return listen.CheckHosts(ctx, c.hosts())
+}
+
+// hosts returns the addresses that the server listens on, with the settings that name
+// their hosts.
+func (c *Config) hosts() []listen.Port {
+	client := "clientPortAddress"
+	var all []listen.Port
+	for _, m := range c.Quorum.Members {
+		if m.ID != c.Quorum.ID || !c.distributed() {
+			continue
+		}
+		own := fmt.Sprintf("server.%d", m.ID)
+		if m.ClientAddr != "" && m.ClientAddr == c.ClientAddr {
+			client = own + " (address for clients)"
+		}
+		if c.Quorum.ListenHost != "" || c.Quorum.ListenAll {
+			all = append(all, listen.At("quorumListenAddress", c.quorumListens(m.QuorumAddr)))
+			continue
+		}
+		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
+			all = append(all, listen.At(own, addr))
+		}
+	}
+	all = append(all, listen.At(client, c.ClientAddr), listen.At("secureClientPortAddress", c.SecureAddr))
+	if c.Admin != nil {
+		all = append(all, listen.At("admin.serverAddress", c.Admin.Addr))
+	}
+	if c.Metrics != nil {
+		all = append(all, listen.At("metricsProvider.httpHost", c.Metrics.Addr))
+	}
+	return all
+}
+
+// ErrDataInUse reports that another server has the data directory open.
+var ErrDataInUse = raftfsm.ErrInUse
+
+// ListenError reports that the server can't listen on an address.
+type ListenError struct {
+	// Setting is the key of zoo.cfg that names the port.
+	Setting string
+	// Addr is the address, as host:port.
+	Addr string
+	// Err is the system's error.
+	Err error
+}
+
+// Error names the setting, the address and the cause.
+func (e *ListenError) Error() string {
+	switch {
+	case listen.InUse(e.Err):
+		return fmt.Sprintf("%s: the port of %s is in use by another process: %v", e.Setting, e.Addr, e.Err)
+	case errors.Is(e.Err, fs.ErrPermission):
+		return fmt.Sprintf("%s: no permission to listen on %s: %v; on Linux ports below 1024 need root or CAP_NET_BIND_SERVICE", e.Setting, e.Addr, e.Err)
+	}
+	return fmt.Sprintf("%s: cannot listen on %s: %v", e.Setting, e.Addr, e.Err)
+}
+
+// Unwrap returns the system's error.
+func (e *ListenError) Unwrap() error { return e.Err }
+
+// checkPorts opens and closes every port that the server will listen on for clients and
+// operators. So an unavailable port is found before a data directory is created, and
+// before the server reports that it has started. The ports stay closed while the server
+// reads its state: a client then tries another server instead of waiting.
+func checkPorts(ctx context.Context, c *Config) error {
+	for _, p := range c.ports() {
+		l, err := c.bindRetry().AwaitName(ctx, p, listen.TCP)
+		if err != nil {
+			return listenError(p, err)
+		}
+		if err := l.Close(); err != nil {
+			return fmt.Errorf("%s: %w", p.Setting, err)
+		}
+	}
+	return nil
+}
+
+// listenError returns the error of listening at p.
+func listenError(p listen.Port, err error) error {
+	return &ListenError{Setting: p.Setting, Addr: p.Addr, Err: err}
+}
+
+// bindRetry says how often the server tries to listen at its start.
+func (c *Config) bindRetry() listen.Retry {
+	return listen.Retry{Tries: c.Quorum.BindTries, Pause: listen.Pause, Log: c.Logger}
+}
