@@ -6,6 +6,7 @@ import (
 	"net"
 	"slices"
 
+	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -31,9 +32,9 @@ func (c *Client) AddAuth(ctx context.Context, scheme string, credentials []byte)
 		}
 		p := &authCall{auth: a, ready: make(chan Code, 1)}
 		k.mu.Lock()
-		if k.end.err != nil {
-			defer k.mu.Unlock()
-			return fail(k.end.code, k.end.err)
+		if err := k.end.failure("auth", ""); err != nil {
+			k.mu.Unlock()
+			return err
 		}
 		l := k.link
 		if l != nil {
@@ -55,7 +56,7 @@ func (c *Client) AddAuth(ctx context.Context, scheme string, credentials []byte)
 				continue
 			}
 			k.mu.Lock()
-			k.publish(StateChange{State: StateAuthFailed, Session: k.session.ID, Err: code})
+			k.states.publish(StateChange{State: StateAuthFailed, Session: k.session.ID, Err: code})
 			k.mu.Unlock()
 			return fail(code, nil)
 		case <-ctx.Done():
@@ -71,35 +72,24 @@ func isRefusal(err error) bool {
 	return ok && e.Code == ErrNotReadOnly
 }
 
-// pushAuth appends an auth request to the output. The caller holds core.mu.
-func (l *link) pushAuth(p *authCall) {
-	var mark int
-	l.out.buf, mark = proto.BeginFrame(l.out.buf)
-	h := proto.RequestHeader{Xid: proto.XidAuth, Op: proto.OpAuth}
-	q := proto.AuthPacket{Scheme: p.scheme, Auth: p.credentials}
-	l.out.buf = proto.EndFrame(q.Append(h.Append(l.out.buf)), mark)
-	l.requests.auths.push(p)
-	l.kick()
-}
-
 // authenticate proves all identities on a new connection before we send anything else on
 // it. A refusal ends the Client: if we reconnected, the server would refuse the same
 // credentials again.
-func (c *core) authenticate(h *greeting, auths []auth, t target) error {
+func (c *connector) authenticate(h *greeting, auths []auth, t target) error {
 	refuse := func(err error) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.end.err == nil {
 			c.end.err, c.end.code = err, ErrAuthFailed
 			c.watches.endAll(err)
-			c.endLeases()
-			c.publish(StateChange{State: StateAuthFailed, Session: c.session.ID, Err: err})
+			c.leases.endAll(ErrSessionExpired)
+			c.states.publish(StateChange{State: StateAuthFailed, Session: c.session.ID, Err: err})
 		}
 		return err
 	}
 	if c.cfg.sasl != nil {
 		host, _, _ := net.SplitHostPort(t.name)
-		if err := c.converse(h, c.cfg.sasl.Begin(host)); err != nil {
+		if err := h.converse(c.cfg.sasl.Begin(host)); err != nil {
 			if _, ok := err.(*refusedError); ok {
 				return refuse(err)
 			}
@@ -126,7 +116,7 @@ func (e *refusedError) Unwrap() error        { return e.cause }
 func (e *refusedError) Is(target error) bool { return target == error(ErrAuthFailed) }
 
 // converse runs a SASL conversation to its end.
-func (c *core) converse(h *greeting, s SASLConversation) error {
+func (h *greeting) converse(s SASLConversation) error {
 	token, done, err := s.Next(nil)
 	for xid := int32(1); err == nil; xid++ {
 		reply, r, aerr := h.ask(xid, proto.OpSASL, &proto.SASLRequest{Token: token})
@@ -147,3 +137,28 @@ func (c *core) converse(h *greeting, s SASLConversation) error {
 	}
 	return &refusedError{fmt.Errorf("sasl: %w", err)}
 }
+
+// SASLMechanism starts a conversation for every connection. It must be safe for
+// concurrent use.
+type SASLMechanism interface {
+	// Begin starts a conversation. host is the host name in the connect string.
+	Begin(host string) SASLConversation
+}
+
+// SASLConversation is the client's side of one authentication.
+type SASLConversation interface {
+	// Next takes the server's token, nil for the first call, and returns the
+	// response. done says that the conversation ends after the server's reply to this
+	// response. A nil response with done is not sent.
+	Next(challenge []byte) (response []byte, done bool, err error)
+}
+
+// DigestMD5 is the mechanism that ZooKeeper servers call DIGEST-MD5 and configure with a
+// JAAS section of DigestLoginModule. It is obsolete: it doesn't send the password in the
+// clear, but an eavesdropper can guess passwords offline. You should prefer TLS.
+func DigestMD5(user, password string) SASLMechanism { return digestMD5{user, password} }
+
+type digestMD5 struct{ user, password string }
+
+// Begin implements [SASLMechanism].
+func (m digestMD5) Begin(string) SASLConversation { return sasl.NewClient(m.user, m.password) }

@@ -262,7 +262,7 @@ func (c *core) submit(ctx context.Context, k *call, losses uint64) error {
 	for {
 		switch {
 		case c.end.err != nil:
-			return fail(c.end.code, c.end.err)
+			return c.end.failure(k.op.String(), k.path)
 		case losses != c.session.losses || k.sess != 0 && k.sess != c.session.ID:
 			return fail(ErrSessionExpired, nil)
 		case c.link != nil:
@@ -276,7 +276,7 @@ func (c *core) submit(ctx context.Context, k *call, losses uint64) error {
 		}
 		c.mu.Lock()
 		if c.link == nil && ctx.Err() != nil {
-			return fail(0, fmt.Errorf("no connection (%w): %w", c.why(), context.Cause(ctx)))
+			return fail(0, fmt.Errorf("no connection (%w): %w", c.failures.why(), context.Cause(ctx)))
 		}
 	}
 }
@@ -294,13 +294,13 @@ func (c *core) enqueue(k *call) error {
 	start := len(l.out.buf)
 	l.push(k)
 	if n := len(l.out.buf) - start - proto.LengthSize; n > c.cfg.maxRequest {
-		l.unpush(k, first, before)
+		l.unpush(first, before)
 		return &Error{Op: k.op.String(), Path: k.path, Code: ErrBadArguments,
 			Err: fmt.Errorf("%w: it has %d bytes, the limit is %d", ErrRequestTooLarge, n, c.cfg.maxRequest)}
 	}
 	if k.watcher != nil {
 		c.watches.arming(k)
 	}
-	l.kick()
+	l.out.kick()
 	return nil
 }

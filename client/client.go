@@ -84,7 +84,7 @@ func (c *core) awaitFirst(ctx context.Context) error {
 		case <-ctx.Done():
 			c.mu.Lock()
 			defer c.mu.Unlock()
-			return fmt.Errorf("client: connect: no session (%w): %w", c.why(), context.Cause(ctx))
+			return fmt.Errorf("client: connect: no session (%w): %w", c.failures.why(), context.Cause(ctx))
 		}
 	}
 }

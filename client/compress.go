@@ -47,12 +47,12 @@ func (gzipCompression) Decompress(stored []byte, limit int) ([]byte, error) {
 
 // decompress decompresses data read with [Compressed]. We leave empty data alone: it comes
 // from a znode that was created without data, e.g. by CreateParents.
-func (c *core) decompress(stored []byte) ([]byte, error) {
+func (c *config) decompress(stored []byte) ([]byte, error) {
 	if len(stored) == 0 {
 		return stored, nil
 	}
 
-	data, err := c.cfg.compression.Decompress(stored, c.cfg.maxReply)
+	data, err := c.compression.Decompress(stored, c.maxReply)
 	if err != nil {
 		return nil, fmt.Errorf("the data cannot be decompressed: %w", err)
 	}

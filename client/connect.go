@@ -33,20 +33,53 @@ type connector struct {
 	servers []string // newest list from /zookeeper/config; nil: none
 }
 
-// connect tries one server. last reports that it was the last one of this round.
-func (c *core) connect() (l *link, last bool, err error) {
-	c.mu.Lock()
-	if c.connector.servers != nil {
-		c.connector.hosts.names, c.connector.servers = c.connector.servers, nil
+// run connects and reconnects until the Client ends.
+func (c *connector) run() {
+	pause := newBackoff(reconnectBase, reconnectMax)
+	for c.ctx.Err() == nil {
+		l, last, err := c.connect()
+		if err != nil {
+			c.mu.Lock()
+			if c.ctx.Err() == nil {
+				c.failures.newest = err
+			}
+			over := c.end.err != nil && !c.end.closing
+			c.mu.Unlock()
+			c.log.Info("connect failed", "cause", err)
+			if over {
+				return
+			}
+			if last {
+				c.tellFailures()
+				pause.sleep(c.ctx)
+			}
+			continue
+		}
+		<-l.done
+		l.wg.Wait()
+		c.disconnected(l)
+		if time.Since(l.times.began) > reconnectMax {
+			pause.reset()
+		} else {
+			pause.sleep(c.ctx)
+		}
 	}
-	first := c.connector.hosts.first()
-	limit := max(c.cfg.timeout/time.Duration(c.connector.hosts.size()), leastConnectTime)
+}
+
+// connect tries one server. last reports that it was the last one of this round.
+func (c *connector) connect() (l *link, last bool, err error) {
+	c.mu.Lock()
+	if c.servers != nil {
+		c.hosts.names, c.servers = c.servers, nil
+	}
+	first := c.hosts.first()
+	limit := max(c.cfg.timeout/time.Duration(c.hosts.size()), leastConnectTime)
 	c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(c.ctx, limit)
 	defer cancel()
 	c.attempting(target{name: first}, stepLookUp)
-	t, last, err := c.connector.hosts.next(ctx)
-	c.attempted(c.connector.hosts.takeUnresolved()...)
+	t, last, err := c.hosts.next(ctx)
+	c.attempted(c.hosts.takeUnresolved()...)
 	if err != nil {
 		return nil, true, err
 	}
@@ -61,7 +94,7 @@ func (c *core) connect() (l *link, last bool, err error) {
 }
 
 // try connects to one address.
-func (c *core) try(ctx context.Context, t target) (l *link, err error) {
+func (c *connector) try(ctx context.Context, t target) (l *link, err error) {
 	c.attempting(t, stepDial)
 	conn, err := c.dial(ctx, t)
 	if err != nil {
@@ -90,7 +123,7 @@ func (c *core) try(ctx context.Context, t target) (l *link, err error) {
 var errTooLate = errors.New("no answer in time")
 
 // dial opens a connection, with TLS if it is configured.
-func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
+func (c *connector) dial(ctx context.Context, t target) (net.Conn, error) {
 	dial := c.cfg.dialer
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
@@ -114,7 +147,7 @@ func (c *core) dial(ctx context.Context, t target) (net.Conn, error) {
 }
 
 // handshake opens or resumes the session and authenticates the client.
-func (c *core) handshake(ctx context.Context, conn net.Conn, t target) (*greeting, error) {
+func (c *connector) handshake(ctx context.Context, conn net.Conn, t target) (*greeting, error) {
 	c.mu.Lock()
 	old, zxid := c.session.Session, c.session.zxid
 	auths := c.auths
@@ -159,7 +192,7 @@ func handshakeError(ctx context.Context, err error) error {
 }
 
 // refused handles a reply that tells us that the session has ended.
-func (c *core) refused(old Session) error {
+func (c *connector) refused(old Session) error {
 	if old.ID == 0 {
 		return fmt.Errorf("%w: the server grants no session", ErrProtocol)
 	}
@@ -172,10 +205,10 @@ func (c *core) refused(old Session) error {
 }
 
 // adopt turns a connection into a link, unless the session ended in the meantime.
-func (c *core) adopt(h *greeting, t target) (*link, error) {
+func (c *connector) adopt(h *greeting, t target) (*link, error) {
 	now := time.Now()
 	l := &link{
-		core: c, conn: h.conn, target: target{name: t.name, addr: t.addr}, session: h.session.ID, readOnly: h.readOnly, fresh: h.old == 0,
+		core: c.core, conn: h.conn, target: t, session: h.session.ID, readOnly: h.readOnly, fresh: h.old == 0,
 		out: output{wake: make(chan struct{}, 1)}, done: make(chan struct{}),
 		times: times{sent: now, received: now, began: now},
 	}
@@ -192,7 +225,7 @@ func (c *core) adopt(h *greeting, t target) (*link, error) {
 	if !h.readOnly {
 		c.session.confirmed = h.began
 	}
-	if !now.Before(c.deadline()) {
+	if !now.Before(c.session.deadline()) {
 		c.lose(errors.New("the handshake took longer than the session's timeout"))
 		return nil, ErrSessionExpired
 	}
@@ -201,10 +234,76 @@ func (c *core) adopt(h *greeting, t target) (*link, error) {
 	go l.write()
 	go l.read(h.frames)
 	if h.readOnly {
-		names := slices.Clone(c.connector.hosts.names)
+		names := slices.Clone(c.hosts.names)
 		c.wg.Go(func() { c.seekQuorum(l, names) })
 	}
 	return l, nil
+}
+
+// connected makes a link that has its session the current one. The caller holds c.mu.
+func (c *connector) connected(l *link) {
+	state := StateReconnected
+	if !c.session.began || c.states.last.State == StateLost || c.states.last.State == StateReadOnly || l.fresh {
+		state = StateConnected
+	}
+	if l.readOnly {
+		state = StateReadOnly
+	} else {
+		c.session.began = true
+	}
+	c.watches.rewatch(l, c.session.zxid)
+	c.link = l
+	c.failures.newest, c.failures.list = nil, nil
+	c.log.Info("connected", "server", l.addr, "session", sessionText(c.session.ID), "state", state.String())
+	c.states.publish(StateChange{State: state, Session: c.session.ID})
+	c.poke()
+}
+
+// disconnected fails everything that was pending on a link.
+func (c *connector) disconnected(l *link) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.link = nil
+	c.failures.newest = l.err
+	if !c.end.closing && l.err != nil {
+		c.failures.add(ConnectFailure{Server: l.name, Addr: l.addr, Err: fmt.Errorf("the connection was lost: %w", l.err)})
+	}
+	code := ErrConnectionLoss
+	if c.session.ID != l.session {
+		code = ErrSessionExpired
+	}
+	for {
+		k, ok := l.requests.pending.pop()
+		if !ok {
+			break
+		}
+		if k.abandoned {
+			c.free(k)
+			continue
+		}
+		k.taken = true
+		k.err = &brokenError{code: code, cause: l.err, sent: k.seq <= l.requests.sent}
+		k.ready <- struct{}{}
+	}
+	for {
+		a, ok := l.requests.auths.pop()
+		if !ok {
+			break
+		}
+		a.ready <- ErrConnectionLoss
+	}
+	c.watches.disconnected()
+	c.hosts.last = l.addr
+	c.hosts.restart()
+	if l.readOnly {
+		c.session.Session = Session{} // a read-only session exists only on that server
+		c.leases.endAll(ErrSessionExpired)
+	}
+	if c.end.closing || l.session == 0 || c.states.last.State == StateLost {
+		return
+	}
+	c.log.Info("disconnected", "server", l.addr, "cause", l.err)
+	c.states.publish(StateChange{State: StateSuspended, Session: l.session, Err: l.err})
 }
 
 // greeting is a connection before its link begins.
@@ -223,9 +322,7 @@ func (h *greeting) giveUp() {
 	if h.conn.SetWriteDeadline(time.Now().Add(leastConnectTime)) != nil {
 		return
 	}
-	b, mark := proto.BeginFrame(nil)
-	q := proto.RequestHeader{Xid: 1, Op: proto.OpCloseSession}
-	_, _ = h.conn.Write(proto.EndFrame(q.Append(b), mark)) // if this fails, the session times out
+	_, _ = h.conn.Write(appendRequest(nil, 1, proto.OpCloseSession, nil)) // if this fails, the session times out
 }
 
 // connect sends the ConnectRequest and reads the reply.
@@ -251,10 +348,7 @@ func (h *greeting) connect(q *proto.ConnectRequest) (a proto.ConnectResponse, er
 // ask makes one request and waits for its reply. No other request is in flight.
 func (h *greeting) ask(xid int32, op proto.Op, body proto.Record) (proto.ReplyHeader, proto.Reader, error) {
 	var a proto.ReplyHeader
-	b, mark := proto.BeginFrame(nil)
-	q := proto.RequestHeader{Xid: xid, Op: op}
-	b = proto.EndFrame(body.Append(q.Append(b)), mark)
-	if _, err := h.conn.Write(b); err != nil {
+	if _, err := h.conn.Write(appendRequest(nil, xid, op, body)); err != nil {
 		return a, proto.Reader{}, err
 	}
 	frame, err := h.frames.next()

@@ -63,7 +63,8 @@ func newCore(cfg config, addrs []string) *core {
 		openACL: proto.OpenACL(),
 		session: session{Session: cfg.session},
 	}
-	c.connector.hosts = newHosts(&c.cfg, addrs)
+	c.connector = connector{core: c, hosts: newHosts(&c.cfg, addrs)}
+	c.failures.seed = addrs
 	c.watches = watchTable{core: c, paths: map[string]*watchedPath{}}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	if c.session.ID != 0 {
@@ -76,19 +77,8 @@ func newCore(cfg config, addrs []string) *core {
 }
 
 func (c *core) start() {
-	c.wg.Go(c.run)
+	c.wg.Go(c.connector.run)
 	c.wg.Go(c.keep)
-}
-
-// why returns the reason why there is no connection. The caller holds c.mu.
-func (c *core) why() error {
-	if list := c.connectFailures(); len(list) > 0 {
-		return failureList(list)
-	}
-	if c.failures.newest == nil {
-		return errors.New("no server has answered yet")
-	}
-	return c.failures.newest
 }
 
 // poke wakes keep so that it checks the deadlines again.
@@ -97,105 +87,6 @@ func (c *core) poke() {
 	case c.wake <- struct{}{}:
 	default:
 	}
-}
-
-// run connects and reconnects until the Client ends.
-func (c *core) run() {
-	pause := newBackoff(reconnectBase, reconnectMax)
-	for c.ctx.Err() == nil {
-		l, last, err := c.connect()
-		if err != nil {
-			c.mu.Lock()
-			if c.ctx.Err() == nil {
-				c.failures.newest = err
-			}
-			over := c.end.err != nil && !c.end.closing
-			c.mu.Unlock()
-			c.log.Info("connect failed", "cause", err)
-			if over {
-				return
-			}
-			if last {
-				c.tellFailures()
-				pause.sleep(c.ctx)
-			}
-			continue
-		}
-		<-l.done
-		l.wg.Wait()
-		c.disconnected(l)
-		if time.Since(l.times.began) > reconnectMax {
-			pause.reset()
-		} else {
-			pause.sleep(c.ctx)
-		}
-	}
-}
-
-// disconnected fails everything that was pending on a link.
-func (c *core) disconnected(l *link) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.link = nil
-	c.failures.newest = l.err
-	if !c.end.closing && l.err != nil {
-		c.failed(ConnectFailure{Server: l.name, Addr: l.addr, Err: fmt.Errorf("the connection was lost: %w", l.err)})
-	}
-	code := ErrConnectionLoss
-	if c.session.ID != l.session {
-		code = ErrSessionExpired
-	}
-	for {
-		k, ok := l.requests.pending.pop()
-		if !ok {
-			break
-		}
-		if k.abandoned {
-			c.free(k)
-			continue
-		}
-		k.taken = true
-		k.err = &brokenError{code: code, cause: l.err, sent: k.seq <= l.requests.sent}
-		k.ready <- struct{}{}
-	}
-	for {
-		a, ok := l.requests.auths.pop()
-		if !ok {
-			break
-		}
-		a.ready <- ErrConnectionLoss
-	}
-	c.watches.disconnected()
-	c.connector.hosts.last = l.addr
-	c.connector.hosts.restart()
-	if l.readOnly {
-		c.session.Session = Session{} // a read-only session exists only on that server
-		c.endLeases()
-	}
-	if c.end.closing || l.session == 0 || c.states.last.State == StateLost {
-		return
-	}
-	c.log.Info("disconnected", "server", l.addr, "cause", l.err)
-	c.publish(StateChange{State: StateSuspended, Session: l.session, Err: l.err})
-}
-
-// connected makes a link that has its session the current one. The caller holds c.mu.
-func (c *core) connected(l *link) {
-	state := StateReconnected
-	if !c.session.began || c.states.last.State == StateLost || c.states.last.State == StateReadOnly || l.fresh {
-		state = StateConnected
-	}
-	if l.readOnly {
-		state = StateReadOnly
-	} else {
-		c.session.began = true
-	}
-	c.watches.rewatch(l, c.session.zxid)
-	c.link = l
-	c.failures.newest, c.failures.list = nil, nil
-	c.log.Info("connected", "server", l.addr, "session", sessionText(c.session.ID), "state", state.String())
-	c.publish(StateChange{State: state, Session: c.session.ID})
-	c.poke()
 }
 
 // keep sends pings and handles timeouts: a silent server, the end of the session, and
@@ -234,10 +125,10 @@ func (c *core) tick(now time.Time) time.Duration {
 		return time.Hour
 	}
 	timeout := c.session.Timeout
-	if len(c.leases) > 0 && at(c.leaseEnd()) {
-		c.endLeases()
+	if len(c.leases) > 0 && at(c.session.leaseEnd(c.cfg.lease)) {
+		c.leases.endAll(ErrSessionExpired)
 	}
-	if at(c.deadline()) {
+	if at(c.session.deadline()) {
 		c.lose(fmt.Errorf("no server has answered for the session's timeout of %v", timeout))
 		return 0
 	}
@@ -263,7 +154,7 @@ func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 			k := c.calls.Get().(*call)
 			k.op, k.path, k.abandoned = proto.OpSync, "/", true
 			l.push(k)
-			l.kick()
+			l.out.kick()
 			at(now.Add(third))
 		}
 	}
@@ -274,13 +165,6 @@ func (c *core) liveness(l *link, now time.Time, at func(time.Time) bool) {
 		l.ping(now)
 		at(now.Add(third))
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // close implements Close.
@@ -302,9 +186,9 @@ func (c *core) close() error {
 		k = c.calls.Get().(*call)
 		k.op = proto.OpCloseSession
 		l.push(k)
-		l.kick()
+		l.out.kick()
 	}
-	c.changed()
+	c.states.changed()
 	c.mu.Unlock()
 	var err error
 	if k != nil {
@@ -345,17 +229,9 @@ func (c *core) awaitEnd(k *call, wait time.Duration) error {
 func (c *core) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for l := range c.leases {
-		l.end(ErrClosed)
-	}
-	clear(c.leases)
+	c.leases.endAll(ErrClosed)
 	c.watches.endAll(ErrClosed)
-	c.publish(StateChange{State: StateClosed, Session: c.session.ID})
-	for s := range c.states.subscribers {
-		s.end()
-	}
-	clear(c.states.subscribers)
-	c.states.finished = true
+	c.states.finish(StateChange{State: StateClosed, Session: c.session.ID})
 }
 
 // sessionText formats an id the way the servers' logs do.

@@ -173,7 +173,7 @@ var errQuorumFound = errors.New("another server has a quorum")
 
 // seekQuorum looks for a server with a quorum while the link l is connected to a server
 // without one. We end l when we find one.
-func (c *core) seekQuorum(l *link, names []string) {
+func (c *connector) seekQuorum(l *link, names []string) {
 	pause := newBackoff(seekBase, seekMax)
 	h := newHosts(&c.cfg, names)
 	for {
@@ -196,7 +196,7 @@ func (c *core) seekQuorum(l *link, names []string) {
 }
 
 // hasQuorum asks a server with the four-letter word isro whether it has a quorum.
-func (c *core) hasQuorum(ctx context.Context, t target) bool {
+func (c *connector) hasQuorum(ctx context.Context, t target) bool {
 	conn, err := c.dial(ctx, t)
 	if err != nil {
 		return false

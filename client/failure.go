@@ -86,46 +86,15 @@ type failures struct {
 	attempt attempt
 }
 
-// attempting records the step that the attempt has reached.
-func (c *core) attempting(t target, step string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failures.attempt.target, c.failures.attempt.step = t, step
-	if c.failures.attempt.began.IsZero() {
-		c.failures.attempt.began = time.Now()
-	}
-}
-
-// late adds the current step to err if the attempt has exceeded its time limit.
-func (c *core) late(ctx context.Context, err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if ctx.Err() == nil || c.ctx.Err() != nil {
-		return err
-	}
-	return fmt.Errorf("%s in %v: %w", c.failures.attempt.step, time.Since(c.failures.attempt.began).Round(time.Millisecond), err)
-}
-
-// attempted finishes the attempt and records its failures, if any.
-func (c *core) attempted(failures ...ConnectFailure) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failures.attempt = attempt{}
-	for _, f := range failures {
-		c.failed(f)
-	}
-}
-
-// failed records a failure and removes an older one of the same address. We also drop a
-// failure to resolve a host name once we have an address of that name, and vice versa. The
-// caller holds c.mu.
-func (c *core) failed(f ConnectFailure) {
-	c.failures.list = slices.DeleteFunc(slices.Clone(c.failures.list), func(old ConnectFailure) bool {
-		return old.Server == f.Server && (old.Addr == f.Addr || old.Addr == "" || f.Addr == "")
+// add records a failure and removes an older one of the same address. We also drop a
+// failure to resolve a host name once we have an address of that name, and vice versa.
+func (f *failures) add(failure ConnectFailure) {
+	f.list = slices.DeleteFunc(slices.Clone(f.list), func(old ConnectFailure) bool {
+		return old.Server == failure.Server && (old.Addr == failure.Addr || old.Addr == "" || failure.Addr == "")
 	})
-	c.failures.list = append(c.failures.list, f)
-	slices.SortStableFunc(c.failures.list, func(a, b ConnectFailure) int {
-		return slices.Index(c.connector.hosts.seed, a.Server) - slices.Index(c.connector.hosts.seed, b.Server)
+	f.list = append(f.list, failure)
+	slices.SortStableFunc(f.list, func(a, b ConnectFailure) int {
+		return slices.Index(f.seed, a.Server) - slices.Index(f.seed, b.Server)
 	})
 }
 
@@ -135,13 +104,13 @@ func (c *core) failed(f ConnectFailure) {
 func (c *Client) ConnectFailures() []ConnectFailure {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	return c.core.connectFailures()
+	return c.core.failures.current()
 }
 
-// connectFailures implements ConnectFailures. The caller holds c.mu.
-func (c *core) connectFailures() []ConnectFailure {
-	list := slices.Clone(c.failures.list)
-	a := c.failures.attempt
+// current implements ConnectFailures.
+func (f *failures) current() []ConnectFailure {
+	list := slices.Clone(f.list)
+	a := f.attempt
 	if took := time.Since(a.began); !a.began.IsZero() && took >= slowAttempt &&
 		!slices.ContainsFunc(list, func(f ConnectFailure) bool { return f.Addr == a.addr }) {
 		list = append(list, ConnectFailure{
@@ -151,6 +120,17 @@ func (c *core) connectFailures() []ConnectFailure {
 	return list
 }
 
+// why returns the reason why there is no connection.
+func (f *failures) why() error {
+	if list := f.current(); len(list) > 0 {
+		return failureList(list)
+	}
+	if f.newest == nil {
+		return errors.New("no server has answered yet")
+	}
+	return f.newest
+}
+
 // WithConnectFailures sets a function that the Client calls whenever it has tried all
 // servers without success, with the newest failure of each. The function runs on the
 // connecting goroutine and must return immediately.
@@ -158,8 +138,38 @@ func WithConnectFailures(f func([]ConnectFailure)) Option {
 	return func(c *config) { c.connectFailed = f }
 }
 
+// attempting records the step that the attempt has reached.
+func (c *connector) attempting(t target, step string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures.attempt.target, c.failures.attempt.step = t, step
+	if c.failures.attempt.began.IsZero() {
+		c.failures.attempt.began = time.Now()
+	}
+}
+
+// late adds the current step to err if the attempt has exceeded its time limit.
+func (c *connector) late(ctx context.Context, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ctx.Err() == nil || c.ctx.Err() != nil {
+		return err
+	}
+	return fmt.Errorf("%s in %v: %w", c.failures.attempt.step, time.Since(c.failures.attempt.began).Round(time.Millisecond), err)
+}
+
+// attempted finishes the attempt and records its failures, if any.
+func (c *connector) attempted(failures ...ConnectFailure) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.failures.attempt = attempt{}
+	for _, f := range failures {
+		c.failures.add(f)
+	}
+}
+
 // tellFailures calls the function set by WithConnectFailures.
-func (c *core) tellFailures() {
+func (c *connector) tellFailures() {
 	if c.cfg.connectFailed == nil {
 		return
 	}

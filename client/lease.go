@@ -48,18 +48,15 @@ type leases map[*Lease]struct{}
 func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 	for {
 		c.core.mu.Lock()
-		var err error
-		switch {
-		case c.core.end.err != nil:
-			err = &Error{Op: "lease", Code: c.core.end.code, Err: c.core.end.err}
-		case c.session != 0 && c.core.session.ID != c.session:
+		err := c.core.end.failure("lease", "")
+		if err == nil && c.session != 0 && c.core.session.ID != c.session {
 			err = &Error{Op: "lease", Code: ErrSessionExpired}
 		}
 		if err != nil {
 			c.core.mu.Unlock()
 			return nil, err
 		}
-		if c.core.session.ID != 0 && time.Now().Before(c.core.leaseEnd()) {
+		if c.core.session.ID != 0 && time.Now().Before(c.core.session.leaseEnd(c.core.cfg.lease)) {
 			l := &Lease{core: c.core, session: c.core.session.ID, done: make(chan struct{})}
 			c.core.leases[l] = struct{}{}
 			c.core.poke()
@@ -82,7 +79,7 @@ func (l *Lease) Done() <-chan struct{} { return l.done }
 func (l *Lease) Err() error {
 	l.core.mu.Lock()
 	defer l.core.mu.Unlock()
-	if !l.over && !time.Now().Before(l.core.leaseEnd()) {
+	if !l.over && !time.Now().Before(l.core.session.leaseEnd(l.core.cfg.lease)) {
 		l.end(ErrSessionExpired)
 		delete(l.core.leases, l)
 	}
@@ -97,7 +94,7 @@ func (l *Lease) Deadline() time.Time {
 	if l.over {
 		return time.Time{}
 	}
-	return l.core.leaseEnd()
+	return l.core.session.leaseEnd(l.core.cfg.lease)
 }
 
 // Session returns the id of the lease's session.
@@ -119,23 +116,23 @@ func (l *Lease) end(err error) {
 	}
 }
 
-// leaseEnd returns when leases end. The caller holds c.mu.
-func (c *core) leaseEnd() time.Time {
-	margin := c.cfg.lease.Margin
+// leaseEnd returns when leases end.
+func (s *session) leaseEnd(p LeasePolicy) time.Time {
+	margin := p.Margin
 	if margin <= 0 {
-		margin = c.session.Timeout / 3
+		margin = s.Timeout / 3
 	}
-	from := c.session.confirmed
-	if c.cfg.lease.Unconfirmed {
-		from = c.session.contacted
+	from := s.confirmed
+	if p.Unconfirmed {
+		from = s.contacted
 	}
-	return from.Add(c.session.Timeout - margin)
+	return from.Add(s.Timeout - margin)
 }
 
-// endLeases ends all leases with the session. The caller holds c.mu.
-func (c *core) endLeases() {
-	for l := range c.leases {
-		l.end(ErrSessionExpired)
+// endAll ends all leases.
+func (s leases) endAll(err error) {
+	for l := range s {
+		l.end(err)
 	}
-	clear(c.leases)
+	clear(s)
 }

@@ -43,6 +43,42 @@ type output struct {
 	wake   chan struct{} // capacity 1: there is output
 }
 
+// request appends a request and tells the writer.
+func (o *output) request(xid int32, op proto.Op, body proto.Record) {
+	o.buf = appendRequest(o.buf, xid, op, body)
+	o.kick()
+}
+
+// kick tells the writer that there is output.
+func (o *output) kick() {
+	if !o.kicked {
+		o.kicked = true
+		o.wake <- struct{}{}
+	}
+}
+
+// take returns the output.
+func (o *output) take() []byte {
+	out := o.buf
+	o.buf, o.spare = o.spare[:0], out
+	if cap(o.buf) > 1<<20 {
+		o.buf = nil // don't keep the memory of one large request forever
+	}
+	o.kicked = false
+	return out
+}
+
+// appendRequest appends a request as a frame. A nil body is empty.
+func appendRequest(b []byte, xid int32, op proto.Op, body proto.Record) []byte {
+	b, mark := proto.BeginFrame(b)
+	h := proto.RequestHeader{Xid: xid, Op: op}
+	b = h.Append(b)
+	if body != nil {
+		b = body.Append(b)
+	}
+	return proto.EndFrame(b, mark)
+}
+
 // requests are those without a reply. Replies come in the same order, except those to
 // auth requests, which may overtake others.
 type requests struct {
@@ -52,6 +88,57 @@ type requests struct {
 	xid     int32
 	newest  uint64 // the seq of the newest call in pending
 	sent    uint64 // calls up to this seq were taken for writing to the connection
+}
+
+// add gives a call its number and appends it to pending.
+func (q *requests) add(k *call) {
+	if k.xid >= 0 {
+		if q.xid++; q.xid <= 0 {
+			q.xid = 1
+		}
+		k.xid = q.xid
+	}
+	q.newest++
+	k.seq, k.taken = q.newest, false
+	q.pending.push(k)
+}
+
+// removeLast is the inverse of add.
+func (q *requests) removeLast() {
+	q.pending.popLast()
+	q.newest--
+}
+
+// taken notes that the writer has taken all requests.
+func (q *requests) taken(now time.Time) {
+	if q.newest != q.sent {
+		q.sent = q.newest
+		q.batches.push(batch{q.newest, now})
+	}
+}
+
+// answered removes the oldest pending call, which a reply must answer, and returns when it
+// was sent.
+func (q *requests) answered(h *proto.ReplyHeader) (k *call, at time.Time, err error) {
+	if q.pending.n == 0 {
+		return nil, at, fmt.Errorf("%w: a reply with xid %d, nothing was asked", ErrProtocol, h.Xid)
+	}
+	k = *q.pending.front()
+	if k.xid != h.Xid {
+		return nil, at, fmt.Errorf("%w: a reply with xid %d, the next is %d (%v)", ErrProtocol, h.Xid, k.xid, k.op)
+	}
+	if k.seq > q.sent {
+		return nil, at, fmt.Errorf("%w: xid %d (%v) is answered before it was sent", ErrProtocol, h.Xid, k.op)
+	}
+	q.pending.pop()
+	for q.batches.n > 1 && q.batches.front().seq < k.seq {
+		q.batches.pop()
+	}
+	b := *q.batches.front()
+	if b.seq == k.seq {
+		q.batches.pop()
+	}
+	return k, b.at, nil
 }
 
 // times are when things last happened on a link.
@@ -78,38 +165,42 @@ type authCall struct {
 
 // push appends a call to the output. The caller holds core.mu.
 func (l *link) push(k *call) {
-	if k.xid >= 0 {
-		if l.requests.xid++; l.requests.xid <= 0 {
-			l.requests.xid = 1
-		}
-		k.xid = l.requests.xid
-	}
-	l.requests.newest++
-	k.seq, k.taken = l.requests.newest, false
+	l.requests.add(k)
 	l.out.buf = k.appendFrame(l.out.buf)
-	l.requests.pending.push(k)
 }
 
-// unpush removes what enqueue has just appended. The caller holds core.mu.
-func (l *link) unpush(k, first *call, before int) {
+// unpush removes what enqueue has just appended: a call, after the sync first unless that is
+// nil. The caller holds core.mu.
+func (l *link) unpush(first *call, before int) {
 	l.out.buf = l.out.buf[:before]
-	for _, x := range []*call{k, first} {
-		if x != nil {
-			l.requests.pending.popLast()
-			l.requests.newest--
-		}
-	}
+	l.requests.removeLast()
 	if first != nil {
+		l.requests.removeLast()
 		l.core.free(first)
 	}
 }
 
-// kick tells the writer that there is output. The caller holds core.mu.
-func (l *link) kick() {
-	if !l.out.kicked {
-		l.out.kicked = true
-		l.out.wake <- struct{}{}
+// pushAuth appends an auth request to the output. The caller holds core.mu.
+func (l *link) pushAuth(p *authCall) {
+	l.requests.auths.push(p)
+	l.out.request(proto.XidAuth, proto.OpAuth, &proto.AuthPacket{Scheme: p.scheme, Auth: p.credentials})
+}
+
+// ping sends a ping if none is in flight. The caller holds core.mu.
+func (l *link) ping(now time.Time) {
+	if l.times.pingAt.IsZero() {
+		l.times.pingAt, l.times.sent = now, now
+		l.out.request(proto.XidPing, proto.OpPing, nil)
 	}
+}
+
+// take returns the output. The caller holds core.mu. We read the clock before the write,
+// because the session's deadline must not count from a later time.
+func (l *link) take() []byte {
+	now := time.Now()
+	l.times.sent = now
+	l.requests.taken(now)
+	return l.out.take()
 }
 
 // fail ends the link with a reason. Only the first call counts.
@@ -138,37 +229,6 @@ func (l *link) write() {
 			return
 		}
 	}
-}
-
-// take returns the output. The caller holds core.mu. We read the clock before the write,
-// because the session's deadline must not count from a later time.
-func (l *link) take() []byte {
-	out := l.out.buf
-	l.out.buf, l.out.spare = l.out.spare[:0], out
-	if cap(l.out.buf) > 1<<20 {
-		l.out.buf = nil // don't keep the memory of one large request forever
-	}
-	l.out.kicked = false
-	now := time.Now()
-	l.times.sent = now
-	if l.requests.newest != l.requests.sent {
-		l.requests.sent = l.requests.newest
-		l.requests.batches.push(batch{l.requests.newest, now})
-	}
-	return out
-}
-
-// ping sends a ping if none is in flight. The caller holds core.mu.
-func (l *link) ping(now time.Time) {
-	if !l.times.pingAt.IsZero() {
-		return
-	}
-	l.times.pingAt, l.times.sent = now, now
-	var mark int
-	l.out.buf, mark = proto.BeginFrame(l.out.buf)
-	h := proto.RequestHeader{Xid: proto.XidPing, Op: proto.OpPing}
-	l.out.buf = proto.EndFrame(h.Append(l.out.buf), mark)
-	l.kick()
 }
 
 // queue is a FIFO queue in a ring buffer.

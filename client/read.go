@@ -61,7 +61,7 @@ func (c *Client) get(ctx context.Context, path string, watch bool, o readOptions
 	defer c.core.free(k)
 	data := k.bytes
 	if o.compressed {
-		if data, err = c.core.decompress(data); err != nil {
+		if data, err = c.core.cfg.decompress(data); err != nil {
 			if k.watcher != nil {
 				c.core.drop(k.watcher)
 			}

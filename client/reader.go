@@ -181,7 +181,7 @@ func (l *link) pong() error {
 	if l.times.pingAt.IsZero() {
 		return fmt.Errorf("%w: a ping is answered that was not sent", ErrProtocol)
 	}
-	c.contact(l.times.pingAt, false)
+	c.session.contact(l.times.pingAt, false)
 	l.times.pingAt = time.Time{}
 	return nil
 }
@@ -215,30 +215,16 @@ func (l *link) reply(h *proto.ReplyHeader, r *proto.Reader) error {
 	return err
 }
 
-// match removes the oldest pending call, which this reply must answer.
+// match removes the call that this reply answers, and notes that a server has answered.
 func (l *link) match(h *proto.ReplyHeader) (*call, error) {
 	c := l.core
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.requests.pending.n == 0 {
-		return nil, fmt.Errorf("%w: a reply with xid %d, nothing was asked", ErrProtocol, h.Xid)
+	k, at, err := l.requests.answered(h)
+	if err != nil {
+		return nil, err
 	}
-	k := *l.requests.pending.front()
-	if k.xid != h.Xid {
-		return nil, fmt.Errorf("%w: a reply with xid %d, the next is %d (%v)", ErrProtocol, h.Xid, k.xid, k.op)
-	}
-	if k.seq > l.requests.sent {
-		return nil, fmt.Errorf("%w: xid %d (%v) is answered before it was sent", ErrProtocol, h.Xid, k.op)
-	}
-	l.requests.pending.pop()
-	for l.requests.batches.n > 1 && l.requests.batches.front().seq < k.seq {
-		l.requests.batches.pop()
-	}
-	b := l.requests.batches.front()
-	c.contact(b.at, confirms(k.op, h))
-	if b.seq == k.seq {
-		l.requests.batches.pop()
-	}
+	c.session.contact(at, confirms(k.op, h))
 	if h.Zxid > 0 {
 		c.session.zxid = max(c.session.zxid, h.Zxid)
 	}

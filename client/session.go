@@ -44,7 +44,7 @@ func (c *Client) Session() Session {
 func (c *Client) SessionDeadline() time.Time {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()
-	return c.core.deadline()
+	return c.core.session.deadline()
 }
 
 // InSession returns a view of c whose operations run in the session with this ID or
@@ -71,13 +71,13 @@ func (c *Client) awaitSession(ctx context.Context, op string) (Session, error) {
 	for {
 		switch {
 		case k.end.err != nil:
-			return Session{}, &Error{Op: op, Code: k.end.code, Err: k.end.err}
+			return Session{}, k.end.failure(op, "")
 		case c.session != 0 && c.session != k.session.ID:
 			return Session{}, &Error{Op: op, Code: ErrSessionExpired}
 		case k.session.ID != 0:
 			return k.session.Session, nil
 		case ctx.Err() != nil:
-			return Session{}, &Error{Op: op, Err: fmt.Errorf("no session (%w): %w", k.why(), context.Cause(ctx))}
+			return Session{}, &Error{Op: op, Err: fmt.Errorf("no session (%w): %w", k.failures.why(), context.Cause(ctx))}
 		}
 		change := k.states.change
 		k.mu.Unlock()
@@ -102,22 +102,27 @@ func (c *Client) inThisSession(ctx context.Context) (*Client, error) {
 	return c.InSession(s.ID), nil
 }
 
-// deadline implements SessionDeadline. The caller holds c.mu.
-func (c *core) deadline() time.Time {
-	if c.session.ID == 0 {
+// deadline implements SessionDeadline.
+func (s *session) deadline() time.Time {
+	if s.ID == 0 {
 		return time.Time{}
 	}
-	return c.session.contacted.Add(c.session.Timeout)
+	return s.contacted.Add(s.Timeout)
 }
 
-// contact records that a request sent at time at was answered. The caller holds c.mu.
-func (c *core) contact(at time.Time, confirmed bool) {
-	if at.After(c.session.contacted) {
-		c.session.contacted = at
+// contact records that a request sent at time at was answered.
+func (s *session) contact(at time.Time, confirmed bool) {
+	s.contacted = later(at, s.contacted)
+	if confirmed {
+		s.confirmed = later(at, s.confirmed)
 	}
-	if confirmed && at.After(c.session.confirmed) {
-		c.session.confirmed = at
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
+	return b
 }
 
 // lose ends the session. The caller holds c.mu.
@@ -130,7 +135,7 @@ func (c *core) lose(cause error) {
 	c.session.zxid = 0
 	c.session.losses++
 	c.log.Warn("session lost", "session", sessionText(old), "cause", cause)
-	c.endLeases()
+	c.leases.endAll(ErrSessionExpired)
 	c.watches.endAll(ErrSessionExpired)
 	if c.link != nil {
 		c.link.fail(ErrSessionExpired)
@@ -139,5 +144,5 @@ func (c *core) lose(cause error) {
 	if c.cfg.noNewSession && c.end.err == nil {
 		c.end.err, c.end.code = ErrSessionExpired, ErrSessionExpired
 	}
-	c.publish(StateChange{State: StateLost, Session: old, Err: cause})
+	c.states.publish(StateChange{State: StateLost, Session: old, Err: cause})
 }

@@ -154,17 +154,27 @@ func (c *Client) State() State {
 	return c.core.states.last.State
 }
 
-// publish sets the current state and notifies the subscribers. The caller holds c.mu.
-func (c *core) publish(ch StateChange) {
-	c.states.last = ch
-	for s := range c.states.subscribers {
-		s.put(ch)
+// publish sets the current state and notifies the subscribers.
+func (s *states) publish(ch StateChange) {
+	s.last = ch
+	for sub := range s.subscribers {
+		sub.put(ch)
 	}
-	c.changed()
+	s.changed()
 }
 
-// changed wakes the goroutines that wait for a state change. The caller holds c.mu.
-func (c *core) changed() {
-	close(c.states.change)
-	c.states.change = make(chan struct{})
+// changed wakes the goroutines that wait for a state change.
+func (s *states) changed() {
+	close(s.change)
+	s.change = make(chan struct{})
+}
+
+// finish publishes the last change and ends all subscriptions.
+func (s *states) finish(ch StateChange) {
+	s.publish(ch)
+	for sub := range s.subscribers {
+		sub.end()
+	}
+	clear(s.subscribers)
+	s.finished = true
 }

@@ -120,7 +120,7 @@ func (t *watchTable) sweep(path string, p *watchedPath) *call {
 			k = t.core.calls.Get().(*call)
 			k.op, k.path, k.num = proto.OpRemoveWatches, path, int32(r.typ)
 			l.push(k)
-			l.kick()
+			l.out.kick()
 			p.server &^= r.what
 		}
 	}
@@ -279,6 +279,6 @@ func (t *watchTable) rewatch(l *link, relative int64) {
 	}
 	flush()
 	if l.out.buf != nil {
-		l.kick()
+		l.out.kick()
 	}
 }

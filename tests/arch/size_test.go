@@ -27,7 +27,6 @@ var limits = []limit{
 	}},
 	{"methods of a type", 40, map[string]string{
 		"client.Client":          "the API: one method per operation of the protocol",
-		"client.core":            "connecting, liveness and failures of one client, to be split like its fields",
 		"internal/cli.Call":      "what the commands of the shell ask of the one that runs, to be moved to the commands",
 		"raftfsm.Node":           "to be split: it owns the ensemble, the machine and the log",
 		"raftfsm.machine":        "to be split: applying, snapshots and digests in one type",
@@ -36,7 +35,6 @@ var limits = []limit{
 		"tree.Tree":              "one method per operation of the protocol, and the steps that they share",
 	}},
 	{"files in a folder", 30, map[string]string{
-		"client":       "one file over: operations and connecting in one package",
 		"internal/cli": "a file per group of commands of the shell",
 		"raftfsm":      "to be split: command, propose, apply, bootstrap, ensemble and datadir",
 		"server":       "to be split: auth, limits and ops",
