@@ -2,12 +2,10 @@ package raftfsm
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,6 +13,8 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
@@ -138,7 +138,7 @@ func (p *places) listenAddrs(line *membership.Member) []string {
 // handshake returns what this server says about itself in handshakes.
 func (e *ensemble) handshake() quorum.Identity {
 	id := e.env.identity
-	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
+	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.ClusterID()),
 		List: bootstrap.ListHash(e.env.cfg.Members), Nonce: e.env.intake.Nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(membership.FounderID(e.self.ID))
@@ -148,10 +148,10 @@ func (e *ensemble) handshake() quorum.Identity {
 
 // become sets this server's identity and makes it durable.
 func (e *ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
-	next := identity{Format: identityFormat, Server: e.env.cfg.ID, RaftID: id, Cluster: hex.EncodeToString(cluster[:])}
+	next := datadir.IdentityIn(command.ClusterID(cluster), e.env.cfg.ID, id)
 	if !e.env.cfg.Memory {
-		if err := next.write(e.env.cfg.FS, e.env.cfg.LogDir); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(e.env.cfg.LogDir, identityFile), err)
+		if err := next.Write(e.env.cfg.FS, e.env.cfg.LogDir); err != nil {
+			return err
 		}
 	}
 	*e.env.identity = next
@@ -208,14 +208,10 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan,
 		first = bound
 	}
 	if e.formation.State().Taken {
-		has, err := raft.HasExistingState(e.env.stores().Logs(), e.env.stores().Stable(), e.env.stores().Snapshots())
-		if err == nil && !has {
-			err = errStateLost(e.env.cfg.LogDir, e.self.ID, e.env.cfg.SnapDir)
-		}
-		return bootstrap, nil, err
+		return bootstrap, nil, e.env.cfg.dirs().RefuseLost(e.self.ID, e.env.stores())
 	}
 	// A founder that was stopped before it wrote its first entry writes it now.
-	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.identity.clusterID()) && e.env.identity.RaftID == membership.FounderID(e.self.ID) {
+	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.identity.ClusterID()) && e.env.identity.RaftID == membership.FounderID(e.self.ID) {
 		bootstrap = bound.Configuration()
 	}
 	return bootstrap, first, nil
@@ -223,7 +219,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan,
 
 // startMember starts the first Raft instance.
 func (e *ensemble) startMember(bootstrap raft.Configuration) error {
-	e.env.machine.cluster = e.env.identity.clusterID()
+	e.env.machine.cluster = e.env.identity.ClusterID()
 	e.appliedIndex.Store(e.env.machine.index)
 	e.hub.SetIdentity(e.handshake())
 	if err := e.startRaft(bootstrap); err != nil {

@@ -29,7 +29,7 @@ func (e *ensemble) checkEntry(l *raft.Log) error {
 	}
 	c := e.env.checkers.Get()
 	defer e.env.checkers.Put(c)
-	return c.Entry(l.Data, e.env.identity.clusterID())
+	return c.Entry(l.Data, e.env.identity.ClusterID())
 }
 
 // checkSnapshot reads a snapshot from another server and returns an error if it can't be
@@ -40,7 +40,7 @@ func (e *ensemble) checkSnapshot(q *raft.InstallSnapshotRequest, r io.Reader) er
 	if err != nil {
 		return err
 	}
-	switch own := e.env.identity.clusterID(); {
+	switch own := e.env.identity.ClusterID(); {
 	case own != (command.ClusterID{}) && h.cluster != own:
 		return errors.New("it belongs to another ensemble")
 	case h.index > q.LastLogIndex:

@@ -4,6 +4,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
@@ -11,7 +12,7 @@ import (
 // uses nothing else of the Node.
 type environment struct {
 	cfg      *Config
-	identity *identity // changed by become only, before Raft runs
+	identity *datadir.Identity // changed by become only, before Raft runs
 	machine  *machine
 	intake   *propose.Intake
 	remote   *propose.RemoteRuns

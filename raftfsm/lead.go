@@ -137,7 +137,7 @@ func (n *Node) beginLead() {
 	n.incarnation.Store(l.incarnation)
 	s := command.LeaderStart{
 		Server: uint8(n.cfg.ID), Incarnation: l.incarnation, Time: n.cfg.Wall().UnixMilli(),
-		Policy: n.cfg.Policy, Level: n.startLevel(), Cluster: n.identity.clusterID(),
+		Policy: n.cfg.Policy, Level: n.startLevel(), Cluster: n.identity.ClusterID(),
 	}
 	n.others.leading(&s)
 	entry := s.Append(nil)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
@@ -49,7 +50,7 @@ type Node struct {
 	running   atomic.Pointer[raft.Raft]        // see raftNow
 	reloading sync.Mutex                       // see reload
 	proposing atomic.Pointer[propose.Proposer] // the newest, for landed
-	identity  identity
+	identity  datadir.Identity
 	opening   time.Duration // how long openState took
 	restored  uint64        // index of the snapshot that the machine started from or received
 
