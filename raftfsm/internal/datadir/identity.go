@@ -21,7 +21,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// IdentityFile, in the log directory, identifies the server that owns the state there.
+// IdentityFile is the file in the log directory that names the server whose state is there.
 const IdentityFile = "identity.json"
 
 // identityFormat is the version of the file's layout.

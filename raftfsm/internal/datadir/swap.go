@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// JournalFile, in the log directory, says how far a Swap has come.
+	// JournalFile is the file in the log directory that says how far a Swap has come.
 	JournalFile  = "recovery.json"
 	preparedDir  = "recovery.new"
 	asidePattern = "before-recovery-20060102-150405"
