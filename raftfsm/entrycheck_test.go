@@ -97,8 +97,7 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	if err := img.(*image).write(&b); err != nil {
 		t.Fatal(err)
 	}
-	e := assemble(&base{env: n.environment()})
-	if err := e.checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := checkSnapshot(n.identity.clusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Error(err)
 	}
 }
@@ -151,9 +150,8 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	if err := img.(*image).write(&b); err != nil {
 		t.Fatal(err)
 	}
-	e := assemble(&base{env: n.environment()})
 	check := func(at uint64, b []byte) error {
-		return e.checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
+		return checkSnapshot(n.identity.clusterID(), &raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
 	}
 	if err := check(2, b.Bytes()); err != nil {
 		t.Fatal(err)
@@ -213,7 +211,7 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	if err := img.(*image).write(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := (assemble(&base{env: n.environment()})).checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := checkSnapshot(n.identity.clusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Errorf("snapshot: %v", err)
 	}
 }

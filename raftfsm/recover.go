@@ -212,7 +212,7 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.machine.post = func([]event) {}
+	n.machine.post = func([]stateEvent) {}
 	if err := n.openState(); err != nil {
 		return nil, errors.Join(err, n.closeStores())
 	}

@@ -4,10 +4,10 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// lookAhead prefetches the znodes of the n commands at the start of b. It returns how many
+// prefetch prefetches the znodes of the n commands at the start of b. It returns how many
 // commands it covered, at least 1. It stops at a command that it can't decode; applying
 // that command fails later. The caller holds the tree's lock.
-func (m *machine) lookAhead(b []byte, n int) (ahead int) {
+func (m *machine) prefetch(b []byte, n int) (ahead int) {
 	paths := m.paths[:0]
 	for ; ahead < n && len(paths) < tree.PrefetchMax; ahead++ {
 		var err error

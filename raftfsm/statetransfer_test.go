@@ -133,14 +133,14 @@ func TestRestoreReplacesTheState(t *testing.T) {
 		for row := range r.sessions.All {
 			rows ^= rowDigest(row)
 		}
-		ended := 0
+		closed := 0
 		for _, e := range r.node.mail.take() {
-			if e.kind == evEnded {
-				ended++
+			if e.kind == evState && e.state.kind == ended {
+				closed++
 			}
 		}
-		if r.rows != rows || r.jumped != 1 || ended != 2 {
-			t.Errorf("rows %x instead of %x, jumped %d times, %d sessions ended", r.rows, rows, r.jumped, ended)
+		if r.rows != rows || r.jumped != 1 || closed != 2 {
+			t.Errorf("rows %x instead of %x, jumped %d times, %d sessions ended", r.rows, rows, r.jumped, closed)
 		}
 		select {
 		case <-r.snapCounter.trigger:
@@ -218,7 +218,7 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestRestoreIsInterrupted: a new leadership and arrivalLimit end an uncommitted restore; a
+// TestRestoreIsInterrupted: a new leadership and stateTransferLimit end an uncommitted restore; a
 // later commit has no effect.
 func TestRestoreIsInterrupted(t *testing.T) {
 	t.Parallel()
@@ -232,8 +232,8 @@ func TestRestoreIsInterrupted(t *testing.T) {
 			l.start.Incarnation, l.seq = 6, 0
 			r.mustFeed(t, l.begin())
 		}, "another leadership"},
-		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(arrivalLimit/time.Second) + 1 }, "nothing more of it came"},
-		"not so much time":   {func(_ *replica, l *leader) { l.seq += uint64(arrivalLimit/time.Second) - 1 }, ""},
+		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(stateTransferLimit/time.Second) + 1 }, "nothing more of it came"},
+		"not so much time":   {func(_ *replica, l *leader) { l.seq += uint64(stateTransferLimit/time.Second) - 1 }, ""},
 		"a clock that jumps": {func(_ *replica, l *leader) { l.seq = 0 }, ""},
 	} {
 		r, l, _ := inhabited(t)

@@ -33,7 +33,7 @@ import (
 //   - The znode of the membership stays.
 //
 // The servers drop the new tree, and keep the old one, when another leadership or
-// another restore begins, when the restore is aborted, and when arrivalLimit of log
+// another restore begins, when the restore is aborted, and when stateTransferLimit of log
 // time passes without a piece. All of these are in the log, so all servers do the same.
 // A restore in progress is never part of a snapshot: no snapshot is taken during a
 // restore, so all pieces are in the log after the newest snapshot.
@@ -41,13 +41,13 @@ import (
 // restoreLevel is the behaviour level that introduced restores.
 const restoreLevel = 2
 
-// arrivalLimit is how long, in log time, a restore may go without a new piece.
-const arrivalLimit = time.Minute
+// stateTransferLimit is how long, in log time, a restore may go without a new piece.
+const stateTransferLimit = time.Minute
 
 // Reasons why a restore failed.
 var (
 	errRestoreLeader  = errors.New("another leadership has begun: nothing was changed, try again")
-	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", arrivalLimit)
+	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", stateTransferLimit)
 	errRestoreOther   = errors.New("another restore has begun: this one has changed nothing")
 	errRestoreAborted = errors.New("it was given up: nothing was changed")
 	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", ErrRestoreUnknown)
@@ -56,8 +56,8 @@ var (
 // errArriving is why no snapshot is taken.
 var errArriving = errors.New("a restore is under way")
 
-// arrival is a restore in progress.
-type arrival struct {
+// stateTransfer is a state transfer in progress.
+type stateTransfer struct {
 	id      uint64
 	next    uint32 // number of the next chunk
 	bytes   int64
@@ -114,7 +114,7 @@ func (m *machine) applyRestore(c *command.Command) error {
 		m.log.Warn("a restore before every server knows what it is has no effect")
 	} else if c.Kind == command.KindRestoreBegin {
 		m.drop(errRestoreOther)
-		m.arriving = &arrival{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
+		m.arriving = &stateTransfer{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
 	} else if a != nil && a.id == id { // otherwise it was dropped
 		var err error
 		switch c.Kind {
@@ -141,9 +141,9 @@ type restoreWaiter func()
 // Applied implements Waiter.
 func (done restoreWaiter) Applied(*Applied) { done() }
 
-// dropLate drops the restore if its last piece is older than arrivalLimit.
+// dropLate drops the restore if its last piece is older than stateTransferLimit.
 func (m *machine) dropLate(now int64) {
-	if a := m.arriving; a != nil && now-a.newest > arrivalLimit.Milliseconds() {
+	if a := m.arriving; a != nil && now-a.newest > stateTransferLimit.Milliseconds() {
 		m.tree.Lock()
 		defer m.tree.Unlock()
 		m.drop(errRestoreLate)
@@ -160,7 +160,7 @@ func (m *machine) drop(why error) {
 }
 
 // applyChunk adds a piece to the new tree.
-func (m *machine) applyChunk(a *arrival, b []byte) error {
+func (m *machine) applyChunk(a *stateTransfer, b []byte) error {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != a.next {
 		return fmt.Errorf("piece %d of it is missing: nothing was changed", a.next)
 	}
@@ -176,7 +176,7 @@ func (m *machine) applyChunk(a *arrival, b []byte) error {
 }
 
 // applyRestoreCommit replaces the state if the new one is complete.
-func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
+func (m *machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 	var r restoreCommit
 	if err := r.decode(b); err != nil {
 		return err
@@ -200,7 +200,7 @@ func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
 	m.arriving = nil
 	m.handler.Jumped()
 	for row := range m.sessions.All {
-		m.events = m.changed(event{kind: evEnded, session: row.ID})
+		m.events = m.changed(stateEvent{kind: ended, session: row.ID})
 	}
 	m.sessions.Clear()
 	m.sessions.Skip(r.sessions)
