@@ -12,7 +12,7 @@ import (
 
 // applyCommand applies one command and calls the handler. The tree is locked.
 func (m *machine) applyCommand(server uint8, c *command.Command) error {
-	m.out = Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
+	m.out = command.Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
 	var err error
 	switch c.Kind {
 	case command.KindRequest:

@@ -61,7 +61,7 @@ func (m *machine) installConfig() {
 // asked for.
 func (m *machine) tell(res *tree.Result) {
 	if len(res.Events) > 0 {
-		m.out = Applied{Kind: command.KindReconfigDone, Op: proto.OpReconfig}
+		m.out = command.Applied{Kind: command.KindReconfigDone, Op: proto.OpReconfig}
 		m.ran(res)
 		m.handler.Applied(&m.out)
 	}

@@ -93,8 +93,8 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := img.(*image).write(&b); err != nil {
+	var b bufferSink
+	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
 	if err := checkSnapshot(n.identity.clusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
@@ -146,8 +146,8 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := img.(*image).write(&b); err != nil {
+	var b bufferSink
+	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
 	check := func(at uint64, b []byte) error {
@@ -171,7 +171,7 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data[4+len(snapshotMagic)+4+8+8+4+command.ClusterIDSize+8] ^= 1
+	data[4+len("zkgosnap")+4+8+8+4+command.ClusterIDSize+8] ^= 1
 	var forged bytes.Buffer
 	w := snapio.NewWriter(&forged)
 	if _, err := w.Write(data); err != nil {
@@ -207,8 +207,8 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := img.(*image).write(&b); err != nil {
+	var b bufferSink
+	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
 	if err := checkSnapshot(n.identity.clusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {

@@ -67,7 +67,7 @@ type machineEnv struct {
 
 // applyHandler is the part of Handler that a machine calls.
 type applyHandler interface {
-	Applied(a *Applied)
+	Applied(a *command.Applied)
 	BatchDone()
 	Jumped()
 }
@@ -87,7 +87,7 @@ type scratch struct {
 	next     command.Command // a command after cmd: see prefetch
 	paths    []string        // used by prefetch
 	tx       tree.Txn
-	out      Applied
+	out      command.Applied
 	attached session.Session
 	waiters  []command.Waiter
 	requests proto.Requests
@@ -269,7 +269,7 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	ahead := 0
 	for i := range n {
 		if i == ahead {
-			ahead += m.prefetch(b, n-i)
+			ahead += m.scratch.prefetch(m.tree, b, n-i)
 		}
 		if b, err = m.cmd.Decode(b); err != nil {
 			return nil, err

@@ -35,9 +35,6 @@ import (
 // the survivor does not know of.
 const epochGap = 256
 
-// maxEpoch keeps zxids positive.
-const maxEpoch = 1<<31 - 1
-
 // Position describes how far the state in a server's directories reaches.
 type Position struct {
 	LogDir   string
@@ -294,13 +291,7 @@ func (n *Node) renew(minEpoch uint32) error {
 	if epoch > maxEpoch {
 		return fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(maxEpoch))
 	}
-	m.tree.Advance(epoch << 32)
-	m.tx = tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy}
-	for row := range m.sessions.All {
-		m.endSession(&command.Command{Kind: command.KindExpire, Session: row.ID})
-	}
-	m.incarnation, m.seq = 0, 0
-	m.drop(errRestoreLeader)
+	m.beginAnew(epoch, tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy})
 	// Without a text, the first leader contributes the list of its configuration file.
 	// A text that a reconfig has set has a version, which must rise.
 	old := m.config

@@ -34,7 +34,7 @@ const (
 // Errors of Replace.
 var (
 	// ErrRestoreUnknown: the state may have been replaced, or still be replaced later.
-	ErrRestoreUnknown = errors.New("whether the state was replaced is not known")
+	ErrRestoreUnknown = errRestoreUnknown
 	// ErrRestoreLevel: not every server supports restores.
 	ErrRestoreLevel = errors.New("not every server of the ensemble is known to know of restores")
 	// ErrRestoreBusy: this server is already running another restore.

@@ -184,3 +184,6 @@ func (c *snapCounter) poke() {
 	default:
 	}
 }
+
+// SnapshotDue returns a channel that receives a value whenever a snapshot is due.
+func (m *machine) SnapshotDue() <-chan struct{} { return m.snapCounter.trigger }

@@ -41,6 +41,22 @@ func (s *state) plant(t *tree.Tree, sessions *session.Table, level uint32) {
 	s.sumRows()
 }
 
+// maxEpoch keeps zxids positive.
+const maxEpoch = 1<<31 - 1
+
+// beginAnew makes the state one in which a new history can begin, in an epoch: without
+// sessions, leadership and state transfer. tx has the time and the policy of the change. The
+// tree is locked.
+func (m *machine) beginAnew(epoch int64, tx tree.Txn) {
+	m.tree.Advance(epoch << 32)
+	m.tx = tx
+	for row := range m.sessions.All {
+		m.endSession(&command.Command{Kind: command.KindExpire, Session: row.ID})
+	}
+	m.incarnation, m.seq = 0, 0
+	m.drop(errRestoreLeader)
+}
+
 // dump writes the state as text. Equal states give the same text.
 func (s *state) dump(w io.Writer, why error) error {
 	s.tree.RLock()

@@ -44,13 +44,16 @@ const restoreLevel = 2
 // stateTransferLimit is how long, in log time, a restore may go without a new piece.
 const stateTransferLimit = time.Minute
 
+// errRestoreUnknown: the state may have been replaced, or still be replaced later.
+var errRestoreUnknown = errors.New("whether the state was replaced is not known")
+
 // Reasons why a restore failed.
 var (
 	errRestoreLeader  = errors.New("another leadership has begun: nothing was changed, try again")
 	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", stateTransferLimit)
 	errRestoreOther   = errors.New("another restore has begun: this one has changed nothing")
 	errRestoreAborted = errors.New("it was given up: nothing was changed")
-	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", ErrRestoreUnknown)
+	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", errRestoreUnknown)
 )
 
 // errArriving is why no snapshot is taken.
@@ -139,7 +142,7 @@ func (m *machine) applyRestore(c *command.Command) error {
 type restoreWaiter func()
 
 // Applied implements Waiter.
-func (done restoreWaiter) Applied(*Applied) { done() }
+func (done restoreWaiter) Applied(*command.Applied) { done() }
 
 // dropLate drops the restore if its last piece is older than stateTransferLimit.
 func (m *machine) dropLate(now int64) {
@@ -209,7 +212,7 @@ func (m *machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 	m.tree.Advance(epoch << 32)
 	m.snapCounter.soon()
 	m.settled(a.id, restored{zxid: epoch << 32})
-	m.out = Applied{Kind: command.KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
+	m.out = command.Applied{Kind: command.KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
 	m.handler.Applied(&m.out)
 	return nil
 }

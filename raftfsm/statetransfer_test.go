@@ -129,10 +129,8 @@ func TestRestoreReplacesTheState(t *testing.T) {
 		if id := done[1].attached.ID; r.sessions.Len() != 1 || id != 2<<56|(1<<40+1) {
 			t.Errorf("%d sessions, the new one %x", r.sessions.Len(), uint64(id))
 		}
-		var rows uint64
-		for row := range r.sessions.All {
-			rows ^= rowDigest(row)
-		}
+		rows := r.rows
+		r.sumRows()
 		closed := 0
 		for _, e := range r.node.mail.take() {
 			if e.kind == evState && e.state.kind == ended {
@@ -143,7 +141,7 @@ func TestRestoreReplacesTheState(t *testing.T) {
 			t.Errorf("rows %x instead of %x, jumped %d times, %d sessions ended", r.rows, rows, r.jumped, closed)
 		}
 		select {
-		case <-r.snapCounter.trigger:
+		case <-r.machine.SnapshotDue():
 		default:
 			t.Error("no snapshot is due")
 		}
@@ -264,10 +262,10 @@ func TestNoSnapshotWhileAStateArrives(t *testing.T) {
 		i.Release()
 		t.Fatal("a snapshot without what has arrived")
 	}
-	r.machine.snapCounter.limitOps = 1
+	r.machine.snapCounter.soon()
 	r.mustFeed(t, l.batch(create(s, "/x", 0)))
 	select {
-	case <-r.snapCounter.trigger:
+	case <-r.machine.SnapshotDue():
 		t.Error("one is asked for again and again")
 	default:
 	}

@@ -114,7 +114,7 @@ func (n *Node) snapshotLoop() {
 	var missing missingSnapshots
 	for {
 		select {
-		case <-n.machine.snapCounter.trigger:
+		case <-n.machine.SnapshotDue():
 			if err := n.Snapshot(); err != nil {
 				missing.failed(n.log, n.cfg.Now(), n.cfg.SnapDir, err)
 			} else {
