@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
@@ -236,14 +237,17 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := quorum.NewTransport(quorum.TransportConfig{
 		Hub: e.hub, ID: e.env.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
-		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + propose.MaxBatchBytes,
-		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
-		Acknowledged: func(id raft.ServerID, took time.Duration) {
-			e.env.machine.numbers.Acks.observe(membership.ServerOf(id), took)
+		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: func(q *raft.InstallSnapshotRequest, r io.Reader) error {
+			return checkSnapshot(e.env.identity.ClusterID(), q, r)
 		},
-		Joined: func() { e.env.machine.numbers.Diffs.Add(1) }, SendingSnapshot: e.env.machine.numbers.sendingSnapshot,
-		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return openNewest(e.env.stores()) },
-		Installing:   func() { e.env.machine.freezeNext.Store(true) },
+		MaxEntry: maxForwarded + propose.MaxBatchBytes,
+		Applied:  e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses,
+		Acknowledged: func(id raft.ServerID, took time.Duration) {
+			e.env.numbers.Acks.observe(membership.ServerOf(id), took)
+		},
+		Joined: func() { e.env.numbers.Diffs.Add(1) }, SendingSnapshot: e.env.numbers.sendingSnapshot,
+		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return openNewest(e.env.stores().Snapshots()) },
+		Installing:   e.env.machine.freeze,
 		Installed: func() {
 			select {
 			case e.installed <- struct{}{}:
@@ -259,6 +263,17 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	}
 	e.env.do(func() {}) // make the control goroutine switch to the new instance
 	return nil
+}
+
+// checkEntry returns an error if an entry from another server can't be stored or
+// applied.
+func (e *ensemble) checkEntry(l *raft.Log) error {
+	if err := raftlog.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
+		return err
+	}
+	c := e.env.checkers.Get()
+	defer e.env.checkers.Put(c)
+	return c.Entry(l.Data, e.env.identity.ClusterID())
 }
 
 // recycle replaces the Raft instance after it has installed a snapshot. The old instance

@@ -69,7 +69,7 @@ func newState(h Handler) (*State, error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.machine.post = func([]event) {}
+	n.machine.post = func([]stateEvent) {}
 	n.machine.fleeting = false
 	return &State{machine: n.machine, Tree: n.tree, Sessions: n.sessions}, nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/vfs"
-	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
@@ -30,9 +29,6 @@ import (
 // epochGap is how much the epoch rises. The lost servers may have held elections that
 // the survivor does not know of.
 const epochGap = 256
-
-// maxEpoch keeps zxids positive.
-const maxEpoch = 1<<31 - 1
 
 // Position describes how far the state in a server's directories reaches.
 type Position = datadir.Position
@@ -152,7 +148,7 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.machine.post = func([]event) {}
+	n.machine.post = func([]stateEvent) {}
 	if err := n.openState(); err != nil {
 		return nil, errors.Join(err, n.closeStores())
 	}
@@ -191,13 +187,7 @@ func (n *Node) renew(minEpoch uint32) error {
 	if epoch > maxEpoch {
 		return fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(maxEpoch))
 	}
-	m.tree.Advance(epoch << 32)
-	m.tx = tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy}
-	for row := range m.sessions.All {
-		m.endSession(&command.Command{Kind: command.KindExpire, Session: row.ID})
-	}
-	m.incarnation, m.seq = 0, 0
-	m.drop(errRestoreLeader)
+	m.beginAnew(epoch, tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy})
 	// Without a text, the first leader contributes the list of its configuration file.
 	// A text that a reconfig has set has a version, which must rise.
 	old := m.config

@@ -87,12 +87,8 @@ func DirNames(a, b string) string { return datadir.Dirs{Log: a, Snap: b}.String(
 // plant makes tree and sessions the state of the machine.
 func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) error {
 	n.tree, n.sessions = t, s
-	n.machine.tree, n.machine.sessions = t, s
+	n.machine.plant(t, s, n.cfg.newest)
 	n.machine.fleeting = false
-	n.machine.level = n.cfg.newest
-	for row := range s.All {
-		n.machine.rows ^= rowDigest(row)
-	}
 	if renew == nil {
 		return nil
 	}

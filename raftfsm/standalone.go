@@ -81,7 +81,7 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 			return fmt.Errorf("first configuration: %w", err)
 		}
 	}
-	if err := n.align(); err != nil {
+	if err := n.machine.align(snaps, logs); err != nil {
 		return err
 	}
 	type outcome struct {
