@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -34,7 +35,7 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	s := r.attach(time.Hour)
 	r.do(create(s, "/old", 0))
 	c.stop(3)
-	name := filepath.Join(c.dir(3), "log", identityFile)
+	name := filepath.Join(c.dir(3), "log", datadir.IdentityFile)
 	before, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)

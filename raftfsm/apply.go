@@ -1,6 +1,8 @@
 package raftfsm
 
 import (
+	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/zkgo/zkgo/proto"
@@ -10,7 +12,7 @@ import (
 
 // applyCommand applies one command and calls the handler. The tree is locked.
 func (m *machine) applyCommand(server uint8, c *command.Command) error {
-	m.out = Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
+	m.out = command.Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
 	var err error
 	switch c.Kind {
 	case command.KindRequest:
@@ -94,7 +96,7 @@ func (m *machine) endSession(c *command.Command) {
 		m.rows ^= rowDigest(row)
 		m.sessions.Remove(c.Session)
 	}
-	m.events = m.changed(event{kind: evEnded, session: c.Session})
+	m.events = m.changed(stateEvent{kind: ended, session: c.Session})
 }
 
 // applyAttach creates a session or moves one to a new connection. Only creating a
@@ -135,9 +137,31 @@ func (m *machine) applyReap(c *command.Command) error {
 
 // changed appends e to the events if this server leads. Only the leader tracks
 // deadlines.
-func (m *machine) changed(e event) []event {
+func (m *machine) changed(e stateEvent) []stateEvent {
 	if !m.own(m.incarnation) {
 		return m.events
 	}
 	return append(m.events, e)
+}
+
+// tooNew returns the error with which a server stops at an entry or a snapshot of a
+// newer version.
+func (e *machineEnv) tooNew(asked uint32) error {
+	return fmt.Errorf("it needs behaviour level %d, this server knows %d: run the version of the servers that wrote it, or a newer one", asked, e.newest)
+}
+
+// applyRaise applies the leader's decision that all servers know a level.
+func (m *machine) applyRaise(c *command.Command) error {
+	if len(c.Body) != 4 {
+		return errors.New("a level of another size than 4 bytes")
+	}
+	to := binary.BigEndian.Uint32(c.Body)
+	if to > m.newest {
+		return m.tooNew(to)
+	}
+	if to > m.level {
+		m.log.Info("all servers support a newer version of the log: it is used from here on", "version", to)
+		m.level = to
+	}
+	return nil
 }

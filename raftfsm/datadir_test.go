@@ -14,9 +14,11 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 	"github.com/zkgo/zkgo/tree"
@@ -65,7 +67,7 @@ func TestForeignDirectories(t *testing.T) {
 		other.ID = 2
 		mustRefuse(t, other, cfg.LogDir, "server 1", "server 2")
 
-		path := filepath.Join(cfg.LogDir, identityFile)
+		path := filepath.Join(cfg.LogDir, datadir.IdentityFile)
 		whole, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -74,7 +76,7 @@ func TestForeignDirectories(t *testing.T) {
 			if err := os.WriteFile(path, whole[:i], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := readIdentity(vfs.OS{}, cfg.LogDir); err == nil && i < len(whole)-1 {
+			if _, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.LogDir); err == nil && i < len(whole)-1 {
 				t.Fatalf("%d of %d bytes are an identity", i, len(whole))
 			}
 		}
@@ -84,7 +86,7 @@ func TestForeignDirectories(t *testing.T) {
 			if err := os.WriteFile(path, flipped, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if id, _, err := readIdentity(vfs.OS{}, cfg.LogDir); err == nil {
+			if id, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.LogDir); err == nil {
 				t.Fatalf("byte %d is flipped, and the identity is %+v", i, id)
 			}
 		}
@@ -124,12 +126,12 @@ func TestForeignLog(t *testing.T) {
 			r.do(set(owner, "/a", nil))
 		}
 		r.close()
-		id, _, err := readIdentity(vfs.OS{}, cfg.LogDir)
+		id, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.LogDir)
 		if err != nil {
 			t.Fatal(err)
 		}
-		id.Cluster = newIdentity(1).Cluster
-		if err := id.write(vfs.OS{}, cfg.LogDir); err != nil {
+		id.Cluster = datadir.NewIdentity(1).Cluster
+		if err := id.Write(vfs.OS{}, cfg.LogDir); err != nil {
 			t.Fatal(err)
 		}
 		cfg.Handler = newRecorder()
@@ -387,3 +389,27 @@ func (c cutAfterTerm) Logs() raft.LogStore { return noEntries{c.stores.Logs()} }
 type noEntries struct{ raft.LogStore }
 
 func (noEntries) StoreLog(*raft.Log) error { return errors.New("the power is gone") }
+
+// TestEmptiedDirectory: a server whose log was removed refuses to start, instead of
+// starting afresh under its old identity. ReadPlace reports the same.
+func TestEmptiedDirectory(t *testing.T) {
+	t.Parallel()
+	eachDisk(t, "emptied", func(t *testing.T, cfg Config) {
+		used(t, cfg, 3, false)
+		parts, _ := raftlog.Parts()
+		for _, name := range parts {
+			if err := os.RemoveAll(filepath.Join(cfg.LogDir, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		mustRefuse(t, cfg, cfg.LogDir, datadir.IdentityFile, "is missing", "zkgo recover")
+		l, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := ReadPlace(cfg.LogDir, &l, nil)
+		if len(p.Files) != 1 || p.Files[0].Err == nil || !strings.Contains(p.Files[0].Err.Error(), datadir.IdentityFile) {
+			t.Errorf("%+v", p)
+		}
+	})
+}

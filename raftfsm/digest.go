@@ -3,6 +3,8 @@ package raftfsm
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
+	"sync/atomic"
 
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
@@ -12,16 +14,54 @@ import (
 // claim. A claim is at most as old as the few entries in flight.
 const digestsKept = 256
 
-// digestRing holds the digests of the most recent states.
-type digestRing [digestsKept]command.Check
+// claims are the digests of the most recent states: this server's, to be compared with what
+// a leader claims, and the newest of them, for this server to claim.
+type claims struct {
+	ring   [digestsKept]command.Check
+	newest atomic.Pointer[command.Check]
+}
 
-func (r *digestRing) note(c command.Check) { r[c.Index%digestsKept] = c }
+// note remembers the digest of the state after an entry and publishes it for the next
+// batches.
+func (r *claims) note(index uint64, s *state) {
+	s.tree.RLock()
+	c := command.Check{Index: index, Digest: s.digest()}
+	s.tree.RUnlock()
+	r.ring[index%digestsKept] = c
+	r.newest.Store(&c)
+}
+
+// begin forgets all states but the one of a snapshot, which this server doesn't claim.
+func (r *claims) begin(c command.Check) {
+	r.ring = [digestsKept]command.Check{}
+	r.ring[c.Index%digestsKept] = c
+	r.newest.Store(nil)
+}
+
+// last returns the newest digest, for a leader to claim.
+func (r *claims) last() command.Check {
+	if c := r.newest.Load(); c != nil {
+		return *c
+	}
+	return command.Check{}
+}
+
+// busy returns a function that reports whether entries were applied since its last
+// call.
+func (r *claims) busy() func() bool {
+	seen := r.newest.Load()
+	return func() bool {
+		before := seen
+		seen = r.newest.Load()
+		return seen != before
+	}
+}
 
 // compare returns an error if this server's state differed from the leader's after the
 // same entry. One of the two is wrong, and if the server went on, clients could see both
 // states.
-func (r *digestRing) compare(c command.Check) error {
-	mine := r[c.Index%digestsKept]
+func (r *claims) compare(c command.Check) error {
+	mine := r.ring[c.Index%digestsKept]
 	if c.Index == 0 || mine.Index != c.Index || mine.Digest == c.Digest {
 		return nil
 	}
@@ -42,4 +82,10 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
+}
+
+// diverged dumps this server's state for debugging, and returns err with the location of
+// the dump.
+func (m *machine) diverged(err error) error {
+	return fmt.Errorf("%w; %s", err, m.evidence(func(w io.Writer) error { return m.dump(w, err) }))
 }

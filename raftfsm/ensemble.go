@@ -2,12 +2,10 @@ package raftfsm
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"net"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -15,7 +13,10 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/quorum/transport"
+	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
@@ -140,7 +141,7 @@ func (p *places) listenAddrs(line *membership.Member) []string {
 // handshake returns what this server says about itself in handshakes.
 func (e *ensemble) handshake() quorum.Identity {
 	id := e.env.identity
-	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.clusterID()),
+	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.ClusterID()),
 		List: bootstrap.ListHash(e.env.cfg.Members), Nonce: e.env.intake.Nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(membership.FounderID(e.self.ID))
@@ -150,10 +151,10 @@ func (e *ensemble) handshake() quorum.Identity {
 
 // become sets this server's identity and makes it durable.
 func (e *ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
-	next := identity{Format: identityFormat, Server: e.env.cfg.ID, RaftID: id, Cluster: hex.EncodeToString(cluster[:])}
+	next := datadir.IdentityIn(command.ClusterID(cluster), e.env.cfg.ID, id)
 	if !e.env.cfg.Memory {
-		if err := next.write(e.env.cfg.FS, e.env.cfg.LogDir); err != nil {
-			return fmt.Errorf("%s: %w", filepath.Join(e.env.cfg.LogDir, identityFile), err)
+		if err := next.Write(e.env.cfg.FS, e.env.cfg.LogDir); err != nil {
+			return err
 		}
 	}
 	*e.env.identity = next
@@ -210,14 +211,10 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan,
 		first = bound
 	}
 	if e.formation.State().Taken {
-		has, err := raft.HasExistingState(e.env.stores().Logs(), e.env.stores().Stable(), e.env.stores().Snapshots())
-		if err == nil && !has {
-			err = errStateLost(e.env.cfg.LogDir, e.self.ID, e.env.cfg.SnapDir)
-		}
-		return bootstrap, nil, err
+		return bootstrap, nil, e.env.cfg.dirs().RefuseLost(e.self.ID, e.env.stores())
 	}
 	// A founder that was stopped before it wrote its first entry writes it now.
-	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.identity.clusterID()) && e.env.identity.RaftID == membership.FounderID(e.self.ID) {
+	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.identity.ClusterID()) && e.env.identity.RaftID == membership.FounderID(e.self.ID) {
 		bootstrap = bound.Configuration()
 	}
 	return bootstrap, first, nil
@@ -225,7 +222,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan,
 
 // startMember starts the first Raft instance.
 func (e *ensemble) startMember(bootstrap raft.Configuration) error {
-	e.env.machine.cluster = e.env.identity.clusterID()
+	e.env.machine.cluster = e.env.identity.ClusterID()
 	e.appliedIndex.Store(e.env.machine.index)
 	e.hub.SetIdentity(e.handshake())
 	if err := e.startRaft(bootstrap); err != nil {
@@ -242,14 +239,17 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := transport.New(transport.Config{
 		Hub: e.hub, ID: e.env.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
-		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: e.checkSnapshot, MaxEntry: maxForwarded + propose.MaxBatchBytes,
-		Applied: e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses, Replays: e.replays,
-		Acknowledged: func(id raft.ServerID, took time.Duration) {
-			e.env.machine.numbers.Acks.observe(membership.ServerOf(id), took)
+		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: func(q *raft.InstallSnapshotRequest, r io.Reader) error {
+			return checkSnapshot(e.env.identity.ClusterID(), q, r)
 		},
-		Joined: func() { e.env.machine.numbers.Diffs.Add(1) }, SendingSnapshot: e.env.machine.numbers.sendingSnapshot,
-		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return openNewest(e.env.stores()) },
-		Installing:   func() { e.env.machine.freezeNext.Store(true) },
+		MaxEntry: maxForwarded + propose.MaxBatchBytes,
+		Applied:  e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses, Replays: e.replays,
+		Acknowledged: func(id raft.ServerID, took time.Duration) {
+			e.env.numbers.Acks.observe(membership.ServerOf(id), took)
+		},
+		Joined: func() { e.env.numbers.Diffs.Add(1) }, SendingSnapshot: e.env.numbers.sendingSnapshot,
+		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return openNewest(e.env.stores().Snapshots()) },
+		Installing:   e.env.machine.freeze,
 		Installed: func() {
 			select {
 			case e.installed <- struct{}{}:
@@ -265,6 +265,17 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	}
 	e.env.do(func() {}) // make the control goroutine switch to the new instance
 	return nil
+}
+
+// checkEntry returns an error if an entry from another server can't be stored or
+// applied.
+func (e *ensemble) checkEntry(l *raft.Log) error {
+	if err := raftlog.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
+		return err
+	}
+	c := e.env.checkers.Get()
+	defer e.env.checkers.Put(c)
+	return c.Entry(l.Data, e.env.identity.ClusterID())
 }
 
 // recycle replaces the Raft instance after it has installed a snapshot. The old instance

@@ -93,12 +93,11 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := img.(*image).write(&b); err != nil {
+	var b bufferSink
+	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
-	e := assemble(&base{env: n.environment()})
-	if err := e.checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := checkSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Error(err)
 	}
 }
@@ -147,13 +146,12 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := img.(*image).write(&b); err != nil {
+	var b bufferSink
+	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
-	e := assemble(&base{env: n.environment()})
 	check := func(at uint64, b []byte) error {
-		return e.checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
+		return checkSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
 	}
 	if err := check(2, b.Bytes()); err != nil {
 		t.Fatal(err)
@@ -173,7 +171,7 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data[4+len(snapshotMagic)+4+8+8+4+command.ClusterIDSize+8] ^= 1
+	data[4+len("zkgosnap")+4+8+8+4+command.ClusterIDSize+8] ^= 1
 	var forged bytes.Buffer
 	w := snapio.NewWriter(&forged)
 	if _, err := w.Write(data); err != nil {
@@ -209,11 +207,11 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var b bytes.Buffer
-	if err := img.(*image).write(&b); err != nil {
+	var b bufferSink
+	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := (assemble(&base{env: n.environment()})).checkSnapshot(&raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := checkSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Errorf("snapshot: %v", err)
 	}
 }

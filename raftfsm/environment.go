@@ -4,6 +4,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
@@ -11,8 +12,9 @@ import (
 // uses nothing else of the Node.
 type environment struct {
 	cfg      *Config
-	identity *identity // changed by become only, before Raft runs
+	identity *datadir.Identity // changed by become only, before Raft runs
 	machine  *machine
+	numbers  *Numbers
 	intake   *propose.Intake
 	rhythm   rhythm
 	remote   *propose.RemoteRuns
@@ -48,7 +50,7 @@ type environment struct {
 // environment returns the environment of an ensemble that n belongs to.
 func (n *Node) environment() *environment {
 	return &environment{
-		cfg: &n.cfg, identity: &n.identity, machine: n.machine, intake: n.intake, rhythm: n.rhythm, remote: n.remote, checkers: &n.checkers,
+		cfg: &n.cfg, identity: &n.identity, machine: n.machine, numbers: &n.numbers, intake: n.intake, rhythm: n.rhythm, remote: n.remote, checkers: &n.checkers,
 		openState: n.openState, stores: func() stores { return n.stores },
 		startRaft: func(trans raft.Transport, bootstrap raft.Configuration) error {
 			n.transport = trans

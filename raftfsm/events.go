@@ -3,44 +3,29 @@ package raftfsm
 import (
 	"sync"
 	"time"
-
-	"github.com/zkgo/zkgo/session"
 )
 
 // event is a message to the control goroutine, mostly from the state machine. The state
 // machine must not wait for the control goroutine, so the queue is unbounded; events
 // are few.
 type event struct {
-	kind        eventKind
-	server      uint64        // evStarted; NoServer: the LeaderStart is in a snapshot, and Raft knows the leader
-	incarnation uint64        // evStarted
-	session     int64         // evAttached, evEnded, evTouched
-	gen         uint64        // evAttached
-	timeout     time.Duration // evAttached
-	at          time.Time     // evTouched
-	do          func()        // evDo
-	err         error         // evFailed
+	kind    eventKind
+	state   stateEvent // evState
+	session int64      // evTouched
+	at      time.Time  // evTouched
+	do      func()     // evDo
+	err     error      // evFailed
 }
 
 type eventKind uint8
 
 const (
-	// evStarted: a LeaderStart was applied. If this server proposed it, an evAttached for
-	// every session of the table follows in the same post.
-	evStarted eventKind = iota
-	evAttached
-	evEnded
+	evState eventKind = iota
 	evTouched
 	evFailed
 	// evDo runs a function on the control goroutine.
 	evDo
 )
-
-// attachedEvent returns the event for a session with a new connection.
-func attachedEvent(s session.Session) event {
-	timeout := time.Duration(s.Timeout) * time.Millisecond
-	return event{kind: evAttached, session: s.ID, gen: s.Gen, timeout: timeout}
-}
 
 // mailbox is the unbounded queue of events.
 type mailbox struct {
@@ -69,4 +54,13 @@ func (b *mailbox) take() []event {
 	list := b.list
 	b.list = nil
 	return list
+}
+
+// applied queues what the state machine reports, as one group.
+func (b *mailbox) applied(events []stateEvent) {
+	list := make([]event, len(events))
+	for i := range events {
+		list[i] = event{kind: evState, state: events[i]}
+	}
+	b.post(list)
 }

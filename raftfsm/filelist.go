@@ -2,7 +2,6 @@ package raftfsm
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -324,32 +323,4 @@ func (c *changes) proposeMembership(l *leading, now, next *membership.List) {
 	next.Version = 0 // set when the command is applied
 	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.Raw), next.State())
 	c.env.proposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
-}
-
-// applyMembership changes the membership, unless it has changed since the leader read
-// it. If reconfig keeps a version, the change gets a new one.
-func (m *machine) applyMembership(c *command.Command) error {
-	r := proto.AliasReader(c.Body)
-	from, to := r.Buffer(), r.Buffer()
-	if err := r.Err(); err != nil {
-		return fmt.Errorf("body: %w", err)
-	}
-	if m.config == nil || string(from) != string(m.config) {
-		return nil
-	}
-	old, err := membership.ParseState(from)
-	if err != nil {
-		return err
-	}
-	next, err := membership.ParseState(to)
-	if err != nil {
-		return err
-	}
-	tx := m.begin(c)
-	if old.Version != 0 {
-		next.Version = uint64(tx.Zxid)
-	}
-	m.config = next.State()
-	m.tell(m.tree.SetConfig(tx, membership.ConfigText(m.config), -1))
-	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
@@ -212,13 +213,13 @@ func testLostRaftState(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range files {
-		if f.Name() != identityFile && f.Name() != bootstrap.StateFile {
+		if f.Name() != datadir.IdentityFile && f.Name() != bootstrap.StateFile {
 			if err := os.RemoveAll(c.dir(2) + "/log/" + f.Name()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	mustRefuse(t, c.config(2), c.dir(2)+"/log", identityFile, "is missing", "empty directory")
+	mustRefuse(t, c.config(2), c.dir(2)+"/log", datadir.IdentityFile, "is missing", "empty directory")
 	// An empty log isn't accepted, either.
 	empty, err := raftlog.Open(raftlog.Options{LogDir: c.dir(2) + "/log", SnapDir: c.dir(2) + "/snap"})
 	if err == nil {

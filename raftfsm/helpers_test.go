@@ -1,6 +1,7 @@
 package raftfsm
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 	"testing"
@@ -279,3 +280,10 @@ func (r *rig) dump() string {
 	b.Write(r.Sessions().AppendTo(nil))
 	return b.String()
 }
+
+// bufferSink is a raft.SnapshotSink that keeps what is written.
+type bufferSink struct{ bytes.Buffer }
+
+func (*bufferSink) Close() error  { return nil }
+func (*bufferSink) Cancel() error { return nil }
+func (*bufferSink) ID() string    { return "" }

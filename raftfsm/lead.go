@@ -89,19 +89,27 @@ func (n *Node) control() {
 // handle acts on one event.
 func (n *Node) handle(e event) {
 	switch e.kind {
-	case evStarted:
-		n.started(e.server, e.incarnation)
-	case evAttached:
-		n.deadlines.Attached(session.Deadline{Session: e.session, Gen: e.gen, Timeout: e.timeout}, n.clocks())
-		n.schedule()
-	case evEnded:
-		n.deadlines.Ended(e.session)
+	case evState:
+		n.stateChanged(&e.state)
 	case evTouched:
 		n.deadlines.Heard(e.session, e.at)
 	case evFailed:
 		n.halt(e.err)
 	case evDo:
 		e.do()
+	}
+}
+
+// stateChanged acts on an event of the state machine.
+func (n *Node) stateChanged(e *stateEvent) {
+	switch e.kind {
+	case started:
+		n.started(e.server, e.incarnation)
+	case attached:
+		n.deadlines.Attached(session.Deadline{Session: e.session, Gen: e.gen, Timeout: e.timeout}, n.clocks())
+		n.schedule()
+	case ended:
+		n.deadlines.Ended(e.session)
 	}
 }
 
@@ -137,7 +145,7 @@ func (n *Node) beginLead() {
 	n.incarnation.Store(l.incarnation)
 	s := command.LeaderStart{
 		Server: uint8(n.cfg.ID), Incarnation: l.incarnation, Time: n.cfg.Wall().UnixMilli(),
-		Policy: n.cfg.Policy, Level: n.startLevel(), Cluster: n.identity.clusterID(),
+		Policy: n.cfg.Policy, Level: n.startLevel(), Cluster: n.identity.ClusterID(),
 	}
 	n.others.leading(&s)
 	entry := s.Append(nil)
@@ -154,7 +162,7 @@ func (n *Node) openLead() {
 	n.deadlines.Reset()
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &propose.Proposer{
-		Raft: n.raftNow(), Incarnation: n.lead.incarnation, Policy: n.cfg.Policy, Full: n.cfg.Full, Now: n.cfg.Wall, Sizes: &n.proposed, Claim: n.machine.lastCheck,
+		Raft: n.raftNow(), Incarnation: n.lead.incarnation, Policy: n.cfg.Policy, Full: n.cfg.Full, Now: n.cfg.Wall, Sizes: &n.proposed, Claim: n.machine.claims.last,
 		Local: n.intake, Remote: n.remote, Backlog: n.backlog, Keeps: n.keepsEntries(),
 	}
 	n.proposing.Store(n.lead.proposer)

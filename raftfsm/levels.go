@@ -2,7 +2,6 @@ package raftfsm
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -25,24 +24,11 @@ import (
 // levelEvery is how often a leader asks which servers know a level above the log's.
 const levelEvery = time.Second
 
-// tooNew returns the error with which a server stops at an entry or a snapshot of a
-// newer version.
-func (m *machine) tooNew(asked uint32) error {
-	return fmt.Errorf("it needs behaviour level %d, this server knows %d: run the version of the servers that wrote it, or a newer one", asked, m.newest)
-}
-
 // Level returns the behaviour level that the log has reached, and the highest one that
 // this server knows. They differ while a server of the ensemble still runs an older
 // version.
 func (n *Node) Level() (now, newest uint32) {
 	return n.machine.levels()
-}
-
-// levels is Level.
-func (m *machine) levels() (now, newest uint32) {
-	m.tree.RLock()
-	defer m.tree.RUnlock()
-	return m.level, m.newest
 }
 
 // startLevel is the level at which a leadership begins. A new state begins at level 1.
@@ -52,22 +38,6 @@ func (n *Node) startLevel() uint32 {
 		return newest // no other server has to know it
 	}
 	return max(now, 1)
-}
-
-// applyRaise applies the leader's decision that all servers know a level.
-func (m *machine) applyRaise(c *command.Command) error {
-	if len(c.Body) != 4 {
-		return errors.New("a level of another size than 4 bytes")
-	}
-	to := binary.BigEndian.Uint32(c.Body)
-	if to > m.newest {
-		return m.tooNew(to)
-	}
-	if to > m.level {
-		m.log.Info("all servers support a newer version of the log: it is used from here on", "version", to)
-		m.level = to
-	}
-	return nil
 }
 
 // raise proposes a higher level if all servers know it. Reconcile loop.

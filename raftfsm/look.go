@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -18,6 +19,19 @@ import (
 // Inspection of the files that servers leave on disk: snapshots as trees, logs as
 // transactions. Nothing here opens a store or changes a file, so it is safe next to a
 // running server.
+
+// Place is what the files next to a log say about the server that wrote it.
+type Place = datadir.Place
+
+// PlaceFile is one of the files that say which server's state a directory holds.
+type PlaceFile = datadir.PlaceFile
+
+// ReadPlace checks the files that say which server's state a log directory holds, each
+// alone and against the log and the snapshots there. It only reads, and applies the
+// checks that a server makes when it starts.
+func ReadPlace(logDir string, log *raftlog.Log, snapshots []raftlog.SnapshotFile) *Place {
+	return datadir.ReadPlace(logDir, log, snapshots)
+}
 
 // State is the content of a snapshot.
 type State struct {
@@ -50,12 +64,12 @@ func ReadSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 
 // newState returns the state in which every history begins.
 func newState(h Handler) (*State, error) {
-	cfg, err := Config{ID: standaloneServer, Memory: true, Handler: h}.withDefaults()
+	cfg, err := Config{ID: datadir.StandaloneServer, Memory: true, Handler: h}.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.machine.post = func([]event) {}
+	n.machine.post = func([]stateEvent) {}
 	n.machine.fleeting = false
 	return &State{machine: n.machine, Tree: n.tree, Sessions: n.sessions}, nil
 }

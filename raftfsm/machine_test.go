@@ -247,12 +247,11 @@ func TestDivergence(t *testing.T) {
 		}
 		if diverge {
 			follow.sessions.Attach(s.ID, s.Password[:], 5000, 2)
-			row, _ := follow.sessions.Get(s.ID)
-			follow.rows ^= rowDigest(s) ^ rowDigest(row)
+			follow.sumRows()
 		}
 		var err error
 		for range 3 {
-			l.claim = lead.lastCheck()
+			l.claim = lead.claims.last()
 			e := l.batch(command.Command{Kind: command.KindSync})
 			lead.mustFeed(t, e)
 			if err = follow.feed(e); err != nil {
@@ -282,7 +281,7 @@ func TestDivergenceThatSkips(t *testing.T) {
 	skipped := l.batch(create(firstSession(), "/b", 0))
 	lead.mustFeed(t, skipped)
 	follow.mustFeed(t, skipped)
-	l.claim = lead.lastCheck()
+	l.claim = lead.claims.last()
 	err := follow.feed(l.batch(command.Command{Kind: command.KindSync}))
 	path := filepath.Join(dir, divergenceFile)
 	if err == nil || !strings.Contains(err.Error(), path) {
@@ -403,8 +402,8 @@ func TestReplicas(t *testing.T) {
 		if x, y := a.dump(t), b.dump(t); x != y {
 			t.Fatalf("seed %d, snapshot after entry %d:\n%s\nand\n%s", seed, at, x, y)
 		}
-		if a.lastCheck() != b.lastCheck() && at < len(log)-1 {
-			t.Fatalf("seed %d: digests %+v and %+v", seed, a.lastCheck(), b.lastCheck())
+		if a.claims.last() != b.claims.last() && at < len(log)-1 {
+			t.Fatalf("seed %d: digests %+v and %+v", seed, a.claims.last(), b.claims.last())
 		}
 		if a.tree.LastZxid() < 100 {
 			t.Fatalf("seed %d: only zxid %#x: the log does too little", seed, a.tree.LastZxid())
@@ -420,8 +419,8 @@ func (r *replica) snapshot(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	defer img.Release()
-	var b bytes.Buffer
-	if err := img.(*image).write(&b); err != nil {
+	var b bufferSink
+	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

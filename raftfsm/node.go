@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
@@ -50,9 +51,8 @@ type Node struct {
 	running   atomic.Pointer[raft.Raft]        // see raftNow
 	reloading sync.Mutex                       // see reload
 	proposing atomic.Pointer[propose.Proposer] // the newest, for landed
-	identity  identity
+	identity  datadir.Identity
 	opening   time.Duration // how long openState took
-	restored  uint64        // index of the snapshot that the machine started from or received
 
 	ready     chan struct{}
 	errs      chan error
@@ -63,6 +63,7 @@ type Node struct {
 	status   Status
 
 	proposed propose.SizeCounter
+	numbers  Numbers
 
 	// incarnation is that of the leadership that this server believes in; 0 means none.
 	incarnation atomic.Uint64
@@ -126,7 +127,7 @@ func (n *Node) Start() error {
 
 func newNode(cfg Config) *Node {
 	n := &Node{
-		cfg: cfg, log: cfg.Logger, tree: tree.New(), sessions: session.NewTable(),
+		cfg: cfg, log: cfg.Logger,
 		backlog: propose.NewBacklog(), mail: newMailbox(), rhythm: rhythm{time.Now()}, checkers: command.Checkers{Membership: checkMembership},
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		stopping: make(chan struct{}), controlDone: make(chan struct{}),
@@ -138,12 +139,10 @@ func newNode(cfg Config) *Node {
 	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
 	n.intake.Taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
 	n.remote = propose.NewRemoteRuns(n.backlog, &n.checkers)
-	n.machine = &machine{
-		tree: n.tree, sessions: n.sessions, handler: cfg.Handler, intake: n.intake, log: cfg.Logger,
-		newest:   cfg.newest,
-		fleeting: cfg.Memory && cfg.standalone(),
-		own:      func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
-		post:     n.mail.post,
+	n.machine = newMachine(machineEnv{
+		newest: cfg.newest, fleeting: cfg.Memory && cfg.standalone(),
+		handler: cfg.Handler, intake: n.intake, log: cfg.Logger, numbers: &n.numbers.counters, hurry: n.stopping,
+		own: func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
 		landed: func(incarnation, seq uint64) {
 			if p := n.proposing.Load(); p != nil && p.Incarnation == incarnation {
 				p.Land(seq)
@@ -151,15 +150,20 @@ func newNode(cfg Config) *Node {
 		},
 		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
 		applied:    func(index uint64) { n.others.applied(index) },
+		post:       n.mail.applied,
 		written:    n.noteSnapshot,
 		settled:    n.replacing.settled,
-		hurry:      n.stopping,
-		evidence:   cfg.keepEvidence,
 		fail:       n.fail,
-	}
-	n.machine.snapCounter = snapCounter{maxOps: cfg.SnapCount, maxBytes: cfg.SnapBytes, trigger: make(chan struct{}, 1)}
-	n.machine.snapCounter.reset()
+		evidence:   cfg.keepEvidence,
+	}, cfg.SnapCount, cfg.SnapBytes)
+	n.tree, n.sessions = n.machine.tree, n.machine.sessions
 	return n
+}
+
+// checkMembership returns an error for a membership that can't be decoded.
+func checkMembership(state []byte) error {
+	_, err := membership.ParseState(state)
+	return err
 }
 
 func stoppedTimer() *time.Timer {

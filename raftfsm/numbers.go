@@ -15,30 +15,20 @@ import (
 // Numbers are a Node's counters. All fields can be read at any time. Durations are in
 // nanoseconds. A zero Summary has no observations.
 type Numbers struct {
+	counters // of the state machine
+
 	// The log.
-	Fsync   histogram.Summary // writes of the log or the vote that end in an fsync
-	Append  histogram.Summary // appending entries, from Raft's call to its return
-	Entries histogram.Summary // commands in a log entry, observed when it is applied
-	Bytes   atomic.Int64      // of appended entries
+	Fsync  histogram.Summary // writes of the log or the vote that end in an fsync
+	Append histogram.Summary // appending entries, from Raft's call to its return
+	Bytes  atomic.Int64      // of appended entries
 
 	// Proposing.
 	Queued     atomic.Int64      // commands of this server's clients that were passed to the leader or the log
 	Waiting    histogram.Summary // how many of them were queued each time a run was taken
 	QueueTime  histogram.Summary // how long they were queued
-	QuorumAck  histogram.Summary // on the leader, from handing an entry to Raft until it is committed
 	Received   atomic.Int64      // entries that this server got from its leader
-	Committed  atomic.Int64      // entries of other leaders that were applied here
 	ToFollower histogram.Summary // on a follower: from the leader's creation of an entry until it arrives,
-	ToDisk     histogram.Summary // until it is on disk here,
-	ToCommit   histogram.Summary // and until it is about to be applied here
-	ToApply    histogram.Summary // until it is applied on any server, by the clocks of the leader and that server
-
-	// The state.
-	Apply    histogram.Summary // applying an entry
-	Expired  atomic.Int64      // sessions that ended by their timeout, counted by the leader
-	Snapshot histogram.Summary // writing a snapshot
-	SnapSize atomic.Int64      // bytes of the newest snapshot written
-	Writing  atomic.Int64      // snapshots being written
+	ToDisk     histogram.Summary // and until it is on disk here
 
 	// The start.
 	Init     histogram.Summary // opening the stores, loading the snapshot and the log
@@ -89,7 +79,7 @@ func (c *Numbers) sendingSnapshot() (done func()) {
 }
 
 // Numbers returns the live counters.
-func (n *Node) Numbers() *Numbers { return &n.machine.numbers }
+func (n *Node) Numbers() *Numbers { return &n.numbers }
 
 // Reset clears the counters. It may lose what is counted at the same time.
 func (c *Numbers) Reset() {
@@ -103,18 +93,6 @@ func (c *Numbers) Reset() {
 	}
 	for _, s := range c.Acks.All() {
 		s.Reset()
-	}
-}
-
-// stale is the age at which an arriving entry no longer counts: it would show how long
-// this server was away, not how long entries take.
-const stale = 10 * time.Second
-
-// fresh observes in s, n times, the age of an entry created at at, unless it is stale.
-// A negative age, from a clock that runs ahead, counts as zero.
-func fresh(s *histogram.Summary, n int64, at, now time.Time) {
-	if d := now.Sub(at); d < stale && !at.IsZero() {
-		s.Observe(n, int64(d))
 	}
 }
 
@@ -148,8 +126,8 @@ func (c countedLogs) StoreLogs(logs []*raft.Log) error {
 	for _, l := range logs {
 		size += len(l.Data)
 		if follows {
-			fresh(&c.numbers.ToFollower, 1, l.AppendedAt, begin)
-			fresh(&c.numbers.ToDisk, 1, l.AppendedAt, end)
+			observeAge(&c.numbers.ToFollower, 1, l.AppendedAt, begin)
+			observeAge(&c.numbers.ToDisk, 1, l.AppendedAt, end)
 		}
 	}
 	if follows {
@@ -163,31 +141,6 @@ func (c countedLogs) StoreLogs(logs []*raft.Log) error {
 func (n *Node) follows() bool {
 	r := n.raftNow()
 	return r != nil && r.State() == raft.Follower
-}
-
-// batchNumbers is what applying a batch reveals about it.
-type batchNumbers struct {
-	own  bool  // this server made it in its current leadership
-	made int64 // on the leader's clock, Unix milliseconds
-	ops  int
-}
-
-// applied counts an entry whose application started at begin.
-func (c *Numbers) applied(l *raft.Log, b *batchNumbers, begin time.Time) {
-	end := time.Now()
-	c.Apply.Observe(1, int64(end.Sub(begin)))
-	if b.ops == 0 {
-		return
-	}
-	ops, made := int64(b.ops), time.UnixMilli(b.made)
-	c.Entries.Observe(1, ops)
-	fresh(&c.ToApply, ops, made, end)
-	if b.own {
-		fresh(&c.QuorumAck, ops, l.AppendedAt, begin)
-		return
-	}
-	c.Committed.Add(1)
-	fresh(&c.ToCommit, ops, made, begin)
 }
 
 // taken counts a run that leaves the queue. Its age is that of its first command.

@@ -14,7 +14,6 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
-	"github.com/zkgo/zkgo/tree"
 )
 
 // A client's reconfig.
@@ -335,102 +334,4 @@ func refusedReconfig(c *command.Command, code proto.Code) *command.Command {
 	r.Kind = command.KindReconfigRefused
 	r.Body = binary.BigEndian.AppendUint32(nil, uint32(code))
 	return &r
-}
-
-// checkReconfig returns the membership that a reconfig results in, or the error code. As
-// in ZooKeeper, the permission comes last, see mayReconfig. Only a reconfig that is too
-// long is refused for the permission here, because it isn't parsed. The caller holds the
-// tree's lock.
-func (m *machine) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership.List, proto.Code) {
-	switch {
-	case policy&tree.ReconfigEnabled == 0:
-		return nil, proto.ErrReconfigDisabled
-	case m.config == nil:
-		return nil, proto.ErrUnimplemented // a standalone server
-	}
-	now, err := membership.ParseState(m.config)
-	if err != nil {
-		return nil, proto.ErrSystemError
-	}
-	if q.CurConfigID != -1 && uint64(q.CurConfigID) != now.Version {
-		return nil, proto.ErrBadVersion
-	}
-	switch {
-	case !membership.TooLong(q):
-		return now.Next(q, policy)
-	case !m.mayWriteConfig(policy, ids):
-		return nil, proto.ErrNoAuth
-	}
-	return nil, proto.ErrBadArguments
-}
-
-// conflict returns what is wrong with the addresses of a reconfig that checkReconfig has
-// refused, or nil if something else is. The caller holds the tree's lock.
-func (m *machine) conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
-	now, err := membership.ParseState(m.config)
-	if err != nil || membership.TooLong(q) {
-		return nil
-	}
-	if target, code := now.Asked(q, policy); code == proto.Ok {
-		return now.Conflict(target)
-	}
-	return nil
-}
-
-// mayWriteConfig reports whether ids may write /zookeeper/config. The caller holds the
-// tree's lock.
-func (m *machine) mayWriteConfig(policy tree.Policy, ids []proto.ID) bool {
-	return policy&tree.SkipACL != 0 || m.tree.Get(tree.ConfigPath).Allows(proto.OpReconfig.Perms(), ids)
-}
-
-// mayReconfig checks that ids may write /zookeeper/config, and that the servers' ids are
-// valid. The caller holds the tree's lock.
-func (m *machine) mayReconfig(target *membership.List, policy tree.Policy, ids []proto.ID) proto.Code {
-	_, over := target.TooLarge()
-	switch {
-	case !m.mayWriteConfig(policy, ids):
-		return proto.ErrNoAuth
-	case over:
-		return proto.ErrBadArguments
-	}
-	return proto.Ok
-}
-
-// applyReconfig applies a client's reconfig.
-func (m *machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
-	next, code := m.checkReconfig(q, m.tx.Policy, c.IDs)
-	if code == proto.Ok {
-		code = m.mayReconfig(next, m.tx.Policy, c.IDs)
-	}
-	if code != proto.Ok {
-		m.advance(c)
-		m.out.Code = code
-		return
-	}
-	tx := m.begin(c)
-	next.Version = uint64(tx.Zxid)
-	if m.level < membership.NamedLevel {
-		next.ForgetNamed()
-	}
-	m.config = next.State()
-	m.ran(m.tree.SetConfig(tx, membership.ConfigText(m.config), -1))
-}
-
-// applyRefusal applies a reconfig that the leader refused.
-func (m *machine) applyRefusal(c *command.Command) error {
-	code, err := command.RefusalCode(c.Body)
-	if err != nil {
-		return err
-	}
-	m.out.Kind, m.out.Op, m.out.Body = command.KindRequest, proto.OpReconfig, nil
-	if session := m.sessions.Check(c.Session, c.Gen); session != proto.Ok {
-		m.out.Code = session
-		if session == proto.ErrSessionExpired {
-			m.advance(c)
-		}
-		return nil
-	}
-	m.advance(c)
-	m.out.Code = code
-	return nil
 }

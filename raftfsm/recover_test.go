@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -126,7 +127,7 @@ func TestARecoveryThatIsInterrupted(t *testing.T) {
 			case k >= decided && (p.Cluster == before.Cluster || p.Zxid <= before.Zxid || p.Sessions != 0 || p.Znodes != before.Znodes-1):
 				t.Errorf("%s: begun and not what it is to be: %+v", step, p)
 			}
-			if _, err := os.Stat(filepath.Join(cfg.LogDir, journalFile)); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(cfg.LogDir, datadir.JournalFile)); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s: the journal is still there: %v", step, err)
 			}
 		}

@@ -34,7 +34,7 @@ const (
 // Errors of Replace.
 var (
 	// ErrRestoreUnknown: the state may have been replaced, or still be replaced later.
-	ErrRestoreUnknown = errors.New("whether the state was replaced is not known")
+	ErrRestoreUnknown = errRestoreUnknown
 	// ErrRestoreLevel: not every server supports restores.
 	ErrRestoreLevel = errors.New("not every server of the ensemble is known to know of restores")
 	// ErrRestoreBusy: this server is already running another restore.
@@ -86,7 +86,7 @@ func (n *Node) CanReplace() error {
 	return fmt.Errorf("%w: %s", ErrRestoreLevel, strings.Join(who, ", "))
 }
 
-// Replace replaces the state of the ensemble, as described in arrival.go. It returns
+// Replace replaces the state of the ensemble, as described in statetransfer.go. It returns
 // the zxid after this server has applied the new state. It consumes t and s, and ends
 // the sessions in s. The error tells whether nothing was changed or whether that is
 // unknown. If ctx ends before the last piece is in flight, nothing is changed.

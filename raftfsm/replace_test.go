@@ -226,7 +226,7 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 		}
 	}
 	// An abandoned restore is dropped, so that snapshots are possible again.
-	time.Sleep(arrivalLimit + time.Second)
+	time.Sleep(stateTransferLimit + time.Second)
 	l.do(create(s, "/later", 0))
 	c.settled()
 	for id, r := range c.rigs {

@@ -2,12 +2,11 @@ package raftfsm
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -52,64 +51,44 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 	if cfg.Memory {
 		return r, errors.New("only a server with a disk can be seeded")
 	}
-	self, err := newcomer(cfg)
-	if err != nil {
+	if _, err := cfg.server().Self(); err != nil {
 		return r, err
 	}
-	for _, dir := range []string{cfg.LogDir, cfg.SnapDir} {
-		if err := vfs.MkdirSynced(cfg.FS, dir); err != nil {
-			return r, err
-		}
-	}
-	lock, err := raftlog.Lock(cfg.FS, cfg.LogDir)
+	lock, err := cfg.dirs().TakeEmpty()
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	if err := hasState(&cfg); err == nil {
-		return r, fmt.Errorf("%s: %w", DirNames(cfg.LogDir, cfg.SnapDir), ErrHasState)
-	} else if !errors.Is(err, ErrNoState) {
-		return r, err
-	}
-	tr := &transplant{fs: cfg.FS, logDir: cfg.LogDir, snapDir: cfg.SnapDir, reached: reached}
-	if err := tr.discard(); err != nil {
+	swap := datadir.Swap{Dirs: cfg.dirs(), Reached: reached}
+	if err := swap.Discard(); err != nil {
 		return r, err
 	}
 	n := newNode(cfg)
 	if err := n.plant(t, s, renew); err != nil {
 		return r, err
 	}
-	if err := n.prepare(tr, self); err != nil {
+	if err := n.prepare(swap); err != nil {
 		return r, err
 	}
 	r.Cluster, r.Zxid = n.identity.Cluster, t.LastZxid()
-	_, err = tr.begin(n.cfg.Now()) // there was nothing to move aside
+	_, err = swap.Begin(n.cfg.Now()) // there was nothing to move aside
 	return r, err
 }
 
 // ErrHasState reports directories that hold zkgo state, which is never replaced.
-var ErrHasState = errors.New("a state of zkgo is there already, which is never replaced: move it away, or name another directory")
+var ErrHasState = datadir.ErrHasState
 
 // ErrInUse is the cause when another server has the log directory open.
 var ErrInUse = vfs.ErrInUse
 
 // DirNames names two directories in a message, or one if they are the same.
-func DirNames(a, b string) string {
-	if a == b {
-		return a
-	}
-	return a + " or " + b
-}
+func DirNames(a, b string) string { return datadir.Dirs{Log: a, Snap: b}.String() }
 
 // plant makes tree and sessions the state of the machine.
 func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) error {
 	n.tree, n.sessions = t, s
-	n.machine.tree, n.machine.sessions = t, s
+	n.machine.plant(t, s, n.cfg.newest)
 	n.machine.fleeting = false
-	n.machine.level = n.cfg.newest
-	for row := range s.All {
-		n.machine.rows ^= rowDigest(row)
-	}
 	if renew == nil {
 		return nil
 	}
@@ -120,13 +99,13 @@ func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) er
 // stores.
 func (n *Node) writeFirst(conf raft.Configuration) error {
 	m := n.machine
-	m.cluster, m.index = n.identity.clusterID(), seedIndex
+	m.cluster, m.index = n.identity.ClusterID(), seedIndex
 	image, err := m.Snapshot()
 	if err != nil {
 		return err
 	}
 	defer image.Release()
-	_, transport := raft.NewInmemTransport(standaloneAddr)
+	_, transport := raft.NewInmemTransport(datadir.StandaloneAddr)
 	sink, err := n.stores.Snapshots().Create(raft.SnapshotVersionMax, seedIndex, seedTerm, conf, seedIndex, transport)
 	if err != nil {
 		return err

@@ -12,10 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/internal/command"
-	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/snapio"
-	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -41,7 +38,7 @@ type image struct {
 	head []byte
 	tree *tree.Snapshot
 
-	numbers *Numbers    // counts the snapshots written
+	numbers *counters   // counts the snapshots written
 	pace    snapio.Pace // of the write
 
 	zxid    int64
@@ -66,34 +63,23 @@ func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
 		return nil, errArriving
 	}
 	m.snapCounter.reset()
-	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: &m.numbers,
-		pace: snapio.Pace{Hurry: m.hurry, Busy: m.busy(), Late: m.snapCounter.late.Load},
+	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: m.numbers,
+		pace: snapio.Pace{Hurry: m.hurry, Busy: m.claims.busy(), Late: m.snapCounter.late.Load},
 		zxid: m.tree.LastZxid(), written: m.written}, nil
 }
 
-// busy returns a function that reports whether entries were applied since its last
-// call.
-func (m *machine) busy() func() bool {
-	seen := m.claim.Load()
-	return func() bool {
-		before := seen
-		seen = m.claim.Load()
-		return seen != before
-	}
-}
-
 // appendHeader appends everything before the tree.
-func (m *machine) appendHeader(b []byte) []byte {
+func (s *state) appendHeader(b []byte) []byte {
 	b = append(b, snapshotMagic...)
 	b = binary.BigEndian.AppendUint32(b, snapshotFormat)
-	b = binary.BigEndian.AppendUint64(b, m.incarnation)
-	b = binary.BigEndian.AppendUint64(b, m.seq)
-	b = binary.BigEndian.AppendUint32(b, m.level)
-	b = append(b, m.cluster[:]...)
-	b = binary.BigEndian.AppendUint64(b, m.index)
-	b = binary.BigEndian.AppendUint64(b, m.tree.FullDigest()^m.rows)
-	b = proto.AppendBuffer(b, m.config)
-	return proto.AppendBuffer(b, m.sessions.AppendTo(nil))
+	b = binary.BigEndian.AppendUint64(b, s.incarnation)
+	b = binary.BigEndian.AppendUint64(b, s.seq)
+	b = binary.BigEndian.AppendUint32(b, s.level)
+	b = append(b, s.cluster[:]...)
+	b = binary.BigEndian.AppendUint64(b, s.index)
+	b = binary.BigEndian.AppendUint64(b, s.digest())
+	b = proto.AppendBuffer(b, s.config)
+	return proto.AppendBuffer(b, s.sessions.AppendTo(nil))
 }
 
 // Persist writes the image.
@@ -149,134 +135,6 @@ func (i *image) Release() {
 	}
 }
 
-// Restore replaces the state of a running server. It drops the clients' connections
-// first, because the entries that the snapshot skips complete no requests and fire no
-// watches. A failure stops the server, because the state is incomplete.
-func (m *machine) Restore(r io.ReadCloser) error {
-	defer r.Close()
-	if m.stopped {
-		return errors.New("the state machine has stopped")
-	}
-	m.tree.Lock()
-	defer m.tree.Unlock()
-	m.intake.Lose()
-	m.handler.Jumped()
-	m.drop(errRestoreSkipped)
-	before := m.index
-	err := m.load(r)
-	if err == nil && m.index <= before {
-		err = fmt.Errorf("it ends at index %d, behind entry %d, which is applied already", m.index, before)
-	}
-	if err != nil {
-		err = fmt.Errorf("restoring a snapshot: %w", err)
-		m.stop(err)
-	}
-	m.frozen = m.freezeNext.Swap(false)
-	m.applied(m.index)
-	return err
-}
-
-// load replaces the state with the snapshot in r. The caller holds the tree's lock.
-func (m *machine) load(r io.Reader) error {
-	c := snapio.NewReader(r)
-	h, err := readSnapshotHeader(c)
-	if err == nil {
-		err = m.takeHeader(h)
-	}
-	if err != nil {
-		return err
-	}
-	if err := m.tree.Restore(c); err != nil {
-		return fmt.Errorf("tree: %w", err)
-	}
-	if err := c.End(); err != nil {
-		return err
-	}
-	m.rows = 0
-	for row := range m.sessions.All {
-		m.rows ^= rowDigest(row)
-	}
-	if got := m.tree.FullDigest() ^ m.rows; got != h.digest {
-		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", got, h.digest)
-	}
-	m.digests = digestRing{}
-	m.digests.note(command.Check{Index: m.index, Digest: h.digest})
-	m.claim.Store(nil)
-	m.snapCounter.reset()
-	if m.incarnation != 0 {
-		// The snapshot doesn't say which server leads in this incarnation, and the
-		// entry that does may be one that the snapshot replaces.
-		m.post([]event{{kind: evStarted, server: membership.NoServer, incarnation: m.incarnation}})
-	}
-	return nil
-}
-
-// snapshotHeader is the part of a snapshot before the tree.
-type snapshotHeader struct {
-	incarnation uint64
-	seq         uint64
-	level       uint32
-	cluster     command.ClusterID
-	index       uint64
-	digest      uint64
-	config      []byte
-	table       []byte // of the sessions, encoded
-	rest        int    // bytes after the table, which should be 0
-}
-
-// readSnapshotHeader reads the part before the tree.
-func readSnapshotHeader(r io.Reader) (*snapshotHeader, error) {
-	var size [4]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return nil, fmt.Errorf("header: %w", err)
-	}
-	n := binary.BigEndian.Uint32(size[:])
-	if n > maxSnapshotHeader {
-		return nil, fmt.Errorf("header of %d bytes", n)
-	}
-	head, err := io.ReadAll(io.LimitReader(r, int64(n)))
-	if err != nil {
-		return nil, fmt.Errorf("header: %w", err)
-	}
-	const fixed = len(snapshotMagic) + 4 + 8 + 8 + 4 + command.ClusterIDSize + 8 + 8
-	if len(head) != int(n) || len(head) < fixed || string(head[:len(snapshotMagic)]) != snapshotMagic {
-		return nil, errors.New("this is no snapshot of zkgo")
-	}
-	b := head[len(snapshotMagic):]
-	if f := binary.BigEndian.Uint32(b); f != snapshotFormat {
-		return nil, fmt.Errorf("snapshot of format %d, this server knows %d", f, snapshotFormat)
-	}
-	h := &snapshotHeader{incarnation: binary.BigEndian.Uint64(b[4:]), seq: binary.BigEndian.Uint64(b[12:]), level: binary.BigEndian.Uint32(b[20:])}
-	copy(h.cluster[:], b[24:])
-	b = b[24+command.ClusterIDSize:]
-	h.index, h.digest = binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
-	rec := proto.NewReader(b[16:])
-	h.config, h.table = rec.Buffer(), rec.Buffer()
-	if err := rec.Err(); err != nil {
-		return nil, fmt.Errorf("header: %w", err)
-	}
-	h.rest = rec.Len()
-	return h, nil
-}
-
-// decodeSessions decodes the sessions into a table.
-func (h *snapshotHeader) decodeSessions(t *session.Table) error {
-	rest, err := t.DecodeFrom(h.table)
-	if err == nil && len(rest)+h.rest != 0 {
-		err = fmt.Errorf("%d bytes after the sessions", len(rest)+h.rest)
-	}
-	return err
-}
-
-// takeHeader makes the header part of this machine's state.
-func (m *machine) takeHeader(h *snapshotHeader) error {
-	if h.level > m.newest {
-		return fmt.Errorf("snapshot: %w", m.tooNew(h.level))
-	}
-	m.incarnation, m.seq, m.level, m.cluster, m.index, m.config = h.incarnation, h.seq, h.level, h.cluster, h.index, h.config
-	return h.decodeSessions(m.sessions)
-}
-
 // snapCounter decides when the next snapshot is due: after limitOps transactions or
 // limitBytes bytes of log. Each limit is the maximum less a random part of up to half,
 // so that the servers don't all write at once.
@@ -326,3 +184,6 @@ func (c *snapCounter) poke() {
 	default:
 	}
 }
+
+// SnapshotDue returns a channel that receives a value whenever a snapshot is due.
+func (m *machine) SnapshotDue() <-chan struct{} { return m.snapCounter.trigger }

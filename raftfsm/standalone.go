@@ -9,15 +9,13 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 )
-
-// standaloneAddr is the Raft address of a server that no other server dials.
-const standaloneAddr raft.ServerAddress = "standalone"
 
 // start starts a server that is the only voter.
 func (a alone) start() error {
 	n := a.n
-	addr, transport := raft.NewInmemTransport(standaloneAddr)
+	addr, transport := raft.NewInmemTransport(datadir.StandaloneAddr)
 	transport.Connect(addr, transport)
 	n.transport = transport
 	if err := n.openState(); err != nil {
@@ -36,36 +34,37 @@ func (n *Node) openState() error {
 	begin := time.Now()
 	defer func() { n.opening = time.Since(begin) }()
 	if !n.cfg.Memory {
-		t := &transplant{fs: n.cfg.FS, logDir: n.cfg.LogDir, snapDir: n.cfg.SnapDir}
-		done, err := t.resume(nil)
-		if err != nil {
-			return err
-		}
-		if done {
-			n.log.Info("a recovery that was interrupted has been finished", "directory", n.cfg.LogDir)
-		}
-		if err := n.refuseEmptied(); err != nil {
+		if err := n.cfg.dirs().Open(n.log); err != nil {
 			return err
 		}
 	}
 	if err := n.openStores(); err != nil {
 		return err
 	}
-	has, err := raft.HasExistingState(n.stores.Logs(), n.stores.Stable(), n.stores.Snapshots())
-	if err != nil {
-		return err
-	}
-	if err := n.loadIdentity(has); err != nil {
+	if err := n.loadIdentity(); err != nil {
 		return err
 	}
 	if err := n.restoreNewest(); err != nil {
 		return err
 	}
-	if c := n.machine.cluster; c != (command.ClusterID{}) && c != n.identity.clusterID() {
+	if c := n.machine.cluster; c != (command.ClusterID{}) && c != n.identity.ClusterID() {
 		return fmt.Errorf("the snapshot in %s belongs to cluster %x, %s to %s", n.cfg.SnapDir, c, n.cfg.LogDir, n.identity.Cluster)
 	}
-	n.machine.cluster = n.identity.clusterID()
+	n.machine.cluster = n.identity.ClusterID()
 	return nil
+}
+
+// loadIdentity determines which server's state this is.
+func (n *Node) loadIdentity() (err error) {
+	switch {
+	case !n.cfg.Memory:
+		server := n.cfg.server()
+		server.Joins = n.others.isMember()
+		n.identity, err = n.cfg.dirs().Identify(server, n.stores, n.log)
+	case n.cfg.standalone():
+		n.identity = datadir.NewIdentity(n.cfg.ID)
+	}
+	return err
 }
 
 // startRaft starts Raft on the opened state. If the state has no configuration yet,
@@ -82,7 +81,7 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 			return fmt.Errorf("first configuration: %w", err)
 		}
 	}
-	if err := n.align(); err != nil {
+	if err := n.machine.align(snaps, logs); err != nil {
 		return err
 	}
 	type outcome struct {

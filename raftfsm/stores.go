@@ -1,7 +1,6 @@
 package raftfsm
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -60,81 +59,18 @@ func openRaftLog(c Config) (stores, error) {
 // was applied here, to send it to followers.
 func (n *Node) keepsEntries() bool { return n.stores.Keeps() }
 
-// openNewest opens the newest snapshot, to send it to a follower.
-func openNewest(s stores) (*raft.SnapshotMeta, io.ReadCloser, error) {
-	list, err := s.Snapshots().List()
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(list) == 0 {
-		return nil, nil, errors.New("there is no snapshot")
-	}
-	return s.Snapshots().Open(list[0].ID)
-}
-
-// restoreNewest loads the newest snapshot into the machine. Raft would do that, too,
-// but if that fails, Raft falls back to an older snapshot and continues.
+// restoreNewest loads the newest snapshot into the machine.
 func (n *Node) restoreNewest() error {
-	list, err := n.stores.Snapshots().List()
-	if err != nil || len(list) == 0 {
-		return err
-	}
 	begin := time.Now()
-	_, r, err := n.stores.Snapshots().Open(list[0].ID)
-	if err != nil {
-		return err
+	newest, err := n.machine.loadNewest(n.stores.Snapshots())
+	if err != nil && newest != nil {
+		err = fmt.Errorf("snapshot %s in %s: %w", newest.ID, n.cfg.SnapDir, err)
 	}
-	defer r.Close()
-	n.tree.Lock()
-	defer n.tree.Unlock()
-	if err := n.machine.load(r); err != nil {
-		return fmt.Errorf("snapshot %s in %s: %w", list[0].ID, n.cfg.SnapDir, err)
+	if err == nil && newest != nil {
+		n.Numbers().SnapLoad.Since(begin)
+		n.lastSnapshot.Store(&lastSnapshot{n.tree.LastZxid(), newest.Size, snapshotTime(newest.ID)})
 	}
-	n.Numbers().SnapLoad.Since(begin)
-	if n.machine.index > list[0].Index {
-		return fmt.Errorf("snapshot %s in %s: holds the state of entry %d", list[0].ID, n.cfg.SnapDir, n.machine.index)
-	}
-	n.restored = list[0].Index
-	n.lastSnapshot.Store(&lastSnapshot{n.tree.LastZxid(), list[0].Size, snapshotTime(list[0].ID)})
-	return nil
-}
-
-// align brings machine and log in line with the newest snapshot, before a Raft instance
-// starts that assumes the snapshot is applied. The previous instance may have stopped
-// after it stored a leader's snapshot and before the machine restored it. The machine
-// would then miss the entries in between for good. Or it may have stopped before it
-// truncated the log, and nothing can be appended to a log that ends before the
-// snapshot.
-func (n *Node) align() error {
-	list, err := n.stores.Snapshots().List()
-	if err != nil || len(list) == 0 {
-		return err
-	}
-	newest := list[0]
-	if newest.Index > max(n.machine.index, n.restored) {
-		n.log.Info("taking over a snapshot that was left behind", "snapshot", newest.ID, "applied", n.machine.index)
-		_, r, err := n.stores.Snapshots().Open(newest.ID)
-		if err != nil {
-			return err
-		}
-		if err := n.machine.Restore(r); err != nil {
-			return err
-		}
-	}
-	n.restored = newest.Index
-	n.machine.frozen = false // no goroutine of Raft is left
-	n.machine.freezeNext.Store(false)
-	logs := n.stores.Logs()
-	first, err := logs.FirstIndex()
-	if err != nil {
-		return err
-	}
-	last, err := logs.LastIndex()
-	if err != nil || last == 0 || last >= newest.Index {
-		return err
-	}
-	n.log.Info("removing a log that ends before the newest snapshot", "first", first, "last", last, "snapshot", newest.ID)
-	return logs.DeleteRange(first, last)
+	return err
 }
 
 const (
@@ -178,7 +114,7 @@ func (n *Node) snapshotLoop() {
 	var missing missingSnapshots
 	for {
 		select {
-		case <-n.machine.snapCounter.trigger:
+		case <-n.machine.SnapshotDue():
 			if err := n.Snapshot(); err != nil {
 				missing.failed(n.log, n.cfg.Now(), n.cfg.SnapDir, err)
 			} else {

@@ -20,8 +20,6 @@ var limits = []limit{
 	{"fields of a type", 25, map[string]string{
 		"raftfsm.Config":             "one field per setting",
 		"raftfsm.Node":               "to be split: it owns the ensemble, the machine and the log",
-		"raftfsm.Numbers":            "one field per metric",
-		"raftfsm.machine":            "to be split: applying, snapshots and digests in one type",
 		"internal/ops/status.Server": "one field per line that operators read",
 		"internal/zoocfg.Config":     "one field per key of zoo.cfg",
 	}},
@@ -29,7 +27,6 @@ var limits = []limit{
 		"client.Client":          "the API: one method per operation of the protocol",
 		"internal/cli.Call":      "what the commands of the shell ask of the one that runs, to be moved to the commands",
 		"raftfsm.Node":           "to be split: it owns the ensemble, the machine and the log",
-		"raftfsm.machine":        "to be split: applying, snapshots and digests in one type",
 		"server/zktest.Server":   "the API of the test server: one method per fault and per question",
 		"internal/zoocfg.Config": "one method per group of keys that it parses",
 		"tree.Tree":              "one method per operation of the protocol, and the steps that they share",

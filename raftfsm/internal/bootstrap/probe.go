@@ -17,6 +17,7 @@ import (
 // Phase is how far a server has got on its way into an ensemble.
 type Phase string
 
+// The phases.
 const (
 	PhaseEmpty  Phase = "empty"  // nothing on disk
 	PhaseBound  Phase = "bound"  // has accepted a formation plan

@@ -11,7 +11,6 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
-	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -21,70 +20,74 @@ import (
 // readers get a turn.
 const applySlice = 128
 
-// machine is the state machine: the state that the log determines, and what this server
-// needs to apply the log. One goroutine of Raft calls Apply, Snapshot and Restore.
-// Readers of tree and sessions hold the tree's lock.
+// machine is the state machine: the state, and what this server needs to apply the log. One
+// goroutine of Raft calls Apply, Snapshot and Restore.
 type machine struct {
-	tree     *tree.Tree
-	sessions *session.Table
-
-	// State in addition to tree and sessions. The tree holds the zxid and thus the epoch.
-	incarnation uint64            // of the newest LeaderStart
-	seq         uint64            // of the newest batch of that incarnation
-	level       uint32            // behaviour level of the log: every server of the ensemble knows it
-	cluster     command.ClusterID // zero until the first LeaderStart
-	config      []byte            // the membership (membership.List.State), nil in a standalone server
-
-	// Derived and local data.
-	newest      uint32 // behaviour level that this code knows
-	index       uint64 // newest entry applied
-	rows        uint64 // xor of rowDigest over the sessions
-	digests     digestRing
-	claim       atomic.Pointer[command.Check]
+	state
+	machineEnv
+	claims      claims
 	snapCounter snapCounter
 
-	// arriving is the restore in progress, nil if there is none. It is never in a
-	// snapshot: no snapshot is taken during a restore.
-	arriving *arrival
-
-	handler  Handler
-	intake   *propose.Intake // of this server; holds the waiters
-	own      func(incarnation uint64) bool
-	landed   func(incarnation, seq uint64)            // called for every applied batch of this leader
-	post     func([]event)                            // sends to the control goroutine; doesn't block
-	fail     func(error)                              // reports the error that stopped the machine
-	evidence func(write func(io.Writer) error) string // stores the dump, and returns where
-	log      *slog.Logger
-	hurry    <-chan struct{} // closed when the server stops: a snapshot no longer throttles itself
-	stopped  bool            // set by stop: no more entries are applied
-	// fleeting: no server will ever read a snapshot.
-	fleeting bool
+	// arriving is the state transfer in progress, nil if there is none. It is never in a
+	// snapshot: no snapshot is taken during a state transfer.
+	arriving *stateTransfer
+	stopped  bool // set by stop: no more entries are applied
 	// frozen: the Raft instance has installed a snapshot and is about to be replaced. The
 	// next instance applies the entries after the snapshot again.
 	frozen     bool
-	freezeNext atomic.Bool             // the next Restore is a snapshot from a leader: freeze after it
-	applied    func(index uint64)      // called for every applied entry
-	written    func(zxid, bytes int64) // called for every durable snapshot
+	freezeNext atomic.Bool // the next Restore is a snapshot from a leader: freeze after it
+	installed  uint64      // index of the snapshot that the machine started from or received
 
-	settled func(id uint64, o restored) // called when a restore ends
+	events []stateEvent // of the entry being applied
+	batch  batchNumbers // of the entry being applied
+	scratch
+}
 
+// machineEnv is what a machine needs from its server.
+type machineEnv struct {
+	newest   uint32 // behaviour level that this code knows
+	fleeting bool   // no server will ever read a snapshot
+	handler  applyHandler
+	intake   *propose.Intake // of this server; holds the waiters
+	log      *slog.Logger
+	numbers  *counters
+	hurry    <-chan struct{} // closed when the server stops: a snapshot no longer throttles itself
+
+	own      func(incarnation uint64) bool            // reports whether this server leads in it
+	landed   func(incarnation, seq uint64)            // called for every applied batch of this leader
+	applied  func(index uint64)                       // called for every applied entry
+	post     func([]stateEvent)                       // sends to the control goroutine; doesn't block
+	written  func(zxid, bytes int64)                  // called for every durable snapshot
+	settled  func(id uint64, o restored)              // called when a state transfer ends
+	fail     func(error)                              // reports the error that stopped the machine
+	evidence func(write func(io.Writer) error) string // stores the dump, and returns where
 	// configured is called for every change of Raft's configuration.
 	configured func(index uint64, conf raft.Configuration)
+}
 
-	events []event // of the entry being applied
+// applyHandler is the part of Handler that a machine calls.
+type applyHandler interface {
+	Applied(a *command.Applied)
+	BatchDone()
+	Jumped()
+}
 
-	numbers Numbers
-	batch   batchNumbers // of the entry being applied
-	scratch
+// newMachine returns a machine without state. A snapshot is due after about ops transactions
+// or the given number of bytes.
+func newMachine(env machineEnv, ops int, bytes int64) *machine {
+	m := &machine{state: state{tree: tree.New(), sessions: session.NewTable()}, machineEnv: env}
+	m.snapCounter = snapCounter{maxOps: ops, maxBytes: bytes, trigger: make(chan struct{}, 1)}
+	m.snapCounter.reset()
+	return m
 }
 
 // scratch is memory that apply reuses.
 type scratch struct {
 	cmd      command.Command
-	next     command.Command // a command after cmd: see lookAhead
-	paths    []string        // used by lookAhead
+	next     command.Command // a command after cmd: see prefetch
+	paths    []string        // used by prefetch
 	tx       tree.Txn
-	out      Applied
+	out      command.Applied
 	attached session.Session
 	waiters  []command.Waiter
 	requests proto.Requests
@@ -139,7 +142,7 @@ func (m *machine) apply(index uint64, data []byte) error {
 		return err
 	}
 	m.index = index
-	m.noteDigest(index)
+	m.claims.note(index, &m.state)
 	if len(m.events) > 0 {
 		m.post(m.events)
 		m.events = m.events[:0]
@@ -177,7 +180,7 @@ func (m *machine) applyLeaderStart(data []byte) error {
 		zxid := (m.tree.LastZxid()>>32 + 1) << 32
 		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy}
 		if m.config != nil {
-			if err := m.establish(zxid); err != nil {
+			if err := m.establish(zxid, m.tx.Policy); err != nil {
 				return err
 			}
 			m.installConfig()
@@ -187,55 +190,13 @@ func (m *machine) applyLeaderStart(data []byte) error {
 	} else if m.config != nil && s.Flags&command.FlagConfig == 0 {
 		m.dissolve(&s)
 	}
-	m.events = append(m.events, event{kind: evStarted, server: uint64(s.Server), incarnation: s.Incarnation})
+	m.events = append(m.events, stateEvent{kind: started, server: uint64(s.Server), incarnation: s.Incarnation})
 	if m.own(s.Incarnation) {
 		for row := range m.sessions.All {
 			m.events = append(m.events, attachedEvent(row))
 		}
 	}
 	return nil
-}
-
-// establish gives the first membership its version, as in ZooKeeper: the first zxid of the
-// current leadership. If reconfig is disabled, the configuration files determine the
-// membership, and the version stays 0.
-func (m *machine) establish(zxid int64) error {
-	if m.tx.Policy&tree.ReconfigEnabled == 0 {
-		return nil
-	}
-	now, err := membership.ParseState(m.config)
-	if err != nil {
-		return fmt.Errorf("membership: %w", err)
-	}
-	if now.Version == 0 {
-		now.Version = uint64(zxid)
-		m.config = now.State()
-	}
-	return nil
-}
-
-// dissolve removes the membership: the last member of an ensemble continues as a
-// standalone server, whose configuration file names no others.
-func (m *machine) dissolve(s *command.LeaderStart) {
-	m.config = nil
-	m.tx = tree.Txn{Zxid: nextZxid(m.tree.LastZxid()), Time: s.Time, Policy: s.Policy}
-	m.tell(m.tree.SetConfig(&m.tx, nil, 0))
-}
-
-// installConfig writes the config text into its znode, as every new leader does. If the
-// text changes, the watches on the znode fire.
-func (m *machine) installConfig() {
-	m.tell(m.tree.SetConfig(&m.tx, membership.ConfigText(m.config), -1))
-}
-
-// tell makes the handler fire the watches for a change of /zookeeper/config that no client
-// asked for.
-func (m *machine) tell(res *tree.Result) {
-	if len(res.Events) > 0 {
-		m.out = Applied{Kind: command.KindReconfigDone, Op: proto.OpReconfig}
-		m.ran(res)
-		m.handler.Applied(&m.out)
-	}
 }
 
 // applyBatch applies the commands of a batch if it is the next one of the incarnation.
@@ -247,7 +208,7 @@ func (m *machine) applyBatch(data []byte) error {
 	}
 	// Check before skipping: a skipped batch also makes a correct claim about earlier
 	// entries, and this server may be skipping it because its own state has diverged.
-	if err := m.digests.compare(h.Check); err != nil {
+	if err := m.claims.compare(h.Check); err != nil {
 		return m.diverged(err)
 	}
 	if h.Incarnation != m.incarnation || h.Seq != m.seq+1 {
@@ -308,7 +269,7 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	ahead := 0
 	for i := range n {
 		if i == ahead {
-			ahead += m.lookAhead(b, n-i)
+			ahead += m.scratch.prefetch(m.tree, b, n-i)
 		}
 		if b, err = m.cmd.Decode(b); err != nil {
 			return nil, err
@@ -323,31 +284,6 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	}
 	m.snapCounter.ops += n
 	return b, nil
-}
-
-// membership returns the membership (membership.List.State).
-func (m *machine) membership() []byte {
-	m.tree.RLock()
-	defer m.tree.RUnlock()
-	return m.config
-}
-
-// noteDigest remembers the digest of the state after an entry and publishes it for the
-// next batches.
-func (m *machine) noteDigest(index uint64) {
-	m.tree.RLock()
-	c := command.Check{Index: index, Digest: m.tree.FullDigest() ^ m.rows}
-	m.tree.RUnlock()
-	m.digests.note(c)
-	m.claim.Store(&c)
-}
-
-// lastCheck returns the newest digest, for a leader to claim.
-func (m *machine) lastCheck() command.Check {
-	if c := m.claim.Load(); c != nil {
-		return *c
-	}
-	return command.Check{}
 }
 
 // nextZxid returns the zxid after z. When the counter overflows, the next epoch begins, as

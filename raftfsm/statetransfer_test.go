@@ -129,21 +129,19 @@ func TestRestoreReplacesTheState(t *testing.T) {
 		if id := done[1].attached.ID; r.sessions.Len() != 1 || id != 2<<56|(1<<40+1) {
 			t.Errorf("%d sessions, the new one %x", r.sessions.Len(), uint64(id))
 		}
-		var rows uint64
-		for row := range r.sessions.All {
-			rows ^= rowDigest(row)
-		}
-		ended := 0
+		rows := r.rows
+		r.sumRows()
+		closed := 0
 		for _, e := range r.node.mail.take() {
-			if e.kind == evEnded {
-				ended++
+			if e.kind == evState && e.state.kind == ended {
+				closed++
 			}
 		}
-		if r.rows != rows || r.jumped != 1 || ended != 2 {
-			t.Errorf("rows %x instead of %x, jumped %d times, %d sessions ended", r.rows, rows, r.jumped, ended)
+		if r.rows != rows || r.jumped != 1 || closed != 2 {
+			t.Errorf("rows %x instead of %x, jumped %d times, %d sessions ended", r.rows, rows, r.jumped, closed)
 		}
 		select {
-		case <-r.snapCounter.trigger:
+		case <-r.machine.SnapshotDue():
 		default:
 			t.Error("no snapshot is due")
 		}
@@ -218,7 +216,7 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 	}
 }
 
-// TestRestoreIsInterrupted: a new leadership and arrivalLimit end an uncommitted restore; a
+// TestRestoreIsInterrupted: a new leadership and stateTransferLimit end an uncommitted restore; a
 // later commit has no effect.
 func TestRestoreIsInterrupted(t *testing.T) {
 	t.Parallel()
@@ -232,8 +230,8 @@ func TestRestoreIsInterrupted(t *testing.T) {
 			l.start.Incarnation, l.seq = 6, 0
 			r.mustFeed(t, l.begin())
 		}, "another leadership"},
-		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(arrivalLimit/time.Second) + 1 }, "nothing more of it came"},
-		"not so much time":   {func(_ *replica, l *leader) { l.seq += uint64(arrivalLimit/time.Second) - 1 }, ""},
+		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(stateTransferLimit/time.Second) + 1 }, "nothing more of it came"},
+		"not so much time":   {func(_ *replica, l *leader) { l.seq += uint64(stateTransferLimit/time.Second) - 1 }, ""},
 		"a clock that jumps": {func(_ *replica, l *leader) { l.seq = 0 }, ""},
 	} {
 		r, l, _ := inhabited(t)
@@ -264,10 +262,10 @@ func TestNoSnapshotWhileAStateArrives(t *testing.T) {
 		i.Release()
 		t.Fatal("a snapshot without what has arrived")
 	}
-	r.machine.snapCounter.limitOps = 1
+	r.machine.snapCounter.soon()
 	r.mustFeed(t, l.batch(create(s, "/x", 0)))
 	select {
-	case <-r.snapCounter.trigger:
+	case <-r.machine.SnapshotDue():
 		t.Error("one is asked for again and again")
 	default:
 	}

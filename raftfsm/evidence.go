@@ -1,7 +1,6 @@
 package raftfsm
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -21,28 +20,6 @@ const (
 
 // errCut ends a dump that reached its maximum size.
 var errCut = errors.New("too long")
-
-// diverged dumps this server's state for debugging, and returns err with the location of
-// the dump.
-func (m *machine) diverged(err error) error {
-	return fmt.Errorf("%w; %s", err, m.evidence(func(w io.Writer) error { return m.dump(w, err) }))
-}
-
-// dump writes the state as text. Equal states give the same text.
-func (m *machine) dump(w io.Writer, why error) error {
-	m.tree.RLock()
-	defer m.tree.RUnlock()
-	b := bufio.NewWriter(w)
-	fmt.Fprintf(b, "%v\nentry=%d incarnation=%#x seq=%d level=%d cluster=%x sessions=%d\n", why, m.index, m.incarnation, m.seq, m.level, m.cluster, m.sessions.Len())
-	fmt.Fprintf(b, "config=%q\n", m.config)
-	for row := range m.sessions.All {
-		fmt.Fprintf(b, "session=%#x gen=%d timeout=%d server=%d digest=%#x\n", uint64(row.ID), row.Gen, row.Timeout, row.Server, rowDigest(row))
-	}
-	if err := m.tree.Dump(b); err != nil {
-		return err
-	}
-	return b.Flush()
-}
 
 // keepEvidence writes divergenceFile and returns a phrase that tells the operator where
 // it is.

@@ -1,4 +1,4 @@
-package raftfsm
+package datadir
 
 import (
 	"os"
@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 )
@@ -18,8 +17,8 @@ import (
 func TestPlaceFilesAreChecked(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	id := newIdentity(3)
-	if err := id.write(vfs.OS{}, dir); err != nil {
+	id := NewIdentity(3)
+	if err := id.Write(vfs.OS{}, dir); err != nil {
 		t.Fatal(err)
 	}
 	held := bootstrap.State{Disk: 77, Taken: true, Ballot: bootstrap.Ballot{}, Bound: &bootstrap.Plan{
@@ -28,7 +27,7 @@ func TestPlaceFilesAreChecked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, read := range map[string]func() error{
-		identityFile:        func() error { _, _, err := readIdentity(vfs.OS{}, dir); return err },
+		IdentityFile:        func() error { _, _, err := ReadIdentity(vfs.OS{}, dir); return err },
 		bootstrap.StateFile: func() error { _, _, err := bootstrap.ReadState(vfs.OS{}, dir); return err },
 	} {
 		path := filepath.Join(dir, name)
@@ -57,28 +56,4 @@ func TestPlaceFilesAreChecked(t *testing.T) {
 			check("cut", at, whole[:at])
 		}
 	}
-}
-
-// TestEmptiedDirectory: a server whose log was removed refuses to start, instead of
-// starting afresh under its old identity. ReadPlace reports the same.
-func TestEmptiedDirectory(t *testing.T) {
-	t.Parallel()
-	eachDisk(t, "emptied", func(t *testing.T, cfg Config) {
-		used(t, cfg, 3, false)
-		parts, _ := raftlog.Parts()
-		for _, name := range parts {
-			if err := os.RemoveAll(filepath.Join(cfg.LogDir, name)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		mustRefuse(t, cfg, cfg.LogDir, identityFile, "is missing", "zkgo recover")
-		l, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := ReadPlace(cfg.LogDir, &l, nil)
-		if len(p.Files) != 1 || p.Files[0].Err == nil || !strings.Contains(p.Files[0].Err.Error(), identityFile) {
-			t.Errorf("%+v", p)
-		}
-	})
 }

@@ -33,7 +33,7 @@ import (
 //   - The znode of the membership stays.
 //
 // The servers drop the new tree, and keep the old one, when another leadership or
-// another restore begins, when the restore is aborted, and when arrivalLimit of log
+// another restore begins, when the restore is aborted, and when stateTransferLimit of log
 // time passes without a piece. All of these are in the log, so all servers do the same.
 // A restore in progress is never part of a snapshot: no snapshot is taken during a
 // restore, so all pieces are in the log after the newest snapshot.
@@ -41,23 +41,26 @@ import (
 // restoreLevel is the behaviour level that introduced restores.
 const restoreLevel = 2
 
-// arrivalLimit is how long, in log time, a restore may go without a new piece.
-const arrivalLimit = time.Minute
+// stateTransferLimit is how long, in log time, a restore may go without a new piece.
+const stateTransferLimit = time.Minute
+
+// errRestoreUnknown: the state may have been replaced, or still be replaced later.
+var errRestoreUnknown = errors.New("whether the state was replaced is not known")
 
 // Reasons why a restore failed.
 var (
 	errRestoreLeader  = errors.New("another leadership has begun: nothing was changed, try again")
-	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", arrivalLimit)
+	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", stateTransferLimit)
 	errRestoreOther   = errors.New("another restore has begun: this one has changed nothing")
 	errRestoreAborted = errors.New("it was given up: nothing was changed")
-	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", ErrRestoreUnknown)
+	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", errRestoreUnknown)
 )
 
 // errArriving is why no snapshot is taken.
 var errArriving = errors.New("a restore is under way")
 
-// arrival is a restore in progress.
-type arrival struct {
+// stateTransfer is a state transfer in progress.
+type stateTransfer struct {
 	id      uint64
 	next    uint32 // number of the next chunk
 	bytes   int64
@@ -114,7 +117,7 @@ func (m *machine) applyRestore(c *command.Command) error {
 		m.log.Warn("a restore before every server knows what it is has no effect")
 	} else if c.Kind == command.KindRestoreBegin {
 		m.drop(errRestoreOther)
-		m.arriving = &arrival{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
+		m.arriving = &stateTransfer{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
 	} else if a != nil && a.id == id { // otherwise it was dropped
 		var err error
 		switch c.Kind {
@@ -139,11 +142,11 @@ func (m *machine) applyRestore(c *command.Command) error {
 type restoreWaiter func()
 
 // Applied implements Waiter.
-func (done restoreWaiter) Applied(*Applied) { done() }
+func (done restoreWaiter) Applied(*command.Applied) { done() }
 
-// dropLate drops the restore if its last piece is older than arrivalLimit.
+// dropLate drops the restore if its last piece is older than stateTransferLimit.
 func (m *machine) dropLate(now int64) {
-	if a := m.arriving; a != nil && now-a.newest > arrivalLimit.Milliseconds() {
+	if a := m.arriving; a != nil && now-a.newest > stateTransferLimit.Milliseconds() {
 		m.tree.Lock()
 		defer m.tree.Unlock()
 		m.drop(errRestoreLate)
@@ -160,7 +163,7 @@ func (m *machine) drop(why error) {
 }
 
 // applyChunk adds a piece to the new tree.
-func (m *machine) applyChunk(a *arrival, b []byte) error {
+func (m *machine) applyChunk(a *stateTransfer, b []byte) error {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != a.next {
 		return fmt.Errorf("piece %d of it is missing: nothing was changed", a.next)
 	}
@@ -176,7 +179,7 @@ func (m *machine) applyChunk(a *arrival, b []byte) error {
 }
 
 // applyRestoreCommit replaces the state if the new one is complete.
-func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
+func (m *machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 	var r restoreCommit
 	if err := r.decode(b); err != nil {
 		return err
@@ -200,7 +203,7 @@ func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
 	m.arriving = nil
 	m.handler.Jumped()
 	for row := range m.sessions.All {
-		m.events = m.changed(event{kind: evEnded, session: row.ID})
+		m.events = m.changed(stateEvent{kind: ended, session: row.ID})
 	}
 	m.sessions.Clear()
 	m.sessions.Skip(r.sessions)
@@ -209,7 +212,7 @@ func (m *machine) applyRestoreCommit(a *arrival, b []byte) error {
 	m.tree.Advance(epoch << 32)
 	m.snapCounter.soon()
 	m.settled(a.id, restored{zxid: epoch << 32})
-	m.out = Applied{Kind: command.KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
+	m.out = command.Applied{Kind: command.KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
 	m.handler.Applied(&m.out)
 	return nil
 }

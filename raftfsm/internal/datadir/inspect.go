@@ -1,4 +1,4 @@
-package raftfsm
+package datadir
 
 import (
 	"fmt"
@@ -34,9 +34,9 @@ type Place struct {
 // checks that a server makes when it starts.
 func ReadPlace(logDir string, log *raftlog.Log, snapshots []raftlog.SnapshotFile) *Place {
 	r := placeReader{fs: vfs.OS{}, dir: logDir, log: log, snapshots: snapshots}
-	_, interrupted, err := (&transplant{fs: r.fs, logDir: logDir}).read()
+	_, interrupted, err := Swap{Dirs: Dirs{FS: r.fs, Log: logDir}}.read()
 	if interrupted || err != nil {
-		r.add(journalFile, "recovery", "a recovery was interrupted: the server finishes it at its next start", err)
+		r.add(JournalFile, "recovery", "a recovery was interrupted: the server finishes it at its next start", err)
 		return &r.Place // until then the parts lie in two directories
 	}
 	r.identity()
@@ -63,18 +63,18 @@ func (r *placeReader) add(name, kind, note string, err error) {
 }
 
 func (r *placeReader) identity() {
-	id, found, err := readIdentity(r.fs, r.dir)
+	id, found, err := ReadIdentity(r.fs, r.dir)
 	switch {
 	case err != nil:
-		r.add(identityFile, "identity", "", err)
+		r.add(IdentityFile, "identity", "", err)
 	case found:
 		r.Server, r.Cluster = id.Server, id.Cluster
 		if r.log.Meta == "" {
 			err = errEmptied(r.dir)
 		}
-		r.add(identityFile, "identity", fmt.Sprintf("server %d, ensemble %s", id.Server, id.Cluster), err)
+		r.add(IdentityFile, "identity", fmt.Sprintf("server %d, ensemble %s", id.Server, id.Cluster), err)
 	case len(r.snapshots) > 0 || r.log.Started():
-		r.add(identityFile, "identity", "", errNoIdentity(r.dir, r.dir))
+		r.add(IdentityFile, "identity", "", errNoIdentity(r.dir, r.dir))
 	}
 }
 
@@ -113,16 +113,5 @@ func (r *placeReader) inEnsemble() bool {
 			}
 		}
 	}
-	return slices.ContainsFunc(conf.Servers, func(s raft.Server) bool { return s.Address != standaloneAddr })
-}
-
-// errNoIdentity refuses state without an identity file.
-func errNoIdentity(logDir, snapDir string) error {
-	return fmt.Errorf("%s or %s holds state, but %s is missing: the directories do not belong together, or one was emptied",
-		logDir, snapDir, filepath.Join(logDir, identityFile))
-}
-
-// errStateLost refuses the directory of a member that lacks Raft's state.
-func errStateLost(logDir string, server uint64, snapDir string) error {
-	return fmt.Errorf("%s has lost the Raft state of server %d; empty it and %s to let the server join anew", logDir, server, snapDir)
+	return slices.ContainsFunc(conf.Servers, func(s raft.Server) bool { return s.Address != StandaloneAddr })
 }

@@ -1,0 +1,194 @@
+package raftfsm
+
+import (
+	"fmt"
+
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// The membership in the state: how commands change it, and the checks before that.
+
+// membership returns the membership (membership.List.State).
+func (s *state) membership() []byte {
+	s.tree.RLock()
+	defer s.tree.RUnlock()
+	return s.config
+}
+
+// levels is Level.
+func (m *machine) levels() (now, newest uint32) {
+	m.tree.RLock()
+	defer m.tree.RUnlock()
+	return m.level, m.newest
+}
+
+// establish gives the first membership its version, as in ZooKeeper: the first zxid of the
+// current leadership. If reconfig is disabled, the configuration files determine the
+// membership, and the version stays 0.
+func (s *state) establish(zxid int64, policy tree.Policy) error {
+	if policy&tree.ReconfigEnabled == 0 {
+		return nil
+	}
+	now, err := membership.ParseState(s.config)
+	if err != nil {
+		return fmt.Errorf("membership: %w", err)
+	}
+	if now.Version == 0 {
+		now.Version = uint64(zxid)
+		s.config = now.State()
+	}
+	return nil
+}
+
+// dissolve removes the membership: the last member of an ensemble continues as a
+// standalone server, whose configuration file names no others.
+func (m *machine) dissolve(s *command.LeaderStart) {
+	m.config = nil
+	m.tx = tree.Txn{Zxid: nextZxid(m.tree.LastZxid()), Time: s.Time, Policy: s.Policy}
+	m.tell(m.tree.SetConfig(&m.tx, nil, 0))
+}
+
+// installConfig writes the config text into its znode, as every new leader does. If the
+// text changes, the watches on the znode fire.
+func (m *machine) installConfig() {
+	m.tell(m.tree.SetConfig(&m.tx, membership.ConfigText(m.config), -1))
+}
+
+// tell makes the handler fire the watches for a change of /zookeeper/config that no client
+// asked for.
+func (m *machine) tell(res *tree.Result) {
+	if len(res.Events) > 0 {
+		m.out = command.Applied{Kind: command.KindReconfigDone, Op: proto.OpReconfig}
+		m.ran(res)
+		m.handler.Applied(&m.out)
+	}
+}
+
+// applyMembership changes the membership, unless it has changed since the leader read
+// it. If reconfig keeps a version, the change gets a new one.
+func (m *machine) applyMembership(c *command.Command) error {
+	r := proto.AliasReader(c.Body)
+	from, to := r.Buffer(), r.Buffer()
+	if err := r.Err(); err != nil {
+		return fmt.Errorf("body: %w", err)
+	}
+	if m.config == nil || string(from) != string(m.config) {
+		return nil
+	}
+	old, err := membership.ParseState(from)
+	if err != nil {
+		return err
+	}
+	next, err := membership.ParseState(to)
+	if err != nil {
+		return err
+	}
+	tx := m.begin(c)
+	if old.Version != 0 {
+		next.Version = uint64(tx.Zxid)
+	}
+	m.config = next.State()
+	m.tell(m.tree.SetConfig(tx, membership.ConfigText(m.config), -1))
+	return nil
+}
+
+// applyReconfig applies a client's reconfig.
+func (m *machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
+	next, code := m.checkReconfig(q, m.tx.Policy, c.IDs)
+	if code == proto.Ok {
+		code = m.mayReconfig(next, m.tx.Policy, c.IDs)
+	}
+	if code != proto.Ok {
+		m.advance(c)
+		m.out.Code = code
+		return
+	}
+	tx := m.begin(c)
+	next.Version = uint64(tx.Zxid)
+	if m.level < membership.NamedLevel {
+		next.ForgetNamed()
+	}
+	m.config = next.State()
+	m.ran(m.tree.SetConfig(tx, membership.ConfigText(m.config), -1))
+}
+
+// applyRefusal applies a reconfig that the leader refused.
+func (m *machine) applyRefusal(c *command.Command) error {
+	code, err := command.RefusalCode(c.Body)
+	if err != nil {
+		return err
+	}
+	m.out.Kind, m.out.Op, m.out.Body = command.KindRequest, proto.OpReconfig, nil
+	if session := m.sessions.Check(c.Session, c.Gen); session != proto.Ok {
+		m.out.Code = session
+		if session == proto.ErrSessionExpired {
+			m.advance(c)
+		}
+		return nil
+	}
+	m.advance(c)
+	m.out.Code = code
+	return nil
+}
+
+// checkReconfig returns the membership that a reconfig results in, or the error code. As
+// in ZooKeeper, the permission comes last, see mayReconfig. Only a reconfig that is too
+// long is refused for the permission here, because it isn't parsed. The caller holds the
+// tree's lock.
+func (s *state) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership.List, proto.Code) {
+	switch {
+	case policy&tree.ReconfigEnabled == 0:
+		return nil, proto.ErrReconfigDisabled
+	case s.config == nil:
+		return nil, proto.ErrUnimplemented // a standalone server
+	}
+	now, err := membership.ParseState(s.config)
+	if err != nil {
+		return nil, proto.ErrSystemError
+	}
+	if q.CurConfigID != -1 && uint64(q.CurConfigID) != now.Version {
+		return nil, proto.ErrBadVersion
+	}
+	switch {
+	case !membership.TooLong(q):
+		return now.Next(q, policy)
+	case !s.mayWriteConfig(policy, ids):
+		return nil, proto.ErrNoAuth
+	}
+	return nil, proto.ErrBadArguments
+}
+
+// conflict returns what is wrong with the addresses of a reconfig that checkReconfig has
+// refused, or nil if something else is. The caller holds the tree's lock.
+func (s *state) conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
+	now, err := membership.ParseState(s.config)
+	if err != nil || membership.TooLong(q) {
+		return nil
+	}
+	if target, code := now.Asked(q, policy); code == proto.Ok {
+		return now.Conflict(target)
+	}
+	return nil
+}
+
+// mayWriteConfig reports whether ids may write /zookeeper/config. The caller holds the
+// tree's lock.
+func (s *state) mayWriteConfig(policy tree.Policy, ids []proto.ID) bool {
+	return policy&tree.SkipACL != 0 || s.tree.Get(tree.ConfigPath).Allows(proto.OpReconfig.Perms(), ids)
+}
+
+// mayReconfig checks that ids may write /zookeeper/config, and that the servers' ids are
+// valid. The caller holds the tree's lock.
+func (s *state) mayReconfig(target *membership.List, policy tree.Policy, ids []proto.ID) proto.Code {
+	_, over := target.TooLarge()
+	switch {
+	case !s.mayWriteConfig(policy, ids):
+		return proto.ErrNoAuth
+	case over:
+		return proto.ErrBadArguments
+	}
+	return proto.Ok
+}

@@ -1,0 +1,63 @@
+package raftfsm
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/internal/histogram"
+)
+
+// counters are the machine's counters. All fields can be read at any time. Durations are in
+// nanoseconds.
+type counters struct {
+	Entries   histogram.Summary // commands in a log entry, observed when it is applied
+	QuorumAck histogram.Summary // on the leader, from handing an entry to Raft until it is committed
+	Committed atomic.Int64      // entries of other leaders that were applied here
+	ToCommit  histogram.Summary // on a follower: from the leader's creation of an entry until it is about to be applied here
+	ToApply   histogram.Summary // until it is applied on any server, by the clocks of the leader and that server
+
+	Apply    histogram.Summary // applying an entry
+	Expired  atomic.Int64      // sessions that ended by their timeout, counted by the leader
+	Snapshot histogram.Summary // writing a snapshot
+	SnapSize atomic.Int64      // bytes of the newest snapshot written
+	Writing  atomic.Int64      // snapshots being written
+}
+
+// stale is the age at which an arriving entry no longer counts: it would show how long
+// this server was away, not how long entries take.
+const stale = 10 * time.Second
+
+// observeAge observes in s, n times, the age of an entry created at at, unless it is stale.
+// A negative age, from a clock that runs ahead, counts as zero.
+func observeAge(s *histogram.Summary, n int64, at, now time.Time) {
+	if d := now.Sub(at); d < stale && !at.IsZero() {
+		s.Observe(n, int64(d))
+	}
+}
+
+// batchNumbers is what applying a batch reveals about it.
+type batchNumbers struct {
+	own  bool  // this server made it in its current leadership
+	made int64 // on the leader's clock, Unix milliseconds
+	ops  int
+}
+
+// applied counts an entry whose application started at begin.
+func (c *counters) applied(l *raft.Log, b *batchNumbers, begin time.Time) {
+	end := time.Now()
+	c.Apply.Observe(1, int64(end.Sub(begin)))
+	if b.ops == 0 {
+		return
+	}
+	ops, made := int64(b.ops), time.UnixMilli(b.made)
+	c.Entries.Observe(1, ops)
+	observeAge(&c.ToApply, ops, made, end)
+	if b.own {
+		observeAge(&c.QuorumAck, ops, l.AppendedAt, begin)
+		return
+	}
+	c.Committed.Add(1)
+	observeAge(&c.ToCommit, ops, made, begin)
+}

@@ -1,0 +1,17 @@
+// Package datadir says whose state a server's directories hold, and replaces that state.
+//
+// Identity names the owner. Identify checks it when a server starts, and lets a standalone
+// server become a member of an ensemble. Swap exchanges the whole state, for a recovery, an
+// import or a server that joins anew. ReadPlace and Replay look at the directories of a
+// stopped server.
+//
+// Invariants:
+//   - A server never starts with the state of another one, with a part of a state, or
+//     empty where it had a state.
+//   - A stop at any moment leaves the old state or the new one; the next process that opens
+//     the directories finishes a Swap.
+//   - A process that changes a directory holds its lock.
+//
+// May import: raftfsm/internal/bootstrap, command and membership, internal/raftlog,
+// internal/vfs, hashicorp/raft for its types and its log, the standard library.
+package datadir
