@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/listen"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/ops/admin"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/ops/snapshots"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
@@ -68,7 +70,8 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	url, idle := a.CommandURL, a.IdleTimeout
 	or(&url, admin.DefaultURL)
 	or(&idle, defaultAdminIdle)
-	s.sweepExports()
+	source := adminSourceOf(s)
+	source.Sweep()
 	opts := admin.SnapshotOptions{
 		NoSnapshot: a.NoSnapshot, NoRestore: a.NoRestore, Interval: a.SnapshotInterval, RestoreInterval: a.RestoreInterval,
 	}
@@ -83,7 +86,7 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	opts.Refused = func(r *http.Request, command, reason string) {
 		s.complaints.Warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
 	}
-	h := admin.Handler(adminSource{sourceOf(s)}, url, opts)
+	h := admin.Handler(source, url, opts)
 	if a.Profiles {
 		h = admin.WithProfiles(h)
 	}
@@ -121,7 +124,23 @@ func (s *Server) AdminURL() string {
 func (s *Server) AdminAddr() string { return s.admin.Addr() }
 
 // adminSource implements admin.Source.
-type adminSource struct{ statusSource }
+type adminSource struct {
+	statusSource
+	*snapshots.Snapshots
+}
+
+func adminSourceOf(s *Server) adminSource {
+	c := &s.cfg
+	a := adminSource{sourceOf(s), &snapshots.Snapshots{
+		Node: s.node, Dir: c.DataDir, Schemes: &s.schemes, SkipACL: c.Auth.SkipACL, Policy: c.policy(), Stats: &s.stats, Log: s.log,
+		Limits:   zkfiles.Limits{MaxField: c.maxField(), Room: func() error { return s.memory.RoomToRestore() }},
+		Complain: func(msg string, args ...any) { s.complaints.Warn(s.clock(), msg, args...) },
+	}}
+	if c.Memory {
+		a.Dir = ""
+	}
+	return a
+}
 
 // LastSnapshot implements admin.Source.
 func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
