@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/listen"
@@ -13,7 +12,6 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/admin"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/ops/snapshots"
-	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // Admin configures the commands over HTTP. Any client that reaches the port, with a
@@ -157,25 +155,4 @@ func (a adminSource) BeginLong(command string, r *http.Request, cut func()) (sen
 		return nil, nil
 	}
 	return long.Sending, long.End
-}
-
-// adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an
-// ensemble serves without the AdminServer if its port is in use, and a standalone server
-// doesn't start. We make an exception for the default port, which another program has
-// often taken.
-func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
-	a := &z.Admin
-	if !a.Enable {
-		return nil
-	}
-	security, err := adminTLSFromZooCfg(z)
-	if err != nil {
-		return err
-	}
-	c.Admin = &Admin{
-		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
-		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet || z.Distributed(), TLS: security, Profiles: a.Profiles,
-		NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, SnapshotInterval: a.RateLimiterInterval, RestoreInterval: a.RestoreInterval,
-	}
-	return nil
 }

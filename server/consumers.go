@@ -29,7 +29,7 @@ func (c *conn) holds() holding {
 	}
 	h := holding{output: int64(c.replies.pushing), input: c.reader.inHeld.Load(), requests: int64(c.replies.held), ids: int64(schemes.Bytes(c.session.ids.All()))}
 	if c.replies.out != nil {
-		h.output += int64(len(c.replies.out.b))
+		h.output += int64(len(c.replies.out.B))
 	}
 	if w := c.session.watcher.Load(); w != nil {
 		h.watches = w.Held()

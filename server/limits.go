@@ -85,7 +85,7 @@ func (c *conn) lookAtSlow(now, limit int64) bool {
 	q.mu.Lock()
 	writing, written, waiting := q.writing, q.sentBytes, q.pushing
 	if q.out != nil {
-		waiting += len(q.out.b)
+		waiting += len(q.out.B)
 	}
 	q.mu.Unlock()
 	if !writing && now-c.session.last.Load() < limit/2 {

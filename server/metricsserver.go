@@ -2,12 +2,9 @@ package server
 
 import (
 	"context"
-	"net"
-	"strconv"
 
 	"github.com/zkgo/zkgo/internal/listen"
 	"github.com/zkgo/zkgo/internal/ops/metrics"
-	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
 // Metrics configures the port where Prometheus reads metrics, at /metrics.
@@ -33,10 +30,3 @@ func (s *Server) openMetrics(ctx context.Context) error {
 
 // MetricsAddr returns the address for Prometheus, "" if there is none.
 func (s *Server) MetricsAddr() string { return s.metrics.Addr() }
-
-// metricsFromZooCfg translates the metricsProvider.* settings.
-func (c *Config) metricsFromZooCfg(z *zoocfg.Config) {
-	if m := &z.Metrics; m.Enabled {
-		c.Metrics = &Metrics{Addr: net.JoinHostPort(m.HTTPHost, strconv.Itoa(m.HTTPPort)), Process: m.ExportJVMInfo}
-	}
-}

@@ -3,6 +3,7 @@ package server
 import (
 	"time"
 
+	"github.com/zkgo/zkgo/internal/buffer"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -80,8 +81,8 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 		return false // the change of mode may have missed this connection
 	}
 	w := c.reader.getWork()
-	w.replies = s.pools.get(smallBuffer)
-	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{
+	w.replies = s.pools.Get(buffer.Small)
+	w.replies.B = appendConnect(w.replies.B, proto.ConnectResponse{
 		TimeOut: ms, SessionID: req.SessionID, Passwd: pw[:], ReadOnly: true, HasReadOnly: req.HasReadOnly})
 	w.done++
 	return true

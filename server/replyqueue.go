@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/zkgo/zkgo/internal/buffer"
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
@@ -19,12 +20,12 @@ type replyQueue struct {
 	c *conn
 
 	mu        sync.Mutex
-	out       *buffer // queued for the client
-	writing   bool    // a goroutine is writing what it took from out; no other may write
-	pushing   int     // bytes taken from out that are being written
-	sentBytes int64   // bytes that have been written
-	closed    bool    // nothing more may be queued
-	hangUp    bool    // close once out has been written
+	out       *buffer.Buffer // queued for the client
+	writing   bool           // a goroutine is writing what it took from out; no other may write
+	pushing   int            // bytes taken from out that are being written
+	sentBytes int64          // bytes that have been written
+	closed    bool           // nothing more may be queued
+	hangUp    bool           // close once out has been written
 	counters  stats.Conn
 
 	head *pending
@@ -46,8 +47,8 @@ type replyQueue struct {
 func (q *replyQueue) shut() {
 	q.closed = true
 	if q.out != nil {
-		q.c.s.queuedOut.Add(-int64(len(q.out.b)))
-		q.c.s.pools.put(q.out)
+		q.c.s.queuedOut.Add(-int64(len(q.out.B)))
+		q.c.s.pools.Put(q.out)
 		q.out = nil
 	}
 	q.wakeReader()
@@ -89,7 +90,7 @@ func (q *replyQueue) await(ready func() bool) bool {
 // awaitOutput waits while another goroutine is writing to the client and much more
 // output is queued. It returns false when the connection has been closed.
 func (q *replyQueue) awaitOutput() bool {
-	return q.await(func() bool { return !q.writing || q.out == nil || len(q.out.b) < flushAbove })
+	return q.await(func() bool { return !q.writing || q.out == nil || len(q.out.B) < flushAbove })
 }
 
 // awaitAnswers waits until no request is queued. It returns false when the connection has
@@ -103,7 +104,7 @@ func (q *replyQueue) settle() {
 		return
 	}
 	q.count(w)
-	if w.replies != nil && len(w.replies.b) > 0 {
+	if w.replies != nil && len(w.replies.B) > 0 {
 		w.replies = q.queueBuffer(w.replies)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/ops/stats"
+	"github.com/zkgo/zkgo/internal/pipe"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -248,7 +249,7 @@ func (s *Server) Dial() (net.Conn, error) {
 	if n == 0 {
 		return nil, ErrClosed
 	}
-	client, server := newPipe(fmt.Sprintf("client-%d", n), fmt.Sprintf("server-%d", s.cfg.Quorum.ID))
+	client, server := pipe.New(fmt.Sprintf("client-%d", n), fmt.Sprintf("server-%d", s.cfg.Quorum.ID))
 	s.begin(server, nil)
 	return client, nil
 }

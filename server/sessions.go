@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/buffer"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -63,8 +64,8 @@ func (c *conn) unproved(sid int64) {
 // sessionExpired tells the client that its session has ended, and closes the
 // connection.
 func (c *conn) sessionExpired(w *work, hasReadOnly bool) bool {
-	w.replies = c.s.pools.get(smallBuffer)
-	w.replies.b = appendConnect(w.replies.b, proto.ConnectResponse{Passwd: make([]byte, proto.PasswordSize), HasReadOnly: hasReadOnly})
+	w.replies = c.s.pools.Get(buffer.Small)
+	w.replies.B = appendConnect(w.replies.B, proto.ConnectResponse{Passwd: make([]byte, proto.PasswordSize), HasReadOnly: hasReadOnly})
 	w.done++
 	c.endWith()
 	c.replies.flush()

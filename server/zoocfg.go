@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -118,4 +120,77 @@ func membersOf(z *zoocfg.Config) []raftfsm.Member {
 		ms = append(ms, m)
 	}
 	return ms
+}
+
+// limitsFromZooCfg translates the settings that limit the load.
+func (c *Config) limitsFromZooCfg(z *zoocfg.Config) {
+	c.Auth.EagerACL = z.EnableEagerACLCheck
+	c.Limits.LargeRequestMax = z.LargeRequestMax
+	if z.LargeRequestAt != zoocfg.Unset {
+		c.Limits.LargeRequestAbove = max(z.LargeRequestAt, 1) // every request is longer than 1
+	}
+	c.Limits.MemoryCeiling = z.MemoryCeiling.Bytes
+	if p := z.MemoryCeiling.Percent; p > 0 {
+		c.Limits.MemoryCeiling = limits.SystemMemory() / 100 * int64(p)
+	}
+	r := z.RequestThrottle
+	c.Limits.RequestThrottle = RequestThrottle{
+		MaxRequests: r.MaxRequests, StallTime: r.StallTime, DropStale: r.DropStale, StaleLatency: r.StaleLatency, OpWait: r.OpWaitTime,
+	}
+	t := z.ConnThrottle
+	if t.Tokens == 0 {
+		return
+	}
+	c.Limits.ConnThrottle = &ConnThrottle{
+		Tokens: t.Tokens, FillTime: t.FillTime, FillCount: t.FillCount, FreezeTime: t.FreezeTime,
+		DropIncrease: t.DropIncrease, DropDecrease: t.DropDecrease, DecreaseRatio: t.DecreaseRatio, New: 1, Renewed: 1,
+	}
+	if !t.WeightEnabled {
+		return
+	}
+	// As in ZooKeeper, no session weighs less than a local one, and the bucket is
+	// counted in new global sessions. A session weighs as much as a local one if
+	// sessions are local.
+	global, renewed := max(t.GlobalSession, t.LocalSession), max(t.RenewedSession, t.LocalSession)
+	c.Limits.ConnThrottle.Tokens *= global
+	c.Limits.ConnThrottle.FillCount *= global
+	c.Limits.ConnThrottle.New, c.Limits.ConnThrottle.Renewed = global, renewed
+	if z.LocalSessionsEnabled {
+		c.Limits.ConnThrottle.New = t.LocalSession
+	}
+}
+
+// adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an
+// ensemble serves without the AdminServer if its port is in use, and a standalone server
+// doesn't start. We make an exception for the default port, which another program has
+// often taken.
+func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
+	a := &z.Admin
+	if !a.Enable {
+		return nil
+	}
+	security, err := adminTLSFromZooCfg(z)
+	if err != nil {
+		return err
+	}
+	c.Admin = &Admin{
+		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
+		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet || z.Distributed(), TLS: security, Profiles: a.Profiles,
+		NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, SnapshotInterval: a.RateLimiterInterval, RestoreInterval: a.RestoreInterval,
+	}
+	return nil
+}
+
+// metricsFromZooCfg translates the metricsProvider.* settings.
+func (c *Config) metricsFromZooCfg(z *zoocfg.Config) {
+	if m := &z.Metrics; m.Enabled {
+		c.Metrics = &Metrics{Addr: net.JoinHostPort(m.HTTPHost, strconv.Itoa(m.HTTPPort)), Process: m.ExportJVMInfo}
+	}
+}
+
+// auditFromZooCfg translates the audit.* settings.
+func (c *Config) auditFromZooCfg(z *zoocfg.Config) {
+	if a := &z.Audit; a.Enable {
+		c.Audit = &Audit{File: audit.FileOptions{Path: a.File, MaxBytes: a.MaxFileSizeKB << 10, Backups: a.MaxBackups}}
+	}
 }
