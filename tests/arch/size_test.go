@@ -46,7 +46,6 @@ var limits = []limit{
 		"internal/cli":    "a file per group of commands of the shell",
 		"internal/quorum": "to be split together with Transport",
 		"raftfsm":         "to be split: command, propose, apply, bootstrap, ensemble and datadir",
-		"server":          "to be split: auth, limits and ops",
 		"tree":            "to be split: nodes and their storage",
 	}},
 }
