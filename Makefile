@@ -17,7 +17,7 @@ release: ## archives, packages, lists of contents and checksums in ./dist; VERSI
 	go run -C deploy/release . $(if $(VERSION),-version $(VERSION))
 
 binary: ## build the program of a release for this machine; OUT=./zkgo VERSION=1.2.3
-	go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X 'github.com/zkgo/zkgo/server.stamp=$(or $(VERSION),devel) $(or $(REVISION),unknown) $(or $(TIME),1970-01-01T00:00:00Z)'" -o $(or $(OUT),zkgo) ./cmd/zkgo
+	go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X 'github.com/zkgo/zkgo/internal/version.stamp=$(or $(VERSION),devel) $(or $(REVISION),unknown) $(or $(TIME),1970-01-01T00:00:00Z)'" -o $(or $(OUT),zkgo) ./cmd/zkgo
 
 test: ## run the tests that need nothing but Go
 	go test ./...

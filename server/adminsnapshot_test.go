@@ -82,7 +82,7 @@ func TestAdminSnapshot(t *testing.T) {
 	}
 	mine.RUnlock()
 	eventually(t, "nothing is left behind", func() bool { // the client has the whole response before the handler ends
-		found, err := filepath.Glob(filepath.Join(dir, exportPattern))
+		found, err := filepath.Glob(filepath.Join(dir, "admin-snapshot-*.tmp"))
 		return err == nil && len(found) == 0
 	})
 	if _, _, ok := s.Node().LastSnapshot(); ok {
@@ -122,7 +122,7 @@ func TestAdminSnapshotOfAServerCutOff(t *testing.T) {
 		export := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			e, err := adminSource{sourceOf(s)}.Export(ctx)
+			e, err := adminSourceOf(s).Export(ctx)
 			if err != nil {
 				return err
 			}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"github.com/zkgo/zkgo/internal/ops/audit"
-	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
@@ -52,11 +51,4 @@ func (s *Server) record(a *raftfsm.Applied, p *pending) {
 		by = &audit.Client{IDs: p.ids, IP: orLocal(p.c.host)}
 	}
 	s.audit.Applied(a, by)
-}
-
-// auditFromZooCfg translates the audit.* settings.
-func (c *Config) auditFromZooCfg(z *zoocfg.Config) {
-	if a := &z.Audit; a.Enable {
-		c.Audit = &Audit{File: audit.FileOptions{Path: a.File, MaxBytes: a.MaxFileSizeKB << 10, Backups: a.MaxBackups}}
-	}
 }

@@ -40,6 +40,16 @@ type AuthRequest struct {
 	TLS     *tls.ConnectionState // nil in plaintext
 }
 
+// SASL configures authentication with SASL DIGEST-MD5.
+type SASL struct {
+	Users map[string]string // passwords by user
+	// SuperUser is the name of the user that has every permission.
+	SuperUser string
+	// AllowFailed lets a client that fails to authenticate stay, without an identity.
+	// It has no effect if Auth.Require includes sasl.
+	AllowFailed bool
+}
+
 // authLimit bounds the time an AuthProvider may take.
 const authLimit = 10 * time.Second
 

@@ -2,9 +2,14 @@ package server
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/poller"
+	"github.com/zkgo/zkgo/internal/sasl"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/watch"
 )
 
 // conn is a client's connection. What happens on it falls into three parts, each with an
@@ -82,4 +87,40 @@ func (c *conn) finish() {
 // tryWriter writes as much as it can without blocking.
 type tryWriter interface {
 	TryWrite(b []byte) (int, error)
+}
+
+// clientSession says who the client is, what it has asked for, and when it was last heard
+// of. The reader owns what authentication and options set, and any goroutine may use the
+// atomic fields. The fields of the attached session change under the lock of the reply
+// queue, before the reader is told and before there is output for the session. The reader,
+// the applying goroutine and writers of output read them without the lock, others with it.
+type clientSession struct {
+	c *conn
+
+	// Set when a session is attached.
+	id      int64 // 0: none yet
+	gen     uint64
+	timeout int32 // milliseconds
+	local   bool  // read-only mode: the session belongs to this server alone
+
+	// Used only by the reader.
+	linear bool         // reads are linearizable
+	sasl   *sasl.Server // nil before the first token
+
+	// ids are the client's identities.
+	ids schemes.Set
+	// watcher is made by the first watch, with the tree locked, by the goroutine that
+	// serves the connection at that time.
+	watcher atomic.Pointer[watch.Watcher]
+	// heard is set when the client has sent something since the last call of Live.
+	heard atomic.Bool
+	// last is the clock when the client last sent something.
+	last atomic.Int64
+	// signs are the clocks when the client was heard from, as Live reported them.
+	signs session.Signs
+}
+
+// complain logs that the server refuses something to the client of c.
+func (c *conn) complain(msg string, args ...any) {
+	c.s.complaints.Warn(c.s.clock(), msg, append([]any{"client", c.nc.RemoteAddr(), "session", sessionID(c.session.id)}, args...)...)
 }

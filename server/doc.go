@@ -5,11 +5,12 @@
 // [Server.Close].
 //
 // It imports raftfsm, tree, session, watch, proto, its own subfolders, and from internal
-// what knows no connection: limits, auth, ops, offline. It doesn't know the tree's rules:
-// the tree decides what a write does.
+// what knows no connection: auth decides who a client is, limits what it may cost, ops what
+// operators see, listen and machine whether the server can start here. It doesn't know the
+// tree's rules: the tree decides what a write does.
 //
 // A connection (conn.go) has three parts: the reader (reader.go), the reply queue
-// (replyqueue.go) and the client's session (clientsession.go). Each says who may use it.
+// (replyqueue.go) and the client's session (conn.go). Each says who may use it.
 //
 // The life of a request. A few workers share an internal/poller and read from the
 // sockets that have input; busy connections, and connections without a socket, have a
@@ -31,7 +32,7 @@
 //   - An idle connection holds no buffer and, on Linux, no goroutine.
 //   - A connection has one reader at a time, and a reader that waits blocks no other.
 //   - A reply leaves only while the server is known to be in touch with its
-//     ensemble (gate.go).
+//     ensemble (liveness.go).
 //
 // Lock order: the tree's lock, the watch table's, that of a reply queue. The mutexes of the
 // client table (clients.go) and of the poller come last: while they are held, only the log of

@@ -1,9 +1,13 @@
 package server
 
 import (
+	"crypto/rand"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/buffer"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -104,4 +108,114 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 func (c *Config) negotiate(ms int32) time.Duration {
 	t := time.Duration(ms) * time.Millisecond
 	return max(c.MinSessionTimeout, min(t, c.MaxSessionTimeout))
+}
+
+// connecting is what answering a handshake needs.
+type connecting struct {
+	timeout     int32 // negotiated, milliseconds
+	hasReadOnly bool  // the client sent the byte, so it gets one back
+	refused     atomic.Bool
+}
+
+// sessionID prints like ZooKeeper's logs and commands.
+type sessionID int64
+
+func (id sessionID) String() string { return fmt.Sprintf("0x%x", uint64(id)) }
+
+// attach proposes a session for c, new or existing, and waits until this server has
+// applied it: only then does the client get its answer.
+func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
+	w := c.reader.getWork()
+	p := c.s.pools.newPending(c, proto.OpCreateSession, 0)
+	p.inFlight = true
+	p.connect = &connecting{timeout: int32(timeout / time.Millisecond), hasReadOnly: req.HasReadOnly}
+	w.cmd = raftfsm.Command{
+		Kind: raftfsm.KindAttach, Session: req.SessionID,
+		Op: proto.OpCreateSession, Timeout: p.connect.timeout, Waiter: p,
+	}
+	if req.SessionID == 0 {
+		rand.Read(w.cmd.Password[:])
+	} else if copy(w.cmd.Password[:], req.Passwd) != proto.PasswordSize || len(req.Passwd) != proto.PasswordSize {
+		c.unproved(req.SessionID)
+		return c.sessionExpired(w, req.HasReadOnly)
+	}
+	c.replies.mu.Lock()
+	c.session.timeout = p.connect.timeout
+	c.replies.mu.Unlock()
+	asked := p.connect
+	answered := c.reader.propose(w, p) && c.replies.awaitAnswers()
+	if asked.refused.Load() {
+		c.unproved(req.SessionID)
+	}
+	if !answered {
+		return false
+	}
+	c.reader.ended = c.session.id == 0 // refused: the rest of its input is ignored
+	return true
+}
+
+// unproved counts a client that asked for a session and didn't get it.
+func (c *conn) unproved(sid int64) {
+	c.s.stats.Unproved.Add(1)
+	c.complain("closing a client: its session has ended, or its password is wrong", "of", sessionID(sid))
+}
+
+// sessionExpired tells the client that its session has ended, and closes the
+// connection.
+func (c *conn) sessionExpired(w *work, hasReadOnly bool) bool {
+	w.replies = c.s.pools.Get(buffer.Small)
+	w.replies.B = appendConnect(w.replies.B, proto.ConnectResponse{Passwd: make([]byte, proto.PasswordSize), HasReadOnly: hasReadOnly})
+	w.done++
+	c.endWith()
+	c.replies.flush()
+	return true
+}
+
+// appendConnect appends the answer to a handshake.
+func appendConnect(out []byte, resp proto.ConnectResponse) []byte {
+	out, mark := proto.BeginFrame(out)
+	return proto.EndFrame(resp.Append(out), mark)
+}
+
+// applyAttach gives a session to the connection that asked for it, and closes the
+// connection that had it. It runs on every server.
+func (f *fsm) applyAttach(a *raftfsm.Applied, p *pending) {
+	s := f.s
+	if a.Code == proto.Ok && a.Attached != nil {
+		s.clients.displace(a.Attached.ID, p)
+	}
+	if p == nil {
+		return
+	}
+	c := p.c
+	resp := proto.ConnectResponse{HasReadOnly: p.connect.hasReadOnly}
+	if a.Code == proto.Ok && a.Attached != nil {
+		at := a.Attached
+		resp.SessionID, resp.TimeOut, resp.Passwd = at.ID, p.connect.timeout, at.Password[:]
+		c.replies.mu.Lock()
+		c.session.id, c.session.gen, c.session.timeout = at.ID, at.Gen, p.connect.timeout
+		c.session.signs.Attached(p.arrived)
+		c.replies.counters.Last.Op = proto.OpCreateSession
+		closed := c.replies.closed
+		c.replies.mu.Unlock()
+		if !closed {
+			s.clients.own(c)
+		}
+	} else {
+		p.connect.refused.Store(true)
+		resp.Passwd = make([]byte, proto.PasswordSize)
+	}
+	f.scratch, f.zxid = appendConnect(f.scratch[:0], resp), a.Zxid
+	f.advance(c, p, resp.SessionID == 0)
+}
+
+// Live implements raftfsm.Handler. A client that we don't read from, or that waits for
+// an answer, counts as alive.
+func (h handler) Live(dst []int64) []int64 {
+	touch := h.s.contact.refresh()
+	dst = h.s.clients.live(dst, h.s.clock(), touch)
+	if ic := h.s.cfg.Env.Interceptor; ic != nil {
+		dst = ic.Live(dst)
+	}
+	return dst
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/pipe"
 	"io"
 	"net"
 	"net/http"
@@ -34,7 +35,7 @@ func (l *chanListener) Accept() (net.Conn, error) {
 }
 
 func (l *chanListener) Close() error   { close(l.done); return nil }
-func (l *chanListener) Addr() net.Addr { return pipeAddr("listener") }
+func (l *chanListener) Addr() net.Addr { return pipe.Addr("listener") }
 
 // openTo opens n connections to addr and sends each of them the text. closed counts those
 // that the server has closed without another byte.

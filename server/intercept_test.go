@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/pipe"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/watch"
@@ -152,7 +153,7 @@ func TestInterceptorDecidesWhoLives(t *testing.T) {
 func TestServeConnAndWatches(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
-	client, served := newPipe("a", "b")
+	client, served := pipe.New("a", "b")
 	s.ServeConn(served)
 	t.Cleanup(func() { client.Close() })
 	w := &wire{t: t, nc: client}

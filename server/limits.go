@@ -1,109 +1,273 @@
 package server
 
 import (
+	"errors"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/limits"
-	"github.com/zkgo/zkgo/internal/poller"
+	"github.com/zkgo/zkgo/proto"
 )
 
-// tend periodically closes connections that have been silent for too long or that the
-// server may no longer answer, and enforces the bounds over all connections.
-func (s *Server) tend() {
-	every := min(s.cfg.TickTime/2, s.cfg.MinSessionTimeout/8)
-	timer := time.NewTimer(every)
-	defer timer.Stop()
-	last := s.clock()
+// ConnThrottle limits how fast sessions begin, so that a crowd of reconnecting clients
+// doesn't keep the server from those it has. It is a token bucket with BLUE: while the
+// bucket stays empty, the server rejects a growing part of the clients at random, so
+// that it doesn't always admit the same ones. The server closes the connection of a
+// rejected client.
+type ConnThrottle struct {
+	Tokens    int           // capacity of the bucket
+	FillTime  time.Duration // how often FillCount tokens are added; at least 1 ms
+	FillCount int
+	// FreezeTime is how long the probability stays constant; negative: no BLUE.
+	FreezeTime                 time.Duration
+	DropIncrease, DropDecrease float64 // changes of the probability
+	DecreaseRatio              float64 // the probability decreases while at most this part of the bucket is in use
+	New, Renewed               int     // tokens for a new session, and for a renewed one
+}
+
+// RequestThrottle limits the requests that are processed at the same time. The zero
+// value has no limit.
+type RequestThrottle struct {
+	MaxRequests int           // being processed; 0: no limit
+	StallTime   time.Duration // how often to look for stale requests; default 100 ms
+	// DropStale closes the connection of a waiting request that is stale. With
+	// StaleLatency, a request is stale after it has waited longer than its session's
+	// timeout. A request whose connection is closed is dropped in any case.
+	DropStale, StaleLatency bool
+	// OpWait is how long a request may wait. After that it is answered with ThrottledOp
+	// and not executed; 0: for ever.
+	OpWait time.Duration
+}
+
+func (r *RequestThrottle) on() bool { return r.MaxRequests > 0 || r.OpWait > 0 }
+
+// throttle is an active RequestThrottle. Readers wait for its slots. The rest of a waiting
+// client's input stays in its socket.
+type throttle struct {
+	cfg   RequestThrottle
+	slots *limits.Slots[*conn]
+}
+
+func newThrottle(cfg RequestThrottle) *throttle {
+	if !cfg.on() {
+		return nil
+	}
+	or(&cfg.StallTime, 100*time.Millisecond)
+	return &throttle{cfg: cfg, slots: limits.NewSlots[*conn](cfg.MaxRequests)}
+}
+
+// enter takes a slot for c's request, or a place in the queue. c counts as waiting before
+// it is in the queue: from then on it may get a slot.
+func (t *throttle) enter(c *conn) (now bool) {
+	c.replies.barred.Store(true)
+	if now = t.slots.Enter(c); now {
+		c.replies.barred.Store(false)
+	}
+	return now
+}
+
+// run admits waiting readers, one for each slot that becomes free, until done is closed.
+func (t *throttle) run(done <-chan struct{}) {
+	ticker := time.NewTicker(t.cfg.StallTime)
+	defer ticker.Stop()
 	for {
 		select {
-		case <-s.done:
+		case <-t.slots.Free:
+		case <-ticker.C:
+			t.dropStale()
+			continue
+		case <-done:
 			return
-		case <-s.relieve:
-			s.relieved()
-			continue
-		case <-timer.C:
 		}
-		timer.Reset(s.node.UntilNext(every))
-		now := s.clock()
-		late := now-last > int64(2*every)
-		last = now
-		s.complaints.CatchUp(now)
-		s.contact.check(now)
-		s.modes.enterReadOnly()
-		if late {
-			s.clients.credit(now)
-			continue
+		for c, ok := t.slots.Next(); ok; c, ok = t.slots.Next() {
+			c.replies.unbar()
 		}
-		s.clients.each(func(c *conn) { c.check(now) })
 	}
 }
 
-// credit resets the silence of all clients. It is called after the whole process stood
-// still: what the clients sent in the meantime is still unread in the sockets.
-func (t *clientTable) credit(now int64) {
-	t.each(func(c *conn) { c.session.last.Store(now) })
-}
-
-// check closes c if it has been silent for its session's timeout, if it has waited too
-// long for a session, or if the server may no longer answer it.
-func (c *conn) check(now int64) {
-	s := c.s
-	c.replies.mu.Lock()
-	timeout, sid := time.Duration(c.session.timeout)*time.Millisecond, c.session.id
-	waits, gated := c.replies.head != nil || c.replies.barred.Load(), s.contact.gated && !c.session.local && c.session.id != 0
-	c.replies.mu.Unlock()
-	limit := timeout
-	switch {
-	case sid == 0 && waits:
-		limit /= 3 // leaves the client time for another server
-		if s.contact.gated && s.contact.inTouch.Load() <= c.session.last.Load() && !s.node.Electing() {
-			limit = min(limit, confirmHold) // there may be no leader that can create the session
-		}
-	case sid == 0:
-		limit = s.cfg.Limits.SessionlessTimeout
-	case waits:
-		limit = 0 // the client waits for us
-	}
-	if sid != 0 && !c.lookAtSlow(now, int64(timeout)) {
+// dropStale closes the connections whose requests have waited longer than their
+// sessions' timeouts.
+func (t *throttle) dropStale() {
+	if !t.cfg.DropStale || !t.cfg.StaleLatency {
 		return
 	}
-	if limit > 0 && now-c.session.last.Load() > int64(limit) || gated && !c.session.alive() {
-		s.log.Debug("closing a silent client", "client", c.nc.RemoteAddr(), "session", sessionID(sid))
-		s.stats.Expired.Add(1)
-		c.kill()
+	for _, c := range t.slots.Waiting() {
+		c.replies.mu.Lock()
+		// A waiting reader doesn't change these fields.
+		stale := c.replies.barred.Load() && c.s.clock()-c.reader.started > int64(time.Duration(c.session.timeout)*time.Millisecond)
+		c.replies.mu.Unlock()
+		if stale {
+			c.complain("closing a client whose request has waited for longer than its session's timeout")
+			c.kill()
+		}
 	}
 }
 
-// complain logs that the server refuses something to the client of c.
-func (c *conn) complain(msg string, args ...any) {
-	c.s.complaints.Warn(c.s.clock(), msg, append([]any{"client", c.nc.RemoteAddr(), "session", sessionID(c.session.id)}, args...)...)
+// admit waits until the request may be processed. ok is false if the connection was
+// closed meanwhile; refuse is the answer if the request must not be executed.
+func (r *reader) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
+	c := r.c
+	t := c.s.throttle
+	if op == proto.OpPing {
+		return proto.Ok, true // a waiting client must not lose its session
+	}
+	if t.cfg.MaxRequests > 0 {
+		if !t.enter(c) {
+			r.settle(w)
+			c.replies.flush()
+			c.s.stats.ThrottleWaits.Add(1)
+			if !c.replies.awaitUnbarred() {
+				if !t.slots.Leave(c) {
+					t.slots.Release()
+				}
+				c.s.stats.StaleDropped.Add(1)
+				return proto.Ok, false
+			}
+		}
+		r.charge.slot = true
+	}
+	waited := c.s.clock() - r.started
+	c.s.stats.ThrottleQueue.Observe(1, waited)
+	if t.cfg.OpWait > 0 && waited > int64(t.cfg.OpWait) && op != proto.OpCloseSession {
+		c.s.stats.ThrottledOps.Add(1)
+		return proto.ErrThrottledOp, true
+	}
+	return proto.Ok, true
 }
 
-// lookAtSlow checks a client that is being written to, or that has been silent for half
-// of limit, for signs of life. It returns false if it closed the client.
-func (c *conn) lookAtSlow(now, limit int64) bool {
-	q := &c.replies
-	q.mu.Lock()
-	writing, written, waiting := q.writing, q.sentBytes, q.pushing
-	if q.out != nil {
-		waiting += len(q.out.b)
+// charge is a request's share of the server's limits until it is answered or its
+// connection ends. It moves with the request from the reader into the queue.
+type charge struct {
+	large int  // the request's bytes, if it is large
+	slot  bool // holds a slot of the request throttle
+}
+
+// discharge returns k to the limits.
+func (s *Server) discharge(k charge) {
+	if k.large != 0 {
+		s.large.Return(k.large)
 	}
-	q.mu.Unlock()
-	if !writing && now-c.session.last.Load() < limit/2 {
-		q.slow = limits.Progress{}
-		return true
+	if k.slot {
+		s.throttle.slots.Release()
 	}
-	unsent, inbox := poller.Queued(c.kernel)
-	alive, stalled := q.slow.Look(now, written-int64(unsent), inbox, waiting+unsent)
-	if stalled {
-		c.s.stats.Dropped.Add(1)
-		c.s.complaints.Warn(c.s.clock(), "closing a client that hardly takes what waits for it", "client", c.nc.RemoteAddr(), "bytes", waiting+unsent)
+}
+
+// errLarge reports a large request that doesn't fit next to the others in flight.
+var errLarge = errors.New("server: too many bytes in large requests")
+
+// admitLarge decides about a request of n bytes: once when its length is known, and
+// again when it has arrived; only then it counts. The server closes a client whose
+// request doesn't fit, because the rest of its input isn't worth the memory either.
+func (r *reader) admitLarge(n int, whole bool) error {
+	s := r.c.s
+	if !whole {
+		if r.announced {
+			return nil
+		}
+		r.announced = true
+		if !s.large.Fits(n) {
+			return r.refuseLarge(n)
+		}
+		return nil
+	}
+	r.announced = false
+	if !s.large.Take(n) {
+		return r.refuseLarge(n)
+	}
+	r.charge.large = n
+	return nil
+}
+
+func (r *reader) refuseLarge(n int) error {
+	c := r.c
+	c.s.stats.LargeRejected.Add(1)
+	c.complain("closing a client: largeRequestMaxBytes are taken by other large requests", "bytes", n, "largeRequestMaxBytes", c.s.large.Most)
+	return errLarge
+}
+
+// holding is how much of the server's memory a connection uses, in bytes.
+type holding struct {
+	watches  int64
+	output   int64 // queued for the client, or being written
+	input    int64 // a long request that has not arrived in full
+	requests int64 // queued requests
+	ids      int64
+}
+
+func (h holding) total() int64 { return h.watches + h.output + h.input + h.requests + h.ids }
+
+func (h holding) ofWatches() int64 { return h.watches }
+
+func (h holding) ofOutput() int64 { return h.output }
+
+// holds returns what c holds, nothing once it is closed.
+func (c *conn) holds() holding {
+	c.replies.mu.Lock()
+	defer c.replies.mu.Unlock()
+	if c.replies.closed {
+		return holding{}
+	}
+	h := holding{output: int64(c.replies.pushing), input: c.reader.inHeld.Load(), requests: int64(c.replies.held), ids: int64(schemes.Bytes(c.session.ids.All()))}
+	if c.replies.out != nil {
+		h.output += int64(len(c.replies.out.B))
+	}
+	if w := c.session.watcher.Load(); w != nil {
+		h.watches = w.Held()
+	}
+	return h
+}
+
+// shed closes connections until the rest hold at most most bytes of what part selects,
+// and returns how many it closed. [limits.Excess] selects them.
+func (s *Server) shed(most int64, part func(holding) int64, why string) int {
+	var shares []limits.Share[consumer]
+	s.clients.each(func(c *conn) {
+		h := c.holds()
+		if n := part(h); n > 0 {
+			shares = append(shares, limits.Share[consumer]{Handle: consumer{c, h}, Host: c.host, Bytes: n})
+		}
+	})
+	excess := limits.Excess(shares, most)
+	for _, one := range excess {
+		c, h := one.Handle.c, one.Handle.h
+		s.stats.Dropped.Add(1)
+		s.complaints.Warn(s.clock(), why, "client", c.nc.RemoteAddr(), "bytes", one.Bytes, "bound", most,
+			"watches", h.watches, "output", h.output, "input", h.input, "requests", h.requests)
 		c.kill()
-		return false
 	}
-	if alive {
-		c.session.last.Store(now)
-		c.session.heard.Store(true)
+	return len(excess)
+}
+
+// consumer is a connection and what it holds.
+type consumer struct {
+	c *conn
+	h holding
+}
+
+// relieved closes the largest consumers if all connections together exceed a bound.
+func (s *Server) relieved() {
+	if s.queuedOut.Load() > int64(s.cfg.Limits.MaxOutputTotal) {
+		s.shed(int64(s.cfg.Limits.MaxOutputTotal), holding.ofOutput, "closing the client with the most unread replies: all together have too many")
 	}
-	return true
+	if s.watches.Held() > s.cfg.Limits.MaxWatchBytesTotal {
+		s.shed(s.cfg.Limits.MaxWatchBytesTotal, holding.ofWatches, "closing the client with the most watches: all together have too many")
+	}
+}
+
+// askRelief makes tend check the totals over all connections.
+func (s *Server) askRelief() {
+	select {
+	case s.relieve <- struct{}{}:
+	default:
+	}
+}
+
+// clientPercent is the part of the memory ceiling that all connections together may
+// hold while memory is short.
+const clientPercent = 10
+
+// shedForMemory closes connections because memory is short, if connections hold more
+// than their part of the ceiling.
+func (s *Server) shedForMemory() bool {
+	return s.shed(s.memory.Percent(clientPercent), holding.total, "closing the client that holds the most memory: it is nearly used up") > 0
 }

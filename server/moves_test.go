@@ -402,7 +402,7 @@ func (m *moves) http(t *testing.T) {
 	m.by(t, lonely, "snapshot_error_count", func() {
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
-		if e, err := (adminSource{sourceOf(lonely)}).Export(over); err == nil {
+		if e, err := adminSourceOf(lonely).Export(over); err == nil {
 			_ = e.Content.Close()
 			t.Error("a server without an ensemble gives out a snapshot")
 		}

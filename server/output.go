@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/zkgo/zkgo/internal/buffer"
 	"github.com/zkgo/zkgo/internal/poller"
 )
 
@@ -17,41 +18,41 @@ func (q *replyQueue) queue(b []byte) {
 	}
 	switch {
 	case q.out == nil:
-		q.out = c.s.pools.get(len(b))
-	case len(q.out.b)+len(b) > c.s.cfg.Limits.MaxOutput:
+		q.out = c.s.pools.Get(len(b))
+	case len(q.out.B)+len(b) > c.s.cfg.Limits.MaxOutput:
 		q.overflow()
 		return
-	case q.out.shared:
-		own := c.s.pools.get(len(q.out.b) + len(b))
-		own.b = append(own.b, q.out.b...)
+	case q.out.Shared:
+		own := c.s.pools.Get(len(q.out.B) + len(b))
+		own.B = append(own.B, q.out.B...)
 		q.out = own
 	}
-	q.out.b = append(q.out.b, b...)
+	q.out.B = append(q.out.B, b...)
 	q.countQueued(len(b))
 }
 
 // queueBuffer queues a whole buffer. It keeps b as the output if there is none yet;
 // otherwise it copies b and returns it.
-func (q *replyQueue) queueBuffer(b *buffer) *buffer {
+func (q *replyQueue) queueBuffer(b *buffer.Buffer) *buffer.Buffer {
 	if q.out == nil && !q.closed {
 		q.out = b
-		q.countQueued(len(b.b))
+		q.countQueued(len(b.B))
 		return nil
 	}
-	q.queue(b.b)
-	b.b = b.b[:0]
+	q.queue(b.B)
+	b.B = b.B[:0]
 	return b
 }
 
 // queueShared queues a shared buffer. It takes no memory for a client that has no other
 // output.
-func (q *replyQueue) queueShared(b *buffer) {
+func (q *replyQueue) queueShared(b *buffer.Buffer) {
 	if q.out != nil || q.closed {
-		q.queue(b.b)
+		q.queue(b.B)
 		return
 	}
 	q.out = b
-	q.countQueued(len(b.b))
+	q.countQueued(len(b.B))
 }
 
 // overflow closes a client that doesn't read; q.mu is held.
@@ -65,7 +66,7 @@ func (q *replyQueue) overflow() {
 
 // take returns the output and makes the caller the writer. It returns nil if there is
 // no output, or another goroutine is writing.
-func (q *replyQueue) take() *buffer {
+func (q *replyQueue) take() *buffer.Buffer {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.writing || q.out == nil {
@@ -76,17 +77,17 @@ func (q *replyQueue) take() *buffer {
 }
 
 // takeMore returns the output, which counts until it has been written; q.mu is held.
-func (q *replyQueue) takeMore() *buffer {
+func (q *replyQueue) takeMore() *buffer.Buffer {
 	b := q.out
-	q.out, q.pushing = nil, len(b.b)
+	q.out, q.pushing = nil, len(b.B)
 	return b
 }
 
 // written ends the write of b. It returns the output queued since, or nil if the caller
 // is no longer the writer.
-func (q *replyQueue) written(b *buffer, err error) *buffer {
+func (q *replyQueue) written(b *buffer.Buffer, err error) *buffer.Buffer {
 	c := q.c
-	c.s.pools.put(b)
+	c.s.pools.Put(b)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	c.s.queuedOut.Add(-int64(q.pushing))
@@ -113,7 +114,7 @@ func (q *replyQueue) flush() {
 	for b := q.take(); b != nil; {
 		err := q.c.session.gate()
 		if err == nil {
-			err = q.writeOut(b.b)
+			err = q.writeOut(b.B)
 		}
 		b = q.written(b, err)
 	}
@@ -141,9 +142,9 @@ func (q *replyQueue) flushNow(w *poller.Writer) {
 	for b := q.take(); b != nil; {
 		n, err := 0, c.session.gate()
 		if err == nil {
-			n, err = c.tryWrite(w, b.b)
+			n, err = c.tryWrite(w, b.B)
 		}
-		if err == nil && n < len(b.b) {
+		if err == nil && n < len(b.B) {
 			c.s.spawn(func() { q.drain(b, n) })
 			return
 		}
@@ -163,15 +164,15 @@ func (c *conn) tryWrite(w *poller.Writer, b []byte) (int, error) {
 }
 
 // drain writes b from n on, and then the output queued in the meantime.
-func (q *replyQueue) drain(b *buffer, n int) {
+func (q *replyQueue) drain(b *buffer.Buffer, n int) {
 	q.gone(n)
-	err := q.writeAll(b.b[n:])
+	err := q.writeAll(b.B[n:])
 	if b = q.written(b, err); b == nil {
 		return
 	}
 	for b != nil {
 		if err = q.c.session.gate(); err == nil {
-			err = q.writeAll(b.b)
+			err = q.writeAll(b.B)
 		}
 		b = q.written(b, err)
 	}

@@ -181,7 +181,7 @@ func (r *reader) receive() bool {
 		default:
 			return false
 		}
-		full := len(r.in.b) == cap(r.in.b)
+		full := len(r.in.B) == cap(r.in.B)
 		if !r.handle() {
 			return false
 		}

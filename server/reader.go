@@ -5,10 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
+	"github.com/zkgo/zkgo/internal/buffer"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/poller"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // reader takes requests from the client, decodes them, and answers or proposes them.
@@ -19,7 +23,7 @@ type reader struct {
 	c *conn
 
 	// Input (this file).
-	in       *buffer // unparsed input is in.b[parsed:]; nil if there is none
+	in       *buffer.Buffer // unparsed input is in.B[parsed:]; nil if there is none
 	parsed   int
 	readErr  error                      // of the last recv
 	recvWait func(fd uintptr) (ok bool) // method value of recvOrWait, made once
@@ -52,7 +56,7 @@ var errFrame = errors.New("server: frame length out of range")
 // release gives the reader's buffers back.
 func (r *reader) release() {
 	c := r.c
-	c.s.pools.put(r.in)
+	c.s.pools.Put(r.in)
 	r.in = nil
 	r.putWork()
 	c.s.discharge(r.charge)
@@ -64,7 +68,7 @@ func (r *reader) unread() []byte {
 	if r.in == nil {
 		return nil
 	}
-	return r.in.b[r.parsed:]
+	return r.in.B[r.parsed:]
 }
 
 // fill reads at least one byte of input. While it waits for a socket, it holds no
@@ -92,10 +96,10 @@ func (r *reader) recvOrWait(fd uintptr) bool {
 // recv reads the input that a socket has. It keeps the buffers.
 func (r *reader) recv(fd uintptr) {
 	r.makeRoom()
-	b := r.in.b
+	b := r.in.B
 	var n int
 	n, r.readErr = poller.Recv(fd, b[len(b):cap(b)])
-	r.in.b = b[:len(b)+n]
+	r.in.B = b[:len(b)+n]
 }
 
 // fillPlain reads from a connection of unknown type.
@@ -107,9 +111,9 @@ func (r *reader) fillPlain() error {
 		}
 	}
 	r.makeRoom()
-	b := r.in.b
+	b := r.in.B
 	n, err := r.c.nc.Read(b[len(b):cap(b)])
-	r.in.b = b[:len(b)+n]
+	r.in.B = b[:len(b)+n]
 	if n > 0 {
 		return nil
 	}
@@ -127,7 +131,7 @@ func (r *reader) idle() {
 	c := r.c
 	r.putWork()
 	if len(r.unread()) == 0 {
-		c.s.pools.put(r.in)
+		c.s.pools.Put(r.in)
 		r.in, r.parsed = nil, 0
 		if r.inHeld.Load() != 0 {
 			r.inHeld.Store(0)
@@ -141,9 +145,9 @@ func (r *reader) makeRoom() {
 	c := r.c
 	rest := r.unread()
 	if len(rest) == 0 && r.in != nil {
-		full := len(r.in.b) == cap(r.in.b)
-		r.in.b, r.parsed = r.in.b[:0], 0
-		if !full || cap(r.in.b) >= bigBuffer {
+		full := len(r.in.B) == cap(r.in.B)
+		r.in.B, r.parsed = r.in.B[:0], 0
+		if !full || cap(r.in.B) >= buffer.Big {
 			return
 		}
 	}
@@ -154,18 +158,18 @@ func (r *reader) makeRoom() {
 	}
 	switch {
 	case r.in == nil:
-		r.in = c.s.pools.get(midBuffer)
-	case cap(r.in.b)-r.parsed < len(rest)+room || len(rest) == 0:
-		next := c.s.pools.get(max(len(rest)+room, bigBuffer))
-		next.b = append(next.b, rest...)
-		c.s.pools.put(r.in)
+		r.in = c.s.pools.Get(buffer.Mid)
+	case cap(r.in.B)-r.parsed < len(rest)+room || len(rest) == 0:
+		next := c.s.pools.Get(max(len(rest)+room, buffer.Big))
+		next.B = append(next.B, rest...)
+		c.s.pools.Put(r.in)
 		r.in = next
-		r.inHeld.Store(int64(cap(next.b)))
+		r.inHeld.Store(int64(cap(next.B)))
 		if c.s.memory != nil {
-			c.s.memory.Wrote(cap(next.b))
+			c.s.memory.Wrote(cap(next.B))
 		}
-	case cap(r.in.b)-len(r.in.b) < room:
-		r.in.b = append(r.in.b[:0], rest...)
+	case cap(r.in.B)-len(r.in.B) < room:
+		r.in.B = append(r.in.B[:0], rest...)
 	default:
 		return
 	}
@@ -197,4 +201,54 @@ func (r *reader) next() (frame []byte, ok bool, err error) {
 	}
 	r.parsed += end
 	return b[proto.LengthSize:end:end], true, nil
+}
+
+// work is what a reader needs while it handles the requests that have arrived. Only
+// busy connections have one, from a pool.
+type work struct {
+	replies *buffer.Buffer // to requests answered here, not yet in the output
+	locked  bool           // the reader holds the tree's read lock
+	n       int            // requests answered since the lock was taken
+	got     int            // requests read since the last update of the counters
+	bytes   int            // of these requests
+	done    int            // requests answered here since then
+	last    stats.LastRequest
+	sizes   stats.ReplySizes
+	reads   stats.Tally
+	zxid    int64 // in the latest reply
+	cmd     raftfsm.Command
+	writer  *poller.Writer
+
+	requests *proto.Requests // for the write being examined
+}
+
+// getWork returns r's work and gives r one if it has none.
+func (r *reader) getWork() *work {
+	if r.work == nil {
+		w, ok := r.c.s.pools.works.Get().(*work)
+		if !ok {
+			w = &work{writer: poller.NewWriter(), requests: new(proto.Requests)}
+		}
+		r.work = w
+	}
+	return r.work
+}
+
+// putWork returns r's work to the pool.
+func (r *reader) putWork() {
+	w, s := r.work, r.c.s
+	if w == nil {
+		return
+	}
+	r.work = nil
+	s.pools.Put(w.replies)
+	*w = work{reads: w.reads, writer: w.writer, requests: w.requests} // the tally keeps its namespaces
+	s.pools.works.Put(w)
+}
+
+// pools hold what busy connections need and idle ones give back.
+type pools struct {
+	buffer.Pool
+	works    sync.Pool // of *work
+	pendings sync.Pool // of *pending
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/buffer"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -58,7 +59,7 @@ func (r *reader) handle() bool {
 			c.replies.flush()
 			ok = ok && r.pace()
 		}
-		if w.replies != nil && len(w.replies.b) > flushAbove || w.n >= maxLocked {
+		if w.replies != nil && len(w.replies.B) > flushAbove || w.n >= maxLocked {
 			r.settle(w)
 			c.replies.flush()
 			ok = ok && (r.ended || c.replies.awaitOutput())
@@ -152,11 +153,11 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 		w.locked = true
 	}
 	if w.replies == nil {
-		w.replies = c.s.pools.get(smallBuffer)
+		w.replies = c.s.pools.Get(buffer.Small)
 	}
-	before := len(w.replies.b)
-	w.replies.b = q.answer(w.replies.b)
-	w.sizes.Note(len(w.replies.b) - before - proto.LengthSize)
+	before := len(w.replies.B)
+	w.replies.B = q.answer(w.replies.B)
+	w.sizes.Note(len(w.replies.B) - before - proto.LengthSize)
 	w.zxid = q.zxid
 	w.n++
 	if slow(h.Op) {
@@ -187,14 +188,14 @@ func (c *conn) turnAway(w *work, h proto.RequestHeader, code proto.Code) bool {
 // reply appends a reply that overtakes the queued requests.
 func (r *reader) reply(w *work, h proto.ReplyHeader, body proto.Record) {
 	if w.replies == nil {
-		w.replies = r.c.s.pools.get(smallBuffer)
+		w.replies = r.c.s.pools.Get(buffer.Small)
 	}
-	b, mark := proto.BeginFrame(w.replies.b)
+	b, mark := proto.BeginFrame(w.replies.B)
 	b = h.Append(b)
 	if body != nil {
 		b = body.Append(b)
 	}
-	w.replies.b = proto.EndFrame(b, mark)
+	w.replies.B = proto.EndFrame(b, mark)
 	w.done++
 }
 
@@ -215,7 +216,7 @@ func (c *conn) endWith() {
 // that, an event may be queued.
 func (r *reader) settle(w *work) {
 	c := r.c
-	if w.got != 0 || w.done != 0 || w.replies != nil && len(w.replies.b) > 0 {
+	if w.got != 0 || w.done != 0 || w.replies != nil && len(w.replies.B) > 0 {
 		c.replies.mu.Lock()
 		c.replies.settle()
 		c.replies.mu.Unlock()

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/zkgo/zkgo/internal/buffer"
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
@@ -19,12 +20,12 @@ type replyQueue struct {
 	c *conn
 
 	mu        sync.Mutex
-	out       *buffer // queued for the client
-	writing   bool    // a goroutine is writing what it took from out; no other may write
-	pushing   int     // bytes taken from out that are being written
-	sentBytes int64   // bytes that have been written
-	closed    bool    // nothing more may be queued
-	hangUp    bool    // close once out has been written
+	out       *buffer.Buffer // queued for the client
+	writing   bool           // a goroutine is writing what it took from out; no other may write
+	pushing   int            // bytes taken from out that are being written
+	sentBytes int64          // bytes that have been written
+	closed    bool           // nothing more may be queued
+	hangUp    bool           // close once out has been written
 	counters  stats.Conn
 
 	head *pending
@@ -46,8 +47,8 @@ type replyQueue struct {
 func (q *replyQueue) shut() {
 	q.closed = true
 	if q.out != nil {
-		q.c.s.queuedOut.Add(-int64(len(q.out.b)))
-		q.c.s.pools.put(q.out)
+		q.c.s.queuedOut.Add(-int64(len(q.out.B)))
+		q.c.s.pools.Put(q.out)
 		q.out = nil
 	}
 	q.wakeReader()
@@ -89,7 +90,7 @@ func (q *replyQueue) await(ready func() bool) bool {
 // awaitOutput waits while another goroutine is writing to the client and much more
 // output is queued. It returns false when the connection has been closed.
 func (q *replyQueue) awaitOutput() bool {
-	return q.await(func() bool { return !q.writing || q.out == nil || len(q.out.b) < flushAbove })
+	return q.await(func() bool { return !q.writing || q.out == nil || len(q.out.B) < flushAbove })
 }
 
 // awaitAnswers waits until no request is queued. It returns false when the connection has
@@ -103,7 +104,7 @@ func (q *replyQueue) settle() {
 		return
 	}
 	q.count(w)
-	if w.replies != nil && len(w.replies.b) > 0 {
+	if w.replies != nil && len(w.replies.B) > 0 {
 		w.replies = q.queueBuffer(w.replies)
 	}
 }
@@ -264,4 +265,44 @@ func (q *replyQueue) countLate(p *pending, now, zxid int64) {
 		c.s.stats.Reads.Observe(1, d)
 		c.s.stats.Waited.Observe(1, d)
 	}
+}
+
+// pending is a queued request: in flight, or queued after one in flight. A connection's
+// queue lists them in the order of the requests.
+type pending struct {
+	c        *conn
+	next     *pending
+	inFlight bool // proposed; otherwise it is answered at the head of the queue
+	op       proto.Op
+	xid      int32
+	refuse   proto.Code // not Ok: the answer, regardless of the tree
+	arrived  int64      // clock
+	ids      []proto.ID
+	body     []byte // a copy; a write needs none
+	weight   int    // of a read: approximate length of its reply
+	connect  *connecting
+	charge   charge
+}
+
+// maxKeptBody is the largest capacity of a body that a pooled pending keeps.
+const maxKeptBody = 512
+
+// newPending returns an empty pending for c.
+func (pl *pools) newPending(c *conn, op proto.Op, xid int32) *pending {
+	p, ok := pl.pendings.Get().(*pending)
+	if !ok {
+		p = new(pending)
+	}
+	p.c, p.op, p.xid, p.arrived = c, op, xid, c.reader.started
+	return p
+}
+
+// freePending returns p to the pool. The caller must hold the last reference.
+func (pl *pools) freePending(p *pending) {
+	body := p.body[:0]
+	if cap(body) > maxKeptBody {
+		body = nil
+	}
+	*p = pending{body: body}
+	pl.pendings.Put(p)
 }

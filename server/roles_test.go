@@ -44,7 +44,7 @@ func (e *ensemble) viewsOf(t *testing.T, s *Server, role string) {
 		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
 		return strings.ReplaceAll(rec.Body.String(), " ", "")
 	}
-	commands := admin.Handler(adminSource{sourceOf(s)}, "/commands", admin.SnapshotOptions{})
+	commands := admin.Handler(adminSourceOf(s), "/commands", admin.SnapshotOptions{})
 	lead, _ := e.leader()
 	observers := strings.Count(role, "observer")
 	for where, want := range map[string][2]string{

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,8 +17,10 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/ops/stats"
+	"github.com/zkgo/zkgo/internal/pipe"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
@@ -196,6 +199,57 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	}
 }
 
+// membersChanged wakes keepDynamic and clientPorts.follow. It doesn't block, so the
+// goroutine that applies the log may call it.
+func (s *Server) membersChanged() {
+	for _, ch := range []chan struct{}{s.members, s.ports.moved} {
+		select {
+		case ch <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// keepDynamic starts a goroutine that writes every change of the membership into the
+// configuration file (zoocfg.WriteMembership). If the file can't be written, the server logs a
+// warning and continues: the log has the membership.
+func (s *Server) keepDynamic() {
+	z := s.cfg.zooCfg
+	if z == nil || z.Path == "" || !s.cfg.Quorum.Reconfig || !s.cfg.distributed() {
+		return
+	}
+	path, err := filepath.Abs(z.Path)
+	if err != nil {
+		s.log.Warn("the membership will not be written into the configuration file", "file", z.Path, "err", err)
+		return
+	}
+	s.spawn(func() {
+		written := z.DynamicConfigFile
+		for {
+			select {
+			case <-s.done:
+				return
+			case <-s.members:
+			}
+			text := s.node.Membership()
+			if text == nil {
+				continue
+			}
+			file, err := zoocfg.WriteMembership(path, s.node.FileText(text), written, s.cfg.Quorum.ID)
+			if err == nil && file != "" {
+				err = s.node.FileWritten(text)
+			}
+			switch {
+			case err != nil:
+				s.log.Warn("the membership could not be written into the configuration file: the list there is out of date", "file", path, "err", err)
+			case file != written:
+				written = file
+				s.log.Info("the membership was written", "file", file)
+			}
+		}
+	})
+}
+
 // spawn runs f on a goroutine that Close waits for.
 func (s *Server) spawn(f func()) {
 	s.wg.Add(1)
@@ -248,7 +302,7 @@ func (s *Server) Dial() (net.Conn, error) {
 	if n == 0 {
 		return nil, ErrClosed
 	}
-	client, server := newPipe(fmt.Sprintf("client-%d", n), fmt.Sprintf("server-%d", s.cfg.Quorum.ID))
+	client, server := pipe.New(fmt.Sprintf("client-%d", n), fmt.Sprintf("server-%d", s.cfg.Quorum.ID))
 	s.begin(server, nil)
 	return client, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/monitor"
 	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/ops/status"
+	"github.com/zkgo/zkgo/internal/version"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/watch"
 )
@@ -43,7 +44,7 @@ func sourceOf(s *Server) statusSource {
 func (v statusSource) Server() status.Server {
 	s := v.s
 	p := status.Server{
-		Version: versionText(), ID: s.cfg.Quorum.ID, Outstanding: s.outstanding.Load(),
+		Version: version.Text(), ID: s.cfg.Quorum.ID, Outstanding: s.outstanding.Load(),
 		Uptime: time.Since(s.epoch), WatchCount: s.watches.Size().Total(),
 		LastProposal: -1, MinProposal: -1, MaxProposal: -1,
 	}
@@ -275,7 +276,7 @@ func (v statusSource) Digests() []status.Digest {
 }
 
 // Environment implements status.Source.
-func (statusSource) Environment() []status.Pair { return machine.Environment(versionText()) }
+func (statusSource) Environment() []status.Pair { return machine.Environment(version.Text()) }
 
 // Dirs implements status.Source.
 func (v statusSource) Dirs() (data, log int64) {

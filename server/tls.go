@@ -2,16 +2,16 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"strconv"
-	"strings"
+	"time"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
-	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
-	"github.com/zkgo/zkgo/internal/zoocfg"
+	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/quorum"
 )
 
 // KeyStores are the key store and the trust store of a port, and what the port asks of
@@ -41,44 +41,113 @@ func newTLSPort(t *TLS, log *slog.Logger) (*tlsport.Port, error) {
 	return tlsport.New(config, t.KeyStores, t.SuperUser), nil
 }
 
-// tlsFromZooCfg translates the ssl.* settings for clients, if a port uses them.
-func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
-	secure, unified := z.SecureClientPort != zoocfg.Unset, z.PortUnification && c.ClientAddr != ""
-	if !secure && !unified {
-		return nil
+// QuorumTLS configures TLS between the servers of an ensemble.
+type QuorumTLS struct {
+	// KeyStores name the key and the trusted certificates. With VerifyClientHost a server
+	// accepts only a peer whose certificate names a host that the configuration has for
+	// the peer, or the host it connects from.
+	KeyStores
+	// Config, if set, replaces KeyStores except for VerifyClientHost and ReverseDNS. Its
+	// ClientCAs are trusted in both directions.
+	Config *tls.Config
+	// VerifyHost requires that the certificate of a dialed server names the host that
+	// the configuration has for it.
+	VerifyHost bool
+	// DialPlain dials the other servers in plaintext, and AcceptPlain also accepts
+	// plaintext: for changing a running ensemble to TLS, or back.
+	DialPlain, AcceptPlain bool
+	// DetectionTimeout is how long a new connection may stay silent; default 5 s.
+	DetectionTimeout time.Duration
+}
+
+// load reads the key stores.
+func (q *QuorumTLS) load(log *slog.Logger) (*quorum.TLS, error) {
+	t := &quorum.TLS{
+		DialPlain: q.DialPlain, AcceptPlain: q.AcceptPlain,
+		VerifyHost: q.VerifyHost, VerifyCaller: q.VerifyClientHost, ReverseDNS: q.ReverseDNS,
+		Detect: q.DetectionTimeout,
 	}
-	t := &z.TLS
+	if q.Config != nil {
+		t.Config = func() *tls.Config { return q.Config }
+		return t, nil
+	}
+	var err error
+	t.Config, err = keystore.PeerConfig(q.KeyStores, func(err error) { log.Error("TLS between the servers goes on with what it has", "error", err) })
+	if err != nil {
+		return nil, fmt.Errorf("TLS between servers, ssl.quorum.*: %w", err)
+	}
+	return t, nil
+}
+
+// QuorumSASL lets the servers of an ensemble prove to one another, with SASL
+// DIGEST-MD5, that they know a password. It doesn't protect the traffic that follows:
+// that needs QuorumTLS, and the two work together.
+type QuorumSASL struct {
+	// Users may connect to this server. User is the name it uses to connect to others.
+	Users          map[string]string // passwords by user
+	User, Password string
+	// LearnerRequire makes this server authenticate to the servers it dials
+	// (quorum.auth.learnerRequireSasl). ServerRequire rejects servers that don't
+	// authenticate (quorum.auth.serverRequireSasl), and requires LearnerRequire.
+	// Without ServerRequire the server accepts both kinds, so that a running ensemble
+	// can change over.
+	LearnerRequire, ServerRequire bool
+}
+
+// check reports settings that would keep servers apart.
+func (q *QuorumSASL) check() error {
 	switch {
-	case z.Auth.SSLScheme != schemes.X509:
-		return fmt.Errorf("ssl.authProvider is %q: a certificate is an identity of the scheme %s and no other here", z.Auth.SSLScheme, schemes.X509)
-	case t.KeyStore.Location == "":
-		return zoocfg.NotSet("ssl.keyStore.location", "a port with TLS needs a certificate")
-	}
-	if secure {
-		c.SecureAddr = net.JoinHostPort(z.SecureClientPortAddress, strconv.Itoa(z.SecureClientPort))
-	}
-	c.PortUnification = unified
-	c.TLS = &TLS{
-		KeyStores: KeyStores{
-			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
-			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
-			VerifyClientHost: t.HostnameVerification && t.ClientHostnameVerification, ReverseDNS: t.AllowReverseDNSLookup, Reload: t.CertReload,
-			CRL: t.CRL, OCSP: t.OCSP,
-		},
-		SuperUser: z.Auth.X509SuperUser,
+	case q == nil:
+	case len(q.Users) == 0:
+		return errors.New("QuorumSASL: nobody is in Users")
+	case q.User == "" || q.Password == "":
+		return errors.New("QuorumSASL: User and Password are not both set")
+	case q.ServerRequire && !q.LearnerRequire:
+		return errors.New("QuorumSASL: ServerRequire takes LearnerRequire: this server could not call the others")
 	}
 	return nil
 }
 
-func storeOf(s zoocfg.Store) keystore.Store {
-	return keystore.Store{Location: s.Location, Password: s.Password, PasswordPath: s.PasswordPath, Type: s.Type}
+// of returns the SASL settings of the connections between the servers.
+func (q *QuorumSASL) of() *quorum.SASL {
+	if q == nil {
+		return nil
+	}
+	return &quorum.SASL{Users: q.Users, User: q.User, Password: q.Password, Login: q.LearnerRequire, Require: q.ServerRequire}
 }
 
-// protocolsOf returns the TLS versions to offer. ssl.protocol limits them only if it
-// names a version.
-func protocolsOf(t *zoocfg.TLS) []string {
-	if len(t.EnabledProtocols) == 0 && strings.HasPrefix(t.Protocol, "TLSv") {
-		return []string{t.Protocol}
+// AdminTLS configures TLS on the port for commands over HTTP.
+type AdminTLS struct {
+	KeyStores
+	// Config, if set, replaces KeyStores.
+	Config *tls.Config
+	// Only refuses plaintext; otherwise the port accepts both.
+	Only bool
+}
+
+// load reads the key stores.
+func (t *AdminTLS) load(log *slog.Logger) (*tls.Config, error) {
+	if t.Config != nil {
+		return t.Config, nil
 	}
-	return t.EnabledProtocols
+	c, err := keystore.ServerConfig(t.KeyStores, func(err error) { log.Error("TLS of the AdminServer goes on with what it has", "error", err) })
+	if err != nil {
+		return nil, fmt.Errorf("TLS of the AdminServer, ssl.quorum.*: %w", err)
+	}
+	return c, nil
+}
+
+// wrap returns l with the TLS that t configures; t may be nil.
+func (t *AdminTLS) wrap(l net.Listener, log *slog.Logger) (net.Listener, error) {
+	if t == nil {
+		return l, nil
+	}
+	config, err := t.load(log)
+	switch {
+	case err != nil:
+		return nil, err
+	case t.Only:
+		return tls.NewListener(l, config), nil
+	}
+	return tlsport.Either(l, config, httpport.HeaderTimeout), nil
 }

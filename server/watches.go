@@ -3,6 +3,7 @@ package server
 import (
 	"slices"
 
+	"github.com/zkgo/zkgo/internal/buffer"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
@@ -41,7 +42,7 @@ func (c *conn) Notify(typ proto.EventType, path string, zxid int64) {
 	c.replies.counters.Sent++
 	c.replies.mu.Unlock()
 	f.sent++
-	f.eventBytes += int64(len(frame.b) - proto.LengthSize)
+	f.eventBytes += int64(len(frame.B) - proto.LengthSize)
 	f.touch(c)
 }
 
@@ -50,14 +51,14 @@ type notification struct {
 	typ   proto.EventType
 	path  string
 	zxid  int64
-	frame *buffer
+	frame *buffer.Buffer
 }
 
 // make returns the frame of an event.
-func (n *notification) make(typ proto.EventType, path string, zxid int64) *buffer {
+func (n *notification) make(typ proto.EventType, path string, zxid int64) *buffer.Buffer {
 	if n.frame == nil || n.zxid != zxid || n.typ != typ || n.path != path {
 		b := make([]byte, 0, eventSize+len(path))
-		*n = notification{typ, path, zxid, &buffer{b: appendEvent(b, typ, path, zxid), shared: true}}
+		*n = notification{typ, path, zxid, &buffer.Buffer{B: appendEvent(b, typ, path, zxid), Shared: true}}
 	}
 	return n.frame
 }

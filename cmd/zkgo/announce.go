@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/version"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
 )
@@ -12,7 +13,7 @@ import (
 // announce logs the data directories and the addresses that the server listens on, so
 // that the start of the log shows what is open and where the data is.
 func announce(log *slog.Logger, s *server.Server, z *zoocfg.Config) {
-	msg, args := "zkgo listens for clients", []any{"version", server.Version()}
+	msg, args := "zkgo listens for clients", []any{"version", version.Own()}
 	if addrs := s.ClientAddrs(); len(addrs) > 0 {
 		args = append(args, "addresses", strings.Join(addrs, " "))
 	} else {

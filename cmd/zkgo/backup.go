@@ -20,6 +20,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/smallfile"
+	"github.com/zkgo/zkgo/internal/version"
 	"github.com/zkgo/zkgo/server"
 )
 
@@ -122,7 +123,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 			return fmt.Errorf("--force: %w", err)
 		}
 	}
-	created := "zkgo " + server.Version()
+	created := "zkgo " + version.Own()
 	var errs []error
 	for _, from := range f.from {
 		src := backup.Source{URL: from, Auth: f.auth, Client: client, Retry: f.retry, Pause: time.Second}

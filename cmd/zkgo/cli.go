@@ -15,7 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/zkgo/zkgo/internal/cli"
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/internal/version"
 )
 
 // cliFlags holds the flags of zkgo cli.
@@ -148,7 +148,7 @@ func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 	}
 	c = cli.Config{
 		Server: f.server, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(),
-		JSON: f.output == "json", Quiet: f.quiet, Version: fmt.Sprintf("%s, zkgo %s", server.Compatible, server.Version()),
+		JSON: f.output == "json", Quiet: f.quiet, Version: fmt.Sprintf("%s, zkgo %s", version.Compatible, version.Own()),
 	}
 	if c.Timeout, err = f.sessionTimeout(); err != nil {
 		return c, err

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/internal/version"
 )
 
 // newCommand returns the whole command tree.
@@ -74,7 +74,7 @@ func versionCommand() *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zkgo %s (ZooKeeper %s) %s/%s %s\n",
-				server.Version(), server.Compatible, runtime.GOOS, runtime.GOARCH, runtime.Version())
+				version.Own(), version.Compatible, runtime.GOOS, runtime.GOARCH, runtime.Version())
 			return err
 		},
 	}

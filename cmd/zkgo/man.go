@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 
-	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/internal/version"
 )
 
 // manCommand writes the man pages for packages.
@@ -19,11 +19,11 @@ func manCommand() *cobra.Command {
 			if err := named(cmd, "there are several pages", args[0]); err != nil {
 				return err
 			}
-			at := server.BuildTime() // instead of today, so that a version always has the same pages
+			at := version.BuildTime() // instead of today, so that a version always has the same pages
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
 			return doc.GenManTree(root, &doc.GenManHeader{
-				Section: "1", Source: "zkgo " + server.Version(), Manual: "zkgo", Date: &at,
+				Section: "1", Source: "zkgo " + version.Own(), Manual: "zkgo", Date: &at,
 			}, args[0])
 		},
 	}

@@ -19,7 +19,7 @@ func (r *release) build(ctx context.Context, goos, goarch string) (string, error
 	path := filepath.Join(r.work, goos+"-"+goarch, name)
 	stamp := r.version + " " + r.revision[:min(len(r.revision), 12)] + " " + r.at.Format(time.RFC3339)
 	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -buildid= -X 'github.com/zkgo/zkgo/server.stamp="+stamp+"'", "-o", path, "./cmd/zkgo")
+		"-ldflags", "-s -w -buildid= -X 'github.com/zkgo/zkgo/internal/version.stamp="+stamp+"'", "-o", path, "./cmd/zkgo")
 	cmd.Dir = r.source
 	// The user's own Go settings must not affect the build.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0",

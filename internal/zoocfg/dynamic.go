@@ -1,6 +1,7 @@
 package zoocfg
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,50 @@ import (
 
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
+
+// The membership in the configuration file. If reconfig is allowed, a server of an
+// ensemble keeps its file in step with /zookeeper/config, as ZooKeeper does: the server
+// lines move to a file of their own, named after the version,
+//
+//	zoo.cfg                      … dynamicConfigFile=/etc/zoo.cfg.dynamic.100000007
+//	zoo.cfg.dynamic.100000007    server.1=…
+//	zoo.cfg.bak                  the file before its server lines were moved out
+//
+// so that a restart begins with the last membership that this server saw.
+
+// WriteMembership writes the dynamic file of a membership, the text of /zookeeper/config, and
+// makes the static file at path name it, unless both are up to date. written is the dynamic
+// file that the static file names so far, empty if it has server lines of its own. self is
+// the number of this server. WriteMembership returns the file that the static file names now.
+func WriteMembership(path string, text []byte, written string, self uint64) (string, error) {
+	lines, version, ok := bytes.Cut(text, []byte("\nversion="))
+	if !ok {
+		return written, fmt.Errorf("the membership has no version: %q", text)
+	}
+	file := path + ".dynamic." + string(version)
+	if file == written {
+		if have, err := os.ReadFile(file); err == nil && bytes.Equal(bytes.TrimSpace(have), lines) {
+			return file, nil
+		}
+	}
+	if string(version) == "0" {
+		return written, nil // before the first leader that allows reconfig
+	}
+	if written == "" {
+		if err := Backup(path); err != nil {
+			return written, err
+		}
+	}
+	if err := WriteFile(file, lines); err != nil {
+		return written, err
+	}
+	own := fmt.Sprintf("server.%d=", self)
+	client := false // the dynamic file contains the client port
+	for line := range strings.Lines(string(lines)) {
+		client = client || strings.HasPrefix(line, own) && strings.Contains(line, ";")
+	}
+	return file, PointAt(path, file, client)
+}
 
 // PointAt sets dynamic as the dynamicConfigFile of the configuration file at path,
 // and removes the lines that moved to dynamic: the server, group and weight lines.

@@ -54,6 +54,9 @@ var rules = []rule{
 	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
 	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
 	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/defaults", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/quorum/transport", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
+	{"internal/buffer", nil, "bytes do not say what they are for"},
+	{"internal/pipe", nil, "a connection does not know what it carries"},
+	{"internal/version", nil, "a program knows its version without a server"},
 	{"internal/poller", nil, "a poller knows descriptors, and neither a protocol nor a connection"},
 	{"internal/limits", nil, "a limit knows neither connections nor requests"},
 	{"internal/smallfile", nil, "a bounded read knows nothing of what it reads"},
@@ -67,12 +70,13 @@ var rules = []rule{
 	{"internal/ops/admin", []string{"internal/ops/status", "internal/ops/fourletter", "internal/zoocfg"}, "answers are made from a picture of the server"},
 	{"internal/ops/mntr", []string{"internal/ops/status", "internal/ops/fourletter"}, "lines are made from metrics, however they are counted"},
 	{"internal/ops/httpport", []string{"internal/auth/keystore"}, "a port for HTTP does not know what it serves"},
+	{"internal/ops/snapshots", []string{"proto", "tree", "raftfsm", "internal/auth/keystore", "internal/auth/schemes", "internal/offline/backup", "internal/offline/zkfiles", "internal/ops/admin", "internal/ops/stats"}, "the whole state is read and replaced without a client's connection"},
 	{"internal/ops/stats", []string{"proto", "tree", "internal/histogram", "internal/ops/status"}, "counters do not know who counts"},
 	{"internal/ops/monitor", []string{"internal/histogram", "internal/limits", "internal/ops/fourletter", "internal/ops/mntr", "internal/ops/stats", "internal/ops/status", "raftfsm", "watch"}, "metrics are read from counters, wherever they are counted"},
 	{"internal/listen", []string{"internal/quorum"}, "a port is opened without a look at what it is for"},
 	{"internal/machine", []string{"internal/ops/status"}, "a machine is looked at without a server"},
 	{"internal/ops/metrics", []string{"internal/ops/status"}, "numbers are read from a picture of the server"},
-	{"server", []string{"internal/defaults", "proto", "internal/sasl", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/offline/zkfiles", "internal/offline/backup", "server/...", "internal/auth/...", "internal/limits", "internal/listen", "internal/machine", "internal/ops/...", "internal/poller", "internal/smallfile", "internal/zoocfg"}, "the server stands on the replicated state, never on the client"},
+	{"server", []string{"internal/defaults", "proto", "internal/sasl", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/offline/zkfiles", "server/...", "internal/auth/...", "internal/buffer", "internal/limits", "internal/listen", "internal/machine", "internal/ops/...", "internal/pipe", "internal/poller", "internal/smallfile", "internal/version", "internal/zoocfg"}, "the server stands on the replicated state, never on the client"},
 	{"server/zktest", []string{"proto", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/zkfiles", "internal/offline/backup", "server/...", "internal/auth/...", "internal/ops/...", "client", "internal/smallfile", "internal/zoocfg"}, "the test server is the real one, and hands out the client that a test would open itself"},
 	{"server/zktest/control", []string{"proto", "server", "server/zktest"}, "an endpoint is a call of zktest, and knows no more"},
 	{"internal/offline/zkfiles", []string{"proto", "tree", "session"}, "ZooKeeper's files are read and written without a server"},
@@ -86,7 +90,7 @@ var rules = []rule{
 	{"internal/cli/overview", nil, "asking servers how they are takes a socket"},
 	{"internal/cli/subtree", []string{"client", "proto"}, "copying and comparing trees takes a client, of any ZooKeeper"},
 	{"internal/bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
-	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "server", "server/...", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/zoocfg"}, "the command is flags and terminal only"},
+	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/version", "server", "server/...", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/zoocfg"}, "the command is flags and terminal only"},
 }
 
 // libraries says which packages may import which library families.

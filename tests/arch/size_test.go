@@ -34,7 +34,6 @@ var limits = []limit{
 	{"files in a folder", 30, map[string]string{
 		"internal/cli": "a file per group of commands of the shell",
 		"raftfsm":      "to be split: command, propose, apply, bootstrap, ensemble and datadir",
-		"server":       "to be split: auth, limits and ops",
 		"tree":         "to be split: nodes and their storage",
 	}},
 }

@@ -35,7 +35,7 @@ type bug struct {
 
 func bugs() []bug {
 	return []bug{
-		{"servers that are cut off go on answering", "../../../../server", "gate.go",
+		{"servers that are cut off go on answering", "../../../../server", "liveness.go",
 			"return ct.freshWithin(ct.bounds.Reply(timeout)) && cs.signs.Alive(timeout, cs.c.s.clock(), ct.inTouch.Load())", "return ct.gated && timeout >= 0",
 			[]string{"minority", "isolate-leader"}, []string{"locks"}},
 		{"the leader alone is a majority", "github.com/hashicorp/raft", "commitment.go",

@@ -5,13 +5,17 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/listen"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/ops/admin"
+	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
-	"github.com/zkgo/zkgo/internal/zoocfg"
+	"github.com/zkgo/zkgo/internal/ops/metrics"
+	"github.com/zkgo/zkgo/internal/ops/snapshots"
+	"github.com/zkgo/zkgo/proto"
 )
 
 // Admin configures the commands over HTTP. Any client that reaches the port, with a
@@ -68,7 +72,8 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	url, idle := a.CommandURL, a.IdleTimeout
 	or(&url, admin.DefaultURL)
 	or(&idle, defaultAdminIdle)
-	s.sweepExports()
+	source := adminSourceOf(s)
+	source.Sweep()
 	opts := admin.SnapshotOptions{
 		NoSnapshot: a.NoSnapshot, NoRestore: a.NoRestore, Interval: a.SnapshotInterval, RestoreInterval: a.RestoreInterval,
 	}
@@ -83,7 +88,7 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	opts.Refused = func(r *http.Request, command, reason string) {
 		s.complaints.Warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
 	}
-	h := admin.Handler(adminSource{sourceOf(s)}, url, opts)
+	h := admin.Handler(source, url, opts)
 	if a.Profiles {
 		h = admin.WithProfiles(h)
 	}
@@ -121,7 +126,23 @@ func (s *Server) AdminURL() string {
 func (s *Server) AdminAddr() string { return s.admin.Addr() }
 
 // adminSource implements admin.Source.
-type adminSource struct{ statusSource }
+type adminSource struct {
+	statusSource
+	*snapshots.Snapshots
+}
+
+func adminSourceOf(s *Server) adminSource {
+	c := &s.cfg
+	a := adminSource{sourceOf(s), &snapshots.Snapshots{
+		Node: s.node, Dir: c.DataDir, Schemes: &s.schemes, SkipACL: c.Auth.SkipACL, Policy: c.policy(), Stats: &s.stats, Log: s.log,
+		Limits:   zkfiles.Limits{MaxField: c.maxField(), Room: func() error { return s.memory.RoomToRestore() }},
+		Complain: func(msg string, args ...any) { s.complaints.Warn(s.clock(), msg, args...) },
+	}}
+	if c.Memory {
+		a.Dir = ""
+	}
+	return a
+}
 
 // LastSnapshot implements admin.Source.
 func (a adminSource) LastSnapshot() (zxid int64, at time.Time, ok bool) {
@@ -140,23 +161,89 @@ func (a adminSource) BeginLong(command string, r *http.Request, cut func()) (sen
 	return long.Sending, long.End
 }
 
-// adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an
-// ensemble serves without the AdminServer if its port is in use, and a standalone server
-// doesn't start. We make an exception for the default port, which another program has
-// often taken.
-func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
-	a := &z.Admin
-	if !a.Enable {
+// Metrics configures the port where Prometheus reads metrics, at /metrics.
+type Metrics struct {
+	Addr    string // host:port; port 0 picks a free one
+	Process bool   // add the metrics of the Go runtime and the process
+}
+
+// openMetrics opens the port for Prometheus, if it is configured.
+func (s *Server) openMetrics(ctx context.Context) error {
+	m := s.cfg.Metrics
+	if m == nil {
 		return nil
 	}
-	security, err := adminTLSFromZooCfg(z)
+	at := listen.At("metricsProvider.httpPort", m.Addr)
+	srv, err := s.openHTTP(ctx, at, nil, metrics.Handler(sourceOf(s), m.Process), defaultAdminIdle)
 	if err != nil {
-		return err
+		return listenError(at, err)
 	}
-	c.Admin = &Admin{
-		Addr: net.JoinHostPort(a.Address, strconv.Itoa(a.Port)), CommandURL: a.CommandURL,
-		IdleTimeout: a.IdleTimeout, Optional: !a.PortSet || z.Distributed(), TLS: security, Profiles: a.Profiles,
-		NoSnapshot: !a.SnapshotEnabled, NoRestore: !a.RestoreEnabled, SnapshotInterval: a.RateLimiterInterval, RestoreInterval: a.RestoreInterval,
-	}
+	s.metrics = srv
 	return nil
+}
+
+// MetricsAddr returns the address for Prometheus, "" if there is none.
+func (s *Server) MetricsAddr() string { return s.metrics.Addr() }
+
+// isWord reports whether the first four bytes of a connection are a command. As a
+// length they would be more than a gigabyte.
+func isWord(first string) bool { return fourletter.Known(first) }
+
+// answerWord answers a four-letter word, which ends the connection.
+func (c *conn) answerWord(word string) {
+	s := c.s
+	c.replies.countReceived(proto.LengthSize)
+	defer s.stats.Sent.Add(1)
+	if !fourletter.Allowed(word, s.cfg.FourLetterWords, s.cfg.ReadOnlyMode) {
+		_, _ = c.nc.Write(fourletter.Refusal(word))
+		return
+	}
+	var arg []byte
+	if word == "stmk" {
+		for len(c.reader.unread()) < proto.LengthSize+fourletter.ArgSize {
+			if c.reader.fill() != nil {
+				return
+			}
+		}
+		arg = c.reader.unread()[proto.LengthSize:][:fourletter.ArgSize]
+	}
+	w := wordWriter{c: c}
+	if fourletter.Long(word) {
+		w.long = s.long.Begin(nil, func() {
+			c.complain("closing a client that does not read the answer to its command", "command", word)
+			s.stats.Dropped.Add(1)
+			c.kill()
+		})
+		defer w.long.End()
+		if c.replies.isClosed() {
+			return
+		}
+	}
+	// The client may have closed the connection.
+	_ = fourletter.Answer(w, word, arg, s.Status(), c.nc.RemoteAddr().String())
+}
+
+// wordWriter writes the answer to a four-letter word. What is being written counts as
+// output of the connection.
+type wordWriter struct {
+	c    *conn
+	long *limits.LongAnswer // nil: the answer is short
+}
+
+func (w wordWriter) Write(b []byte) (int, error) {
+	c := w.c
+	if w.long != nil {
+		w.long.Sending()
+	}
+	c.replies.mu.Lock()
+	c.replies.pushing = len(b)
+	c.replies.mu.Unlock()
+	c.replies.countQueued(len(b))
+	err := c.replies.writeAll(b)
+	c.replies.mu.Lock()
+	left := c.replies.pushing
+	c.replies.pushing = 0
+	c.replies.mu.Unlock()
+	c.s.queuedOut.Add(-int64(left))
+	return len(b) - left, err
 }

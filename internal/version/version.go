@@ -1,4 +1,4 @@
-package server
+package version
 
 import (
 	"runtime/debug"
@@ -9,15 +9,15 @@ import (
 // Compatible is the version of ZooKeeper that zkgo is compatible with.
 const Compatible = "3.9.5"
 
-// Version returns zkgo's own version: the module's, or devel.
-func Version() string {
+// Own returns zkgo's own version: the module's, or devel.
+func Own() string {
 	version, _, _ := build()
 	return version
 }
 
-// versionText returns the version for tools: they expect ZooKeeper's version first, and
+// Text returns the version for tools: they expect ZooKeeper's version first, and
 // then the rest in this format.
-func versionText() string {
+func Text() string {
 	version, revision, built := build()
 	return Compatible + "-zkgo" + version + "-" + revision + ", built on " + built.UTC().Format("2006-01-02 15:04 MST")
 }

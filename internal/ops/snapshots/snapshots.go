@@ -1,4 +1,4 @@
-package server
+package snapshots
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/ops/admin"
+	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
@@ -30,33 +32,47 @@ import (
 // server.
 const exportPattern = "admin-snapshot-*.tmp"
 
-var _ admin.Snapshotter = adminSource{}
+// Snapshots implements admin.Snapshotter.
+type Snapshots struct {
+	Node    *raftfsm.Node
+	Dir     string // for the files; empty: the system's directory for temporary files
+	Schemes *schemes.Builtin
+	SkipACL bool
+	Policy  tree.Policy    // for a state that is restored
+	Limits  zkfiles.Limits // on its file
+	Stats   *stats.Server
+	Log     *slog.Logger
+	// Complain logs what is refused to a client, at a limited rate.
+	Complain func(msg string, args ...any)
+}
 
-// sweepExports removes the files that an earlier run left behind.
-func (s *Server) sweepExports() {
-	if s.cfg.Memory {
+var _ admin.Snapshotter = (*Snapshots)(nil)
+
+// Sweep removes the files that an earlier run left behind.
+func (s *Snapshots) Sweep() {
+	if s.Dir == "" {
 		return
 	}
-	left, _ := filepath.Glob(filepath.Join(s.cfg.DataDir, exportPattern)) // the pattern is valid
+	left, _ := filepath.Glob(filepath.Join(s.Dir, exportPattern)) // the pattern is valid
 	for _, name := range left {
 		if err := os.Remove(name); err != nil {
-			s.log.Warn("what is left of an interrupted snapshot could not be removed", "error", err)
+			s.Log.Warn("what is left of an interrupted snapshot could not be removed", "error", err)
 		}
 	}
 }
 
 // Authorize implements admin.Snapshotter. The whole state reveals every secret in it,
 // so we require all permissions on the root; ZooKeeper requires any one of them.
-func (a adminSource) Authorize(r *http.Request, scheme, auth string) admin.Access {
-	ids, ok := a.identify(r, scheme, auth)
+func (s *Snapshots) Authorize(r *http.Request, scheme, auth string) admin.Access {
+	ids, ok := s.identify(r, scheme, auth)
 	if !ok {
-		a.s.complaints.Warn(a.s.clock(), "authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
+		s.Complain("authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
 		return admin.Unknown
 	}
-	if a.s.cfg.Auth.SkipACL {
+	if s.SkipACL {
 		return admin.Granted
 	}
-	t := a.s.node.Tree()
+	t := s.Node.Tree()
 	t.RLock()
 	defer t.RUnlock()
 	acl := t.Get("/").ACL()
@@ -69,7 +85,7 @@ func (a adminSource) Authorize(r *http.Request, scheme, auth string) admin.Acces
 }
 
 // identify returns the identities that a request proves.
-func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID, bool) {
+func (s *Snapshots) identify(r *http.Request, scheme, auth string) ([]proto.ID, bool) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		host = r.RemoteAddr
@@ -82,7 +98,7 @@ func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID,
 		if auth == "" {
 			return nil, false
 		}
-		more, ok := a.s.schemes.Identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
+		more, ok := s.Schemes.Identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
 		return append(ids, more...), ok
 	case schemes.X509:
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
@@ -96,24 +112,20 @@ func (a adminSource) identify(r *http.Request, scheme, auth string) ([]proto.ID,
 
 // Export implements admin.Snapshotter. The snapshot contains every write that any
 // server acknowledged before the call.
-func (a adminSource) Export(ctx context.Context) (*admin.Export, error) {
-	e, err := a.export(ctx)
+func (s *Snapshots) Export(ctx context.Context) (*admin.Export, error) {
+	e, err := s.export(ctx)
 	if err != nil {
-		a.s.stats.SnapshotErrors.Add(1)
+		s.Stats.SnapshotErrors.Add(1)
 	}
 	return e, err
 }
 
-func (a adminSource) export(ctx context.Context) (*admin.Export, error) {
-	n := a.s.node
+func (s *Snapshots) export(ctx context.Context) (*admin.Export, error) {
+	n := s.Node
 	if err := n.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("the server does not know whether it is up to date: %w", err)
 	}
-	dir := a.s.cfg.DataDir
-	if a.s.cfg.Memory {
-		dir = ""
-	}
-	f, err := os.CreateTemp(dir, exportPattern)
+	f, err := os.CreateTemp(s.Dir, exportPattern)
 	if err != nil {
 		return nil, err
 	}
@@ -150,13 +162,13 @@ func (f *exportFile) Close() error {
 }
 
 // Keep implements admin.Snapshotter.
-func (a adminSource) Keep() (zxid, bytes int64, err error) {
-	if err := a.s.node.Snapshot(); err != nil {
-		a.s.stats.SnapshotErrors.Add(1)
+func (s *Snapshots) Keep() (zxid, bytes int64, err error) {
+	if err := s.Node.Snapshot(); err != nil {
+		s.Stats.SnapshotErrors.Add(1)
 		return 0, 0, err
 	}
-	zxid, _, _ = a.s.node.LastSnapshot()
-	return zxid, a.s.node.LastSnapshotBytes(), nil
+	zxid, _, _ = s.Node.LastSnapshot()
+	return zxid, s.Node.LastSnapshotBytes(), nil
 }
 
 // Restore implements admin.Snapshotter. ZooKeeper replaces the state of one server
@@ -164,25 +176,25 @@ func (a adminSource) Keep() (zxid, bytes int64, err error) {
 // differ, and they refuse a client that has seen a later zxid for ever. In zkgo all
 // servers replace their state at the same log index, end all sessions and continue with
 // an epoch above any that clients have seen.
-func (a adminSource) Restore(ctx context.Context, r io.Reader) (int64, error) {
+func (s *Snapshots) Restore(ctx context.Context, r io.Reader) (int64, error) {
 	begin := time.Now()
-	zxid, err := a.restore(ctx, r)
+	zxid, err := s.restore(ctx, r)
 	if err != nil {
-		a.s.stats.RestoreErrors.Add(1)
-		a.s.log.Warn("a restore over HTTP has failed", "error", err)
+		s.Stats.RestoreErrors.Add(1)
+		s.Log.Warn("a restore over HTTP has failed", "error", err)
 		return 0, err
 	}
-	a.s.stats.Restores.Since(begin)
-	a.s.log.Info("a state was restored over HTTP", "zxid", fmt.Sprintf("0x%x", uint64(zxid)), "took", time.Since(begin))
+	s.Stats.Restores.Since(begin)
+	s.Log.Info("a state was restored over HTTP", "zxid", fmt.Sprintf("0x%x", uint64(zxid)), "took", time.Since(begin))
 	return zxid, nil
 }
 
-func (a adminSource) restore(ctx context.Context, r io.Reader) (int64, error) {
-	n := a.s.node
+func (s *Snapshots) restore(ctx context.Context, r io.Reader) (int64, error) {
+	n := s.Node
 	if err := n.CanReplace(); err != nil { // before reading the whole request
 		return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, err)
 	}
-	c, err := backup.Read("what was sent", r, a.s.cfg.policy(), zkfiles.Limits{MaxField: a.s.cfg.maxField(), Room: a.s.memory.RoomToRestore})
+	c, err := backup.Read("what was sent", r, s.Policy, s.Limits)
 	if err != nil {
 		return 0, fmt.Errorf("nothing was changed: %w", err)
 	}

@@ -1,4 +1,4 @@
-package server
+package pipe
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 
 func TestPipeCarriesEverythingInOrder(t *testing.T) {
 	t.Parallel()
-	a, b := newPipe("a", "b")
-	want := bytes.Repeat([]byte("0123456789"), pipeRoom/5) // twice the pipe's capacity
+	a, b := New("a", "b")
+	want := bytes.Repeat([]byte("0123456789"), room/5) // twice the pipe's capacity
 	go func() {
 		a.Write(want)
 		a.Close()
@@ -29,9 +29,9 @@ func TestPipeCarriesEverythingInOrder(t *testing.T) {
 
 func TestPipeTryWriteDoesNotWait(t *testing.T) {
 	t.Parallel()
-	a, _ := newPipe("a", "b")
-	if n, err := a.TryWrite(make([]byte, pipeRoom+10)); n != pipeRoom || err != nil {
-		t.Errorf("%d, %v; want what fits, %d", n, err, pipeRoom)
+	a, _ := New("a", "b")
+	if n, err := a.TryWrite(make([]byte, room+10)); n != room || err != nil {
+		t.Errorf("%d, %v; want what fits, %d", n, err, room)
 	}
 	if n, err := a.TryWrite([]byte("x")); n != 0 || err != nil {
 		t.Errorf("%d, %v; want nothing", n, err)
@@ -40,14 +40,14 @@ func TestPipeTryWriteDoesNotWait(t *testing.T) {
 
 func TestPipeDeadlines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newPipe("a", "b")
+		a, b := New("a", "b")
 		began := time.Now()
 		a.SetReadDeadline(began.Add(time.Second))
 		if _, err := a.Read(make([]byte, 1)); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) != time.Second {
 			t.Errorf("read: %v after %v", err, time.Since(began))
 		}
 		a.SetWriteDeadline(began.Add(2 * time.Second))
-		if n, err := a.Write(make([]byte, 2*pipeRoom)); n != pipeRoom || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if n, err := a.Write(make([]byte, 2*room)); n != room || !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("write: %d, %v", n, err)
 		}
 		a.SetDeadline(time.Time{})

@@ -1,4 +1,4 @@
-package server
+package pipe
 
 import (
 	"io"
@@ -10,7 +10,10 @@ import (
 
 // pipeRoom is how many bytes an in-process connection buffers in each direction before
 // its writer blocks.
-const pipeRoom = 256 << 10
+const room = 256 << 10
+
+// smallRoom is what a pipe allocates first.
+const smallRoom = 4 << 10
 
 // pipe is one direction of an in-process connection.
 type pipe struct {
@@ -21,30 +24,30 @@ type pipe struct {
 	closed bool // by either side; buffered bytes can still be read
 }
 
-// pipeConn is one end of an in-process connection. Unlike net.Pipe it buffers, so that
+// Conn is one end of an in-process connection. Unlike net.Pipe it buffers, so that
 // a write need not wait for its reader. Unlike a socket it blocks only on locks, which
 // programs with a simulated clock need.
-type pipeConn struct {
+type Conn struct {
 	r, w                *pipe
-	name, peer          pipeAddr
+	name, peer          Addr
 	readStop, writeStop deadline
 }
 
-// pipeAddr is the address of an end.
-type pipeAddr string
+// Addr is the address of an end.
+type Addr string
 
 // Network implements net.Addr.
-func (pipeAddr) Network() string { return "pipe" }
+func (Addr) Network() string { return "pipe" }
 
 // String implements net.Addr.
-func (a pipeAddr) String() string { return string(a) }
+func (a Addr) String() string { return string(a) }
 
-// newPipe returns the two ends of a connection.
-func newPipe(client, server string) (*pipeConn, *pipeConn) {
+// New returns the two ends of a connection.
+func New(client, server string) (*Conn, *Conn) {
 	up, down := new(pipe), new(pipe)
 	up.change.L, down.change.L = &up.mu, &down.mu
-	a := &pipeConn{r: down, w: up, name: pipeAddr(client), peer: pipeAddr(server)}
-	b := &pipeConn{r: up, w: down, name: pipeAddr(server), peer: pipeAddr(client)}
+	a := &Conn{r: down, w: up, name: Addr(client), peer: Addr(server)}
+	b := &Conn{r: up, w: down, name: Addr(server), peer: Addr(client)}
 	return a, b
 }
 
@@ -63,7 +66,7 @@ func (p *pipe) wait(stop *deadline, ready func() bool) error {
 func (p *pipe) readable() bool { return p.off < len(p.b) || p.closed }
 
 // Read implements net.Conn.
-func (c *pipeConn) Read(b []byte) (int, error) {
+func (c *Conn) Read(b []byte) (int, error) {
 	p := c.r
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +79,7 @@ func (c *pipeConn) Read(b []byte) (int, error) {
 	}
 	if p.off += n; p.off == len(p.b) {
 		p.b, p.off = p.b[:0], 0
-		if cap(p.b) > smallBuffer {
+		if cap(p.b) > smallRoom {
 			p.b = nil
 		}
 	}
@@ -85,14 +88,14 @@ func (c *pipeConn) Read(b []byte) (int, error) {
 }
 
 // WaitRead implements readWaiter.
-func (c *pipeConn) WaitRead() error {
+func (c *Conn) WaitRead() error {
 	c.r.mu.Lock()
 	defer c.r.mu.Unlock()
 	return c.r.wait(&c.readStop, c.r.readable)
 }
 
 // TryWrite implements tryWriter.
-func (c *pipeConn) TryWrite(b []byte) (int, error) {
+func (c *Conn) TryWrite(b []byte) (int, error) {
 	c.w.mu.Lock()
 	defer c.w.mu.Unlock()
 	return c.w.put(b)
@@ -103,7 +106,7 @@ func (p *pipe) put(b []byte) (int, error) {
 	if p.closed {
 		return 0, io.ErrClosedPipe
 	}
-	n := min(len(b), pipeRoom-(len(p.b)-p.off))
+	n := min(len(b), room-(len(p.b)-p.off))
 	if p.off > 0 && len(p.b)+n > cap(p.b) {
 		p.b = append(p.b[:0], p.b[p.off:]...)
 		p.off = 0
@@ -114,13 +117,13 @@ func (p *pipe) put(b []byte) (int, error) {
 }
 
 // Write implements net.Conn.
-func (c *pipeConn) Write(b []byte) (int, error) {
+func (c *Conn) Write(b []byte) (int, error) {
 	p := c.w
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	done := 0
 	for done < len(b) {
-		err := p.wait(&c.writeStop, func() bool { return p.closed || len(p.b)-p.off < pipeRoom })
+		err := p.wait(&c.writeStop, func() bool { return p.closed || len(p.b)-p.off < room })
 		if err != nil {
 			return done, err
 		}
@@ -134,7 +137,7 @@ func (c *pipeConn) Write(b []byte) (int, error) {
 }
 
 // Close implements net.Conn. The peer can still read what was written before.
-func (c *pipeConn) Close() error {
+func (c *Conn) Close() error {
 	for _, p := range []*pipe{c.r, c.w} {
 		p.mu.Lock()
 		p.closed = true
@@ -147,26 +150,26 @@ func (c *pipeConn) Close() error {
 }
 
 // LocalAddr implements net.Conn.
-func (c *pipeConn) LocalAddr() net.Addr { return c.name }
+func (c *Conn) LocalAddr() net.Addr { return c.name }
 
 // RemoteAddr implements net.Conn.
-func (c *pipeConn) RemoteAddr() net.Addr { return c.peer }
+func (c *Conn) RemoteAddr() net.Addr { return c.peer }
 
 // SetDeadline implements net.Conn.
-func (c *pipeConn) SetDeadline(t time.Time) error {
+func (c *Conn) SetDeadline(t time.Time) error {
 	c.readStop.set(c.r, t)
 	c.writeStop.set(c.w, t)
 	return nil
 }
 
 // SetReadDeadline implements net.Conn.
-func (c *pipeConn) SetReadDeadline(t time.Time) error {
+func (c *Conn) SetReadDeadline(t time.Time) error {
 	c.readStop.set(c.r, t)
 	return nil
 }
 
 // SetWriteDeadline implements net.Conn.
-func (c *pipeConn) SetWriteDeadline(t time.Time) error {
+func (c *Conn) SetWriteDeadline(t time.Time) error {
 	c.writeStop.set(c.w, t)
 	return nil
 }

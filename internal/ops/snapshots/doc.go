@@ -1,0 +1,11 @@
+// Package snapshots serves the AdminServer's commands snapshot and restore: it writes the
+// state of a server as a file of ZooKeeper, and replaces it with such a file.
+//
+// It imports the standard library, admin for the interface of the commands, backup and
+// zkfiles for the files, keystore and schemes for who asks, proto and tree for permissions,
+// raftfsm for the state, and stats. It knows no connection.
+//
+// Invariants:
+//   - Only a client with all permissions on the root gets the state or replaces it.
+//   - A client that reads slowly pins no snapshot of the tree.
+package snapshots
