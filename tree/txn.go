@@ -1,6 +1,9 @@
 package tree
 
-import "github.com/zkgo/zkgo/proto"
+import (
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
+)
 
 // Policy is the set of the leader's switches that affect a transaction. The log
 // carries them: a server's own configuration must not change what a transaction
@@ -43,7 +46,7 @@ type Event struct {
 	Zxid int64
 	ACL  []proto.ACL // a watcher must have READ under this list, see Allows; immutable
 
-	access *aclEntry // that has ACL
+	access *acl.Entry // that has ACL
 }
 
 // Result is the outcome of one transaction, or of one operation of a multi. A

@@ -41,7 +41,6 @@ var limits = []limit{
 		"server.Server":             "to be split: it still audits, authenticates, and serves operators",
 		"server/zktest.Server":      "the API of the test server: one method per fault and per question",
 		"internal/zoocfg.Config":    "one method per group of keys that it parses",
-		"tree.Tree":                 "one method per operation of the protocol, and the steps that they share",
 	}},
 	{"files in a folder", 30, map[string]string{
 		"client":          "one file over: operations and connecting in one package",
@@ -49,7 +48,6 @@ var limits = []limit{
 		"internal/quorum": "to be split together with Transport",
 		"raftfsm":         "to be split: command, propose, apply, bootstrap, ensemble and datadir",
 		"server":          "to be split: auth, limits and ops",
-		"tree":            "to be split: nodes and their storage",
 	}},
 }
 
