@@ -68,12 +68,12 @@ var _ others = (*ensemble)(nil)
 func (*ensemble) isMember() bool { return true }
 
 // newEnsemble returns the ensemble that a server is configured to be a member of.
-func newEnsemble(env *environment) (*ensemble, error) {
+func newEnsemble(env *environment, r rhythm) (*ensemble, error) {
 	i := slices.IndexFunc(env.cfg.Members, func(m membership.Member) bool { return m.ID == env.cfg.ID })
 	if i < 0 {
 		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", env.cfg.ID)
 	}
-	b := &base{env: env, self: env.cfg.Members[i], log: env.cfg.Logger, rhythm: env.rhythm}
+	b := &base{env: env, self: env.cfg.Members[i], log: env.cfg.Logger, rhythm: r}
 	b.liveness = session.NewMember(session.Bounds{Sync: b.syncLimit()})
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return assemble(b), nil

@@ -16,7 +16,6 @@ type environment struct {
 	machine  *machine
 	numbers  *Numbers
 	intake   *propose.Intake
-	rhythm   rhythm
 	remote   *propose.RemoteRuns
 	checkers *command.Checkers
 
@@ -50,7 +49,7 @@ type environment struct {
 // environment returns the environment of an ensemble that n belongs to.
 func (n *Node) environment() *environment {
 	return &environment{
-		cfg: &n.cfg, identity: &n.identity, machine: n.machine, numbers: &n.numbers, intake: n.intake, rhythm: n.rhythm, remote: n.remote, checkers: &n.checkers,
+		cfg: &n.cfg, identity: &n.identity, machine: n.machine, numbers: &n.numbers, intake: n.intake, remote: n.remote, checkers: &n.checkers,
 		openState: n.openState, stores: func() stores { return n.stores },
 		startRaft: func(trans raft.Transport, bootstrap raft.Configuration) error {
 			n.transport = trans

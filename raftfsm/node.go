@@ -106,7 +106,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := newNode(cfg)
 	if !cfg.standalone() {
-		if n.others, err = newEnsemble(n.environment()); err != nil {
+		if n.others, err = newEnsemble(n.environment(), n.rhythm); err != nil {
 			return nil, err
 		}
 	}

@@ -4,77 +4,21 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
 )
 
 // Allowed reports whether a client with these identities has one of perms under
-// acl. An empty list allows everything, and so does an identity of scheme super.
-func Allowed(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
-	if len(acl) == 0 {
-		return true
-	}
-	for i := range ids {
-		if ids[i].Scheme == "super" {
-			return true
-		}
-	}
-	if len(ids)*len(acl) > maxPairs {
-		return allowedOfMany(acl, perms, ids)
-	}
-	for i := range acl {
-		if acl[i].Perms&perms != 0 && matches(&acl[i].ID, ids) {
-			return true
-		}
-	}
-	return false
+// list. An empty list allows everything, and so does an identity of scheme super.
+func Allowed(list []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
+	return acl.Allowed(list, perms, ids)
 }
 
-// maxPairs is the number of pairs of an identity and an ACL entry up to which Allowed
-// compares each pair. Above it we need a faster way: a request can carry a list of 80,000
-// entries.
-const maxPairs = 4096
-
-// allowedOfMany finishes Allowed in linear time. We compare only the client's address with
-// every entry of its scheme; a client has just one.
-func allowedOfMany(acl []proto.ACL, perms proto.Perms, ids []proto.ID) bool {
-	var addresses []proto.ID
-	have := make(map[proto.ID]struct{}, len(ids))
-	for _, id := range ids {
-		if id.Scheme == "ip" {
-			addresses = append(addresses, id)
-			continue
-		}
-		have[id] = struct{}{}
-	}
-	for i := range acl {
-		if acl[i].Perms&perms == 0 {
-			continue
-		}
-		if _, ok := have[acl[i].ID]; ok || matches(&acl[i].ID, addresses) {
-			return true
-		}
-	}
-	return false
-}
-
-// matches reports whether ids contain the identity id of an ACL entry.
-func matches(id *proto.ID, ids []proto.ID) bool {
-	if id.Scheme == "world" && id.ID == "anyone" {
-		return true
-	}
-	for i := range ids {
-		if ids[i].Scheme != id.Scheme {
-			continue
-		}
-		if ids[i].ID == id.ID && id.Scheme != "ip" || id.Scheme == "ip" && ipMatches(ids[i].ID, id.ID) {
-			return true
-		}
-	}
-	return false
-}
+// Allows is Allowed for the list under which e may be received.
+func (e *Event) Allows(perms proto.Perms, ids []proto.ID) bool { return e.access.Allows(perms, ids) }
 
 // allowed is Allowed under the leader's policy.
-func (tx *Txn) allowed(n *Node, perms proto.Perms) bool {
-	return tx.Policy&SkipACL != 0 || n.Allows(perms, tx.IDs) || len(tx.Prints) > 0 && n.acl.allows(perms, tx.Prints)
+func (tx *Txn) allowed(n *node, perms proto.Perms) bool {
+	return tx.Policy&SkipACL != 0 || n.State().ACL.Allows(perms, tx.IDs) || len(tx.Prints) > 0 && n.State().ACL.AllowsPrints(perms, tx.Prints)
 }
 
 // RedactACL returns acl as a client without the ADMIN permission sees it: the
@@ -237,3 +181,11 @@ func authenticates(scheme string, p Policy) bool {
 	}
 	return p&SchemeOthers != 0 && otherScheme(scheme)
 }
+
+// Fingerprint represents an identity in a transaction of a client that has many or long
+// identities. It suffices to decide whether an ACL names the identity, and takes a fixed
+// number of bytes in the log.
+type Fingerprint = acl.Fingerprint
+
+// FingerprintOf returns the fingerprint of id.
+func FingerprintOf(id proto.ID) Fingerprint { return acl.FingerprintOf(id) }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
 )
 
 // validID checks the identity in one entry of a list that a client sent. We reject a null
@@ -18,7 +19,7 @@ func validID(id *proto.ID, p Policy) proto.Code {
 	case "digest":
 		valid = validDigest
 	case "ip":
-		valid = validIP
+		valid = acl.ValidIP
 	case "x509":
 		if p&SchemeX509 != 0 {
 			valid = validX500

@@ -222,9 +222,9 @@ func TestSequenceOverflow(t *testing.T) {
 	t.Parallel()
 	tree := New()
 	plant(t, tree, 0, "/p")
-	p := tree.Get("/p")
+	p := tree.get("/p")
 	tree.edit(p)
-	p.cversion = math.MaxInt32 - 1
+	p.State().Cversion = math.MaxInt32 - 1
 	tree.commit(p)
 	seq := func(path string) *proto.CreateRequest {
 		return &proto.CreateRequest{Path: path, ACL: proto.OpenACL(), Flags: int32(proto.ModePersistentSequential)}
@@ -236,8 +236,8 @@ func TestSequenceOverflow(t *testing.T) {
 	if r := do(t, tree, proto.OpCreate, seq("/p/a")); r.Path != "/p/a2147483647" {
 		t.Error(r.Path)
 	}
-	if p.pzxid != pzxid || p.cversion != math.MaxInt32 {
-		t.Errorf("pzxid %d instead of %d, cversion %d", p.pzxid, pzxid, p.cversion)
+	if p.State().Pzxid != pzxid || p.State().Cversion != math.MaxInt32 {
+		t.Errorf("pzxid %d instead of %d, cversion %d", p.State().Pzxid, pzxid, p.State().Cversion)
 	}
 	if r := tree.Apply(&Txn{Zxid: 100}, proto.OpCreate, seq("/p/a")); r.Code != proto.ErrNodeExists {
 		t.Error(r.Code)
@@ -253,7 +253,7 @@ func TestSequenceOverflow(t *testing.T) {
 		}
 	}
 	var s proto.Stat
-	if p.Stat(&s); s.Cversion != -2-s.NumChildren {
+	if (*Node)(p).Stat(&s); s.Cversion != -2-s.NumChildren {
 		t.Errorf("cversion %d", s.Cversion)
 	}
 	if err := tree.Check(); err != nil {
@@ -315,7 +315,7 @@ func TestCloseSessionRemovesInOrder(t *testing.T) {
 	if !slices.Equal(deleted, []string{"/b", "/p/a", "/p/x", "/z"}) {
 		t.Errorf("%q", deleted)
 	}
-	if len(tree.ListEphemerals(7, "").Paths()) != 0 || tree.Get("/other") == nil || tree.Get("/p").pzxid != tree.LastZxid() {
+	if len(tree.ListEphemerals(7, "").Paths()) != 0 || tree.Get("/other") == nil || tree.get("/p").State().Pzxid != tree.LastZxid() {
 		t.Error("the wrong nodes went")
 	}
 }

@@ -1,5 +1,7 @@
 package tree
 
+import "github.com/zkgo/zkgo/tree/internal/arena"
+
 // censusStep is the number of nodes that a Census visits in one step.
 const censusStep = 4096
 
@@ -12,36 +14,36 @@ const censusStep = 4096
 // node by the zxid of its creation.
 type Census struct {
 	t     *Tree
-	of    *nodes
+	of    *arena.Arena
 	zxid  int64 // when the census started
-	stack []number
+	stack []arena.Number
 	count int
 }
 
 // Census starts to count the nodes below n. The caller holds the lock.
 func (t *Tree) Census(n *Node) *Census {
-	c := &Census{t: t, of: t.nodes, zxid: t.zxid}
-	if n == t.root {
-		c.count = t.index.n - 1
+	c := &Census{t: t, of: t.arena, zxid: t.zxid}
+	if (*node)(n) == t.root {
+		c.count = t.arena.Len() - 1
 		return c
 	}
-	c.stack = append(c.stack, n.children()...)
+	c.stack = append(c.stack, (*node)(n).Children()...)
 	return c
 }
 
 // Step visits more nodes and reports whether any are left. The caller holds the lock.
 func (c *Census) Step() bool {
-	if c.t.nodes != c.of {
+	if c.t.arena != c.of {
 		c.stack = nil // the whole content of the tree has been replaced
 	}
 	same := c.t.zxid == c.zxid
 	for visited := 0; visited < censusStep && len(c.stack) > 0; visited++ {
 		last := len(c.stack) - 1
-		n := c.of.living(c.stack[last])
+		n := c.of.Living(c.stack[last])
 		c.stack = c.stack[:last]
-		if n != nil && (same || n.czxid <= c.zxid) {
+		if n != nil && (same || n.State().Czxid <= c.zxid) {
 			c.count++
-			c.stack = append(c.stack, n.children()...)
+			c.stack = append(c.stack, n.Children()...)
 		}
 	}
 	return len(c.stack) > 0

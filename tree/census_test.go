@@ -19,8 +19,8 @@ func TestCensusStep(t *testing.T) {
 			t.Errorf("%s: %d, want %d", path, c.Count(), want)
 		}
 	}
-	c := tree.Census(tree.root)
-	c.count, c.stack = 0, append(c.stack, tree.root.children()...) // as for another node
+	c := tree.Census(tree.Get("/"))
+	c.count, c.stack = 0, append(c.stack, tree.root.Children()...) // as for another node
 	steps := 1
 	for before := 0; c.Step(); steps++ {
 		if c.Count()-before > censusStep {
@@ -76,7 +76,7 @@ func TestCensusOfAReplacedTree(t *testing.T) {
 	if c.Step() {
 		t.Error("the census goes on")
 	}
-	if n := tree.nodes.living(1 << 30); n != nil {
+	if n := tree.arena.Living(1 << 30); n != nil {
 		t.Errorf("there is a node %+v", n)
 	}
 }

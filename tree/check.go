@@ -3,17 +3,16 @@ package tree
 import (
 	"fmt"
 
-	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // Check verifies that the tree is consistent and returns the first inconsistency it finds.
 // We visit every node, so this is meant for tests.
 func (t *Tree) Check() error {
-	c := checker{t: t, refs: make(map[*aclEntry]int), owners: make(map[int64]int)}
-	for n := range t.nodes.all {
-		if err := c.node(n); err != nil {
-			return fmt.Errorf("tree: node %q: %w", n.path(), err)
-		}
+	c := checker{t: t, refs: make(map[*acl.Entry]int), owners: make(map[int64]int)}
+	if err := t.arena.Check(c.node); err != nil {
+		return fmt.Errorf("tree: %w", err)
 	}
 	if err := c.sums(); err != nil {
 		return fmt.Errorf("tree: %w", err)
@@ -24,67 +23,45 @@ func (t *Tree) Check() error {
 // checker collects over all nodes what the indexes and totals must contain.
 type checker struct {
 	t          *Tree
-	nodes      int
-	links      int
 	containers int
 	limits     int
-	refs       map[*aclEntry]int
+	refs       map[*acl.Entry]int
 	owners     map[int64]int
 }
 
-func (c *checker) node(n *Node) error {
-	t := c.t
-	c.nodes++
-	c.links += n.NumChildren()
-	c.refs[n.acl]++
+func (c *checker) node(n *node) error {
+	size := n.State().DataLen()
+	c.refs[n.State().ACL]++
 	switch {
-	case t.Get(n.path()) != n:
-		return fmt.Errorf("is not found under its path")
-	case (n == t.root) != (n.parent == none) || (n == t.root) != (n.path() == rootPath):
+	case (n == c.t.root) != (n.Path() == rootPath):
 		return fmt.Errorf("is it the root or not")
-	case t.nodes.at(n.number) != n:
-		return fmt.Errorf("is not where its number %d says", n.number)
-	case n.epoch > t.epoch:
-		return fmt.Errorf("changed in epoch %d of %d", n.epoch, t.epoch)
-	case int(n.size) > t.LongestData():
-		return fmt.Errorf("has %d bytes of data, none is said to have more than %d", n.size, t.LongestData())
-	case n.crc() != textCRC(n.path(), n.bytes()):
-		return fmt.Errorf("caches the checksum %08x instead of %08x", n.crc(), textCRC(n.path(), n.bytes()))
-	case n.kind() != persistent && n.owner() == 0:
-		return fmt.Errorf("is of kind %d without an owner", n.kind())
-	case n.kind() == ephemeral && n.NumChildren() > 0:
+	case n.Epoch() > c.t.epoch:
+		return fmt.Errorf("changed in epoch %d of %d", n.Epoch(), c.t.epoch)
+	case int(size) > c.t.LongestData():
+		return fmt.Errorf("has %d bytes of data, none is said to have more than %d", size, c.t.LongestData())
+	case n.Kind() != arena.Persistent && n.Owner() == 0:
+		return fmt.Errorf("is of kind %d without an owner", n.Kind())
+	case n.Kind() == arena.Ephemeral && n.NumChildren() > 0:
 		return fmt.Errorf("is ephemeral and has children")
-	}
-	if p := t.nodes.parent(n); p != nil {
-		switch {
-		case t.Get(p.path()) != p:
-			return fmt.Errorf("has a parent that is not in the tree")
-		case p.path() != proto.Parent(n.path()):
-			return fmt.Errorf("has the parent %q", p.path())
-		case int(n.pos) >= p.NumChildren() || p.children()[n.pos] != n.number:
-			return fmt.Errorf("is not at its position %d among its parent's children", n.pos)
-		case n.name() != proto.Base(n.path()):
-			return fmt.Errorf("has the name %q", n.name())
-		}
 	}
 	return c.kind(n)
 }
 
 // kind checks that n is in the indexes where it belongs.
-func (c *checker) kind(n *Node) error {
-	switch n.kind() {
-	case ephemeral:
-		c.owners[n.owner()]++
-		if _, ok := c.t.ephemerals[n.owner()][n]; !ok {
-			return fmt.Errorf("is not among the ephemerals of %#x", n.owner())
+func (c *checker) kind(n *node) error {
+	switch n.Kind() {
+	case arena.Ephemeral:
+		c.owners[n.Owner()]++
+		if _, ok := c.t.ephemerals[n.Owner()][n]; !ok {
+			return fmt.Errorf("is not among the ephemerals of %#x", n.Owner())
 		}
-	case container, ttl:
+	case arena.Container, arena.TTL:
 		c.containers++
 		if _, ok := c.t.containers[n]; !ok {
 			return fmt.Errorf("is not among the containers")
 		}
 	}
-	if prefix, ok := limitedPath(n.path()); ok {
+	if prefix, ok := limitedPath(n.Path()); ok {
 		c.limits++
 		if c.t.quotas[prefix] != n {
 			return fmt.Errorf("does not limit %q", prefix)
@@ -105,8 +82,6 @@ func (c *checker) sums() error {
 		owned += n
 	}
 	switch {
-	case c.nodes != t.index.n || c.links != c.nodes-1:
-		return fmt.Errorf("%d nodes and %d links where %d are counted", c.nodes, c.links, t.index.n)
 	case stored != owned || owned != t.totals.ephemerals || len(t.ephemerals) != len(c.owners):
 		return fmt.Errorf("%d ephemerals, %d indexed, %d counted", owned, stored, t.totals.ephemerals)
 	case len(t.containers) != c.containers:
@@ -117,40 +92,20 @@ func (c *checker) sums() error {
 		return fmt.Errorf("a multi has left something behind")
 	}
 	for path, s := range t.measured.subtrees {
-		if count, bytes := t.usage(t.Get(path)); count != s.count || bytes != s.bytes {
+		if count, bytes := t.usage(t.get(path)); count != s.count || bytes != s.bytes {
 			return fmt.Errorf("%d nodes of %d bytes at %q, measured as %d of %d", count, bytes, path, s.count, s.bytes)
 		}
 	}
-	if err := t.nodes.check(); err != nil {
+	if err := t.acls.Check(c.refs); err != nil {
 		return err
 	}
-	if err := c.lists(); err != nil {
-		return err
-	}
-	again := Tree{}
-	for n := range t.nodes.all {
+	again := store{}
+	for n := range t.arena.All {
 		again.count(n)
 	}
 	again.totals.ephemerals = t.totals.ephemerals
 	if again.totals != t.totals {
 		return fmt.Errorf("totals are %+v instead of %+v", t.totals, again.totals)
-	}
-	return nil
-}
-
-// lists checks the table of access control lists.
-func (c *checker) lists() error {
-	stored := 0
-	for hash, first := range c.t.acls.byHash {
-		for e := first; e != nil; e = e.next {
-			stored++
-			if e.hash != hash || hashACL(e.list) != hash || e.refs != c.refs[e] {
-				return fmt.Errorf("access control list %v has %d references instead of %d, hash %#x", e.list, e.refs, c.refs[e], hash)
-			}
-		}
-	}
-	if stored != len(c.refs) {
-		return fmt.Errorf("%d access control lists in use, %d stored", len(c.refs), stored)
 	}
 	return nil
 }

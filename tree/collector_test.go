@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // collecting runs the garbage collector continuously until the test ends.
@@ -128,8 +129,8 @@ func TestExtendCRC(t *testing.T) {
 	t.Parallel()
 	var b [statBlock]byte
 	for i := range 1000 {
-		s := state{czxid: int64(i) << 30, mzxid: int64(i), pzxid: -int64(i), ctime: int64(i) * 7, cversion: int32(i)}
-		s.putStat(&b, int64(i)<<8)
+		s := arena.State{Czxid: int64(i) << 30, Mzxid: int64(i), Pzxid: -int64(i), Ctime: int64(i) * 7, Cversion: int32(i)}
+		putStat(&s, &b, int64(i)<<8)
 		crc := crc32.ChecksumIEEE(b[:i%statBlock])
 		want := crc32.Update(crc, crc32.IEEETable, b[statPad:])
 		if got := extendCRC(crc, &b); got != want {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // creation is a create, create2, createContainer or createTTL.
@@ -59,48 +60,48 @@ func (c *creation) owner(tx *Txn) (int64, proto.Code) {
 }
 
 // create executes c in ZooKeeper's order of checks.
-func (t *Tree) create(tx *Txn, c *creation, r *Result, events *[]Event) proto.Code {
-	owner, code := c.owner(tx)
+func (t *exec) create(c *creation, r *Result) proto.Code {
+	owner, code := c.owner(t.tx)
 	if code != proto.Ok {
 		return code
 	}
-	parent, acl, code := t.birthplace(tx, c)
+	parent, acl, code := t.birthplace(c)
 	if code != proto.Ok {
 		return code
 	}
 	path, cversion := c.path, t.cversion(parent)
 	if proto.CreateMode(c.flags).Sequential() {
 		t.name = appendSequence(append(t.name[:0], path...), cversion)
-		path = viewString(t.name)
+		path = arena.View(t.name)
 	}
 	switch {
 	case proto.ValidatePath(path) != nil:
 		return proto.ErrBadArguments
-	case t.Get(path) != nil:
+	case t.get(path) != nil:
 		return proto.ErrNodeExists
-	case parent.kind() == ephemeral:
+	case parent.Kind() == arena.Ephemeral:
 		return proto.ErrNoChildrenForEphemerals
 	}
-	if code := t.checkQuota(tx, path, int64(len(c.data)), 1); code != proto.Ok {
+	if code := t.checkQuota(path, int64(len(c.data)), 1); code != proto.Ok {
 		return code
 	}
-	n := t.newNode(&state{
-		text: newText(kindOf(owner), owner, path, c.data), acl: t.acls.intern(acl),
-		czxid: tx.Zxid, mzxid: tx.Zxid, pzxid: tx.Zxid, ctime: tx.Time, mtime: tx.Time,
-	})
-	t.quotaChanges(n.path())
-	t.bear(tx, parent, n, cversion)
-	r.Path = n.path()
-	n.Stat(&r.Stat) // before a stats node's data is replaced, as in ZooKeeper
+	n := t.arena.NewNode(&arena.State{
+		Text: arena.NewText(kindOf(owner), owner, path, c.data), ACL: t.acls.Intern(acl),
+		Czxid: t.tx.Zxid, Mzxid: t.tx.Zxid, Pzxid: t.tx.Zxid, Ctime: t.tx.Time, Mtime: t.tx.Time,
+	}, t.epoch)
+	t.quotaChanges(n.Path())
+	t.bear(parent, n, cversion)
+	r.Path = n.Path()
+	stat(n, &r.Stat) // before a stats node's data is replaced, as in ZooKeeper
 	t.quotaCreated(n)
-	fire(events, proto.EventNodeCreated, n, tx.Zxid)
-	fire(events, proto.EventNodeChildrenChanged, parent, tx.Zxid)
+	t.fire(proto.EventNodeCreated, n)
+	t.fire(proto.EventNodeChildrenChanged, parent)
 	return proto.Ok
 }
 
 // birthplace makes the checks that don't need the final name. It returns the
 // parent and the list to store.
-func (t *Tree) birthplace(tx *Txn, c *creation) (*Node, []proto.ACL, proto.Code) {
+func (t *exec) birthplace(c *creation) (*node, []proto.ACL, proto.Code) {
 	if c.path == proto.NullString {
 		return nil, nil, proto.ErrMarshalling
 	}
@@ -108,37 +109,37 @@ func (t *Tree) birthplace(tx *Txn, c *creation) (*Node, []proto.ACL, proto.Code)
 	if slash < 0 || strings.IndexByte(c.path, 0) >= 0 {
 		return nil, nil, proto.ErrBadArguments
 	}
-	acl, code := normalizeACL(t.aclBuf[:0], c.acl, tx.IDs, tx.Policy)
+	acl, code := normalizeACL(t.aclBuf[:0], c.acl, t.tx.IDs, t.tx.Policy)
 	if code != proto.Ok {
 		return nil, nil, code
 	}
 	t.aclBuf = acl
-	parent := t.Get(c.path[:slash])
+	parent := t.get(c.path[:slash])
 	switch {
 	case parent == nil:
 		return nil, nil, proto.ErrNoNode
-	case !tx.allowed(parent, c.op.Perms()):
+	case !t.tx.allowed(parent, c.op.Perms()):
 		return nil, nil, proto.ErrNoAuth
 	}
 	return parent, acl, proto.Ok
 }
 
 // cversion returns the sequence number of n's next child.
-func (t *Tree) cversion(n *Node) int32 {
+func (t *editor) cversion(n *node) int32 {
 	if v, ok := t.undo.cversions[n]; ok {
 		return v
 	}
-	return n.cversion
+	return n.State().Cversion
 }
 
 // bear attaches n, whose sequence number is cversion, to its parent.
 //
 // ZooKeeper never lowers a stored number: after it wraps, the number and the
 // parent's pzxid never change again. Only within one multi does it keep counting.
-func (t *Tree) bear(tx *Txn, parent, n *Node, cversion int32) {
-	if cversion++; cversion > parent.cversion {
+func (t *exec) bear(parent, n *node, cversion int32) {
+	if cversion++; cversion > parent.State().Cversion {
 		t.edit(parent)
-		parent.cversion, parent.pzxid = cversion, tx.Zxid
+		parent.State().Cversion, parent.State().Pzxid = cversion, t.tx.Zxid
 		t.commit(parent)
 	} else {
 		t.undo.wrapped(parent, cversion)

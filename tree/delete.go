@@ -9,7 +9,7 @@ import (
 // delete executes a client's delete. The znode's own list never protects it: the
 // parent's DELETE permission decides, and is checked before the znode is looked
 // up.
-func (t *Tree) delete(tx *Txn, q *proto.DeleteRequest, events *[]Event) proto.Code {
+func (t *exec) delete(q *proto.DeleteRequest) proto.Code {
 	if q.Path == proto.NullString {
 		return proto.ErrMarshalling
 	}
@@ -17,40 +17,40 @@ func (t *Tree) delete(tx *Txn, q *proto.DeleteRequest, events *[]Event) proto.Co
 	if slash < 0 || strings.IndexByte(q.Path, 0) >= 0 || undeletable(q.Path) {
 		return proto.ErrBadArguments
 	}
-	parent := t.Get(q.Path[:slash])
+	parent := t.get(q.Path[:slash])
 	switch {
 	case parent == nil:
 		return proto.ErrNoNode
-	case !tx.allowed(parent, proto.OpDelete.Perms()):
+	case !t.tx.allowed(parent, proto.OpDelete.Perms()):
 		return proto.ErrNoAuth
 	}
-	n := t.Get(q.Path)
+	n := t.get(q.Path)
 	switch {
 	case n == nil:
 		return proto.ErrNoNode
-	case !expected(n.version, q.Version):
+	case !expected(n.State().Version, q.Version):
 		return proto.ErrBadVersion
 	case n.NumChildren() > 0:
 		return proto.ErrNotEmpty
 	}
-	t.remove(tx, n, events)
+	t.remove(n)
 	return proto.Ok
 }
 
 // remove removes n, which has no children, from the tree.
-func (t *Tree) remove(tx *Txn, n *Node, events *[]Event) {
-	parent := t.nodes.parent(n)
+func (t *exec) remove(n *node) {
+	parent := t.arena.Parent(n)
 	t.edit(parent)
-	parent.pzxid = max(parent.pzxid, tx.Zxid)
+	parent.State().Pzxid = max(parent.State().Pzxid, t.tx.Zxid)
 	t.commit(parent)
 	t.preserve(n)
-	t.quotaChanges(n.path())
+	t.quotaChanges(n.Path())
 	t.detach(n)
 	t.quotaDeleted(n)
-	fire(events, proto.EventNodeDeleted, n, tx.Zxid)
-	fire(events, proto.EventNodeChildrenChanged, parent, tx.Zxid)
+	t.fire(proto.EventNodeDeleted, n)
+	t.fire(proto.EventNodeChildrenChanged, parent)
 	if !t.undo.deleted(n) {
-		t.nodes.vacate(n)
+		t.arena.Vacate(n)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"strings"
+
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // statBlock is the length of the part of the stat that goes into a digest, with statPad
@@ -23,38 +25,38 @@ func (t *Tree) Digest() uint64 { return t.totals.digest }
 func (t *Tree) FullDigest() uint64 { return mix(t.totals.full + mix(uint64(t.zxid))) }
 
 // count adds n to the totals.
-func (t *Tree) count(n *Node) {
+func (t *store) count(n *node) {
 	own, full := t.digests(n)
 	t.totals.digest += own
 	t.totals.full += full
-	t.totals.dataSize += int64(len(n.path())) + n.dataLen()
+	t.totals.dataSize += int64(len(n.Path())) + n.State().DataLen()
 	if len(t.measured.subtrees) > 0 {
-		t.measured.follow(n.path(), 1, n.dataLen())
+		t.measured.follow(n.Path(), 1, n.State().DataLen())
 	}
-	t.noteLength(n.size)
+	t.noteLength(int32(n.State().DataLen()))
 }
 
 // uncount subtracts n from the totals.
-func (t *Tree) uncount(n *Node) {
+func (t *store) uncount(n *node) {
 	own, full := t.digests(n)
 	t.totals.digest -= own
 	t.totals.full -= full
-	t.totals.dataSize -= int64(len(n.path())) + n.dataLen()
+	t.totals.dataSize -= int64(len(n.Path())) + n.State().DataLen()
 	if len(t.measured.subtrees) > 0 {
-		t.measured.follow(n.path(), -1, -n.dataLen())
+		t.measured.follow(n.Path(), -1, -n.State().DataLen())
 	}
 }
 
 // digests returns n's part of ZooKeeper's digest and of the full digest.
-func (t *Tree) digests(n *Node) (own, full uint64) {
-	n.putStat(&t.statBuf, n.owner())
-	own = uint64(extendCRC(n.crc(), &t.statBuf))
-	full = own<<8 | uint64(n.kind())<<1
-	if n.size < 0 {
+func (t *store) digests(n *node) (own, full uint64) {
+	putStat(n.State(), &t.statBuf, n.Owner())
+	own = uint64(extendCRC(n.State().CRC(), &t.statBuf))
+	full = own<<8 | uint64(n.Kind())<<1
+	if n.State().IsNull() {
 		full |= 1 // tells null from empty data, which have the same CRC
 	}
-	full = mix(mix(full) ^ n.acl.hash)
-	if belowProc(n.path()) {
+	full = mix(mix(full) ^ n.State().ACL.Hash())
+	if belowProc(n.Path()) {
 		own = 0
 	}
 	return own, full
@@ -71,16 +73,16 @@ func extendCRC(crc uint32, b *[statBlock]byte) uint32 {
 }
 
 // putStat writes the part of the stat that goes into a digest.
-func (s *state) putStat(block *[statBlock]byte, owner int64) {
+func putStat(s *arena.State, block *[statBlock]byte, owner int64) {
 	be, b := binary.BigEndian, block[statPad:]
-	be.PutUint64(b[0:], uint64(s.czxid))
-	be.PutUint64(b[8:], uint64(s.mzxid))
-	be.PutUint64(b[16:], uint64(s.pzxid))
-	be.PutUint64(b[24:], uint64(s.ctime))
-	be.PutUint64(b[32:], uint64(s.mtime))
-	be.PutUint32(b[40:], uint32(s.version))
-	be.PutUint32(b[44:], uint32(s.cversion))
-	be.PutUint32(b[48:], uint32(s.aversion))
+	be.PutUint64(b[0:], uint64(s.Czxid))
+	be.PutUint64(b[8:], uint64(s.Mzxid))
+	be.PutUint64(b[16:], uint64(s.Pzxid))
+	be.PutUint64(b[24:], uint64(s.Ctime))
+	be.PutUint64(b[32:], uint64(s.Mtime))
+	be.PutUint32(b[40:], uint32(s.Version))
+	be.PutUint32(b[44:], uint32(s.Cversion))
+	be.PutUint32(b[48:], uint32(s.Aversion))
 	be.PutUint64(b[52:], uint64(owner))
 }
 

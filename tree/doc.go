@@ -1,28 +1,26 @@
 // Package tree holds the znodes: the replicated state that clients see.
 //
-// It is pure. A mutation takes a transaction (zxid, time, session, identities, the leader's
-// switches) and a request, and returns a result and the events it caused. We use no clock,
-// no visible randomness, no configuration and no goroutines. Two trees that applied the
-// same transactions are equal, even if one was restored from a snapshot on the way. It
-// imports proto and the standard library only.
+// It is pure. A mutation takes a transaction (zxid, time, session, identities,
+// the leader's switches) and a request, and returns a result and the events it
+// caused. There is no clock, no visible randomness, no configuration and no
+// goroutine. Two trees that applied the same transactions are equal, whatever
+// snapshots they were restored from on the way. It imports proto, its own
+// internal packages and the standard library only.
 //
 // # Structure
 //
-// Nodes are stored in blocks and identified by numbers. The index, which finds a Node by
-// its path, holds these numbers, and nodes refer to each other by them. A Node knows its
-// parent and its position in the parent's list of children, so removing it from the list
-// takes constant time. We reuse the slot of a deleted znode, so no code may keep a Node
-// from one transaction to the next. Data, paths and access control lists are immutable once
-// stored: readers may keep them after they release the lock. We intern lists: all nodes
-// with equal lists share one copy.
+// internal/arena stores the nodes and finds them by path; all unsafe code is there.
+// The slot of a deleted znode is reused, so no code may hold a Node from one
+// transaction to the next. internal/acl interns access control lists and decides what
+// they allow. Data, paths and lists are immutable once stored: readers may keep them
+// after they release the lock.
 //
-// # Changes
-//
-// Every change of a node goes through edit and commit. They do all the bookkeeping: the
-// running digests, the image that an active Snapshot needs, and the undo journal of a
-// multi. A node enters and leaves the tree only through attach and detach, which maintain
-// every index (paths, children, ephemerals, containers, quotas) and every total. Undoing a
-// multi uses detach and its inverse, reattach.
+// A Tree consists of three layers. The store holds the nodes, and every index
+// (ephemerals, containers, quotas) and total; a node enters and leaves it only through
+// attach and detach. The editor changes the store: edit, commit and the quotas'
+// accounting keep the image that an active Snapshot needs and the undo journal of a
+// multi. An exec executes one transaction through the editor, in ZooKeeper's order of
+// checks. Undoing a multi uses detach and its inverse, reattach.
 //
 // # Locking
 //

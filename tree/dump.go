@@ -19,8 +19,8 @@ func (t *Tree) Dump(w io.Writer) error {
 			data = fmt.Sprintf("%q", n.Data())
 		}
 		fmt.Fprintf(b, "%q kind=%d owner=%#x czxid=%#x mzxid=%#x pzxid=%#x ctime=%d mtime=%d version=%d cversion=%d aversion=%d children=%d data=%s acl=",
-			n.path(), n.kind(), uint64(n.owner()), n.czxid, n.mzxid, n.pzxid, n.ctime, n.mtime, n.version, n.cversion, n.aversion, n.NumChildren(), data)
-		for _, a := range n.ACL() {
+			n.Path(), n.Kind(), uint64(n.Owner()), n.State().Czxid, n.State().Mzxid, n.State().Pzxid, n.State().Ctime, n.State().Mtime, n.State().Version, n.State().Cversion, n.State().Aversion, n.NumChildren(), data)
+		for _, a := range n.State().ACL.List() {
 			fmt.Fprintf(b, "%d:%q:%q ", a.Perms, a.ID.Scheme, a.ID.ID)
 		}
 		fmt.Fprintln(b)
@@ -29,9 +29,9 @@ func (t *Tree) Dump(w io.Writer) error {
 }
 
 // sorted returns all nodes in the order of their paths.
-func (t *Tree) sorted() []*Node {
-	all := make(nodeSet, t.index.n)
-	for n := range t.nodes.all {
+func (t *store) sorted() []*node {
+	all := make(nodeSet, t.arena.Len())
+	for n := range t.arena.All {
 		all[n] = struct{}{}
 	}
 	return all.sorted()

@@ -3,6 +3,8 @@ package tree
 import (
 	"slices"
 	"strings"
+
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // EphemeralList collects the paths of a session's ephemeral znodes that start with a text. A list
@@ -12,12 +14,12 @@ import (
 // returns those that exist when it is called.
 type EphemeralList struct {
 	t       *Tree
-	of      *nodes
+	of      *arena.Arena
 	session int64
 	prefix  string
 	zxid    int64   // when the list was started
-	rest    []*Node // some may be deleted before they are visited, and their slots reused
-	found   []*Node // likewise
+	rest    []*node // some may be deleted before they are visited, and their slots reused
+	found   []*node // likewise
 }
 
 // ListEphemerals starts a list. The caller holds the lock.
@@ -29,26 +31,26 @@ func (t *Tree) ListEphemerals(session int64, prefix string) *EphemeralList {
 
 func (l *EphemeralList) start() {
 	set := l.t.ephemerals[l.session]
-	l.of, l.zxid, l.rest, l.found = l.t.nodes, l.t.zxid, make([]*Node, 0, len(set)), nil
+	l.of, l.zxid, l.rest, l.found = l.t.arena, l.t.zxid, make([]*node, 0, len(set)), nil
 	for n := range set {
 		l.rest = append(l.rest, n)
 	}
 }
 
 // has reports whether a node of the list is still there.
-func (l *EphemeralList) has(n *Node) bool {
-	return l.t.zxid == l.zxid || n.first != nil && n.czxid <= l.zxid
+func (l *EphemeralList) has(n *node) bool {
+	return l.t.zxid == l.zxid || !n.IsVacant() && n.State().Czxid <= l.zxid
 }
 
 // Step visits more znodes and reports whether any are left. The caller holds the lock.
 func (l *EphemeralList) Step() bool {
-	if l.t.nodes != l.of {
+	if l.t.arena != l.of {
 		l.start() // the whole content of the tree has been replaced
 	}
 	visit := l.rest[:min(censusStep, len(l.rest))]
 	l.rest = l.rest[len(visit):]
 	for _, n := range visit {
-		if l.has(n) && strings.HasPrefix(n.path(), l.prefix) {
+		if l.has(n) && strings.HasPrefix(n.Path(), l.prefix) {
 			l.found = append(l.found, n)
 		}
 	}
@@ -57,13 +59,13 @@ func (l *EphemeralList) Step() bool {
 
 // Paths takes the remaining steps and returns the paths. The caller holds the lock.
 func (l *EphemeralList) Paths() []string {
-	for l.t.nodes != l.of || len(l.rest) > 0 {
+	for l.t.arena != l.of || len(l.rest) > 0 {
 		l.Step()
 	}
 	paths := make([]string, 0, len(l.found))
 	for _, n := range l.found {
 		if l.has(n) {
-			paths = append(paths, n.path())
+			paths = append(paths, n.Path())
 		}
 	}
 	if len(paths) <= censusStep {
@@ -80,7 +82,7 @@ func (t *Tree) EphemeralSessions() map[int64][]string {
 	for session, nodes := range t.ephemerals {
 		paths := make([]string, 0, len(nodes))
 		for n := range nodes {
-			paths = append(paths, n.path())
+			paths = append(paths, n.Path())
 		}
 		m[session] = paths
 	}
@@ -90,20 +92,20 @@ func (t *Tree) EphemeralSessions() map[int64][]string {
 // EphemeralCount returns the number of ephemeral znodes.
 func (t *Tree) EphemeralCount() int { return t.totals.ephemerals }
 
-// closeSession removes the session's ephemeral znodes in the order of their paths: if we
-// used the order of a map, servers would differ.
-func (t *Tree) closeSession(tx *Txn, events *[]Event) {
-	for _, n := range t.ephemerals[tx.Session].sorted() {
-		t.remove(tx, n, events)
+// closeSession removes the session's ephemeral znodes in the order of their paths:
+// the order of a map would differ between servers.
+func (t *exec) closeSession() {
+	for _, n := range t.ephemerals[t.tx.Session].sorted() {
+		t.remove(n)
 	}
 }
 
 // sorted returns the nodes in the order of their paths.
-func (s nodeSet) sorted() []*Node {
-	nodes := make([]*Node, 0, len(s))
+func (s nodeSet) sorted() []*node {
+	nodes := make([]*node, 0, len(s))
 	for n := range s {
 		nodes = append(nodes, n)
 	}
-	slices.SortFunc(nodes, func(a, b *Node) int { return strings.Compare(a.path(), b.path()) })
+	slices.SortFunc(nodes, func(a, b *node) int { return strings.Compare(a.Path(), b.Path()) })
 	return nodes
 }

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // Stored returns the znodes of the snapshot as ZooKeeper stores them, with the
@@ -24,10 +26,10 @@ func (s *Snapshot) Stored() (iter.Seq[*Stored], error) {
 	if len(images) != s.count {
 		return nil, fmt.Errorf("tree: the snapshot at zxid %#x has %d nodes instead of %d", s.zxid, len(images), s.count)
 	}
-	slices.SortFunc(images, func(a, b image) int { return strings.Compare(a.path(), b.path()) })
+	slices.SortFunc(images, func(a, b image) int { return strings.Compare(a.Path(), b.Path()) })
 	return func(yield func(*Stored) bool) {
 		for i := range images {
-			if !yield(images[i].stored()) {
+			if !yield(stored(&images[i].State)) {
 				return
 			}
 		}
@@ -44,7 +46,7 @@ func (s *Snapshot) Digest() uint64 { return s.totals.digest }
 // version of ZooKeeper supports. The caller holds the lock.
 func (t *Tree) HasTTL() bool {
 	for n := range t.containers {
-		if n.kind() == ttl {
+		if n.Kind() == arena.TTL {
 			return true
 		}
 	}
@@ -52,11 +54,11 @@ func (t *Tree) HasTTL() bool {
 }
 
 // stored returns s as ZooKeeper stores it.
-func (s *state) stored() *Stored {
+func stored(s *arena.State) *Stored {
 	return &Stored{
-		Path: s.path(), Data: s.bytes(), ACL: s.acl.list, Owner: s.owner(),
-		Czxid: s.czxid, Mzxid: s.mzxid, Pzxid: s.pzxid, Ctime: s.ctime, Mtime: s.mtime,
-		Version: s.version, Cversion: s.cversion, Aversion: s.aversion,
+		Path: s.Path(), Data: s.Data(), ACL: s.ACL.List(), Owner: s.Owner(),
+		Czxid: s.Czxid, Mzxid: s.Mzxid, Pzxid: s.Pzxid, Ctime: s.Ctime, Mtime: s.Mtime,
+		Version: s.Version, Cversion: s.Cversion, Aversion: s.Aversion,
 	}
 }
 
@@ -67,30 +69,30 @@ func (n *Stored) Digest() uint64 {
 		return 0
 	}
 	var b [statBlock]byte
-	s := state{
-		text:  text{version: n.Version},
-		czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime,
-		cversion: n.Cversion, aversion: n.Aversion,
+	s := arena.State{
+		Text:  arena.Text{Version: n.Version},
+		Czxid: n.Czxid, Mzxid: n.Mzxid, Pzxid: n.Pzxid, Ctime: n.Ctime, Mtime: n.Mtime,
+		Cversion: n.Cversion, Aversion: n.Aversion,
 	}
-	s.putStat(&b, n.Owner)
-	return uint64(extendCRC(textCRC(n.Path, n.Data), &b))
+	putStat(&s, &b, n.Owner)
+	return uint64(extendCRC(arena.TextCRC(n.Path, n.Data), &b))
 }
 
 // IsEphemeral reports whether owner, as ZooKeeper stores it, is the owner of an ephemeral
 // znode rather than the mark of a container or of a time to live. Where a number could be
 // either, we use isSession and p as Import does.
 func IsEphemeral(owner int64, p Policy, isSession func(id int64) bool) bool {
-	return kindUnder(owner, p, isSession) == ephemeral
+	return kindUnder(owner, p, isSession) == arena.Ephemeral
 }
 
 // kindUnder returns the kind of znode that an imported owner marks.
-func kindUnder(owner int64, p Policy, isSession func(id int64) bool) kind {
+func kindUnder(owner int64, p Policy, isSession func(id int64) bool) arena.Kind {
 	k := kindOf(owner)
 	switch {
-	case k != persistent && isSession(owner):
-		return ephemeral
-	case p&Emulate353TTL != 0 && k == ephemeral && owner < 0:
-		return ttl
+	case k != arena.Persistent && isSession(owner):
+		return arena.Ephemeral
+	case p&Emulate353TTL != 0 && k == arena.Ephemeral && owner < 0:
+		return arena.TTL
 	}
 	return k
 }

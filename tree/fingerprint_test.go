@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
 )
 
 // The fingerprints of a client's identities should grant the same permissions as the
@@ -18,12 +19,12 @@ func TestFingerprintsAllowWhatTheirIdentitiesDo(t *testing.T) {
 	pick := func() proto.ID {
 		return proto.ID{Scheme: []string{"digest", "sasl"}[rng.IntN(2)], ID: fmt.Sprint("u", rng.IntN(20))}
 	}
-	table := newACLTable()
+	table := acl.NewTable()
 	allowed := 0
 	for range 2000 {
-		var acl []proto.ACL
+		var list []proto.ACL
 		for range 1 + rng.IntN(4) {
-			acl = append(acl, proto.ACL{Perms: proto.Perms(rng.IntN(32)), ID: pick()})
+			list = append(list, proto.ACL{Perms: proto.Perms(rng.IntN(32)), ID: pick()})
 		}
 		ids := []proto.ID{pick(), pick(), pick()}
 		tx := Txn{}
@@ -32,12 +33,14 @@ func TestFingerprintsAllowWhatTheirIdentitiesDo(t *testing.T) {
 		}
 		slices.SortFunc(tx.Prints, Fingerprint.Compare)
 		perms := proto.Perms(1 << rng.IntN(5))
-		want := Allowed(acl, perms, ids)
+		want := Allowed(list, perms, ids)
 		if want {
 			allowed++
 		}
-		if got := tx.allowed(&Node{state: state{acl: table.intern(acl)}}, perms); got != want {
-			t.Fatalf("%v for %v under %v: %v, by identities %v", perms, ids, acl, got, want)
+		n := new(node)
+		n.State().ACL = table.Intern(list)
+		if got := tx.allowed(n, perms); got != want {
+			t.Fatalf("%v for %v under %v: %v, by identities %v", perms, ids, list, got, want)
 		}
 	}
 	if allowed < 100 || allowed > 1900 {

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // A snapshot is a magic string followed by blocks. A block is the length of its
@@ -127,17 +128,17 @@ func noEOF(err error) error {
 }
 
 // appendNode appends the record of one node.
-func appendNode(b []byte, s *state, list uint32, kids int32) []byte {
+func appendNode(b []byte, s *arena.State, list uint32, kids int32) []byte {
 	b = append(b, tagNode)
-	b = proto.AppendString(b, s.path())
-	b = proto.AppendBuffer(b, s.bytes())
+	b = proto.AppendString(b, s.Path())
+	b = proto.AppendBuffer(b, s.Data())
 	b = proto.AppendInt(b, int32(list))
-	for _, v := range [...]int64{s.czxid, s.mzxid, s.pzxid, s.ctime, s.mtime, s.owner()} {
+	for _, v := range [...]int64{s.Czxid, s.Mzxid, s.Pzxid, s.Ctime, s.Mtime, s.Owner()} {
 		b = proto.AppendLong(b, v)
 	}
-	for _, v := range [...]int32{s.version, s.cversion, s.aversion} {
+	for _, v := range [...]int32{s.Version, s.Cversion, s.Aversion} {
 		b = proto.AppendInt(b, v)
 	}
-	b = append(b, byte(s.kind()))
+	b = append(b, byte(s.Kind()))
 	return proto.AppendInt(b, kids)
 }

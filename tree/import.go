@@ -5,6 +5,7 @@ import (
 	"iter"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // Stored is a znode as ZooKeeper's snapshots store it, with raw metadata: Cversion
@@ -43,18 +44,18 @@ func (t *Tree) importNodes(zxid int64, p Policy, isSession func(id int64) bool, 
 		if path == "" {
 			path = rootPath
 		}
-		s := state{
-			text: newText(kindUnder(n.Owner, p, isSession), n.Owner, path, n.Data), acl: t.acls.intern(n.ACL),
-			czxid: n.Czxid, mzxid: n.Mzxid, pzxid: n.Pzxid, ctime: n.Ctime, mtime: n.Mtime,
-			cversion: n.Cversion, aversion: n.Aversion,
+		s := arena.State{
+			Text: arena.NewText(kindUnder(n.Owner, p, isSession), n.Owner, path, n.Data), ACL: t.acls.Intern(n.ACL),
+			Czxid: n.Czxid, Mzxid: n.Mzxid, Pzxid: n.Pzxid, Ctime: n.Ctime, Mtime: n.Mtime,
+			Cversion: n.Cversion, Aversion: n.Aversion,
 		}
-		s.version = n.Version
+		s.Version = n.Version
 		if _, err := l.place(&s); err != nil {
 			return err
 		}
 	}
 	for _, path := range [...]string{rootPath, procPath, quotaPath, ConfigPath} {
-		if n := t.index.get(path); n == nil || n.acl == nil {
+		if n := t.arena.Get(path); n == nil || n.State().ACL == nil {
 			if err := l.missing(path); err != nil {
 				return err
 			}
@@ -71,17 +72,17 @@ func (t *Tree) importNodes(zxid int64, p Policy, isSession func(id int64) bool, 
 
 // missing adds one of ZooKeeper's own znodes.
 func (l *loader) missing(path string) error {
-	s := state{text: newText(persistent, 0, path, []byte{}), acl: l.t.acls.intern(openACL())}
+	s := arena.State{Text: arena.NewText(arena.Persistent, 0, path, []byte{}), ACL: l.t.acls.Intern(openACL())}
 	if path == ConfigPath {
-		l.t.acls.release(s.acl)
-		s.acl, s.aversion = l.t.acls.intern(readACL()), -1
+		l.t.acls.Release(s.ACL)
+		s.ACL, s.Aversion = l.t.acls.Intern(readACL()), -1
 	}
 	_, err := l.place(&s)
 	return err
 }
 
 // recount writes the usage of a quota to its stats node.
-func (t *Tree) recount(prefix string) {
+func (t *editor) recount(prefix string) {
 	if n := t.statsNode(prefix); n != nil {
 		t.overwrite(n, t.measure(prefix))
 	}

@@ -100,24 +100,21 @@ func (g *Loading) Tree() (*Tree, error) {
 // use o afterwards. Only the membership znode keeps its state. Snapshots of the
 // old content that aren't written yet fail. The caller holds the lock for writing.
 func (t *Tree) Adopt(o *Tree) {
-	for len(t.snaps) > 0 {
-		t.snaps[0].drop(errReplaced)
-	}
-	o.keep(t.Get(ConfigPath))
+	o.keep(t.get(ConfigPath))
 	t.forget()
-	t.nodes, t.index, t.root, t.acls, t.ephemerals = o.nodes, o.index, o.root, o.acls, o.ephemerals
+	t.arena, t.root, t.acls, t.ephemerals = o.arena, o.root, o.acls, o.ephemerals
 	t.containers, t.quotas, t.totals, t.zxid = o.containers, o.quotas, o.totals, o.zxid
 	t.epoch = max(t.epoch, o.epoch)
 	t.noteLength(o.longest.Load())
 }
 
 // keep gives the membership znode the state of own.
-func (t *Tree) keep(own *Node) {
-	n := t.Get(ConfigPath)
+func (t *store) keep(own *node) {
+	n := t.get(ConfigPath)
 	t.discharge(n)
-	acl := t.acls.intern(own.acl.list)
-	t.acls.release(n.acl)
-	n.state = own.state
-	n.acl = acl
+	list := t.acls.Intern(own.State().ACL.List())
+	t.acls.Release(n.State().ACL)
+	*n.State() = *own.State()
+	n.State().ACL = list
 	t.enlist(n)
 }

@@ -27,9 +27,9 @@ const (
 )
 
 // measuredUsage is usage, without a walk if that was made before.
-func (t *Tree) measuredUsage(n *Node) (count int, bytes int64) {
+func (t *store) measuredUsage(n *node) (count int, bytes int64) {
 	m := &t.measured
-	if s := m.subtrees[n.path()]; s != nil {
+	if s := m.subtrees[n.Path()]; s != nil {
 		return s.count, s.bytes
 	}
 	count, bytes = t.usage(n)
@@ -39,7 +39,7 @@ func (t *Tree) measuredUsage(n *Node) (count int, bytes int64) {
 	if m.subtrees == nil || len(m.subtrees) == maxMeasured {
 		m.subtrees = make(map[string]*subtree)
 	}
-	m.subtrees[strings.Clone(n.path())], m.changes = &subtree{count, bytes}, 0
+	m.subtrees[strings.Clone(n.Path())], m.changes = &subtree{count, bytes}, 0
 	return count, bytes
 }
 

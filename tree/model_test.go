@@ -479,8 +479,8 @@ func (m *model) compare(t *Tree) error {
 			return fmt.Errorf("%q: data %q, model %q", p, n.Data(), want.data)
 		case !slices.Equal(n.ACL(), want.acl):
 			return fmt.Errorf("%q: list %v, model %v", p, n.ACL(), want.acl)
-		case n.owner() != want.owner:
-			return fmt.Errorf("%q: owner %#x, model %#x", p, n.owner(), want.owner)
+		case (*node)(n).Owner() != want.owner:
+			return fmt.Errorf("%q: owner %#x, model %#x", p, (*node)(n).Owner(), want.owner)
 		}
 	}
 	return nil

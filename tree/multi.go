@@ -5,18 +5,18 @@ import "github.com/zkgo/zkgo/proto"
 // multi executes all of q's operations or none. If one of them is refused, the
 // multi itself still succeeds, and its entries tell which one failed. A code other
 // than Ok refuses the whole request, without entries.
-func (t *Tree) multi(tx *Txn, q *proto.MultiRequest, r *Result) proto.Code {
+func (t *exec) multi(q *proto.MultiRequest, r *Result) proto.Code {
 	for i := range q.Ops {
 		if !wellFormed(&q.Ops[i]) {
 			return proto.ErrMarshalling
 		}
 	}
 	t.prefetchMulti(q)
-	t.begin(tx)
+	t.begin(t.tx.Policy)
 	defer t.end()
 	for i := range q.Ops {
 		r.Multi = append(r.Multi, Result{})
-		code := t.part(tx, &q.Ops[i], &r.Multi[i], &r.Events)
+		code := t.part(&q.Ops[i], &r.Multi[i])
 		if code == proto.Ok {
 			continue
 		}
@@ -30,6 +30,21 @@ func (t *Tree) multi(tx *Txn, q *proto.MultiRequest, r *Result) proto.Code {
 		break
 	}
 	return proto.Ok
+}
+
+// prefetchMulti is Prefetch for the operations of a multi.
+func (t *store) prefetchMulti(q *proto.MultiRequest) {
+	if len(q.Ops) < 2 {
+		return
+	}
+	var room [PrefetchMax]string
+	paths := room[:0]
+	for i := range q.Ops[:min(len(q.Ops), PrefetchMax)] {
+		if path, ok := q.Ops[i].Path(); ok {
+			paths = append(paths, path)
+		}
+	}
+	t.arena.Prefetch(paths)
 }
 
 // fail makes r the result of a multi of n operations whose i-th operation failed.
@@ -48,20 +63,20 @@ func (r *Result) fail(i, n int, code proto.Code) {
 }
 
 // part executes one operation of a multi.
-func (t *Tree) part(tx *Txn, m *proto.MultiOp, r *Result, events *[]Event) proto.Code {
+func (t *exec) part(m *proto.MultiOp, r *Result) proto.Code {
 	r.Op = m.Op
 	if q, ok := m.Req.(*proto.CheckVersionRequest); ok && m.Op == proto.OpCheck {
-		return t.check(tx, q)
+		return t.check(q)
 	}
 	c, ok := partCreation(m)
 	if !ok {
-		return t.apply(tx, m.Op, m.Req, r, events)
+		return t.apply(m.Op, m.Req, r)
 	}
 	r.Op = proto.OpCreate
 	if c.op != proto.OpCreate {
 		r.Op = proto.OpCreate2 // createContainer and createTTL have the same reply
 	}
-	return t.create(tx, &c, r, events)
+	return t.create(&c, r)
 }
 
 // partCreation unpacks a create of a multi. Unlike outside a multi, the flags

@@ -1,56 +1,85 @@
 package tree
 
 import (
-	"strings"
-
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// kind is the kind of a znode: it determines what ends the znode's life.
-type kind uint8
+// node is a Node inside this package, where it can be changed.
+type node = arena.Node
 
-const (
-	persistent kind = iota
-	ephemeral       // the end of the session that owns it
-	container       // the removal of its last child
-	ttl             // its time to live, without children and without a change of its data
-)
-
-// state is the part of a znode that snapshots, undo images and digests cover.
-type state struct {
-	text
-	cversion, aversion  int32     // cversion counts created children; Stat shows another number
-	acl                 *aclEntry // never nil
-	czxid, mzxid, pzxid int64
-	ctime, mtime        int64
-}
-
-// Node is a znode. We keep it small, because a tree can hold millions of nodes: 96 bytes,
-// plus about 10 bytes more than path and data for its text. It is valid until the next
-// transaction, which may delete the znode and reuse the memory for another.
-type Node struct {
-	state
-	kids   *[]number // nil if there are no children
-	number number    // its own
-	parent number    // none for the root
-	pos    uint32    // index in the parent's kids
-	epoch  uint32    // of the newest snapshot when it last changed
-}
+// Node is a znode. It is valid until the next transaction, which may delete the znode and
+// reuse the memory for another.
+type Node arena.Node
 
 // Path returns the full path; "/" for the root.
-func (n *Node) Path() string { return n.path() }
+func (n *Node) Path() string { return (*node)(n).Path() }
 
 // Data returns the data, which is immutable; nil for null.
-func (n *Node) Data() []byte { return n.bytes() }
+func (n *Node) Data() []byte { return (*node)(n).Data() }
 
 // ACL returns the access control list, which is shared and immutable.
-func (n *Node) ACL() []proto.ACL { return n.acl.list }
+func (n *Node) ACL() []proto.ACL { return (*node)(n).State().ACL.List() }
+
+// Allows is Allowed for the list of a znode.
+func (n *Node) Allows(perms proto.Perms, ids []proto.ID) bool {
+	return (*node)(n).State().ACL.Allows(perms, ids)
+}
 
 // NumChildren returns the number of direct children.
-func (n *Node) NumChildren() int { return len(n.children()) }
+func (n *Node) NumChildren() int { return (*node)(n).NumChildren() }
 
-// name returns the last component of the path; "" for the root.
-func (n *Node) name() string {
-	path := n.path()
-	return path[strings.LastIndexByte(path, '/')+1:]
+// Stat fills s with the metadata that clients see.
+func (n *Node) Stat(s *proto.Stat) { stat((*node)(n), s) }
+
+// stat fills s with the metadata that clients see.
+func stat(n *node, s *proto.Stat) {
+	state, kids := n.State(), int32(n.NumChildren())
+	*s = proto.Stat{
+		Czxid:    state.Czxid,
+		Mzxid:    state.Mzxid,
+		Ctime:    state.Ctime,
+		Mtime:    state.Mtime,
+		Version:  state.Version,
+		Cversion: 2*state.Cversion - kids, // counts removed children too
+		Aversion: state.Aversion,
+
+		DataLength:  int32(state.DataLen()),
+		NumChildren: kids,
+		Pzxid:       state.Pzxid,
+	}
+	if n.Kind() == arena.Ephemeral {
+		s.EphemeralOwner = n.Owner()
+	}
+}
+
+// Owners of znodes that no session owns, as ZooKeeper stores them.
+const (
+	containerOwner = -1 << 63
+	ttlOwner       = -1 << 56 // 0xff in the top byte, the time to live in the low 40 bits
+)
+
+// kindOf returns the kind of a znode with that owner, as ZooKeeper stores it.
+// Session ids have the server's id in the top byte. They are never 0 or
+// containerOwner, and those of server 255 have a bit set in the next two bytes
+// (session.Table).
+func kindOf(owner int64) arena.Kind {
+	switch {
+	case owner == 0:
+		return arena.Persistent
+	case owner == containerOwner:
+		return arena.Container
+	case owner>>40 == ttlOwner>>40:
+		return arena.TTL
+	}
+	return arena.Ephemeral
+}
+
+// timeToLive returns the milliseconds after which n may be removed; 0 unless n
+// has a time to live.
+func timeToLive(n *node) int64 {
+	if n.Kind() != arena.TTL {
+		return 0
+	}
+	return n.Owner() & proto.MaxTTL
 }

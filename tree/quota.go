@@ -1,11 +1,13 @@
 package tree
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // Names of the two znodes of a quota, below /zookeeper/quota and the limited
@@ -33,7 +35,7 @@ func limitedPath(path string) (string, bool) {
 
 // quotaOf returns the limited path that applies to path, the deepest one at or
 // above it, or "" if there is none.
-func (t *Tree) quotaOf(path string) string {
+func (t *store) quotaOf(path string) string {
 	if len(t.quotas) == 0 {
 		return ""
 	}
@@ -46,30 +48,58 @@ func (t *Tree) quotaOf(path string) string {
 }
 
 // statsNode returns the node that holds the usage of a limited path.
-func (t *Tree) statsNode(prefix string) *Node {
+func (t *store) statsNode(prefix string) *node {
 	t.statsName = append(append(append(t.statsName[:0], quotaPath...), prefix...), statsName...)
-	return t.Get(viewString(t.statsName))
+	return t.get(arena.View(t.statsName))
 }
 
 // loadQuota reads one quota.
-func (t *Tree) loadQuota(prefix string) quota {
-	q := quota{limits: parseTally(t.quotas[prefix].bytes())}
+func (t *store) loadQuota(prefix string) quota {
+	q := quota{limits: parseTally(t.quotas[prefix].Data())}
 	if n := t.statsNode(prefix); n != nil {
-		q.stats, q.counted = parseTally(n.bytes()), true
+		q.stats, q.counted = parseTally(n.Data()), true
 	}
 	return q
 }
 
-// checkQuota returns Ok, or the code with which a quota refuses a change at path. A quota
-// refuses a change that would break a hard limit. It also refuses if we can't parse its
-// text, because ZooKeeper fails on it. Within a multi, we use the usage from before the
-// multi: e.g. a delete doesn't help a later create. If the leader's memory is full, we
-// refuse growth whatever the quota.
-func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
-	if tx.Policy&Full != 0 && (bytes > 0 || count > 0) {
+// QuotaUse is a quota and its usage. An absent number is −1.
+type QuotaUse struct {
+	Path                   string
+	CountLimit, BytesLimit int64 // hard limits, or soft ones where there is no hard one
+	Count, Bytes           int64
+}
+
+// QuotaPaths returns the paths that have a quota, in no particular order. The caller holds
+// the lock.
+func (t *Tree) QuotaPaths() []string { return slices.Collect(maps.Keys(t.quotas)) }
+
+// Quota returns the quota of a path, and false if it has none. The caller holds the lock.
+func (t *Tree) Quota(path string) (QuotaUse, bool) {
+	if t.quotas[path] == nil {
+		return QuotaUse{}, false
+	}
+	q := t.loadQuota(path)
+	u := QuotaUse{Path: path, CountLimit: q.limits.get(countHardName), BytesLimit: q.limits.get(byteHardName),
+		Count: q.stats.get(countName), Bytes: q.stats.get(bytesName)}
+	if u.CountLimit < 0 {
+		u.CountLimit = q.limits.get(countName)
+	}
+	if u.BytesLimit < 0 {
+		u.BytesLimit = q.limits.get(bytesName)
+	}
+	return u, true
+}
+
+// checkQuota returns Ok, or the code with which a quota refuses a change at path. A
+// quota refuses a change that would break a hard limit. It also refuses if its text
+// can't be parsed, because ZooKeeper fails on it. Within a multi the usage before the
+// multi counts: a delete makes no room for a later create. If the leader's memory is
+// full, growth is refused whatever the quota.
+func (t *exec) checkQuota(path string, bytes, count int64) proto.Code {
+	if t.tx.Policy&Full != 0 && (bytes > 0 || count > 0) {
 		return proto.ErrQuotaExceeded
 	}
-	if tx.Policy&EnforceQuota == 0 {
+	if t.tx.Policy&EnforceQuota == 0 {
 		return proto.Ok
 	}
 	var q quota
@@ -96,7 +126,7 @@ func (t *Tree) checkQuota(tx *Txn, path string, bytes, count int64) proto.Code {
 
 // quotaBefore returns the quota that applied to path before the running multi, or an
 // empty one.
-func (t *Tree) quotaBefore(path string) quota {
+func (t *editor) quotaBefore(path string) quota {
 	if len(t.quotas) == 0 && len(t.undo.quotas) == 0 {
 		return quota{}
 	}
@@ -108,10 +138,10 @@ func (t *Tree) quotaBefore(path string) quota {
 	return quota{}
 }
 
-// rememberQuota returns the quota of a limited path as it was before the running multi, or
-// nil. If the quota exists, we keep that state, because reading it again for each operation
-// could take long.
-func (t *Tree) rememberQuota(prefix string) *quota {
+// rememberQuota returns the quota of a limited path as it was before the running multi,
+// or nil. If the quota exists, rememberQuota keeps that state: reading it again for each
+// operation could take long.
+func (t *editor) rememberQuota(prefix string) *quota {
 	q, known := t.undo.quotas[prefix]
 	if !known && t.quotas[prefix] != nil {
 		loaded := t.loadQuota(prefix)
@@ -122,17 +152,17 @@ func (t *Tree) rememberQuota(prefix string) *quota {
 }
 
 // keepQuota records the state of a quota before the running multi.
-func (t *Tree) keepQuota(prefix string, q *quota) {
+func (t *editor) keepQuota(prefix string, q *quota) {
 	if t.undo.quotas == nil {
 		t.undo.quotas = make(map[string]*quota)
 	}
 	t.undo.quotas[strings.Clone(prefix)] = q
 }
 
-// quotaChanges must be called before the running multi creates, changes or removes the node
-// at path. It records the quota that the node belongs to. We don't read all quotas when a
-// multi starts, because the cost would grow with their number.
-func (t *Tree) quotaChanges(path string) {
+// quotaChanges must be called before the running multi creates, changes or removes the
+// node at path. It records the quota that the node belongs to. Reading all quotas when a
+// multi starts would cost more, the more quotas there are.
+func (t *editor) quotaChanges(path string) {
 	if !t.undo.enforced || !strings.HasPrefix(path, quotaPath+"/") {
 		return
 	}
@@ -150,7 +180,7 @@ func (t *Tree) quotaChanges(path string) {
 
 // charge adds to the usage of the quota that applies to path. It changes only the
 // data of the stats node: the version stays, and no watch fires.
-func (t *Tree) charge(path string, bytes, count int64) {
+func (t *editor) charge(path string, bytes, count int64) {
 	prefix := t.quotaOf(path)
 	if prefix == "" {
 		return
@@ -159,35 +189,35 @@ func (t *Tree) charge(path string, bytes, count int64) {
 	if n == nil {
 		return
 	}
-	usage := parseTally(n.bytes())
+	usage := parseTally(n.Data())
 	usage.set(countName, usage.get(countName)+count)
 	usage.set(bytesName, usage.get(bytesName)+bytes)
 	t.overwrite(n, usage.append(nil))
 }
 
 // overwrite replaces the data of a stats node.
-func (t *Tree) overwrite(n *Node, data []byte) {
+func (t *editor) overwrite(n *node, data []byte) {
 	t.edit(n)
-	n.rewrite(data, n.version)
+	n.State().Rewrite(data, n.State().Version)
 	t.commit(n)
 }
 
 // quotaCreated does the accounting for a new node. It replaces the data of a new
 // stats node with the usage counted now.
-func (t *Tree) quotaCreated(n *Node) {
-	size := n.dataLen()
-	if strings.HasPrefix(n.path(), quotaPath+"/") && strings.HasSuffix(n.path(), statsName) {
-		t.overwrite(n, t.measure(n.path()[len(quotaPath):len(n.path())-len(statsName)]))
+func (t *editor) quotaCreated(n *node) {
+	size := n.State().DataLen()
+	if strings.HasPrefix(n.Path(), quotaPath+"/") && strings.HasSuffix(n.Path(), statsName) {
+		t.overwrite(n, t.measure(n.Path()[len(quotaPath):len(n.Path())-len(statsName)]))
 	}
-	t.charge(n.path(), size, 1)
+	t.charge(n.Path(), size, 1)
 }
 
 // measure returns the text of the usage of path's subtree.
-func (t *Tree) measure(path string) []byte {
+func (t *store) measure(path string) []byte {
 	var now tally
 	now.set(countName, 0)
 	now.set(bytesName, 0)
-	if n := t.Get(path); n != nil {
+	if n := t.get(path); n != nil {
 		count, bytes := t.measuredUsage(n)
 		now.set(countName, int64(count))
 		now.set(bytesName, bytes)
@@ -196,7 +226,7 @@ func (t *Tree) measure(path string) []byte {
 }
 
 // quotaDeleted does the accounting for a removed node.
-func (t *Tree) quotaDeleted(n *Node) { t.charge(n.path(), -n.dataLen(), -1) }
+func (t *editor) quotaDeleted(n *node) { t.charge(n.Path(), -n.State().DataLen(), -1) }
 
 // tally is the parsed text of limits or usage, e.g.
 // "count=4,bytes=5=;byteHardLimit=10". An absent name is false in has and counts
@@ -232,7 +262,7 @@ func parseTally(data []byte) tally {
 		return tally{bad: true}
 	}
 	names := tallyNames()
-	text := viewString(data)
+	text := arena.View(data)
 	v := tally{bad: data == nil || strings.Trim(text, ",;") != "" && strings.ContainsAny(text[:1], ",;")}
 	for pair := range strings.FieldsFuncSeq(text, func(c rune) bool { return c == ',' || c == ';' }) {
 		pair = strings.TrimRight(pair, "=") // the stray = after bytes

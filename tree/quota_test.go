@@ -2,6 +2,7 @@ package tree
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,17 +106,18 @@ func TestAMultiReadsItsQuotasOnly(t *testing.T) {
 	t.Parallel()
 	tree := quotas(t, 200)
 	tx := &Txn{Zxid: tree.LastZxid() + 1, Policy: EnforceQuota}
+	x := exec{tree, tx}
 	run := func(op proto.Op, req proto.Record, want proto.Code, read int) {
 		t.Helper()
 		var r Result
-		if got := tree.part(tx, &proto.MultiOp{Op: op, Req: req}, &r, &r.Events); got != want {
+		if got := x.part(&proto.MultiOp{Op: op, Req: req}, &r); got != want {
 			t.Errorf("%v: %v, want %v", op, got, want)
 		}
 		if len(tree.undo.quotas) != read {
 			t.Errorf("after %v %d quotas are read, want %d", op, len(tree.undo.quotas), read)
 		}
 	}
-	tree.begin(tx)
+	tree.begin(tx.Policy)
 	run(proto.OpCheck, &proto.CheckVersionRequest{Path: "/q0", Version: -1}, proto.Ok, 0)
 	run(proto.OpCreate, &proto.CreateRequest{Path: "/free", ACL: proto.OpenACL()}, proto.Ok, 0)
 	run(proto.OpCreate, &proto.CreateRequest{Path: "/q7/x", ACL: proto.OpenACL()}, proto.ErrQuotaExceeded, 1)
@@ -217,5 +219,39 @@ func BenchmarkMultiAmongQuotas(b *testing.B) {
 				tree.Apply(tx, proto.OpMulti, req)
 			}
 		})
+	}
+}
+
+// TestQuota: Quota returns the hard limits, or the soft ones where there is no hard
+// limit, or −1 where there is no limit.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	tr := New()
+	if got := tr.QuotaPaths(); len(got) != 0 {
+		t.Errorf("a new tree has %v", got)
+	}
+	zxid := int64(0)
+	create := func(path, data string) {
+		t.Helper()
+		zxid++
+		tx := &Txn{Zxid: zxid, Time: 1}
+		if res := tr.Apply(tx, proto.OpCreate, &proto.CreateRequest{Path: path, Data: []byte(data), ACL: proto.OpenACL()}); res.Code != proto.Ok {
+			t.Fatalf("%s: %v", path, res.Code)
+		}
+	}
+	create("/a", "four")
+	create("/a/b", "")
+	create("/zookeeper/quota/a", "")
+	create("/zookeeper/quota/a/zookeeper_limits", "count=5,bytes=-1=;byteHardLimit=100")
+	create("/zookeeper/quota/a/zookeeper_stats", "count=0,bytes=0")
+	want := QuotaUse{Path: "/a", CountLimit: 5, BytesLimit: 100, Count: 2, Bytes: 4}
+	if got := tr.QuotaPaths(); !slices.Equal(got, []string{"/a"}) {
+		t.Errorf("%q", got)
+	}
+	if got, ok := tr.Quota("/a"); !ok || got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got, ok := tr.Quota("/b"); ok {
+		t.Errorf("%+v", got)
 	}
 }

@@ -257,17 +257,17 @@ func TestSnapshotSeesNothingNewer(t *testing.T) {
 		}
 		got := map[string]image{}
 		for _, im := range batch {
-			if _, twice := got[im.path()]; twice {
-				t.Fatalf("seed %d: %q twice", seed, im.path())
+			if _, twice := got[im.Path()]; twice {
+				t.Fatalf("seed %d: %q twice", seed, im.Path())
 			}
-			got[im.path()] = im
+			got[im.Path()] = im
 		}
 		if len(got) != len(want.nodes) {
 			t.Fatalf("seed %d: %d nodes instead of %d", seed, len(got), len(want.nodes))
 		}
 		for p, n := range want.nodes {
 			im, ok := got[p]
-			if !ok || im.mzxid != n.mzxid || im.pzxid != n.pzxid || im.cversion != n.cv || !bytes.Equal(im.bytes(), n.data) || int(im.kids) != len(want.children(p)) {
+			if !ok || im.Mzxid != n.mzxid || im.Pzxid != n.pzxid || im.Cversion != n.cv || !bytes.Equal(im.Data(), n.data) || int(im.kids) != len(want.children(p)) {
 				t.Fatalf("seed %d: %q is %+v instead of %+v", seed, p, im, n)
 			}
 		}

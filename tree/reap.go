@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // Reap asks for the removal of a container or of a znode whose time to live has
@@ -40,34 +41,34 @@ func (t *Tree) Reapable(now int64, maxNeverUsed time.Duration, limit int) []Reap
 		if len(due) >= limit {
 			break
 		}
-		age := now - n.mtime
+		age := now - n.State().Mtime
 		switch {
 		case n.NumChildren() > 0:
 			continue
-		case n.kind() == ttl && age <= n.timeToLive():
+		case n.Kind() == arena.TTL && age <= timeToLive(n):
 			continue
-		case n.kind() == container && n.cversion <= 0 && (maxNeverUsed <= 0 || age <= maxNeverUsed.Milliseconds()):
+		case n.Kind() == arena.Container && n.State().Cversion <= 0 && (maxNeverUsed <= 0 || age <= maxNeverUsed.Milliseconds()):
 			continue
 		}
-		due = append(due, Reap{n.path(), n.czxid, n.mzxid})
+		due = append(due, Reap{n.Path(), n.State().Czxid, n.State().Mzxid})
 	}
 	slices.SortFunc(due, func(a, b Reap) int { return strings.Compare(a.Path, b.Path) })
 	return due
 }
 
 // reap executes a removal if it is still due.
-func (t *Tree) reap(tx *Txn, q *Reap, events *[]Event) proto.Code {
-	n := t.Get(q.Path)
+func (t *exec) reap(q *Reap) proto.Code {
+	n := t.get(q.Path)
 	switch {
 	case n == nil:
 		return proto.ErrNoNode
 	case n.NumChildren() > 0:
 		return proto.ErrNotEmpty
-	case n.kind() != container && n.kind() != ttl, n.czxid != q.Czxid, n.mzxid != q.Mzxid:
+	case n.Kind() != arena.Container && n.Kind() != arena.TTL, n.State().Czxid != q.Czxid, n.State().Mzxid != q.Mzxid:
 		return proto.ErrBadVersion
-	case n.kind() == ttl && tx.Time-n.mtime <= n.timeToLive():
+	case n.Kind() == arena.TTL && t.tx.Time-n.State().Mtime <= timeToLive(n):
 		return proto.ErrBadVersion
 	}
-	t.remove(tx, n, events)
+	t.remove(n)
 	return proto.Ok
 }

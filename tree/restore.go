@@ -6,6 +6,8 @@ import (
 	"io"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // errReplaced reports that the content of a snapshot's tree was replaced.
@@ -20,11 +22,8 @@ func (t *Tree) Restore(r io.Reader) error { return t.replace(func() error { retu
 // replace empties the tree and calls load to fill it again. After an error the tree
 // is a fresh one.
 func (t *Tree) replace(load func() error) error {
-	for len(t.snaps) > 0 {
-		t.snaps[0].drop(errReplaced)
-	}
-	t.reset()
 	t.forget()
+	t.reset()
 	err := load()
 	if err != nil {
 		t.reset()
@@ -33,8 +32,11 @@ func (t *Tree) replace(load func() error) error {
 	return err
 }
 
-// forget drops what keeps old nodes alive.
+// forget drops what keeps old nodes alive. Snapshots that aren't written yet fail.
 func (t *Tree) forget() {
+	for len(t.snaps) > 0 {
+		t.snaps[0].drop(errReplaced)
+	}
 	t.result, t.undo, t.aclBuf, t.recalled, t.measured = Result{}, journal{}, nil, nil, measured{}
 }
 
@@ -43,9 +45,9 @@ func (t *Tree) forget() {
 type loader struct {
 	t      *Tree
 	blocks blockReader
-	lists  []*aclEntry
+	lists  []*acl.Entry
 	blanks int             // nodes without a list: their record hasn't come yet
-	kids   map[*Node]int32 // number of children in a node's record, unless 0
+	kids   map[*node]int32 // number of children in a node's record, unless 0
 	want   int64           // nodes that the header announces
 	room   int64           // children for which memory may still be reserved
 	begun  bool
@@ -75,7 +77,7 @@ func (t *Tree) load(r io.Reader) error {
 }
 
 func newLoader(t *Tree, r io.Reader) loader {
-	return loader{t: t, blocks: blockReader{r: r}, kids: make(map[*Node]int32)}
+	return loader{t: t, blocks: blockReader{r: r}, kids: make(map[*node]int32)}
 }
 
 func wrongMagic(found []byte) error {
@@ -96,7 +98,7 @@ func (l *loader) block(payload []byte) error {
 			l.begun = true
 			l.t.zxid, l.want = d.Long(), d.Long()
 			l.room = min(max(l.want, 0), maxReserve)
-			l.t.index.reserve(int(l.room))
+			l.t.arena.Reserve(int(l.room))
 		case tagList:
 			err = l.list(&d)
 		case tagNode:
@@ -126,23 +128,23 @@ func (l *loader) list(d *proto.Reader) error {
 	if int(number) != len(l.lists) {
 		return fmt.Errorf("access control list %d where %d should stand", number, len(l.lists))
 	}
-	l.lists = append(l.lists, l.t.acls.intern(acl))
+	l.lists = append(l.lists, l.t.acls.Intern(acl))
 	return nil
 }
 
 // maxReserve limits how many nodes we reserve memory for, in case the header is wrong.
 const maxReserve = 1 << 20
 
-// readNode reads the record of a node into s and adds a reference to its list.
-func readNode(d *proto.Reader, lists []*aclEntry, s *state) (path string, kids int32, err error) {
+// readNode reads the record of a node into s, without a reference to its list.
+func readNode(d *proto.Reader, lists []*acl.Entry, s *arena.State) (path string, kids int32, err error) {
 	path, data := d.String(), d.Buffer()
 	list := d.Int()
-	s.czxid, s.mzxid, s.pzxid = d.Long(), d.Long(), d.Long()
-	s.ctime, s.mtime = d.Long(), d.Long()
+	s.Czxid, s.Mzxid, s.Pzxid = d.Long(), d.Long(), d.Long()
+	s.Ctime, s.Mtime = d.Long(), d.Long()
 	owner := d.Long()
 	version := d.Int()
-	s.cversion, s.aversion = d.Int(), d.Int()
-	kind := kind(d.Byte())
+	s.Cversion, s.Aversion = d.Int(), d.Int()
+	kind := arena.Kind(d.Byte())
 	kids = d.Int()
 	switch {
 	case d.Err() != nil:
@@ -151,25 +153,25 @@ func readNode(d *proto.Reader, lists []*aclEntry, s *state) (path string, kids i
 		return path, 0, fmt.Errorf("node %q has the unknown access control list %d", path, list)
 	case kids < 0:
 		return path, 0, fmt.Errorf("node %q has %d children", path, kids)
-	case kind > ttl:
+	case kind > arena.TTL:
 		return path, 0, fmt.Errorf("node %q is of the unknown kind %d", path, kind)
-	case (kind == persistent) != (owner == 0):
+	case (kind == arena.Persistent) != (owner == 0):
 		return path, 0, fmt.Errorf("node %q of kind %d has the owner %#x", path, kind, owner)
 	}
-	s.acl = lists[list]
-	s.acl.refs++
-	s.text = newText(kind, owner, path, data)
-	s.version = version
+	s.ACL = lists[list]
+	s.Text = arena.NewText(kind, owner, path, data)
+	s.Version = version
 	return path, kids, nil
 }
 
 // node reads a node and links it to its parent.
 func (l *loader) node(d *proto.Reader) error {
-	var s state
+	var s arena.State
 	_, kids, err := readNode(d, l.lists, &s)
 	if err != nil {
 		return err
 	}
+	l.t.acls.Retain(s.ACL)
 	n, err := l.place(&s)
 	if err != nil {
 		return err
@@ -177,55 +179,55 @@ func (l *loader) node(d *proto.Reader) error {
 	if kids > 0 {
 		l.kids[n] = kids
 		if l.room -= int64(kids); l.room >= 0 {
-			n.reserveChildren(int(kids))
+			n.ReserveChildren(int(kids))
 		}
 	}
 	return nil
 }
 
 // place puts a node into the tree. The node takes over s's reference to a list.
-func (l *loader) place(s *state) (*Node, error) {
-	path := s.path()
+func (l *loader) place(s *arena.State) (*node, error) {
+	path := s.Path()
 	if err := proto.ValidatePath(path); err != nil {
 		return nil, fmt.Errorf("node with an impossible path: %w", err)
 	}
-	shard, hash := l.t.index.locate(path)
-	n := l.t.index.getAt(shard, hash, path)
+	place := l.t.arena.Locate(path)
+	n := l.t.arena.GetAt(place, path)
 	switch {
 	case n == nil:
-		n = l.add(shard, hash, s)
-	case n.acl != nil:
+		n = l.add(place, s)
+	case n.State().ACL != nil:
 		return nil, fmt.Errorf("node %q is there twice", path)
 	default:
-		n.state = *s
+		*n.State() = *s
 		l.blanks--
 	}
 	if path != rootPath {
-		l.parent(path).addChild(n)
+		l.parent(path).AddChild(n)
 	}
 	l.t.enlist(n)
 	return n, nil
 }
 
 // add adds a node with that state to the index, which must not have its path yet.
-func (l *loader) add(shard int, hash uint32, s *state) *Node {
-	n := l.t.newNode(s)
-	if n.path() == rootPath {
+func (l *loader) add(place arena.Place, s *arena.State) *node {
+	n := l.t.arena.NewNode(s, l.t.epoch)
+	if n.Path() == rootPath {
 		l.t.root = n
 	}
-	l.t.index.putAt(shard, hash, n)
+	l.t.arena.PutAt(place, n)
 	return n
 }
 
 // parent returns the parent of path. It creates a blank if there is none.
-func (l *loader) parent(path string) *Node {
+func (l *loader) parent(path string) *node {
 	path = proto.Parent(path)
-	shard, hash := l.t.index.locate(path)
-	if n := l.t.index.getAt(shard, hash, path); n != nil {
+	place := l.t.arena.Locate(path)
+	if n := l.t.arena.GetAt(place, path); n != nil {
 		return n
 	}
 	l.blanks++
-	return l.add(shard, hash, &state{text: newText(persistent, 0, path, nil)})
+	return l.add(place, &arena.State{Text: arena.NewText(arena.Persistent, 0, path, nil)})
 }
 
 // trailer finishes the tree and checks it against the trailer.
@@ -237,13 +239,13 @@ func (l *loader) trailer(d *proto.Reader) error {
 	if err := l.finish(); err != nil {
 		return err
 	}
-	n, links := int64(l.t.index.n), int64(0)
+	n, links := int64(l.t.arena.Len()), int64(0)
 	if n != count || n != l.want {
 		return fmt.Errorf("%d nodes where the header says %d and the trailer %d", n, l.want, count)
 	}
 	for n, count := range l.kids {
 		if links += int64(count); n.NumChildren() != int(count) {
-			return fmt.Errorf("node %q has %d children instead of %d", n.path(), n.NumChildren(), count)
+			return fmt.Errorf("node %q has %d children instead of %d", n.Path(), n.NumChildren(), count)
 		}
 	}
 	switch {
@@ -260,22 +262,22 @@ func (l *loader) trailer(d *proto.Reader) error {
 // finish makes the checks that need all nodes.
 func (l *loader) finish() error {
 	for _, e := range l.lists {
-		l.t.acls.release(e) // the loader's reference, held while nodes could still name it
+		l.t.acls.Release(e) // the loader's reference, held while nodes could still name it
 	}
 	for _, path := range [...]string{rootPath, procPath, quotaPath, ConfigPath} {
-		if n := l.t.index.get(path); n == nil || n.acl == nil {
+		if n := l.t.arena.Get(path); n == nil || n.State().ACL == nil {
 			return fmt.Errorf("node %q is missing", path)
 		}
 	}
 	if l.blanks == 0 && len(l.t.ephemerals) == 0 {
 		return nil
 	}
-	for n := range l.t.nodes.all {
+	for n := range l.t.arena.All {
 		switch {
-		case n.acl == nil:
-			return fmt.Errorf("node %q is missing, but not its children", n.path())
-		case n.kind() == ephemeral && n.NumChildren() > 0:
-			return fmt.Errorf("node %q is ephemeral and has children", n.path())
+		case n.State().ACL == nil:
+			return fmt.Errorf("node %q is missing, but not its children", n.Path())
+		case n.Kind() == arena.Ephemeral && n.NumChildren() > 0:
+			return fmt.Errorf("node %q is ephemeral and has children", n.Path())
 		}
 	}
 	return nil

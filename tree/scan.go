@@ -8,6 +8,8 @@ import (
 	"slices"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // Scan reads a snapshot as Restore does, but builds no tree. It returns the digest
@@ -41,7 +43,7 @@ func Scan(r io.Reader) (digest uint64, err error) {
 // lists and adds up digests.
 type scanner struct {
 	t     *Tree
-	lists []*aclEntry
+	lists []*acl.Entry
 	seed  maphash.Seed
 	want  int64 // nodes that the header announces
 	begun bool
@@ -76,7 +78,7 @@ func (s *scanner) block(payload []byte) error {
 			if d.Err() == nil && int(number) != len(s.lists) {
 				err = fmt.Errorf("access control list %d where %d should stand", number, len(s.lists))
 			} else if d.Err() == nil {
-				s.lists = append(s.lists, s.t.acls.intern(acl))
+				s.lists = append(s.lists, s.t.acls.Intern(acl))
 			}
 		case tagNode:
 			err = s.node(&d)
@@ -94,15 +96,16 @@ func (s *scanner) block(payload []byte) error {
 }
 
 func (s *scanner) node(d *proto.Reader) error {
-	n := new(Node)
-	path, kids, err := readNode(d, s.lists, &n.state)
+	n := new(node)
+	path, kids, err := readNode(d, s.lists, n.State())
 	if err != nil {
 		return err
 	}
+	s.t.acls.Retain(n.State().ACL)
 	if err := proto.ValidatePath(path); err != nil {
 		return fmt.Errorf("node with an impossible path: %w", err)
 	}
-	if kids > 0 && n.kind() == ephemeral {
+	if kids > 0 && n.Kind() == arena.Ephemeral {
 		return fmt.Errorf("node %q is ephemeral and has children", path)
 	}
 	if int64(len(s.paths)) >= s.want {

@@ -3,53 +3,54 @@ package tree
 import "github.com/zkgo/zkgo/proto"
 
 // setData executes a setData. It checks the quota before the version.
-func (t *Tree) setData(tx *Txn, q *proto.SetDataRequest, r *Result, events *[]Event) proto.Code {
-	n, code := t.target(tx, q.Path, proto.OpSetData)
+func (t *exec) setData(q *proto.SetDataRequest, r *Result) proto.Code {
+	n, code := t.target(q.Path, proto.OpSetData)
 	if code != proto.Ok {
 		return code
 	}
-	delta := int64(len(q.Data)) - n.dataLen()
-	if code := t.checkQuota(tx, n.path(), delta, 0); code != proto.Ok {
+	delta := int64(len(q.Data)) - n.State().DataLen()
+	if code := t.checkQuota(n.Path(), delta, 0); code != proto.Ok {
 		return code
 	}
-	if !expected(n.version, q.Version) {
+	if !expected(n.State().Version, q.Version) {
 		return proto.ErrBadVersion
 	}
-	t.put(tx, n, q.Data, n.version+1)
-	n.Stat(&r.Stat)
-	t.charge(n.path(), delta, 0)
-	fire(events, proto.EventNodeDataChanged, n, tx.Zxid)
+	t.put(n, q.Data, n.State().Version+1)
+	stat(n, &r.Stat)
+	t.charge(n.Path(), delta, 0)
+	t.fire(proto.EventNodeDataChanged, n)
 	return proto.Ok
 }
 
 // put stores a copy of new data.
-func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {
+func (t *exec) put(n *node, data []byte, version int32) {
 	t.edit(n)
-	n.rewrite(data, version)
-	n.mzxid, n.mtime = tx.Zxid, tx.Time
+	s := n.State()
+	s.Rewrite(data, version)
+	s.Mzxid, s.Mtime = t.tx.Zxid, t.tx.Time
 	t.commit(n)
 }
 
 // target finds the znode of an op other than create and delete, and checks the
 // permissions.
-func (t *Tree) target(tx *Txn, path string, op proto.Op) (*Node, proto.Code) {
+func (t *exec) target(path string, op proto.Op) (*node, proto.Code) {
 	if proto.ValidatePath(path) != nil {
 		return nil, proto.ErrBadArguments
 	}
-	n := t.Get(path)
+	n := t.get(path)
 	switch {
 	case n == nil:
 		return nil, proto.ErrNoNode
-	case !tx.allowed(n, op.Perms()):
+	case !t.tx.allowed(n, op.Perms()):
 		return nil, proto.ErrNoAuth
 	}
 	return n, proto.Ok
 }
 
 // check executes the check of a multi.
-func (t *Tree) check(tx *Txn, q *proto.CheckVersionRequest) proto.Code {
-	n, code := t.target(tx, q.Path, proto.OpCheck)
-	if code == proto.Ok && !expected(n.version, q.Version) {
+func (t *exec) check(q *proto.CheckVersionRequest) proto.Code {
+	n, code := t.target(q.Path, proto.OpCheck)
+	if code == proto.Ok && !expected(n.State().Version, q.Version) {
 		return proto.ErrBadVersion
 	}
 	return code
@@ -57,32 +58,32 @@ func (t *Tree) check(tx *Txn, q *proto.CheckVersionRequest) proto.Code {
 
 // setACL executes a setACL. It checks the list before it looks up the znode. The
 // version is that of the list.
-func (t *Tree) setACL(tx *Txn, q *proto.SetACLRequest, r *Result) proto.Code {
+func (t *exec) setACL(q *proto.SetACLRequest, r *Result) proto.Code {
 	if proto.ValidatePath(q.Path) != nil {
 		return proto.ErrBadArguments
 	}
-	acl, code := normalizeACL(t.aclBuf[:0], q.ACL, tx.IDs, tx.Policy)
+	acl, code := normalizeACL(t.aclBuf[:0], q.ACL, t.tx.IDs, t.tx.Policy)
 	if code != proto.Ok {
 		return code
 	}
 	t.aclBuf = acl
-	n, code := t.target(tx, q.Path, proto.OpSetACL)
+	n, code := t.target(q.Path, proto.OpSetACL)
 	if code != proto.Ok {
 		return code
 	}
-	if !expected(n.aversion, q.Version) {
+	if !expected(n.State().Aversion, q.Version) {
 		return proto.ErrBadVersion
 	}
-	if tx.Policy&Full != 0 {
+	if t.tx.Policy&Full != 0 {
 		return proto.ErrQuotaExceeded
 	}
 	t.edit(n)
-	old := n.acl
-	n.acl = t.acls.intern(acl)
-	t.acls.release(old)
-	n.aversion++
+	old := n.State().ACL
+	n.State().ACL = t.acls.Intern(acl)
+	t.acls.Release(old)
+	n.State().Aversion++
 	t.commit(n)
-	n.Stat(&r.Stat)
+	stat(n, &r.Stat)
 	return proto.Ok
 }
 
@@ -93,16 +94,17 @@ func (t *Tree) setACL(tx *Txn, q *proto.SetACLRequest, r *Result) proto.Code {
 func (t *Tree) SetConfig(tx *Txn, text []byte, version int32) *Result {
 	r := &t.result
 	r.reset(proto.OpReconfig)
-	n := t.Get(ConfigPath)
-	changed := string(n.bytes()) != string(text)
+	x := exec{t, tx}
+	n := t.get(ConfigPath)
+	changed := string(n.Data()) != string(text)
 	if text == nil {
 		text = []byte{} // clients of the config znode don't expect null
 	}
-	t.put(tx, n, text, version)
-	n.Stat(&r.Stat)
-	r.Data = n.bytes()
+	x.put(n, text, version)
+	stat(n, &r.Stat)
+	r.Data = n.Data()
 	if changed {
-		fire(&r.Events, proto.EventNodeDataChanged, n, tx.Zxid)
+		x.fire(proto.EventNodeDataChanged, n)
 	}
 	t.zxid = tx.Zxid
 	return r

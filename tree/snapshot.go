@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // Snapshot is the tree as it was when Tree.Snapshot was called. Taking it costs
@@ -24,17 +26,17 @@ type Snapshot struct {
 	count  int
 	totals totals
 	full   uint64
-	end    number // greater than the numbers of the snapshot's nodes
+	end    arena.Number // greater than the numbers of the snapshot's nodes
 
 	// Guarded by the tree's lock.
-	passed number    // nodes with smaller numbers are written
-	images [][]image // nodes that changed before the writer passed them; see keep
-	err    error     // why nothing more can be written
+	passed arena.Number // nodes with smaller numbers are written
+	images [][]image    // nodes that changed before the writer passed them; see keep
+	err    error        // why nothing more can be written
 }
 
 // image is a node as a snapshot must show it.
 type image struct {
-	state
+	arena.State
 	kids int32
 }
 
@@ -45,7 +47,7 @@ var errReleased = errors.New("tree: snapshot was released")
 // Release when it no longer needs the snapshot.
 func (t *Tree) Snapshot() *Snapshot {
 	t.epoch++
-	s := &Snapshot{t: t, epoch: t.epoch, zxid: t.zxid, count: t.index.n, totals: t.totals, full: t.FullDigest(), end: t.nodes.end()}
+	s := &Snapshot{t: t, epoch: t.epoch, zxid: t.zxid, count: t.arena.Len(), totals: t.totals, full: t.FullDigest(), end: t.arena.End()}
 	t.snaps = append(t.snaps, s)
 	return s
 }
@@ -72,16 +74,16 @@ func (s *Snapshot) drop(err error) {
 
 // preserve saves n's state for the snapshots that haven't written it yet. It must
 // be called before n changes or leaves the tree.
-func (t *Tree) preserve(n *Node) {
-	if n.epoch == t.epoch {
+func (t *editor) preserve(n *node) {
+	if n.Epoch() == t.epoch {
 		return
 	}
 	for _, s := range t.snaps {
-		if n.epoch < s.epoch && n.number >= s.passed {
-			s.keep(n.image())
+		if n.Epoch() < s.epoch && n.Number() >= s.passed {
+			s.keep(imageOf(n))
 		}
 	}
-	n.epoch = t.epoch
+	n.SetEpoch(t.epoch)
 }
 
 // keep adds an image. We keep images in several lists: a single list would be copied
@@ -95,13 +97,13 @@ func (s *Snapshot) keep(i image) {
 	s.images[last] = append(s.images[last], i)
 }
 
-func (n *Node) image() image { return image{n.state, int32(n.NumChildren())} }
+func imageOf(n *node) image { return image{*n.State(), int32(n.NumChildren())} }
 
 // WriteTo writes the snapshot. It may run concurrently with transactions, and takes
 // the tree's lock for reading for a short time now and then. A snapshot can be
 // written only once.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
-	p := snapshotWriter{blockWriter: newBlockWriter(w), lists: make(map[*aclEntry]uint32)}
+	p := snapshotWriter{blockWriter: newBlockWriter(w), lists: make(map[*acl.Entry]uint32)}
 	err := p.write([]byte(magic))
 	if err == nil {
 		p.buf = append(p.buf, tagHeader)
@@ -145,6 +147,17 @@ func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 	return nil
 }
 
+// prefetchTexts prefetches the texts of all images. They are scattered in memory, and
+// reading them one after another waits for each.
+//
+//go:noinline
+func prefetchTexts(images []image) (seen byte) {
+	for i := range images {
+		seen ^= images[i].Glance()
+	}
+	return seen
+}
+
 // collectTarget is the number of nodes that collect takes while it holds the lock
 // once, and collectBlocks is the maximum number of blocks that it searches for them.
 const (
@@ -162,13 +175,13 @@ func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 	}
 	target += len(batch)
 	for blocks := 0; s.passed < s.end && len(batch) < target && blocks < collectBlocks; blocks++ {
-		slots, next := s.t.nodes.slots(s.passed)
+		slots, next := s.t.arena.Slots(s.passed)
 		if room := target - len(batch); room < len(slots) {
-			slots, next = slots[:room], s.passed+number(room)
+			slots, next = slots[:room], s.passed+arena.Number(room)
 		}
 		for i := range slots {
-			if n := &slots[i]; n.first != nil && n.epoch < s.epoch {
-				batch = append(batch, n.image())
+			if n := &slots[i]; !n.IsVacant() && n.Epoch() < s.epoch {
+				batch = append(batch, imageOf(n))
 			}
 		}
 		s.passed = next
@@ -184,19 +197,19 @@ func (s *Snapshot) collect(batch []image, target int) ([]image, bool, error) {
 // snapshotWriter writes nodes and the lists they use.
 type snapshotWriter struct {
 	*blockWriter
-	lists map[*aclEntry]uint32
+	lists map[*acl.Entry]uint32
 	nodes int
 }
 
 func (p *snapshotWriter) node(m *image) error {
-	list, known := p.lists[m.acl]
+	list, known := p.lists[m.ACL]
 	if !known {
 		list = uint32(len(p.lists))
-		p.lists[m.acl] = list
+		p.lists[m.ACL] = list
 		p.buf = proto.AppendInt(append(p.buf, tagList), int32(list))
-		p.buf = proto.AppendACLs(p.buf, m.acl.list)
+		p.buf = proto.AppendACLs(p.buf, m.ACL.List())
 	}
-	p.buf = appendNode(p.buf, &m.state, list, m.kids)
+	p.buf = appendNode(p.buf, &m.State, list, m.kids)
 	p.nodes++
 	return p.flush(blockTarget)
 }

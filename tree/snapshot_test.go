@@ -12,6 +12,7 @@ import (
 	"testing/iotest"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // varied returns a tree with every kind of znode.
@@ -56,7 +57,7 @@ func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 	s := tree.Snapshot()
 	defer s.Release()
 	var paths []string
-	for n := range tree.nodes.all {
+	for n := range tree.arena.All {
 		if n.Path() != ConfigPath { // read-only
 			paths = append(paths, n.Path())
 		}
@@ -100,13 +101,12 @@ func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
 		tree := filled(t, 3000)
 		want := map[string]int64{}
 		var leaves []string
-		for n := range tree.nodes.all {
-			want[n.Path()] = n.mzxid
+		for n := range tree.arena.All {
+			want[n.Path()] = n.State().Mzxid
 			if n.NumChildren() == 0 && !undeletable(n.Path()) {
 				leaves = append(leaves, n.Path())
 			}
 		}
-		blocks := len(tree.nodes.blocks)
 		s := tree.Snapshot()
 		got, more, err := s.collect(nil, seen)
 		if err != nil {
@@ -115,8 +115,8 @@ func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
 		for _, path := range leaves {
 			do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1})
 		}
-		if len(tree.nodes.given) < blocks-3 {
-			t.Fatalf("%d of %d blocks were given back", len(tree.nodes.given), blocks)
+		if blocks := tree.arena.Blocks(); blocks > 3 {
+			t.Fatalf("%d blocks are left", blocks)
 		}
 		for range 4000 {
 			do(t, tree, proto.OpCreate, &proto.CreateRequest{Path: "/dir5/new", Flags: int32(proto.ModePersistentSequential), ACL: proto.OpenACL()})
@@ -127,10 +127,10 @@ func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
 			}
 		}
 		for i := range got {
-			if mzxid, there := want[got[i].path()]; !there || mzxid != got[i].mzxid {
-				t.Fatalf("after %d: %q of %#x is too much", seen, got[i].path(), got[i].mzxid)
+			if mzxid, there := want[got[i].Path()]; !there || mzxid != got[i].Mzxid {
+				t.Fatalf("after %d: %q of %#x is too much", seen, got[i].Path(), got[i].Mzxid)
 			}
-			delete(want, got[i].path())
+			delete(want, got[i].Path())
 		}
 		if len(want) > 0 {
 			t.Errorf("after %d: %d nodes are missing", seen, len(want))
@@ -220,7 +220,7 @@ func TestForgedSnapshots(t *testing.T) {
 	header := func(n int64) []byte { return proto.AppendLong(proto.AppendLong([]byte{tagHeader}, 9), n) }
 	acl := proto.AppendACLs(proto.AppendInt([]byte{tagList}, 0), proto.OpenACL())
 	node := func(path string, kids int32, change func(record []byte)) []byte {
-		b := appendNode(nil, &state{text: newText(persistent, 0, path, nil)}, 0, kids)
+		b := appendNode(nil, &arena.State{Text: arena.NewText(arena.Persistent, 0, path, nil)}, 0, kids)
 		if change != nil {
 			change(b)
 		}
@@ -249,7 +249,7 @@ func TestForgedSnapshots(t *testing.T) {
 		"has -1 children":                     with(4, node("/x", -1, nil)),
 		"unknown kind 4":                      with(4, node("/x", 0, func(b []byte) { *kindAt(b) = 4 })),
 		"has the owner 0x5":                   with(4, node("/x", 0, func(b []byte) { *ownerAt(b) = 5 })),
-		"of kind 1 has the owner 0x0":         with(4, node("/x", 0, func(b []byte) { *kindAt(b) = byte(ephemeral) })),
+		"of kind 1 has the owner 0x0":         with(4, node("/x", 0, func(b []byte) { *kindAt(b) = byte(arena.Ephemeral) })),
 		"impossible path":                     with(4, node("x", 0, nil)),
 		"is there twice":                      with(4, node("/zookeeper", 0, nil)),
 		"is missing, but not its":             with(4, node("/x/y", 0, nil), trailer(4)),
@@ -259,7 +259,7 @@ func TestForgedSnapshots(t *testing.T) {
 		"5 nodes where the header says 4":     with(4, node("/x", 0, nil), trailer(5)),
 		"has 0 children instead of 3":         slices.Concat(header(4), acl, node("/", 1, nil), node("/zookeeper", 2, nil), node("/zookeeper/quota", 3, nil), node("/zookeeper/config", 0, nil), trailer(4)),
 		"add up to 3 with 5 nodes":            slices.Concat(header(5), own[len(header(0)):], node("/zookeeper/quota/x", 0, nil), trailer(5)),
-		"is ephemeral and has children":       with(4, node("/e", 1, func(b []byte) { *kindAt(b), *ownerAt(b) = byte(ephemeral), 5 }), node("/e/x", 0, nil), trailer(6)),
+		"is ephemeral and has children":       with(4, node("/e", 1, func(b []byte) { *kindAt(b), *ownerAt(b) = byte(arena.Ephemeral), 5 }), node("/e/x", 0, nil), trailer(6)),
 		"the digest is":                       with(4, slices.Concat([]byte{tagTrailer}, rightDigest(t, own))),
 	} {
 		if want == "it starts with" {
@@ -385,15 +385,15 @@ func TestImport(t *testing.T) {
 	if got := string(tree.Get("/zookeeper/quota/q/zookeeper_stats").Data()); got != "count=4,bytes=3" {
 		t.Errorf("usage %q", got)
 	}
-	for path, want := range map[string]kind{"/q": persistent, "/q/session": ephemeral, "/q/server255": ephemeral, "/ttl": ttl, "/old": ttl, "/container": container} {
-		if n := tree.Get(path); n.kind() != want {
-			t.Errorf("%s is of kind %d", path, n.kind())
+	for path, want := range map[string]arena.Kind{"/q": arena.Persistent, "/q/session": arena.Ephemeral, "/q/server255": arena.Ephemeral, "/ttl": arena.TTL, "/old": arena.TTL, "/container": arena.Container} {
+		if n := tree.get(path); n.Kind() != want {
+			t.Errorf("%s is of kind %d", path, n.Kind())
 		}
 	}
-	if tree.Get("/ttl").timeToLive() != 1234 || tree.Get("/old").timeToLive() != 77 || tree.Get("/q").timeToLive() != 0 || tree.LastZxid() != 77 {
+	if timeToLive(tree.get("/ttl")) != 1234 || timeToLive(tree.get("/old")) != 77 || timeToLive(tree.get("/q")) != 0 || tree.LastZxid() != 77 {
 		t.Error("times to live")
 	}
-	if n := tree.Get(ConfigPath); n == nil || n.aversion != -1 || n.ACL()[0].Perms != proto.PermRead {
+	if n := tree.get(ConfigPath); n == nil || n.State().Aversion != -1 || n.State().ACL.List()[0].Perms != proto.PermRead {
 		t.Error("the config znode")
 	}
 	if a, b := dumped(t, tree), dumped(t, restored(t, tree)); a != b {

@@ -2,14 +2,14 @@ package tree
 
 import (
 	"sync"
-	"sync/atomic"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // The znodes that every tree has and that cannot be deleted.
 const (
-	rootPath   = "/"
+	rootPath   = arena.Root
 	procPath   = "/zookeeper"
 	quotaPath  = "/zookeeper/quota"
 	ConfigPath = "/zookeeper/config" // holds the ensemble's membership
@@ -17,42 +17,14 @@ const (
 
 // Tree is the tree of znodes. See the package documentation for the locking rules.
 type Tree struct {
-	mu   sync.RWMutex
-	zxid int64
+	mu sync.RWMutex
+	editor
 
-	nodes      *nodes
-	index      index
-	root       *Node
-	acls       aclTable
-	ephemerals map[int64]nodeSet // by owning session; no entry is empty
-	containers nodeSet           // containers and nodes with a time to live
-	quotas     map[string]*Node  // limits node by the path it limits, "" for the root's
-	totals     totals
-	measured   measured
-	longest    atomic.Int32 // see LongestData
+	recalled *arena.Recalled // memory of the last Recall; nil if there is none
 
-	epoch uint32      // number of snapshots taken
-	snaps []*Snapshot // those that still need images
-	undo  journal     // of the multi that is running
-
-	recalled *recalled // memory of the last Recall; nil if there is none
-
-	result    Result
-	name      []byte      // scratch: a path with its sequence number
-	statsName []byte      // scratch: the path of a stats node
-	aclBuf    []proto.ACL // scratch: a list being normalised
-	statBuf   [statBlock]byte
-}
-
-// nodeSet is a set of nodes.
-type nodeSet map[*Node]struct{}
-
-// totals are the sums over all nodes. A failed multi restores them as a whole.
-type totals struct {
-	digest     uint64 // ZooKeeper's tree digest
-	full       uint64 // sum of the nodes' parts of FullDigest
-	dataSize   int64
-	ephemerals int
+	result Result
+	name   []byte      // scratch: a path with its sequence number
+	aclBuf []proto.ACL // scratch: a list being normalised
 }
 
 // New returns the tree that a fresh ZooKeeper starts with: the root, /zookeeper
@@ -62,53 +34,6 @@ func New() *Tree {
 	t.reset()
 	t.plantAll()
 	return t
-}
-
-// plantAll adds the initial nodes to an empty tree.
-func (t *Tree) plantAll() {
-	t.plant(rootPath, 0, openACL)
-	t.plant(procPath, 0, openACL)
-	t.plant(quotaPath, 0, openACL)
-	t.plant(ConfigPath, -1, readACL)
-}
-
-// The lists of the initial nodes. We return them from functions, so that no code can change
-// a shared variable.
-func openACL() []proto.ACL { return proto.OpenACL() }
-func readACL() []proto.ACL {
-	return []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
-}
-
-// plant adds one of the initial nodes.
-func (t *Tree) plant(path string, aversion int32, acl func() []proto.ACL) {
-	n := t.newNode(&state{text: newText(persistent, 0, path, []byte{}), aversion: aversion, acl: t.acls.intern(acl())})
-	if path == rootPath {
-		t.root = n
-		t.attach(nil, n)
-	} else {
-		t.attach(t.Get(proto.Parent(path)), n)
-	}
-}
-
-// newNode returns a node with that state, which has no parent and isn't in the index
-// yet.
-func (t *Tree) newNode(s *state) *Node {
-	n := t.nodes.take()
-	n.state, n.epoch = *s, t.epoch
-	return n
-}
-
-// reset removes everything from the tree, including the root.
-func (t *Tree) reset() {
-	t.nodes = new(nodes)
-	t.index = newIndex(t.nodes)
-	t.root = nil
-	t.acls = newACLTable()
-	t.ephemerals = make(map[int64]nodeSet)
-	t.containers = make(nodeSet)
-	t.quotas = make(map[string]*Node)
-	t.totals, t.measured = totals{}, measured{}
-	t.zxid = 0
 }
 
 // Lock locks the tree for writing.
@@ -131,16 +56,11 @@ func (t *Tree) Advance(zxid int64) { t.zxid = zxid }
 
 // Get returns the node with that path, or nil if there is none. The empty path is
 // the root, as in ZooKeeper.
-func (t *Tree) Get(path string) *Node {
-	if path == "" {
-		return t.root
-	}
-	return t.index.get(path)
-}
+func (t *Tree) Get(path string) *Node { return (*Node)(t.get(path)) }
 
 // NodeCount returns the number of nodes as ZooKeeper reports it: it counts the
 // root twice, because its table holds the root under "" and "/".
-func (t *Tree) NodeCount() int { return t.index.n + 1 }
+func (t *Tree) NodeCount() int { return t.arena.Len() + 1 }
 
 // DataSize returns the total size of all paths and data in bytes.
 func (t *Tree) DataSize() int64 { return t.totals.dataSize }
@@ -149,75 +69,41 @@ func (t *Tree) DataSize() int64 { return t.totals.dataSize }
 // znode's data is longer. It needs no lock.
 func (t *Tree) LongestData() int { return int(t.longest.Load()) }
 
-// noteLength raises LongestData to n if it is lower.
-func (t *Tree) noteLength(n int32) {
-	if n > t.longest.Load() {
-		t.longest.Store(n)
-	}
-}
+// Prefetch brings the znodes of the first PrefetchMax paths into the processor's
+// caches, where later look-ups find them. It has no other effect. The caller holds the
+// lock, at least for reading.
+func (t *Tree) Prefetch(paths []string) { t.arena.Prefetch(paths) }
 
-// attach adds a node to its parent, nil for the root, and to every index and total.
-func (t *Tree) attach(parent, n *Node) {
-	t.index.put(n)
-	if parent != nil {
-		parent.addChild(n)
-	}
-	t.enlist(n)
-}
+// PrefetchMax is the maximum number of paths that Prefetch looks up.
+const PrefetchMax = arena.PrefetchMax
 
-// detach removes a node without children from its parent and from every index and
-// total. The node keeps its number until it is vacated.
-func (t *Tree) detach(n *Node) {
-	t.index.remove(n)
-	t.nodes.removeChild(t.nodes.parent(n), n)
-	t.discharge(n)
-	t.acls.release(n.acl)
-}
-
-// reattach undoes detach, including the order of the parent's children.
-func (t *Tree) reattach(n *Node) {
-	t.acls.retain(n.acl)
-	t.index.put(n)
-	t.nodes.reinsertChild(t.nodes.parent(n), n)
-	t.enlist(n)
-}
-
-// enlist adds n to the totals and to the indexes of ephemerals, containers and
-// quotas.
-func (t *Tree) enlist(n *Node) {
-	t.count(n)
-	switch n.kind() {
-	case ephemeral:
-		set := t.ephemerals[n.owner()]
-		if set == nil {
-			set = make(nodeSet)
-			t.ephemerals[n.owner()] = set
+// Children calls yield for the name of every direct child of n, in no particular
+// order.
+func (t *Tree) Children(n *Node) func(yield func(name string) bool) {
+	return func(yield func(name string) bool) {
+		for _, kid := range (*node)(n).Children() {
+			if !yield(t.arena.At(kid).Name()) {
+				return
+			}
 		}
-		set[n] = struct{}{}
-		t.totals.ephemerals++
-	case container, ttl:
-		t.containers[n] = struct{}{}
-	}
-	if prefix, ok := limitedPath(n.path()); ok {
-		t.quotas[prefix] = n
 	}
 }
 
-// discharge undoes enlist.
-func (t *Tree) discharge(n *Node) {
-	t.uncount(n)
-	switch n.kind() {
-	case ephemeral:
-		set := t.ephemerals[n.owner()]
-		delete(set, n)
-		if len(set) == 0 {
-			delete(t.ephemerals, n.owner())
-		}
-		t.totals.ephemerals--
-	case container, ttl:
-		delete(t.containers, n)
+// AppendChildren appends the names of n's children as a vector of strings.
+func (t *Tree) AppendChildren(b []byte, n *Node) []byte {
+	kids := (*node)(n).Children()
+	b = proto.AppendInt(b, int32(len(kids)))
+	for _, kid := range kids {
+		b = proto.AppendString(b, t.arena.At(kid).Name())
 	}
-	if prefix, ok := limitedPath(n.path()); ok {
-		delete(t.quotas, prefix)
+	return b
+}
+
+// CountDescendants returns the number of nodes below n.
+func (t *Tree) CountDescendants(n *Node) int {
+	if (*node)(n) == t.root {
+		return t.arena.Len() - 1
 	}
+	count, _ := t.usage((*node)(n))
+	return count - 1
 }

@@ -1,11 +1,11 @@
 package tree
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -79,7 +79,7 @@ func TestSetConfig(t *testing.T) {
 	if string(tree.Get(ConfigPath).Data()) != string(want.Data) {
 		t.Error("the text was not copied")
 	}
-	if r := tree.SetConfig(&Txn{Zxid: 7, Time: 8}, want.Data, -1); len(r.Events) != 0 || tree.Get(ConfigPath).mzxid != 7 || tree.LastZxid() != 7 {
+	if r := tree.SetConfig(&Txn{Zxid: 7, Time: 8}, want.Data, -1); len(r.Events) != 0 || tree.get(ConfigPath).State().Mzxid != 7 || tree.LastZxid() != 7 {
 		t.Error("the same text again")
 	}
 	if r := tree.SetConfig(&Txn{Zxid: 9, Time: 8}, nil, 0); r.Stat.Version != 0 || tree.Get(ConfigPath).Data() == nil {
@@ -100,8 +100,8 @@ func TestReapable(t *testing.T) {
 	do(t, tree, proto.OpCreateTTL, &proto.CreateTTLRequest{Path: "/ttl", ACL: open, Flags: 5, TTL: 50})
 	plant(t, tree, 0, "/used/x", "/full/x", "/plain")
 	do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: "/used/x"})
-	born := tree.Get("/never").mtime
-	expires := tree.Get("/ttl").mtime + 50
+	born := tree.get("/never").State().Mtime
+	expires := tree.get("/ttl").State().Mtime + 50
 	paths := func(now int64, never time.Duration, limit int) string {
 		var p []string
 		for _, r := range tree.Reapable(now, never, limit) {
@@ -130,8 +130,8 @@ func TestReapable(t *testing.T) {
 		t.Errorf("limit 1: %v", got)
 	}
 	reap := func(path string, now int64) (*Reap, proto.Code) {
-		n := tree.Get(path)
-		q := &Reap{path, n.czxid, n.mzxid}
+		n := tree.get(path)
+		q := &Reap{path, n.State().Czxid, n.State().Mzxid}
 		return q, tree.Apply(&Txn{Zxid: tree.LastZxid() + 1, Time: now}, proto.OpDeleteContainer, q).Code
 	}
 	for path, want := range map[string]proto.Code{"/full": proto.ErrNotEmpty, "/plain": proto.ErrBadVersion, "/ttl": proto.ErrBadVersion, "/never": proto.Ok, "/used": proto.Ok} {
@@ -140,13 +140,13 @@ func TestReapable(t *testing.T) {
 		}
 	}
 	// New data since then prevents the removal, and so does a new znode at the path.
-	q := &Reap{"/ttl", tree.Get("/ttl").czxid, tree.Get("/ttl").mzxid}
+	q := &Reap{"/ttl", tree.get("/ttl").State().Czxid, tree.get("/ttl").State().Mzxid}
 	do(t, tree, proto.OpSetData, &proto.SetDataRequest{Path: "/ttl", Version: -1})
 	for range 2 {
 		if r := tree.Apply(&Txn{Zxid: 100, Time: expires + 1e6}, proto.OpDeleteContainer, q); r.Code != proto.ErrBadVersion {
 			t.Error(r.Code)
 		}
-		q.Mzxid, q.Czxid = tree.Get("/ttl").mzxid, q.Czxid-1
+		q.Mzxid, q.Czxid = tree.get("/ttl").State().Mzxid, q.Czxid-1
 	}
 	if _, code := reap("/ttl", expires+1e6); code != proto.Ok || tree.Get("/ttl") != nil {
 		t.Error(code)
@@ -272,10 +272,6 @@ func TestNothingAliasesTheRequest(t *testing.T) {
 
 // A node should cost little more than its path and data.
 func TestNodeSize(t *testing.T) {
-	// TestBlockSize depends on this size.
-	if size := unsafe.Sizeof(Node{}); size != 96 && unsafe.Sizeof(uintptr(0)) == 8 {
-		t.Errorf("a Node has %d bytes", size)
-	}
 	const n, budget = 100_000, 280 // bytes, 100 of them data
 	before := heap()
 	tree := filled(t, n)
@@ -284,5 +280,42 @@ func TestNodeSize(t *testing.T) {
 	}
 	if tree.NodeCount() < n {
 		t.Error(tree.NodeCount())
+	}
+}
+
+// The memory of deleted nodes is free again, for the tree and for the rest of the
+// process.
+func TestDeletedNodesAreGivenBack(t *testing.T) {
+	const n = 100_000
+	before := heap()
+	tree := filled(t, n)
+	full, blocks := heap()-before, tree.arena.Blocks()
+	paths := make([]string, 0, n)
+	for n := range tree.arena.All {
+		if n.NumChildren() == 0 && n.Path() != ConfigPath && n.Path() != quotaPath {
+			paths = append(paths, n.Path())
+		}
+	}
+	for _, path := range paths {
+		do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1})
+	}
+	if err := tree.Check(); err != nil {
+		t.Fatal(err)
+	}
+	clear(paths)
+	if left := heap() - before; left > full/10 {
+		t.Errorf("%d bytes of %d are still there", left, full)
+	}
+	for i := range n {
+		do(t, tree, proto.OpCreate, &proto.CreateRequest{Path: "/dir1/again", Flags: int32(proto.ModePersistentSequential), ACL: proto.OpenACL()})
+		if i%5000 == 0 {
+			runtime.GC()
+		}
+	}
+	if got := tree.arena.Blocks(); got > blocks+1 {
+		t.Errorf("%d blocks where as many nodes had %d", got, blocks)
+	}
+	if err := tree.Check(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -1,6 +1,9 @@
 package tree
 
-import "github.com/zkgo/zkgo/proto"
+import (
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/acl"
+)
 
 // Policy is the set of the leader's switches that affect a transaction. We put them into
 // the log, because a server's own configuration must not change what a transaction does.
@@ -42,7 +45,7 @@ type Event struct {
 	Zxid int64
 	ACL  []proto.ACL // a watcher must have READ under this list, see Allows; immutable
 
-	access *aclEntry // that has ACL
+	access *acl.Entry // that has ACL
 }
 
 // Result is the outcome of one transaction, or of one operation of a multi. The Tree reuses

@@ -1,5 +1,7 @@
 package tree
 
+import "github.com/zkgo/zkgo/tree/internal/arena"
+
 // journal records how to undo the operations of the multi that is running. Outside
 // a multi it records nothing.
 type journal struct {
@@ -9,7 +11,7 @@ type journal struct {
 
 	// cversions holds the child numbers that have wrapped within the multi: they
 	// keep counting for its operations, but aren't stored.
-	cversions map[*Node]int32
+	cversions map[*node]int32
 
 	// quotas holds limits and usage as they were before the multi, by limited path. It has
 	// the quotas that the multi has changed or checked so far; a nil entry stands for a
@@ -29,24 +31,24 @@ const (
 
 type step struct {
 	what action
-	n    *Node
-	was  state
+	n    *node
+	was  arena.State
 }
 
-func (j *journal) changed(n *Node) {
+func (j *journal) changed(n *node) {
 	if j.active {
-		j.steps = append(j.steps, step{changed, n, n.state})
+		j.steps = append(j.steps, step{changed, n, *n.State()})
 	}
 }
 
-func (j *journal) created(n *Node) {
+func (j *journal) created(n *node) {
 	if j.active {
 		j.steps = append(j.steps, step{what: created, n: n})
 	}
 }
 
 // deleted records the removal of n. It reports whether the journal holds n now.
-func (j *journal) deleted(n *Node) bool {
+func (j *journal) deleted(n *node) bool {
 	if j.active {
 		j.steps = append(j.steps, step{what: deleted, n: n})
 	}
@@ -54,29 +56,29 @@ func (j *journal) deleted(n *Node) bool {
 }
 
 // wrapped records that the child number of n has wrapped.
-func (j *journal) wrapped(n *Node, cversion int32) {
+func (j *journal) wrapped(n *node, cversion int32) {
 	if !j.active {
 		return
 	}
 	if j.cversions == nil {
-		j.cversions = make(map[*Node]int32)
+		j.cversions = make(map[*node]int32)
 	}
 	j.cversions[n] = cversion
 }
 
 // begin starts the journal.
-func (t *Tree) begin(tx *Txn) {
+func (t *editor) begin(p Policy) {
 	t.undo.active, t.undo.before = true, t.totals
-	t.undo.enforced = tx.Policy&EnforceQuota != 0
+	t.undo.enforced = p&EnforceQuota != 0
 }
 
 // end ends the multi: it vacates deleted nodes and keeps the journal's memory unless
 // that is large.
-func (t *Tree) end() {
+func (t *editor) end() {
 	steps := t.undo.steps
 	for i := range steps {
 		if steps[i].what == deleted {
-			t.nodes.vacate(steps[i].n)
+			t.arena.Vacate(steps[i].n)
 		}
 	}
 	clear(steps)
@@ -86,9 +88,9 @@ func (t *Tree) end() {
 	t.undo = journal{steps: steps[:0]}
 }
 
-// rollback undoes every step, the last one first. We don't touch the images that snapshots
-// took of the nodes: they show the restored state.
-func (t *Tree) rollback() {
+// rollback undoes every step, the last one first. The images that snapshots took
+// of the nodes stay correct: they show the restored state.
+func (t *editor) rollback() {
 	steps := t.undo.steps
 	t.undo.active = false
 	for i := len(steps) - 1; i >= 0; i-- {
@@ -96,16 +98,16 @@ func (t *Tree) rollback() {
 		switch s.what {
 		case created:
 			t.detach(s.n)
-			t.nodes.vacate(s.n)
+			t.arena.Vacate(s.n)
 		case deleted:
 			t.reattach(s.n)
 		case changed:
 			t.uncount(s.n)
-			if s.n.acl != s.was.acl {
-				t.acls.retain(s.was.acl)
-				t.acls.release(s.n.acl)
+			if s.n.State().ACL != s.was.ACL {
+				t.acls.Retain(s.was.ACL)
+				t.acls.Release(s.n.State().ACL)
 			}
-			s.n.state = s.was
+			*s.n.State() = s.was
 			t.count(s.n)
 		}
 	}

@@ -157,7 +157,7 @@ func (a *api) add(tree *ast.File) {
 }
 
 // addGroup adds types, constants or variables. An alias gives an internal type a public
-// name, so it isn't looked into.
+// name, and so does a type defined as an internal one, so they aren't looked into.
 func (a *api) addGroup(d *ast.GenDecl, look func(decl string, n ast.Node)) {
 	if d.Tok != token.TYPE && d.Tok != token.IMPORT && len(d.Specs) > 0 {
 		a.names++
@@ -166,7 +166,7 @@ func (a *api) addGroup(d *ast.GenDecl, look func(decl string, n ast.Node)) {
 		switch s := s.(type) {
 		case *ast.TypeSpec:
 			a.names++
-			if !s.Assign.IsValid() {
+			if _, named := s.Type.(*ast.SelectorExpr); !named {
 				look(s.Name.Name, s.Type)
 			}
 		case *ast.ValueSpec:

@@ -1,6 +1,7 @@
 package arch
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -20,7 +21,9 @@ var rules = []rule{
 	{"internal/histogram", nil, "every package that counts something imports it"},
 	{"internal/transcript", nil, "a test of any package may be a transcript"},
 	{"internal/sasl", nil, "an exchange of tokens knows no connection"},
-	{"tree", []string{"proto"}, "the tree is pure: no clock, no network, no log"},
+	{"tree", []string{"proto", "tree/internal/..."}, "the tree is pure: no clock, no network, no log"},
+	{"tree/internal/acl", []string{"proto"}, "a list allows the same wherever it is checked"},
+	{"tree/internal/arena", []string{"proto", "tree/internal/acl"}, "memory knows neither transactions nor the protocol"},
 	{"session", []string{"proto"}, "the session table changes only by what the log says"},
 	{"watch", []string{"proto"}, "watches know neither the tree nor sockets"},
 	{"client", []string{"proto", "internal/sasl"}, "the client must work against any ZooKeeper: nothing of our server"},
@@ -112,6 +115,34 @@ var libraries = map[string][]string{
 	"golang.org/x/crypto":             {"internal/auth/keystore"},
 	"github.com/klauspost/compress":   {"internal/offline/zkfiles"},
 	"github.com/schollz/progressbar":  {"cmd/zkgo", "internal/cli"},
+}
+
+// unsafeFiles lists the files that may import unsafe, and what it serves.
+var unsafeFiles = map[string]string{
+	"internal/poller/epoll_linux.go":       "a system call takes a pointer",
+	"internal/poller/socket_linux.go":      "a system call takes a pointer",
+	"internal/vfs/blocks.go":               "direct writes need aligned memory",
+	"proto/jute.go":                        "texts of a request alias its frame",
+	"internal/poller/queues_linux.go":           "a system call takes a pointer",
+	"tests/safety/chaos/fulldisk_linux.go": "a system call takes a pointer",
+	"tree/internal/arena/text.go":          "a znode's path and data share one allocation",
+}
+
+// TestUnsafe checks that only the listed files import unsafe. Test files may, for the sizes
+// of types.
+func TestUnsafe(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, f := range sources(t) {
+		if used[f.path] = slices.Contains(f.imports, "unsafe"); used[f.path] && !f.test && unsafeFiles[f.path] == "" {
+			t.Errorf("%s imports unsafe", f.path)
+		}
+	}
+	for path, why := range unsafeFiles {
+		if !used[path] {
+			t.Errorf("%s needs no exception any more (%s)", path, why)
+		}
+	}
 }
 
 func TestImportDirection(t *testing.T) {

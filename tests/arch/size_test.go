@@ -29,12 +29,10 @@ var limits = []limit{
 		"raftfsm.Node":           "to be split: it owns the ensemble, the machine and the log",
 		"server/zktest.Server":   "the API of the test server: one method per fault and per question",
 		"internal/zoocfg.Config": "one method per group of keys that it parses",
-		"tree.Tree":              "one method per operation of the protocol, and the steps that they share",
 	}},
 	{"files in a folder", 30, map[string]string{
 		"internal/cli": "a file per group of commands of the shell",
 		"raftfsm":      "to be split: command, propose, apply, bootstrap, ensemble and datadir",
-		"tree":         "to be split: nodes and their storage",
 	}},
 }
 

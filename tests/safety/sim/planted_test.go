@@ -38,8 +38,8 @@ var bugs = []bug{ //nolint:gochecknoglobals // a table
 		faults: "power cut: one,power cut: all,kill -9", seeds: 12, says: "VIOLATION"},
 	{name: "the order of a map gets into the state", edits: []edit{{
 		file:  "tree/setdata.go",
-		right: "func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {",
-		wrong: "func (t *Tree) put(tx *Txn, n *Node, data []byte, version int32) {\n\tif PLANTED {\n\t\tfor k := range map[int32]bool{0: true, 1: true} {\n\t\t\tversion += k\n\t\t\tbreak\n\t\t}\n\t}\n",
+		right: "func (t *exec) put(n *node, data []byte, version int32) {",
+		wrong: "func (t *exec) put(n *node, data []byte, version int32) {\n\tif PLANTED {\n\t\tfor k := range map[int32]bool{0: true, 1: true} {\n\t\t\tversion += k\n\t\t\tbreak\n\t\t}\n\t}\n",
 	}},
 		seeds: 2, says: "differs from the leader's after entry"},
 	{name: "a snapshot is installed however late it comes", edits: []edit{{

@@ -1,36 +1,34 @@
-package tree
+package arena
 
 import (
-	"runtime"
+	"math/rand"
 	"slices"
 	"testing"
 	"unsafe"
-
-	"github.com/zkgo/zkgo/proto"
 )
 
 // mark makes n a node that the test can identify.
 func mark(n *Node, czxid int64) {
-	n.text, n.czxid = newText(persistent, 0, "/x", nil), czxid
+	n.state.Text, n.state.Czxid = NewText(Persistent, 0, "/x", nil), czxid
 }
 
 // TestNodes compares nodes with a map: we should not assign a number twice, move a node,
 // lose one, or leave one over.
 func TestNodes(t *testing.T) {
 	t.Parallel()
-	g := newGenerator(11)
+	g := rand.New(rand.NewSource(11))
 	x := new(nodes)
 	type kept struct {
 		n     *Node
 		czxid int64
 	}
-	want := map[number]kept{}
+	want := map[Number]kept{}
 	peak := 0
 	for i := range int64(60_000) {
 		growing := i/10_000%2 == 0
 		if len(want) == 0 || g.Intn(4) > 0 == growing {
 			n := x.take()
-			if _, twice := want[n.number]; twice || n.number == none || n.acl != nil || n.parent != none || n.kids != nil || n.first != nil {
+			if _, twice := want[n.number]; twice || n.number == None || n.state.ACL != nil || n.parent != None || n.kids != nil || n.state.first != nil {
 				t.Fatalf("%+v was given, and there %v", n, twice)
 			}
 			mark(n, i)
@@ -39,7 +37,7 @@ func TestNodes(t *testing.T) {
 			continue
 		}
 		for num, k := range want { // any one of them
-			x.vacate(k.n)
+			x.Vacate(k.n)
 			delete(want, num)
 			break
 		}
@@ -47,9 +45,9 @@ func TestNodes(t *testing.T) {
 	if err := x.check(); err != nil {
 		t.Fatal(err)
 	}
-	last, seen := none, 0
-	for n := range x.all {
-		if k := want[n.number]; k.n != n || k.czxid != n.czxid || x.at(n.number) != n || n.number <= last {
+	last, seen := None, 0
+	for n := range x.All {
+		if k := want[n.number]; k.n != n || k.czxid != n.state.Czxid || x.At(n.number) != n || n.number <= last {
 			t.Fatalf("%d behind %d: %+v, want %+v", n.number, last, n, k)
 		}
 		last = n.number
@@ -59,9 +57,9 @@ func TestNodes(t *testing.T) {
 		t.Errorf("%d nodes instead of %d, in up to %d blocks", seen, len(want), peak)
 	}
 	for _, k := range want {
-		x.vacate(k.n)
+		x.Vacate(k.n)
 	}
-	for range x.all {
+	for range x.All {
 		t.Fatal("a node is left")
 	}
 	if err := x.check(); err != nil {
@@ -82,7 +80,7 @@ func TestNodesAtTheEndOfABlock(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() {
 		n := x.take()
 		mark(n, 2)
-		x.vacate(n)
+		x.Vacate(n)
 	}); n > 1 { // for the text
 		t.Errorf("%v allocations", n)
 	}
@@ -91,60 +89,28 @@ func TestNodesAtTheEndOfABlock(t *testing.T) {
 	}
 }
 
-// The size of a block should be a multiple of the allocator's page size, so that we waste
-// no memory.
+// A node costs little more than its path and data. The size of a block is a multiple of the allocator's page size, so None is wasted.
 func TestBlockSize(t *testing.T) {
 	t.Parallel()
+	if size := unsafe.Sizeof(Node{}); size != 96 && unsafe.Sizeof(uintptr(0)) == 8 {
+		t.Errorf("a Node has %d bytes", size)
+	}
+	if size := unsafe.Sizeof(slot{}); size*pageSlots != 4096 {
+		t.Errorf("a slot has %d bytes", size)
+	}
 	if size := unsafe.Sizeof([blockSize]Node{}); size%8192 != 0 || size <= 32768 {
 		t.Errorf("a block has %d bytes", size)
 	}
 }
 
-// The memory of deleted nodes should be free again, for the tree and for the rest of the
-// process.
-func TestDeletedNodesAreGivenBack(t *testing.T) {
-	const n = 100_000
-	before := heap()
-	tree := filled(t, n)
-	full, blocks := heap()-before, len(tree.nodes.blocks)
-	paths := make([]string, 0, n)
-	for n := range tree.nodes.all {
-		if n.NumChildren() == 0 && n.Path() != ConfigPath && n.Path() != quotaPath {
-			paths = append(paths, n.Path())
-		}
-	}
-	for _, path := range paths {
-		do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1})
-	}
-	if err := tree.Check(); err != nil {
-		t.Fatal(err)
-	}
-	clear(paths)
-	if left := heap() - before; left > full/10 {
-		t.Errorf("%d bytes of %d are still there", left, full)
-	}
-	for i := range n {
-		do(t, tree, proto.OpCreate, &proto.CreateRequest{Path: "/dir1/again", Flags: int32(proto.ModePersistentSequential), ACL: proto.OpenACL()})
-		if i%5000 == 0 {
-			runtime.GC()
-		}
-	}
-	if got := len(tree.nodes.blocks); got > blocks+1 {
-		t.Errorf("%d blocks where as many nodes had %d", got, blocks)
-	}
-	if err := tree.Check(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// become should make a correct copy, whatever was in the memory that it reuses.
+// become makes a correct copy, whatever was in the memory that it reuses.
 func TestNodesBecome(t *testing.T) {
 	t.Parallel()
-	g := newGenerator(12)
+	g := rand.New(rand.NewSource(12))
 	shuffle := func(x *nodes, steps int) {
 		for i := range steps {
-			if all := slices.Collect(x.all); len(all) > 0 && g.Intn(100) < 45 {
-				x.vacate(all[g.Intn(len(all))])
+			if all := slices.Collect(x.All); len(all) > 0 && g.Intn(100) < 45 {
+				x.Vacate(all[g.Intn(len(all))])
 			} else {
 				mark(x.take(), int64(i)+1)
 			}
@@ -156,9 +122,9 @@ func TestNodesBecome(t *testing.T) {
 		for range g.Intn(4) * blockSize {
 			mark(from.take(), 7)
 		}
-		for n := range from.all { // leaves vacant slots and released blocks
+		for n := range from.All { // leaves vacant slots and released blocks
 			if n.number/blockSize == 1 || g.Intn(2) == 0 {
-				from.vacate(n)
+				from.Vacate(n)
 			}
 		}
 		shuffle(from, 50)
@@ -166,12 +132,12 @@ func TestNodesBecome(t *testing.T) {
 		if err := to.check(); err != nil {
 			t.Fatal(err)
 		}
-		a, b := slices.Collect(from.all), slices.Collect(to.all)
+		a, b := slices.Collect(from.All), slices.Collect(to.All)
 		if !slices.EqualFunc(a, b, func(a, b *Node) bool { return a != b && *a == *b }) {
 			t.Fatalf("%d nodes become %d, or others", len(a), len(b))
 		}
 		shuffle(to, 300)
-		if c := slices.Collect(from.all); !slices.Equal(a, c) || to.check() != nil || from.check() != nil {
+		if c := slices.Collect(from.All); !slices.Equal(a, c) || to.check() != nil || from.check() != nil {
 			t.Fatal("the two are one")
 		}
 	}

@@ -1,9 +1,6 @@
-package tree
+package arena
 
-import (
-	"hash/maphash"
-	"unsafe"
-)
+import "hash/maphash"
 
 // shardBits gives 1024 shards: few enough to cost little in an empty tree, enough
 // that growing one of them causes no noticeable pause.
@@ -30,56 +27,56 @@ type shard struct {
 // Both fields of an empty slot are 0.
 type slot struct {
 	hash uint32
-	node number
+	node Number
 }
 
 func newIndex(of *nodes) index {
 	return index{seed: maphash.MakeSeed(), shards: make([]shard, 1<<shardBits), nodes: of}
 }
 
-// locate returns the number of path's shard and path's hash in it, which is never 0.
-func (x *index) locate(path string) (int, uint32) {
+// Place is where the index looks for a path.
+type Place struct {
+	s    *shard
+	hash uint32 // never 0
+}
+
+// Locate returns the place of a path, for GetAt and PutAt. It remains valid when the index
+// changes.
+func (x *index) Locate(path string) Place {
 	v := maphash.String(x.seed, path)
-	return int(v >> (64 - shardBits)), max(uint32(v), 1)
+	return Place{&x.shards[v>>(64-shardBits)], max(uint32(v), 1)}
 }
 
-// get returns the node with that path, or nil.
-func (x *index) get(path string) *Node {
-	i, h := x.locate(path)
-	return x.getAt(i, h, path)
-}
+// Get returns the node with that path, or nil.
+func (x *index) Get(path string) *Node { return x.GetAt(x.Locate(path), path) }
 
-// getAt is get for a path that is already located.
-func (x *index) getAt(i int, h uint32, path string) *Node {
-	s := &x.shards[i]
-	if at := s.find(x.nodes, path, h); at >= 0 {
-		return x.nodes.at(s.slots[at].node)
+// GetAt is Get for a path that is already located.
+func (x *index) GetAt(p Place, path string) *Node {
+	if at := p.s.find(x.nodes, path, p.hash); at >= 0 {
+		return x.nodes.At(p.s.slots[at].node)
 	}
 	return nil
 }
 
 // put adds n, whose path must not be in the index.
-func (x *index) put(n *Node) {
-	i, h := x.locate(n.path())
-	x.putAt(i, h, n)
-}
+func (x *index) put(n *Node) { x.PutAt(x.Locate(n.Path()), n) }
 
-// putAt is put for a path that is already located.
-func (x *index) putAt(i int, h uint32, n *Node) {
-	s := &x.shards[i]
+// PutAt adds n, whose path must not be in the index and is located at p.
+func (x *index) PutAt(p Place, n *Node) {
+	s := p.s
 	if (s.n+1)*5 > len(s.slots)*4 {
 		s.resize(len(s.slots) + len(s.slots)/2 + 4)
 	}
-	s.put(slot{h, n.number})
+	s.put(slot{p.hash, n.number})
 	s.n++
 	x.n++
 }
 
 // remove removes n if it is in the index.
 func (x *index) remove(n *Node) {
-	i, h := x.locate(n.path())
-	s := &x.shards[i]
-	at := s.find(x.nodes, n.path(), h)
+	p := x.Locate(n.Path())
+	s := p.s
+	at := s.find(x.nodes, n.Path(), p.hash)
 	if at < 0 {
 		return
 	}
@@ -91,8 +88,11 @@ func (x *index) remove(n *Node) {
 	}
 }
 
-// reserve makes room for n nodes.
-func (x *index) reserve(n int) {
+// Len returns the number of nodes in the index.
+func (x *index) Len() int { return x.n }
+
+// Reserve makes room for n nodes.
+func (x *index) Reserve(n int) {
 	size := n/len(x.shards)*4/3 + 4
 	for i := range x.shards {
 		if s := &x.shards[i]; n >= len(x.shards) && len(s.slots) < size {
@@ -118,18 +118,18 @@ func (s *shard) find(of *nodes, path string, h uint32) int {
 		return -1
 	}
 	for i := s.home(h); s.slots[i].hash != 0; i = s.next(i) {
-		if e := s.slots[i]; e.hash == h && of.at(e.node).path() == path {
+		if e := s.slots[i]; e.hash == h && of.At(e.node).Path() == path {
 			return i
 		}
 	}
 	return -1
 }
 
-// likely returns the number of the first node with that hash, or none. That is nearly
+// likely returns the number of the first node with that hash, or None. That is nearly
 // always the node that find returns.
-func (s *shard) likely(h uint32) number {
+func (s *shard) likely(h uint32) Number {
 	if s.n == 0 {
-		return none
+		return None
 	}
 	i := s.home(h)
 	for s.slots[i].hash != h && s.slots[i].hash != 0 {
@@ -163,10 +163,10 @@ func (s *shard) vacate(i int) {
 	s.slots[i] = slot{}
 }
 
-// pageSlots is the number of slots in a page of memory. We write to a new page before we
-// read it. If the first access is a read, as in put, the page costs two page faults instead
-// of one, and the second one stalls all processors.
-const pageSlots = 4096 / int(unsafe.Sizeof(slot{}))
+// pageSlots is the number of slots in a page of memory. A new page costs one page
+// fault if the first access is a write. If a read comes first, as in put, it costs
+// two, and the second one stalls all processors.
+const pageSlots = 4096 / 8
 
 func (s *shard) resize(size int) {
 	old := s.slots

@@ -1,4 +1,4 @@
-package tree
+package acl
 
 import "strings"
 
@@ -8,8 +8,8 @@ type ipAddr struct {
 	n int
 }
 
-// validIP reports whether expr is an address or a network, address/bits.
-func validIP(expr string) bool {
+// ValidIP reports whether expr is an address or a network, address/bits.
+func ValidIP(expr string) bool {
 	_, _, ok := parseNet(expr)
 	return ok
 }

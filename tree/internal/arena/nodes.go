@@ -1,13 +1,6 @@
-package tree
+package arena
 
 import "math"
-
-// number identifies a node in the nodes and tables of its tree. A number belongs to one
-// node until we vacate that node.
-type number uint32
-
-// none is no node's number.
-const none number = 0
 
 const (
 	blockBits = 9
@@ -30,32 +23,32 @@ type nodes struct {
 
 // room is the free space of a block.
 type room struct {
-	vacant number // the slot that was vacated last; its parent is the one vacated before
+	vacant Number // the slot that was vacated last; its parent is the one vacated before
 	used   uint16 // slots that were ever used
 	live   uint16 // nodes
 	open   int32  // the block's index in nodes.open; −1: the block is full
 }
 
-// at returns the node with number n, which must not be none.
-func (x *nodes) at(n number) *Node { return &x.blocks[n>>blockBits][n&(blockSize-1)] }
+// At returns the node with number n, which must not be None.
+func (x *nodes) At(n Number) *Node { return &x.blocks[n>>blockBits][n&(blockSize-1)] }
 
-// living returns the node that has the number n now, or nil.
-func (x *nodes) living(n number) *Node {
+// Living returns the node that has the number n now, or nil.
+func (x *nodes) Living(n Number) *Node {
 	if at := int(n >> blockBits); at >= len(x.blocks) || x.blocks[at] == nil {
 		return nil
 	}
-	if node := x.at(n); node.first != nil {
+	if node := x.At(n); node.state.first != nil {
 		return node
 	}
 	return nil
 }
 
-// parent returns n's parent; nil for the root.
-func (x *nodes) parent(n *Node) *Node {
-	if n.parent == none {
+// Parent returns n's parent; nil for the root.
+func (x *nodes) Parent(n *Node) *Node {
+	if n.parent == None {
 		return nil
 	}
-	return x.at(n.parent)
+	return x.At(n.parent)
 }
 
 // take returns an empty node with a number.
@@ -66,26 +59,27 @@ func (x *nodes) take() *Node {
 	at := x.open[len(x.open)-1]
 	r := &x.rooms[at]
 	num := r.vacant
-	fresh := num == none
+	fresh := num == None
 	if fresh {
-		num = number(at)<<blockBits | number(r.used)
+		num = Number(at)<<blockBits | Number(r.used)
 		r.used++
 	}
-	n := x.at(num)
+	n := x.At(num)
 	if !fresh {
 		// We don't read a fresh slot before we write to it: on a new page of memory that
 		// would cost a second page fault, which stalls all processors.
-		r.vacant, n.parent = n.parent, none
+		r.vacant, n.parent = n.parent, None
 	}
 	n.number = num
 	r.live++
-	if r.vacant == none && r.used == blockSize {
+	if r.vacant == None && r.used == blockSize {
 		x.open, r.open = x.open[:len(x.open)-1], -1
 	}
 	return n
 }
 
-// grow adds an empty block. We don't use the first slot of block 0: its number is none.
+// grow adds an empty block. The first slot of block 0 isn't used: it has the number
+// None.
 func (x *nodes) grow() {
 	at := uint32(len(x.blocks))
 	if last := len(x.given) - 1; last >= 0 {
@@ -104,10 +98,10 @@ func (x *nodes) grow() {
 	x.open = append(x.open, at)
 }
 
-// vacate frees the slot of a node that nothing refers to any more. We release a block
-// without nodes unless it is the only block with free slots: otherwise a client that
-// alternates between create and delete would allocate a new block each time.
-func (x *nodes) vacate(n *Node) {
+// Vacate frees the slot of a node that nothing refers to any more. It releases a
+// block without nodes unless that is the only block with free slots: a client that
+// creates and deletes in turn would otherwise allocate a new block each time.
+func (x *nodes) Vacate(n *Node) {
 	num := n.number
 	at := uint32(num >> blockBits)
 	r := &x.rooms[at]
@@ -134,28 +128,28 @@ func (x *nodes) giveBack(at uint32) {
 	x.given = append(x.given, at)
 }
 
-// end returns a number greater than that of every node.
-func (x *nodes) end() number { return number(len(x.blocks)) << blockBits }
+// End returns a number greater than that of every node.
+func (x *nodes) End() Number { return Number(len(x.blocks)) << blockBits }
 
-// slots returns the slots from number from to the end of its block, and the first
+// Slots returns the slots from number from to the end of its block, and the first
 // number of the next block. Slots without a node have no text.
-func (x *nodes) slots(from number) ([]Node, number) {
+func (x *nodes) Slots(from Number) ([]Node, Number) {
 	at, next := from>>blockBits, (from|(blockSize-1))+1
-	used := number(x.rooms[at].used)
+	used := Number(x.rooms[at].used)
 	if first := from & (blockSize - 1); first < used {
 		return x.blocks[at][first:used], next
 	}
 	return nil, next
 }
 
-// all calls yield for every node in the order of their numbers, which is mostly the
+// All calls yield for every node in the order of their numbers, which is mostly the
 // order of their creation.
-func (x *nodes) all(yield func(*Node) bool) {
-	for num := none; num < x.end(); {
+func (x *nodes) All(yield func(*Node) bool) {
+	for num := None; num < x.End(); {
 		var slots []Node
-		slots, num = x.slots(num)
+		slots, num = x.Slots(num)
 		for i := range slots {
-			if n := &slots[i]; n.first != nil && !yield(n) {
+			if n := &slots[i]; n.state.first != nil && !yield(n) {
 				return
 			}
 		}
@@ -183,3 +177,6 @@ func (x *nodes) become(o *nodes) {
 	x.rooms = append(x.rooms[:0], o.rooms...)
 	x.open, x.given = append(x.open[:0], o.open...), append(x.given[:0], o.given...)
 }
+
+// Blocks returns the number of blocks that are there.
+func (x *nodes) Blocks() int { return len(x.blocks) - len(x.given) }

@@ -1,4 +1,4 @@
-package tree
+package acl
 
 import (
 	"bytes"
@@ -27,10 +27,10 @@ func FingerprintOf(id proto.ID) Fingerprint {
 // Compare orders fingerprints.
 func (f Fingerprint) Compare(g Fingerprint) int { return bytes.Compare(f[:], g[:]) }
 
-// allows reports whether one of prints, which are sorted, has one of perms. We compute the
-// fingerprints of a list only once, because a list can have 80,000 entries. Only the
-// goroutine that applies the log calls allows.
-func (e *aclEntry) allows(perms proto.Perms, prints []Fingerprint) bool {
+// AllowsPrints reports whether one of prints, which are sorted, has one of perms. It computes
+// the fingerprints of a list only once, because a list can have 80,000 entries. Only the
+// goroutine that applies the log calls AllowsPrints.
+func (e *Entry) AllowsPrints(perms proto.Perms, prints []Fingerprint) bool {
 	if e.prints == nil {
 		e.prints = make([]Fingerprint, len(e.list))
 		for i := range e.list {

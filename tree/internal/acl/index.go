@@ -1,4 +1,4 @@
-package tree
+package acl
 
 import "github.com/zkgo/zkgo/proto"
 
@@ -10,14 +10,14 @@ const indexFrom = 64
 // address may have any number of leading zeros.
 const indexFromBytes = 4 << 10
 
-// aclIndex is a long ACL prepared for Allowed. A request can carry a list of 80,000
+// index is a long ACL prepared for Allowed. A request can carry a list of 80,000
 // entries, or one address of a megabyte, and, in a multi, thousands of operations that
 // check it: if we compared each entry each time, all clients would have to wait. With the
 // index, the cost of a check depends only on the number of the client's identities.
 //
-// We merge the permissions of equal identities. This doesn't change which permissions the
-// list grants.
-type aclIndex struct {
+// Permissions of equal identities are merged: an entry grants a permission to a client
+// exactly if the merged entries do.
+type index struct {
 	anyone proto.Perms
 	ids    map[proto.ID]proto.Perms // without addresses
 	nets   map[ipNet]proto.Perms
@@ -43,7 +43,7 @@ func masked(addr ipAddr, bits int) ipNet {
 	return n
 }
 
-// family is the position of an address family in aclIndex.bits.
+// family is the position of an address family in index.bits.
 func (a ipAddr) family() int {
 	if a.n == 4 {
 		return 0
@@ -51,12 +51,12 @@ func (a ipAddr) family() int {
 	return 1
 }
 
-// indexACL returns the index of a list, nil for a short one.
-func indexACL(list []proto.ACL) *aclIndex {
+// newIndex returns the index of a list, nil for a short one.
+func newIndex(list []proto.ACL) *index {
 	if len(list) < indexFrom && addressBytes(list) < indexFromBytes {
 		return nil
 	}
-	x := &aclIndex{ids: make(map[proto.ID]proto.Perms), nets: make(map[ipNet]proto.Perms)}
+	x := &index{ids: make(map[proto.ID]proto.Perms), nets: make(map[ipNet]proto.Perms)}
 	for i := range list {
 		id, perms := list[i].ID, list[i].Perms
 		switch {
@@ -86,7 +86,7 @@ func addressBytes(list []proto.ACL) int {
 }
 
 // allows is Allowed for the list, but for the scheme super.
-func (x *aclIndex) allows(perms proto.Perms, ids []proto.ID) bool {
+func (x *index) allows(perms proto.Perms, ids []proto.ID) bool {
 	if x.anyone&perms != 0 {
 		return true
 	}
@@ -110,14 +110,8 @@ func (x *aclIndex) allows(perms proto.Perms, ids []proto.ID) bool {
 	return false
 }
 
-// Allows is Allowed for the list of a znode.
-func (n *Node) Allows(perms proto.Perms, ids []proto.ID) bool { return n.acl.Allows(perms, ids) }
-
-// Allows is Allowed for the list under which e may be received.
-func (e *Event) Allows(perms proto.Perms, ids []proto.ID) bool { return e.access.Allows(perms, ids) }
-
 // Allows is Allowed for the list of e.
-func (e *aclEntry) Allows(perms proto.Perms, ids []proto.ID) bool {
+func (e *Entry) Allows(perms proto.Perms, ids []proto.ID) bool {
 	if e.index == nil {
 		return Allowed(e.list, perms, ids)
 	}

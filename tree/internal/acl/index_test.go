@@ -1,8 +1,9 @@
-package tree
+package acl
 
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
@@ -56,7 +57,8 @@ func TestIndexedACL(t *testing.T) {
 		if rng.IntN(50) == 0 {
 			ids = append(ids, proto.ID{Scheme: "super"})
 		}
-		e := (&aclTable{byHash: make(map[uint64]*aclEntry)}).intern(list)
+		table := NewTable()
+		e := table.Intern(list)
 		if e.index == nil {
 			t.Fatal("no index")
 		}
@@ -76,6 +78,22 @@ func TestIndexedACL(t *testing.T) {
 	}
 }
 
+// An address with very many zeros is parsed once, not at each check of the list.
+func TestLongAddressesAreIndexed(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("0", 10_000) + "10.0.0.0/8"
+	table := NewTable()
+	e := table.Intern([]proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "ip", ID: long}}})
+	if e.index == nil {
+		t.Error("the list has no index")
+	}
+	for address, want := range map[string]bool{"10.1.2.3": true, "11.1.2.3": false} {
+		if e.Allows(proto.PermRead, []proto.ID{{Scheme: "ip", ID: address}}) != want || e.Allows(proto.PermWrite, []proto.ID{{Scheme: "ip", ID: address}}) {
+			t.Errorf("%s: not %v", address, want)
+		}
+	}
+}
+
 // BenchmarkLongACL checks one client under a list of 40,000 addresses.
 func BenchmarkLongACL(b *testing.B) {
 	list := make([]proto.ACL, 40_000)
@@ -83,7 +101,8 @@ func BenchmarkLongACL(b *testing.B) {
 		list[i] = proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "ip", ID: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)}}
 	}
 	list[len(list)-1].ID.ID = "127.0.0.1"
-	e := (&aclTable{byHash: make(map[uint64]*aclEntry)}).intern(list)
+	table := NewTable()
+	e := table.Intern(list)
 	ids := []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}}
 	for name, allows := range map[string]func() bool{
 		"indexed":    func() bool { return e.Allows(proto.PermRead, ids) },
