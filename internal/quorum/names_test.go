@@ -93,7 +93,7 @@ func dialNamed(t *testing.T, n *TCP, limit time.Duration) (host string, took tim
 }
 
 // While DNS is silent, fails or is slow, a server that has been dialled before is reached
-// at its last known address. A canvass leaves 300 ms for that.
+// at its last known address. A poll leaves 300 ms for that.
 func TestKnownAddressOutlivesDNS(t *testing.T) {
 	t.Parallel()
 	for name, state := range map[string]struct {

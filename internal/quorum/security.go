@@ -2,6 +2,13 @@ package quorum
 
 import "crypto/tls"
 
+// Security says how servers authenticate each other. Both fields may be nil: then all
+// traffic is plaintext, and a server trusts any caller.
+type Security struct {
+	TLS  *TLS
+	SASL *SASL // inside TLS, if TLS is used
+}
+
 // Authenticates reports whether a caller must prove its identity first, with a verified
 // certificate or a password.
 func (s Security) Authenticates() bool {

@@ -34,7 +34,7 @@ type candidacy struct {
 
 // RequestVote asks for a vote. If the answer doesn't come in time, or is no, RequestVote
 // finally reports a newer term to the candidate, and Raft makes it a follower again. The
-// server can then canvass the other voters, and another server may be elected. A
+// server can then ask the other voters, and another server may be elected. A
 // candidate that has won in the meantime ignores that answer.
 func (c *candidacy) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	answer := new(raft.RequestVoteResponse)

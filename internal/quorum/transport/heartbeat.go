@@ -25,11 +25,11 @@ type heartbeat struct {
 	pusher     *pusher
 	links      *links
 	abstention *abstention
-	gagging    muting // mutes a leader that can't replicate
+	muting     muting // mutes a leader that can't replicate
 }
 
 func newHeartbeat(i *instance, send *sender, net *raft.NetworkTransport, push *pusher, l *links, a *abstention) *heartbeat {
-	return &heartbeat{instance: i, sender: send, net: net, pusher: push, links: l, abstention: a, gagging: muting{limit: 2 * i.cfg.Stall}}
+	return &heartbeat{instance: i, sender: send, net: net, pusher: push, links: l, abstention: a, muting: muting{limit: 2 * i.cfg.Stall}}
 }
 
 func (h *heartbeat) send(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
@@ -44,7 +44,7 @@ func (h *heartbeat) send(id raft.ServerID, addr raft.ServerAddress, args *raft.A
 // Reached tells the transport that this server's large packets reach the current leader.
 func (h *heartbeat) Reached() {
 	h.abstention.over()
-	h.gagging.reset()
+	h.muting.reset()
 }
 
 // cannotReplicate reports whether the leader of term must send no heartbeats
@@ -55,11 +55,11 @@ func (h *heartbeat) cannotReplicate(term uint64, now time.Time) bool {
 		return false
 	}
 	if h.abstention.helped() {
-		h.gagging.reset() // this server isn't the only one that can lead
+		h.muting.reset() // this server isn't the only one that can lead
 	}
 	conf := h.cfg.View().Config
 	age := h.sender.paths.stuck(term, conf, h.cfg.ID, now, failuresInARow)
-	if !h.gagging.silent(term, age, now) {
+	if !h.muting.silent(term, age, now) {
 		if !h.sender.contacts.Confirmed(term, conf, now).IsZero() {
 			h.abstention.end(term)
 		}

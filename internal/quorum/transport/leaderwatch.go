@@ -86,23 +86,23 @@ func (w *leaderWatch) untilLed(lost raft.ServerID) {
 		if v.Leader != "" && v.Leader != lost || !votes(v, w.cfg.ID) {
 			return
 		}
-		voices := w.poll.askAll(w.ctx, v, limit)
-		if heard(voices) <= (len(voices)+1)/2 {
+		replies := w.poll.askAll(w.ctx, v, limit)
+		if heard(replies) <= (len(replies)+1)/2 {
 			limit = min(limit*3/2, maxAsk) // they may be far away
 		}
 		patient := time.Since(began) < patience
 		// A dying process closes its connections before its port refuses new ones, so
 		// silence counts only if it lasts.
-		if v.Leader != "" && (leads(v.Leader, voices) || !patient && alive(v.Leader, voices)) {
+		if v.Leader != "" && (leads(v.Leader, replies) || !patient && alive(v.Leader, replies)) {
 			return
 		}
 		late := time.Since(began) > stuck
 		if late {
-			voices = withoutBetter(voices, v.standing())
+			replies = withoutBetter(replies, v.standing())
 		}
 		pauseFor := wait
-		yields := time.Since(began) < yielding && outranked(w.cfg.ID, v.standing(), voices)
-		switch may := !w.abstention.holds(time.Now()) && !yields && mayStand(w.cfg.ID, v.standing(), voices, patient); {
+		yields := time.Since(began) < yielding && outranked(w.cfg.ID, v.standing(), replies)
+		switch may := !w.abstention.holds(time.Now()) && !yields && mayStand(w.cfg.ID, v.standing(), replies, patient); {
 		case may && !agreed:
 			agreed, pauseFor = true, recheck
 		case may && w.relay.stand(v):

@@ -63,8 +63,8 @@ const (
 	absent                   // its port refuses: the process is gone
 )
 
-// voice is another voter's answer to a poll.
-type voice struct {
+// reply is another voter's answer to a poll.
+type reply struct {
 	id       raft.ServerID
 	presence presence
 	standing
@@ -98,26 +98,26 @@ func (p *poll) answer(conn net.Conn, _ quorum.Identity) {
 }
 
 // askAll asks every other voter and waits up to limit for the answers.
-func (p *poll) askAll(ctx context.Context, v View, limit time.Duration) []voice {
+func (p *poll) askAll(ctx context.Context, v View, limit time.Duration) []reply {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	others := otherVoters(v.Config, p.cfg.ID)
-	voices := make([]voice, len(others))
+	replies := make([]reply, len(others))
 	var wg sync.WaitGroup
 	for i, s := range others {
-		wg.Go(func() { voices[i] = p.ask(ctx, s) })
+		wg.Go(func() { replies[i] = p.ask(ctx, s) })
 	}
 	wg.Wait()
-	running, voters := 0, len(voices)
+	running, voters := 0, len(replies)
 	for _, s := range v.Config.Servers {
 		if s.Suffrage == raft.Voter && s.ID == p.cfg.ID {
 			running, voters = 1, voters+1
 		}
 	}
-	if running+heard(voices)-1 > voters/2 && !p.followed(voices) {
+	if running+heard(replies)-1 > voters/2 && !p.followed(replies) {
 		p.quorumAt.Store(time.Now().UnixNano())
 	}
-	return voices
+	return replies
 }
 
 // otherVoters returns the voters of conf without the given server.
@@ -132,9 +132,9 @@ func otherVoters(conf raft.Configuration, id raft.ServerID) (others []raft.Serve
 
 // followed reports whether a server that answered follows a leader that may be alive. Then
 // there is no election: only this server has lost the leader.
-func (p *poll) followed(voices []voice) bool {
-	return slices.ContainsFunc(voices, func(v voice) bool {
-		return v.presence == answered && v.Leader != "" && v.Leader != p.cfg.ID && alive(v.Leader, voices)
+func (p *poll) followed(replies []reply) bool {
+	return slices.ContainsFunc(replies, func(v reply) bool {
+		return v.presence == answered && v.Leader != "" && v.Leader != p.cfg.ID && alive(v.Leader, replies)
 	})
 }
 
@@ -153,15 +153,15 @@ func (p *poll) QuorumRuns(d time.Duration) bool {
 
 // ask asks one server, at every address where it may be. The server is absent if all of
 // its addresses refuse the connection.
-func (p *poll) ask(ctx context.Context, s raft.Server) voice {
+func (p *poll) ask(ctx context.Context, s raft.Server) reply {
 	addrs := []string{string(s.Address)}
 	if p.cfg.Elsewhere != nil {
 		addrs = quorum.Addresses(addrs[0], p.cfg.Elsewhere(s.ID))
 	}
-	found := voice{id: s.ID, presence: absent}
+	found := reply{id: s.ID, presence: absent}
 	for i, addr := range addrs {
 		part, cancel := quorum.Share(ctx, len(addrs)-i)
-		conn, _, err := p.cfg.Hub.Dial(part, quorum.Canvass, addr, string(s.ID))
+		conn, _, err := p.cfg.Hub.Dial(part, quorum.Poll, addr, string(s.ID))
 		cancel()
 		if err != nil {
 			if !quorum.Refused(err) {
@@ -174,7 +174,7 @@ func (p *poll) ask(ctx context.Context, s raft.Server) voice {
 		stop()
 		_ = conn.Close()
 		if err != nil {
-			return voice{id: s.ID}
+			return reply{id: s.ID}
 		}
 		found.presence = answered
 		return found
@@ -183,9 +183,9 @@ func (p *poll) ask(ctx context.Context, s raft.Server) voice {
 }
 
 // heard counts the servers that are known to run, including this one.
-func heard(voices []voice) int {
+func heard(replies []reply) int {
 	n := 1
-	for _, v := range voices {
+	for _, v := range replies {
 		if v.presence == answered {
 			n++
 		}
@@ -195,19 +195,19 @@ func heard(voices []voice) int {
 
 // outranked reports whether a server with a higher id answered, isn't a candidate yet and
 // has an equally good log.
-func outranked(self raft.ServerID, mine standing, voices []voice) bool {
-	return slices.ContainsFunc(voices, func(v voice) bool {
+func outranked(self raft.ServerID, mine standing, replies []reply) bool {
+	return slices.ContainsFunc(replies, func(v reply) bool {
 		return v.presence == answered && !v.Candidate && !v.Abstains && v.compare(mine) == 0 && CompareIDs(v.id, self) > 0
 	})
 }
 
-// withoutBetter returns voices as if no server with a better log had answered: the rest
+// withoutBetter returns replies as if no server with a better log had answered: the rest
 // may then elect this server.
-func withoutBetter(voices []voice, mine standing) []voice {
-	out := slices.Clone(voices)
+func withoutBetter(replies []reply, mine standing) []reply {
+	out := slices.Clone(replies)
 	for i, v := range out {
 		if v.presence == answered && v.Leader == "" && v.compare(mine) > 0 {
-			out[i] = voice{id: v.id}
+			out[i] = reply{id: v.id}
 		}
 	}
 	return out
@@ -215,8 +215,8 @@ func withoutBetter(voices []voice, mine standing) []voice {
 
 // alive reports whether a server that another server follows may be leading: it says so
 // itself, or it didn't answer. Raft's timers should judge a frozen process.
-func alive(leader raft.ServerID, voices []voice) bool {
-	for _, v := range voices {
+func alive(leader raft.ServerID, replies []reply) bool {
+	for _, v := range replies {
 		if v.id == leader {
 			return v.presence == silent || v.presence == answered && v.Leader == leader
 		}
@@ -225,8 +225,8 @@ func alive(leader raft.ServerID, voices []voice) bool {
 }
 
 // leads reports whether a server says that it is the leader.
-func leads(leader raft.ServerID, voices []voice) bool {
-	for _, v := range voices {
+func leads(leader raft.ServerID, replies []reply) bool {
+	for _, v := range replies {
 		if v.id == leader {
 			return v.presence == answered && v.Leader == leader
 		}
@@ -237,17 +237,17 @@ func leads(leader raft.ServerID, voices []voice) bool {
 // mayStand decides, from the other voters' answers, whether this server should stand for
 // election. All servers that ask at the same time come to the same decision. A patient
 // server waits for late answers and for servers with an equally good log.
-func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) bool {
+func mayStand(self raft.ServerID, mine standing, replies []reply, patient bool) bool {
 	if mine.Candidate {
 		return false // it is a candidate already
 	}
 	heard := 1
-	for _, v := range append(voices, voice{id: self, presence: answered, standing: mine}) {
-		if v.presence == answered && v.Leader != "" && v.Leader != self && alive(v.Leader, voices) {
+	for _, v := range append(replies, reply{id: self, presence: answered, standing: mine}) {
+		if v.presence == answered && v.Leader != "" && v.Leader != self && alive(v.Leader, replies) {
 			return false
 		}
 	}
-	for _, v := range voices {
+	for _, v := range replies {
 		switch v.presence {
 		case silent:
 			if patient {
@@ -267,5 +267,5 @@ func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) b
 			}
 		}
 	}
-	return heard > (len(voices)+1)/2
+	return heard > (len(replies)+1)/2
 }

@@ -81,7 +81,7 @@ func New(cfg Config) *Transport {
 
 	t.links.lost, t.links.serve = t.Suspect, t.receiver.serve
 	cfg.Hub.Handle(quorum.Raft, t.links.accept)
-	cfg.Hub.Handle(quorum.Canvass, t.poll.answer)
+	cfg.Hub.Handle(quorum.Poll, t.poll.answer)
 	t.spawn(t.relay.run)
 	return t
 }

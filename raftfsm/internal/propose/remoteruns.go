@@ -8,25 +8,25 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
-// maxLaneBytes bounds the queue of one other server, in bytes. Above it, the leader
+// maxPeerBytes bounds the queue of one other server, in bytes. Above it, the leader
 // stops reading from that server's stream, which makes that server wait. Each server
 // has its own connection, so that delays no other server.
-const maxLaneBytes = 4 << 20
+const maxPeerBytes = 4 << 20
 
-// RemoteRuns holds the runs that other servers sent to this leader, in one lane per
+// RemoteRuns holds the runs that other servers sent to this leader, in one queue per
 // server.
 type RemoteRuns struct {
 	backlog  *Backlog
 	checkers *command.Checkers
 
 	mu          sync.Mutex
-	room        sync.Cond // a lane shrank or the incarnation ended; uses mu
+	room        sync.Cond // a queue shrank or the incarnation ended; uses mu
 	incarnation uint64    // 0 while no runs are accepted
-	lanes       map[uint8]*lane
+	queues      map[uint8]*peerQueue
 }
 
-// lane is the queue of one server, oldest run first.
-type lane struct {
+// peerQueue is the queue of one server, oldest run first.
+type peerQueue struct {
 	runs   [][]byte
 	bytes  int // in runs
 	weight int // of runs
@@ -34,7 +34,7 @@ type lane struct {
 
 // NewRemoteRuns returns an empty queue. waits counts the runs in it.
 func NewRemoteRuns(waits *Backlog, checkers *command.Checkers) *RemoteRuns {
-	q := &RemoteRuns{backlog: waits, checkers: checkers, lanes: make(map[uint8]*lane)}
+	q := &RemoteRuns{backlog: waits, checkers: checkers, queues: make(map[uint8]*peerQueue)}
 	q.room.L = &q.mu
 	return q
 }
@@ -51,10 +51,10 @@ func (q *RemoteRuns) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.incarnation = 0
-	for _, l := range q.lanes {
+	for _, l := range q.queues {
 		q.backlog.taken(l.weight)
 	}
-	clear(q.lanes)
+	clear(q.queues)
 	q.room.Broadcast()
 }
 
@@ -66,14 +66,14 @@ func (q *RemoteRuns) Add(incarnation uint64, origin uint8, encoded []byte) error
 		return fmt.Errorf("run from server %d: %w", origin, err)
 	}
 	q.mu.Lock()
-	for q.incarnation == incarnation && q.lane(origin).bytes > maxLaneBytes {
+	for q.incarnation == incarnation && q.queueOf(origin).bytes > maxPeerBytes {
 		q.room.Wait()
 	}
 	if q.incarnation == 0 || q.incarnation != incarnation {
 		q.mu.Unlock()
 		return ErrNewLeader
 	}
-	l := q.lane(origin)
+	l := q.queueOf(origin)
 	l.runs = append(l.runs, append([]byte(nil), encoded...))
 	l.bytes += len(encoded)
 	w := weight(n, len(encoded))
@@ -83,11 +83,11 @@ func (q *RemoteRuns) Add(incarnation uint64, origin uint8, encoded []byte) error
 	return nil
 }
 
-func (q *RemoteRuns) lane(origin uint8) *lane {
-	l := q.lanes[origin]
+func (q *RemoteRuns) queueOf(origin uint8) *peerQueue {
+	l := q.queues[origin]
 	if l == nil {
-		l = new(lane)
-		q.lanes[origin] = l
+		l = new(peerQueue)
+		q.queues[origin] = l
 	}
 	return l
 }
@@ -96,7 +96,7 @@ func (q *RemoteRuns) lane(origin uint8) *lane {
 func (q *RemoteRuns) waiting(dst []turn) []turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for origin, l := range q.lanes {
+	for origin, l := range q.queues {
 		if len(l.runs) > 0 {
 			dst = append(dst, turn(origin))
 		}
@@ -108,7 +108,7 @@ func (q *RemoteRuns) waiting(dst []turn) []turn {
 func (q *RemoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.lanes[origin]
+	l := q.queues[origin]
 	if l == nil || len(l.runs) == 0 {
 		return dst, 0
 	}
