@@ -10,14 +10,14 @@ import (
 )
 
 // candidacy is the minimum time a server stands for election before it gives up; the
-// maximum is twice that. Raft's own election timeout doesn't help: raftfsm sets Raft's
-// timers so that they start and end no election (see its timing).
+// maximum is twice that. We can't use Raft's own election timeout: raftfsm sets Raft's
+// timers so that they neither start nor end an election (see its timing).
 const candidacy = time.Second
 
-// RequestVote asks for a vote. If the answer doesn't come in time, or is no, RequestVote
-// finally reports a newer term to the candidate, and Raft makes it a follower again. The
-// server can then canvass the other voters, and another server may be elected. A
-// candidate that has won in the meantime ignores that answer.
+// RequestVote asks for a vote. If the answer doesn't arrive in time, or is no, we report a
+// newer term to the candidate, and Raft makes it a follower again. The server can then
+// canvass the other voters, and another server may be elected. A candidate that has won in
+// the meantime ignores that answer.
 func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	answer := new(raft.RequestVoteResponse)
 	var answered atomic.Bool
@@ -39,9 +39,9 @@ func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args 
 	return nil
 }
 
-// RequestPreVote asks whether the peer would grant its vote. Raft calls it when one of
-// its timers has run out. A no has no effect: a server that was cut off must not come
-// back with a newer term.
+// RequestPreVote asks whether the peer would grant its vote. Raft calls it when one of its
+// timers has run out. A no has no effect: if a server was cut off, it must not return with
+// a newer term.
 func (t *Transport) RequestPreVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestPreVoteRequest, resp *raft.RequestPreVoteResponse) error {
 	if t.abstains() {
 		return errAbstains

@@ -13,16 +13,16 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A server that has lost its leader asks the other voters before it stands for election.
-// Raft's own pre-vote doesn't help here: a voter that hasn't yet missed the heartbeats of
-// a leader that was killed a moment ago denies it, and waiting for that voter takes
-// seconds. A server that stands without asking could depose a leader that was elected a
-// moment ago and hasn't announced itself yet. If that server's log is too short to win,
-// no server leads until Raft's timers run out.
+// When a server has lost its leader, we ask the other voters before it stands for election.
+// Raft's own pre-vote doesn't help here: a voter denies it until it has missed the
+// heartbeats of a leader that was just killed, and waiting for that takes seconds. If the
+// server stood without asking, it could depose a leader that was just elected and hasn't
+// announced itself yet. If that server's log is too short to win, no server leads until
+// Raft's timers run out.
 
 const (
-	// askLimit bounds the wait for one answer. A server that is alive answers
-	// immediately: the answer needs neither its disk nor Raft's main loop.
+	// askLimit bounds the wait for one answer. A live server answers immediately, because
+	// the answer needs neither its disk nor Raft's main loop.
 	askLimit = 300 * time.Millisecond
 	// maxAsk is the maximum that limit grows to when too few servers answer.
 	maxAsk = 3 * time.Second
@@ -76,7 +76,7 @@ func (t *Transport) answerCanvass(conn net.Conn, _ Identity) {
 	_ = conn.SetWriteDeadline(time.Now().Add(askLimit))
 	mine := t.cfg.View().standing()
 	if mine.Abstains = t.abstains(); mine.Abstains && mine.Leader == t.id {
-		mine.Leader = "" // it won't lead for long
+		mine.Leader = "" // this server won't lead for long
 	}
 	_ = json.NewEncoder(conn).Encode(mine)
 }
@@ -109,8 +109,8 @@ func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []
 	return voices
 }
 
-// followed reports whether a server that answered follows a leader that may be alive. Then
-// there is no election: only this server has lost the leader.
+// followed reports whether a server that answered follows a leader that may be alive. In
+// that case we don't need an election: only this server has lost the leader.
 func (t *Transport) followed(voices []voice) bool {
 	return slices.ContainsFunc(voices, func(v voice) bool {
 		return v.presence == answered && v.Leader != "" && v.Leader != t.id && alive(v.Leader, voices)
@@ -192,8 +192,8 @@ func withoutBetter(voices []voice, mine standing) []voice {
 	return out
 }
 
-// alive reports whether a server that another server follows may be leading: it says so
-// itself, or it didn't answer. Raft's timers should judge a frozen process.
+// alive reports whether a server that another server follows may be leading: it confirms
+// that, or it didn't answer. We leave a frozen process to Raft's timers.
 func alive(leader raft.ServerID, voices []voice) bool {
 	for _, v := range voices {
 		if v.id == leader {
@@ -214,8 +214,8 @@ func leads(leader raft.ServerID, voices []voice) bool {
 }
 
 // mayStand decides, from the other voters' answers, whether this server should stand for
-// election. All servers that ask at the same time come to the same decision. A patient
-// server waits for late answers and for servers with an equally good log.
+// election. All servers that ask at the same time should come to the same decision. A
+// patient server waits for late answers and for servers with an equally good log.
 func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) bool {
 	if mine.Candidate {
 		return false // it is a candidate already

@@ -5,7 +5,7 @@
 // The handshake may run over TLS, and may use SASL inside it (Security).
 //
 // The package carries Raft (Transport), and the other streams between servers as plain
-// connections. It doesn't know sessions, znodes or ZooKeeper's protocol.
+// connections. It doesn't depend on sessions, znodes or ZooKeeper's protocol.
 //
-// It imports hashicorp/raft, sasl and the standard library.
+// It imports only hashicorp/raft, sasl and the standard library.
 package quorum

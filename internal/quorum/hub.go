@@ -17,7 +17,7 @@ const (
 	handshakeTimeout = 5 * time.Second
 	// connectTimeout bounds one attempt to connect, before the handshake. It includes the
 	// wait for the lookup of a host name: at most lookupPatience once an address is known.
-	// A lookup that takes longer goes on, and the next attempt uses its result.
+	// If a lookup takes longer, it continues, and the next attempt uses its result.
 	connectTimeout = time.Second
 	// refusalPause keeps a peer that retries forever from filling the log.
 	refusalPause = 30 * time.Second
@@ -29,9 +29,9 @@ type Acceptor func(conn net.Conn, from Identity)
 
 // Hub owns the quorum port of a server and every connection through it.
 //
-// Invariant: no byte of a stream is read or written before both sides have accepted the
-// other's identity, and a server acts on nothing that another server claims before that
-// server has proved what SASL requires.
+// Invariant: we neither read nor write a byte of a stream before both sides have accepted
+// the other's identity, and we act on no claim of another server before it has proved what
+// SASL requires.
 type Hub struct {
 	network  Network
 	tls      *TLS  // nil: plaintext
@@ -58,8 +58,8 @@ type Hub struct {
 	closed                 bool
 }
 
-// Security says how servers authenticate each other. Both fields may be nil: then all
-// traffic is plaintext, and a server trusts any caller.
+// Security says how servers authenticate each other. Both fields may be nil. In that case
+// all traffic is plaintext, and a server trusts any caller.
 type Security struct {
 	TLS  *TLS
 	SASL *SASL // inside TLS, if TLS is used
@@ -109,9 +109,9 @@ func (h *Hub) Handle(kind Kind, a Acceptor) {
 	h.mu.Unlock()
 }
 
-// Dial opens a stream to server to at addr. It returns what that server says about
-// itself. An error of type *RefusedError is an answer: the server is there and doesn't
-// talk to us.
+// Dial opens a stream to server to at addr. It returns that server's description of itself.
+// An error of type *RefusedError is an answer: the server is running but doesn't talk to
+// us.
 func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, Identity, error) {
 	if h.ctx.Err() != nil {
 		return nil, Identity{}, net.ErrClosed // begin no lookup
@@ -120,7 +120,7 @@ func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, I
 	defer cancel()
 	stop := context.AfterFunc(h.ctx, cancel)
 	defer stop()
-	// A new attempt is better than waiting for the kernel to resend the SYN after ever
+	// We try again soon instead of waiting for the kernel to resend the SYN after ever
 	// longer pauses: the path may work again by now.
 	connect, stopConnecting := context.WithTimeout(ctx, connectTimeout)
 	raw, err := h.network.Dial(connect, addr)
@@ -357,7 +357,7 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, *hello, 
 			return nil, &in, cause // the connection broke
 		}
 	}
-	// Read it only now: this server's identity may have changed in the meantime.
+	// We read it only now, because this server's identity may have changed in the meantime.
 	ours, a := h.asOfNow(&in)
 	answer := hello{version: in.version, kind: in.kind, code: code, to: in.from.ServerID}
 	switch code {
@@ -390,7 +390,8 @@ func (h *Hub) receive(conn net.Conn, cert *x509.Certificate) (Acceptor, *hello, 
 	}
 	refused := &RefusedError{Kind: in.kind, Addr: conn.RemoteAddr().String(), To: in.to, Code: answer.code.asKnownHere(), Ours: ours,
 		Theirs: in.from, Incoming: true, Cause: cause}
-	// Log before answering: the refusal must be noted before the caller's next action.
+	// We log before we answer, so that we have recorded the refusal before the caller's
+	// next action.
 	h.complain(refused)
 	return nil, &in, errors.Join(refused, write(conn, said, by))
 }
@@ -442,8 +443,8 @@ func (h *Hub) complain(err *RefusedError) {
 	if err.Code == NotReady || err.rejoining() {
 		return
 	}
-	// Log one line for all kinds of stream, and ignore the remote port, which differs for
-	// each accepted connection.
+	// We log one line for all kinds of stream, and ignore the remote port, because it
+	// differs for each accepted connection.
 	addr := err.Addr
 	if host, _, serr := net.SplitHostPort(addr); serr == nil && err.Incoming {
 		addr = host
@@ -464,9 +465,9 @@ func (h *Hub) complain(err *RefusedError) {
 }
 
 // mayLog decides whether a refusal is logged: each kind once in refusalPause, and at most
-// maxRefusalLines kinds. The caller chooses much of the kind, so without the second bound
-// a stranger could fill the log. It also returns the number of refusals that the period
-// before left out for that reason.
+// maxRefusalLines kinds. The caller chooses much of the kind, so without the second limit a
+// stranger could fill the log. It also returns the number of refusals that we left out in
+// the period before for that reason.
 func (h *Hub) mayLog(key string, now time.Time) (log bool, unlogged int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

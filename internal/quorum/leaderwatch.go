@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// recheck is the pause between the two canvasses that must agree.
+	// recheck is the pause between two canvasses, which have to agree.
 	recheck = 20 * time.Millisecond
 	// patience is how long a server waits for missing answers and for other servers that
 	// are equally good candidates.
@@ -22,9 +22,9 @@ const (
 	// answer that is missing by then won't come soon.
 	again  = 10 * time.Millisecond
 	seldom = 500 * time.Millisecond
-	// yielding is how long a server lets an equal with a higher id stand first. That
-	// server waits as long for the answer of a silent leader. If both stood at the same
-	// time they would split the votes.
+	// yielding is how long a server lets an equal with a higher id stand first. That server
+	// waits as long for the answer of a silent leader. If both stood at the same time, they
+	// would split the votes.
 	yielding = 1200 * time.Millisecond
 	// stuck is the time without a leader after which a server stands although other
 	// servers have longer logs, if the rest are a majority: something keeps those servers
@@ -32,10 +32,10 @@ const (
 	stuck = 3 * time.Second
 )
 
-// leaderWatch replaces a lost leader without waiting for Raft's timers. A leader is lost
-// when its process is gone or no longer leads: its connections to us end, and its port
-// refuses new ones or the server says so itself. Slowness is never evidence; the
-// heartbeat timeout covers it.
+// leaderWatch replaces a lost leader without waiting for Raft's timers. We consider a
+// leader lost when its process is gone or has stopped leading: its connections to us end,
+// and its port refuses new ones or the server confirms it. We never treat slowness as
+// evidence; the heartbeat timeout covers it.
 type leaderWatch struct {
 	mu     sync.Mutex
 	busy   bool
@@ -121,8 +121,8 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 			limit = min(limit*3/2, maxAsk) // they may be far away
 		}
 		patient := time.Since(began) < patience
-		// A dying process closes its connections before its port refuses new ones, so
-		// silence counts only if it lasts.
+		// A dying process closes its connections before its port refuses new ones, so we
+		// count silence only if it lasts.
 		if v.Leader != "" && (leads(v.Leader, voices) || !patient && alive(v.Leader, voices)) {
 			return
 		}

@@ -94,8 +94,8 @@ func dialNamed(t *testing.T, n *TCP, limit time.Duration) (host string, took tim
 	return conn.RemoteAddr().String(), took, nil
 }
 
-// While DNS is silent, fails or is slow, a server that has been dialled before is reached
-// at its last known address. A canvass leaves 300 ms for that.
+// While DNS is silent, fails or is slow, we should reach a server at its last known
+// address. A canvass allows 300 ms for that.
 func TestKnownAddressOutlivesDNS(t *testing.T) {
 	t.Parallel()
 	for name, state := range map[string]struct {
@@ -128,8 +128,8 @@ func TestKnownAddressOutlivesDNS(t *testing.T) {
 	}
 }
 
-// The attempts to reach a new server are shorter than a lookup: the lookup goes on between
-// them.
+// The attempts to reach a new server are shorter than a lookup, so the lookup should
+// continue between them.
 func TestLookupOutlivesTheAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,8 +148,8 @@ func TestLookupOutlivesTheAttempt(t *testing.T) {
 	})
 }
 
-// A server that returns with a new address is reached at once, or as soon as a slow lookup
-// has brought the address.
+// If a server returns with a new address, we should reach it immediately, or as soon as a
+// slow lookup returns the address.
 func TestNewAddressIsFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,8 +172,8 @@ func TestNewAddressIsFollowed(t *testing.T) {
 	})
 }
 
-// A refused connection shows that a server's process is gone only if the address is still
-// the server's.
+// A refused connection should prove that a server's process is gone only if the address is
+// still the server's.
 func TestRefusalAtAnAddressWithoutName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -289,7 +289,7 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed(); return c.Conn.Close() }
 
-// A server that accepts connections and stays silent at one address doesn't use up the
+// If a server accepts connections but stays silent at one address, it should not use up the
 // time for the next one.
 func TestSilentAddressLeavesTimeForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -338,7 +338,7 @@ type listensAt struct {
 
 func (l listensAt) Listen(addr string) (net.Listener, error) { return l.on.Listen(addr) }
 
-// A lookup outlives the call that has begun it, but not the hub.
+// A lookup should outlive the call that has started it, but not the hub.
 func TestCloseEndsLookups(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

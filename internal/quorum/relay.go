@@ -11,8 +11,8 @@ import (
 const relayLimit = 5 * time.Millisecond
 
 // relay passes the RPCs of other servers to Raft, one at a time, as Raft handles them.
-// Because relay waits for each, Applied is exact when a snapshot arrives: no entry is
-// still in flight to Raft.
+// Because we wait for each, Applied is exact when a snapshot arrives: no entry is still in
+// flight to Raft.
 func (t *Transport) relay() {
 	defer t.wg.Done()
 	for {
@@ -52,7 +52,7 @@ func (t *Transport) pass(in incoming, unfiltered bool) bool {
 	rpc := in.RPC
 	req, snapshot := rpc.Command.(*raft.InstallSnapshotRequest)
 	if snapshot && !unfiltered && t.outdated(req) {
-		// Answer as if it had been installed: this server has everything in it.
+		// We answer as if it had been installed, because this server has everything in it.
 		_, _ = io.Copy(io.Discard, rpc.Reader)
 		rpc.Respond(&raft.InstallSnapshotResponse{RPCHeader: req.RPCHeader, Term: req.Term, Success: true}, nil)
 		return true
@@ -88,8 +88,8 @@ func (t *Transport) pass(in incoming, unfiltered bool) bool {
 }
 
 // awaitAnswered waits until the leader has been sent the answer to a snapshot. Installed
-// makes this server close all streams of the transport. If it closed this one before the
-// answer, the leader would take the installed snapshot for a failure. The stream's limit
+// makes this server close all streams of the transport. If we closed this one before the
+// answer, the leader would mistake the installed snapshot for a failure. The stream's limit
 // bounds the wait.
 func (t *Transport) awaitAnswered(in incoming) {
 	if in.answered == nil {
@@ -115,8 +115,8 @@ func (v View) holds(now View) bool {
 }
 
 // stand calls Kick unless something has changed since seen, or an RPC is on its way to
-// Raft. While the disk keeps Raft from handling that RPC it may be another server's vote
-// request, and standing would split the votes.
+// Raft. That RPC, which Raft may be unable to handle because of the disk, may be another
+// server's vote request. If we stood now, we would split the votes.
 func (t *Transport) stand(seen View) bool {
 	timer := time.NewTimer(relayLimit)
 	defer timer.Stop()

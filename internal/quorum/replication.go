@@ -10,10 +10,10 @@ import (
 )
 
 // Raft's leader sleeps after a failed AppendEntries, up to 10.24 s after the twelfth
-// consecutive failure, and the follower's return doesn't end that sleep. So the transport
-// doesn't report failures to Raft: it repeats the request, with short pauses, as long as
-// this server leads the term of the request and the follower is a member at that address.
-// Heartbeats, which decide how long this server may lead, are not repeated.
+// consecutive failure, and the follower's return doesn't end that sleep. We therefore don't
+// report failures to Raft: we repeat the request, with short pauses, as long as this server
+// leads the term of the request and the follower is a member at that address. We don't
+// repeat heartbeats, because they decide how long this server may lead.
 
 const (
 	// firstPause and lastPause are the pauses between two attempts to reach a
@@ -41,7 +41,7 @@ type failing struct {
 	times int
 }
 
-// failed notes a request that began at the given time and failed. It reports whether that
+// failed records a request that began at the given time and failed. It reports whether that
 // is the first of consecutive failures.
 func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bool) {
 	p.mu.Lock()
@@ -67,7 +67,7 @@ func (p *paths) enter(term uint64) bool {
 	return term == p.term
 }
 
-// works notes a successful request.
+// works records a successful request.
 func (p *paths) works(term uint64, id raft.ServerID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -77,8 +77,8 @@ func (p *paths) works(term uint64, id raft.ServerID) {
 	}
 }
 
-// confirmed notes that a follower has installed a newer snapshot than Raft asked for. That
-// holds until the next successful request.
+// confirmed records that a follower has installed a newer snapshot than Raft asked for.
+// That holds until the next successful request.
 func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
 }
 
 // covers reports whether a follower has just confirmed a snapshot that goes up to index at
-// least. It says so only once.
+// least. It reports that only once.
 func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -103,15 +103,15 @@ func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 	return true
 }
 
-// fails reports whether the last requests or the last heartbeats to a server failed. A
-// leader without writes sends hardly anything but heartbeats.
+// fails reports whether the last requests or the last heartbeats to a server failed. We
+// check the heartbeats, too, because a leader without writes sends hardly anything else.
 func (p *paths) fails(term uint64, id raft.ServerID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return term == p.term && max(p.failing[id].times, p.silent[id]) >= failuresInARow
 }
 
-// beat notes the outcome of a heartbeat.
+// beat records the outcome of a heartbeat.
 func (p *paths) beat(term uint64, id raft.ServerID, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

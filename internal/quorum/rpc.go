@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	// maxEntries bounds the entries of one message: the most that Raft can be configured
-	// to send.
+	// maxEntries limits the entries of one message to the maximum that Raft can be
+	// configured to send.
 	maxEntries = 1024
 	// maxIDField bounds the fields that name a server.
 	maxIDField = 64
@@ -243,8 +243,8 @@ func (d *reader) timeoutNow() *raft.TimeoutNowRequest {
 	return q
 }
 
-// configuration reads Raft's configuration. It accepts only known fields, so Raft's own
-// decoder accepts whatever it accepts.
+// configuration reads Raft's configuration. We accept only known fields, so that Raft's own
+// decoder accepts whatever we accept.
 func (d *reader) configuration() raft.Configuration {
 	var conf raft.Configuration
 	d.record(func(name string) bool {

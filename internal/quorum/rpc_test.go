@@ -90,7 +90,8 @@ func TestRaftDecodesAnswers(t *testing.T) {
 	}
 }
 
-// TestLengthsAreNotBelieved: an announced length doesn't allocate memory.
+// TestLengthsAreNotBelieved: we should not allocate memory just because a length is
+// announced.
 func TestLengthsAreNotBelieved(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -125,8 +126,8 @@ func TestLengthsAreNotBelieved(t *testing.T) {
 	}
 }
 
-// TestLongFields: the memory of a long field grows as its bytes arrive, and each step is
-// reserved.
+// TestLongFields: the memory of a long field should grow as its bytes arrive, and we should
+// reserve each step.
 func TestLongFields(t *testing.T) {
 	t.Parallel()
 	want := bytes.Repeat([]byte("0123456789"), 500_000)
@@ -144,7 +145,7 @@ func TestLongFields(t *testing.T) {
 	}
 }
 
-// TestRoom: when memory runs out, the stream with the largest message is closed.
+// TestRoom: when memory runs out, we should close the stream with the largest message.
 func TestRoom(t *testing.T) {
 	t.Parallel()
 	r := &room{limit: 100}
@@ -185,7 +186,7 @@ func FuzzRPC(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// The decoded message, encoded by Raft's own encoder, decodes to the same
+		// If Raft's own encoder encodes the decoded message, it should decode to the same
 		// message.
 		again, err := decodeRPC(decoderOf(wire(t, got)), kind, limit)
 		if err != nil || !reflect.DeepEqual(got, again) {
@@ -204,8 +205,8 @@ func FuzzRPC(f *testing.F) {
 	})
 }
 
-// FuzzConfiguration: if checkConfiguration accepts a configuration, Raft decodes it to
-// the same one.
+// FuzzConfiguration: if checkConfiguration accepts a configuration, Raft should decode it
+// to the same one.
 func FuzzConfiguration(f *testing.F) {
 	f.Add(raft.EncodeConfiguration(twoServers))
 	f.Add(raft.EncodeConfiguration(raft.Configuration{}))
@@ -228,9 +229,9 @@ type closeCounter struct {
 
 func (c *closeCounter) Close() error { c.n++; return nil }
 
-// TestTheNewestLeaderIsBelieved: the server accepts every message of the first server
-// that leads a term, regardless of Raft's current view of the leader, and none of a
-// second one.
+// TestTheNewestLeaderIsBelieved: the server should accept every message of the first server
+// that leads a term, regardless of Raft's current view of the leader, and none of a second
+// one.
 func TestTheNewestLeaderIsBelieved(t *testing.T) {
 	t.Parallel()
 	now := Standing{Term: 3}
@@ -257,8 +258,9 @@ func TestTheNewestLeaderIsBelieved(t *testing.T) {
 	}
 }
 
-// TestAReplacedLeaderMayLackWhatIsCommitted: Raft handles the messages of a replaced
-// leader, and answers with the newer term. Messages of a leader of this term are checked.
+// TestAReplacedLeaderMayLackWhatIsCommitted: Raft should handle the messages of a replaced
+// leader, and answer with the newer term. We should check messages of a leader of this
+// term.
 func TestAReplacedLeaderMayLackWhatIsCommitted(t *testing.T) {
 	t.Parallel()
 	tr := &Transport{id: "1", cfg: TransportConfig{
@@ -274,9 +276,9 @@ func TestAReplacedLeaderMayLackWhatIsCommitted(t *testing.T) {
 	}
 }
 
-// TestAStreamThatEndsIsNoOffence: a snapshot whose sender is stopped in the middle, or
-// whose connection is lost, breaks no rule. A complete but wrong one does, and so does a
-// complete one that contains less than it announces.
+// TestAStreamThatEndsIsNoOffence: if the sender of a snapshot stops in the middle or the
+// connection is lost, that breaks no rule. A complete but wrong snapshot does, and so does
+// a complete one that contains less than it announces.
 func TestAStreamThatEndsIsNoOffence(t *testing.T) {
 	t.Parallel()
 	abc := func(r io.Reader) error {

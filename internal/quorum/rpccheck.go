@@ -11,12 +11,12 @@ import (
 )
 
 // Raft trusts its input: a message that no correct server sends may crash the process,
-// destroy the ensemble, or replace committed entries. So each message is checked before
-// Raft sees it, and a stream that delivers an invalid one is closed. A correct server
-// never sends what these rules refuse; the comment of each rule says why.
+// destroy the ensemble, or replace committed entries. We therefore check each message
+// before Raft sees it, and close a stream that delivers an invalid one. A correct server
+// never sends what these rules refuse; the comment of each rule explains why.
 
-// ruleError says which rule a message breaks. The rule is a constant, so that equal
-// violations are counted together; the detail is not.
+// ruleError names the rule that a message breaks. The rule is a constant, so that we count
+// equal violations together; the detail is not.
 type ruleError struct {
 	rule   string
 	detail string
@@ -118,10 +118,10 @@ func (t *Transport) examineAnswer(from raft.ServerID, term uint64) error {
 	return err
 }
 
-// leaders remembers the server that sent entries or a snapshot in the newest term for
-// which any server did. Raft's own LeaderWithID doesn't tell: if Raft handles a heartbeat
-// of the old leader while it changes to the term of a new one, it keeps the old leader's
-// name with the new term until a message of the new leader replaces it.
+// leaders remembers the server that sent entries or a snapshot in the newest term for which
+// any server did. We can't use Raft's own LeaderWithID: if Raft handles a heartbeat of the
+// old leader while it changes to the term of a new one, it keeps the old leader's name with
+// the new term until a message of the new leader replaces it.
 type leaders struct {
 	mu   sync.Mutex
 	term uint64
@@ -157,7 +157,7 @@ func (t *Transport) examineLeader(term uint64) error {
 	if err := t.examineTerm(term); err != nil {
 		return err
 	}
-	// Leads and Term aren't read at the same moment: trust them only if two readings
+	// We don't read Leads and Term at the same time, so we trust them only if two readings
 	// agree.
 	if s := t.standing(); s.Leads && s.Term == term && t.standing() == s {
 		return breaks("a second leader of one term", "this server leads in term %d", term)
@@ -183,7 +183,7 @@ func (t *Transport) examineCandidate(term, lastTerm, lastIndex uint64) error {
 }
 
 // examineEntries checks that the entries are consecutive and follow the previous entry,
-// that each can be applied, and that none replaces a committed one. It reduces the commit
+// that each can be applied, and that none replaces a committed one. We reduce the commit
 // index to what the message proves to be common: Raft would use the end of this server's
 // log instead.
 func (t *Transport) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequest) error {
@@ -211,8 +211,8 @@ func (t *Transport) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequ
 	return t.notedLeader(from, a.Term)
 }
 
-// examineEntry checks that an entry can be applied: an entry that can't be would stop
-// every server that has it.
+// examineEntry checks that we can apply an entry: otherwise it would stop every server that
+// has it.
 func (t *Transport) examineEntry(l *raft.Log) error {
 	switch l.Type {
 	case raft.LogCommand:

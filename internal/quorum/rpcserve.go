@@ -84,7 +84,7 @@ func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any, answe
 			}()
 			rpc.Reader, broken = checked, checked.broken
 			if checked.prime(snapshotPrime) != nil {
-				return raft.RPCResponse{}, false // Raft would adopt the term before it reads
+				return raft.RPCResponse{}, false // Raft would adopt the term before it reads the snapshot
 			}
 		}
 	}
@@ -99,8 +99,8 @@ func (t *Transport) dispatch(from raft.ServerID, r io.Reader, command any, answe
 	}
 	select {
 	case a := <-answer:
-		// The leader sends the snapshot again without delay if the stream ends. An error is
-		// for what Raft on this server doesn't manage, e.g. because its disk is full.
+		// If the stream ends, the leader sends the snapshot again without delay. We answer
+		// with an error only if Raft on this server fails, e.g. because its disk is full.
 		return a, a.Error == nil || !broken()
 	case <-t.done:
 		return raft.RPCResponse{}, false
@@ -120,7 +120,7 @@ func (t *Transport) maxEntry() int {
 	return defaultMaxEntry
 }
 
-// reject notes a message that broke a rule. It returns false if the stream just ended.
+// reject records a message that broke a rule. It returns false if the stream just ended.
 func (t *Transport) reject(from raft.ServerID, err error) bool {
 	var net net.Error
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &net) {
@@ -168,8 +168,8 @@ func (h *Hub) reject(from raft.ServerID, rule string, err error) {
 	}
 }
 
-// room bounds the memory of all messages that are being read. If it runs out, the stream
-// that holds the most is closed.
+// room limits the memory of all messages that are being read. If it runs out, we close the
+// stream that holds the most.
 type room struct {
 	mu    sync.Mutex
 	limit int64
@@ -230,9 +230,9 @@ func (h *holding) release() {
 	h.drop()
 }
 
-// checkedReader passes on a stream while a check reads the same bytes. It reports EOF
-// only after the check has found nothing wrong. A stream that ends early breaks no rule:
-// its sender was stopped, or the connection was lost.
+// checkedReader passes on a stream while a check reads the same bytes. It reports EOF only
+// after the check has passed. A stream that ends early breaks no rule: its sender was
+// stopped, or the connection was lost.
 type checkedReader struct {
 	r       io.Reader
 	left    int64 // bytes still to come

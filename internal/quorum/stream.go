@@ -64,8 +64,8 @@ func (s *streams) take(conn net.Conn, from Identity) {
 	}
 }
 
-// Accept never returns a connection to raft.NetworkTransport, whose decoder trusts its
-// input: serve reads the incoming messages instead.
+// Accept never returns a connection to raft.NetworkTransport, because its decoder trusts
+// its input. We read the incoming messages in serve instead.
 func (s *streams) Accept() (net.Conn, error) {
 	<-s.ctx.Done()
 	return nil, net.ErrClosed
@@ -93,7 +93,7 @@ func (s *streams) dial(t raft.ServerAddress, timeout, limit time.Duration) (net.
 }
 
 // abandon closes the idle connections to a server on which nothing has come in since a
-// request got stuck on another connection: the path has most likely dropped them all.
+// request got stuck on another connection: the path has most likely broken them all.
 func (s *streams) abandon(to string, since time.Time) {
 	s.mu.Lock()
 	s.stalled[to] = time.Now()
@@ -103,8 +103,8 @@ func (s *streams) abandon(to string, since time.Time) {
 	})
 }
 
-// stalledSince reports whether a request to a server got stuck after t. The error doesn't
-// tell: Raft's decoder converts it to text.
+// stalledSince reports whether a request to a server got stuck after t. We can't use the
+// error, because Raft's decoder converts it to text.
 func (s *streams) stalledSince(to string, t time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,8 +135,8 @@ type lane struct {
 	limit time.Duration
 }
 
-// Close implements raft.StreamLayer. It closes nothing: the lanes share their streams,
-// and a raft.NetworkTransport reports an error of Accept before it is closed itself.
+// Close implements raft.StreamLayer. It closes nothing: the lanes share their streams, and
+// a raft.NetworkTransport would report an error of Accept before it is closed itself.
 func (lane) Close() error { return nil }
 
 // Dial implements raft.StreamLayer.

@@ -170,7 +170,7 @@ func (t *Transport) network(l lane) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:  l,
 		MaxPool: maxPool,
-		// Pipelining never recovers from a follower's first error.
+		// We disable pipelining, because it never recovers from a follower's first error.
 		MaxRPCsInFlight: 1,
 		Timeout:         handshakeTimeout + connectTimeout, // limits connecting; outConn bounds the rest
 		Logger:          t.cfg.Logger,
@@ -189,7 +189,7 @@ func (t *Transport) closed() bool {
 // Close closes every connection of this Raft instance. The hub stays open.
 func (t *Transport) Close() error {
 	t.once.Do(func() {
-		t.pusher.mu.Lock() // start no push after Wait
+		t.pusher.mu.Lock() // we must not start a push after Wait
 		close(t.done)
 		t.pusher.mu.Unlock()
 		t.watch.stop()
@@ -253,19 +253,19 @@ func (t *Transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress, arg
 	return nil
 }
 
-// errDeposed is returned for a request of a leader that has been replaced. Raft's
-// goroutine for a follower may read the log again after this server has started to follow
-// the next leader, and then finds that leader's entries. The other servers refuse a
-// message with entries of a later term than its own.
+// errDeposed is returned for a request of a leader that has been replaced. Raft's goroutine
+// for a follower may read the log again after this server has started to follow the next
+// leader, and then finds that leader's entries. We must not send these, because the other
+// servers refuse a message with entries of a later term than its own.
 var errDeposed = errors.New("quorum: this server does not lead any more")
 
 func deposed(term, prevTerm uint64, entries []*raft.Log) bool {
 	return prevTerm > term || len(entries) > 0 && entries[len(entries)-1].Term > term
 }
 
-// shorten drops the last entries of a request that is larger than its receiver may
-// accept, but never the first one. Raft continues after the last remaining entry: it
-// looks at the request again when it gets the answer.
+// shorten drops the last entries of a request that is larger than its receiver may accept,
+// but never the first one. Raft continues after the last remaining entry, because it reads
+// the request again when it gets the answer.
 func shorten(args *raft.AppendEntriesRequest) {
 	if n := fitting(args.Entries); n < len(args.Entries) {
 		args.Entries = args.Entries[:n]
@@ -310,9 +310,9 @@ func (t *Transport) Committed(index uint64) { t.pusher.committed(index) }
 // Deposed ends this server's duties as a leader.
 func (t *Transport) Deposed() { t.pusher.stop() }
 
-// again repeats a vote request on every pooled connection. They may all be left over from
-// a process that has been replaced, which shows only when they are used, and Raft asks
-// only once per election. Asking twice is harmless: the answer is the same.
+// again repeats a vote request on every pooled connection. They may all be left over from a
+// process that has been replaced. We notice that only when we use them, and Raft asks only
+// once per election. Asking twice is harmless, because the answer is the same.
 func (t *Transport) again(request func() error) error {
 	var err error
 	for range maxPool + 1 {

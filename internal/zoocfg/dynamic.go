@@ -12,11 +12,11 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// PointAt sets dynamic as the dynamicConfigFile of the configuration file at path,
-// and removes the lines that moved to dynamic: the server, group and weight lines.
-// With client it also removes the plaintext client port, which would contradict the
-// one in the server's own line. All other lines stay unchanged and in place,
-// including comments; ZooKeeper rewrites the whole file.
+// PointAt sets dynamic as the dynamicConfigFile of the configuration file at path, and
+// removes the lines that moved to dynamic: the server, group and weight lines. With client
+// it also removes the plaintext client port, which would contradict the one in the server's
+// own line. We keep all other lines unchanged and in place, including comments, whereas
+// ZooKeeper rewrites the whole file.
 func PointAt(path, dynamic string, client bool) error {
 	text, err := smallfile.Read(path)
 	if err != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
-// maxLaneBytes bounds the queue of one other server, in bytes. Above it, the leader
-// stops reading from that server's stream, which makes that server wait. Each server
-// has its own connection, so that delays no other server.
+// maxLaneBytes bounds the queue of one other server, in bytes. Above it, the leader stops
+// reading from that server's stream, so that the server has to wait. Each server has its
+// own connection, so we don't delay other servers.
 const maxLaneBytes = 4 << 20
 
 // RemoteRuns holds the runs that other servers sent to this leader, in one lane per
@@ -130,8 +130,8 @@ func (q *RemoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	return dst, int(h.Count)
 }
 
-// CheckRun checks that every server can decode the run. A run in the log that can't be
-// decoded would stop all of them. CheckRun returns the number of commands.
+// CheckRun checks that every server can decode the run. If we couldn't decode a run in the
+// log, all of them would stop. CheckRun returns the number of commands.
 func (q *RemoteRuns) CheckRun(origin uint8, encoded []byte) (int, error) {
 	var h command.RunHeader
 	b, rest, err := h.Decode(encoded)
