@@ -7,7 +7,7 @@ import (
 
 const module = "github.com/zkgo/zkgo"
 
-// rule says what one package may import of this module, and why no more.
+// rule lists the packages of this module that one package may import, with the reason.
 type rule struct {
 	pkg    string   // path below the module
 	allows []string // packages and, with /..., folders
@@ -79,7 +79,7 @@ var rules = []rule{
 	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "server", "server/...", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/zoocfg"}, "the command is flags and terminal only"},
 }
 
-// libraries says which packages may import which library families.
+// libraries lists which packages may import which library families.
 var libraries = map[string][]string{
 	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/boltlog", "internal/raftlog", "internal/raftlog/engine", "internal/quorum"},
 	"github.com/go-zookeeper":         {"recipes/gozk"},
@@ -114,8 +114,8 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
-// groups are the folders of tests. A suite builds on its own group and on the kit, and
-// the kit on the API: not on what a suite is about, and on nothing internal.
+// groups are the folders of tests. A suite should build on its own group and on the kit,
+// and the kit only on the API: not on the subject of a suite, and on nothing internal.
 var groups = map[string][]string{
 	"kit":    {"proto", "tree", "raftfsm", "server", "server/zktest", "client", "recipes", "tests/kit/..."},
 	"compat": {"tests/kit/...", "tests/compat/..."},
@@ -147,8 +147,8 @@ func TestGroupsOfTests(t *testing.T) {
 	}
 }
 
-// TestOnlyTheKitStartsServers: a process that has to die with its test takes a thread
-// that is kept for it, which is easy to get wrong and was written six times.
+// TestOnlyTheKitStartsServers: only the kit should start servers. To make a process die
+// with its test, we have to reserve a thread for it, which is easy to get wrong.
 func TestOnlyTheKitStartsServers(t *testing.T) {
 	t.Parallel()
 	for _, f := range sources(t) {
@@ -158,7 +158,8 @@ func TestOnlyTheKitStartsServers(t *testing.T) {
 	}
 }
 
-// TestEveryPackageHasARule: a package that the table does not know could import anything.
+// TestEveryPackageHasARule: every package should have a rule, because without one it could
+// import anything.
 func TestEveryPackageHasARule(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -190,8 +191,8 @@ func checkInternal(t *testing.T, f file, imp string) {
 	}
 }
 
-// TestOnlyTestsImportTesting: the shipped program contains the test server, but must
-// not link package testing, which would add its flags.
+// TestOnlyTestsImportTesting: the shipped program contains the test server, but should not
+// link package testing, which would add its flags.
 func TestOnlyTestsImportTesting(t *testing.T) {
 	t.Parallel()
 	for _, f := range sources(t) {
@@ -216,7 +217,7 @@ func matches(list []string, path string) bool {
 	return false
 }
 
-// checkLibrary keeps each library where it belongs.
+// checkLibrary checks that a package may import a library.
 func checkLibrary(t *testing.T, f file, imp string) {
 	t.Helper()
 	if strings.HasPrefix(f.pkg, "tests/") {
