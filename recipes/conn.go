@@ -15,18 +15,17 @@ type Conn interface {
 	Session(ctx context.Context) (Session, error)
 }
 
-// Session is one session of a client. Every operation happens in this session: after
-// the session's end, all operations fail with [client.ErrSessionExpired] (or
-// [client.ErrClosed] if the client was closed), and none happens in a later session.
+// Session is one session of a client. Every operation runs in this session: after the
+// session has ended, all operations fail with [client.ErrSessionExpired] (or
+// [client.ErrClosed] if the client was closed), and none runs in a later session.
 //
 // Errors from the server match the codes of package client with errors.Is. Without a
-// connection, an operation waits for one. Get, Exists, Children, their variants with
-// a watch, and Sync are retried until they are answered, the session has ended or ctx
-// ends. The other operations are executed at most once, and their error matches
-// [client.ErrUnknownOutcome] if the operation may or may not have been done, or may
-// still be done. An operation that an overloaded server refused with
-// [client.ErrThrottledOp] had no effect and is tried again. A Session must be safe for
-// concurrent use.
+// connection, an operation waits for one. Get, Exists, Children, their variants with a
+// watch, and Sync are retried until the server replies, the session ends or ctx ends. The
+// other operations run at most once, and their error matches [client.ErrUnknownOutcome] if
+// the operation may or may not have run, or may still run. If an overloaded server refuses
+// an operation with [client.ErrThrottledOp], the operation had no effect and is tried
+// again. A Session must be safe for concurrent use.
 type Session interface {
 	// ID is the server's id of the session, which is also the ephemeralOwner of the
 	// session's znodes.
@@ -50,8 +49,7 @@ type Session interface {
 	GetW(ctx context.Context, path string) ([]byte, client.Stat, Watch, error)
 	ChildrenW(ctx context.Context, path string) ([]string, client.Stat, Watch, error)
 
-	// Sync makes the reads that follow it see every write that was answered before
-	// it.
+	// After Sync, reads see every write that any client got a reply for before the Sync.
 	Sync(ctx context.Context, path string) error
 
 	// Hold returns a [Hold] on the session, which ends when the session may have
@@ -61,7 +59,7 @@ type Session interface {
 
 // Watch is a one-shot watch.
 type Watch interface {
-	// Events returns a channel that gets the watch's one event. The channel is closed
+	// Events returns a channel that receives the watch's only event. The channel is closed
 	// without an event when the watch is removed or the session ends.
 	Events() <-chan client.Event
 	// Remove removes the watch, on the server, too, if the client can do that. It
@@ -92,34 +90,34 @@ type TTLCreator interface {
 type Hold interface {
 	// Done is closed when the session may have ended.
 	Done() <-chan struct{}
-	// Err returns nil until then. It checks the clock, so its answer is right even in
-	// a process that was suspended and has just resumed.
+	// Err returns nil until then. It checks the clock, so the result is correct even if the
+	// process was suspended and has just resumed.
 	Err() error
-	// Deadline returns when the hold ends unless a server answers first, on the
-	// monotonic clock. It returns the zero Time if that is not known.
+	// Deadline returns the time at which the hold ends unless a server replies before, on
+	// the monotonic clock. It returns the zero Time if that time is unknown.
 	Deadline() time.Time
 	// Release ends the hold. Only the first call has an effect.
 	Release()
 }
 
-// LossPolicy says when a session, and what the client holds in it, counts as lost.
+// LossPolicy decides when we consider a session, and everything held in it, lost.
 type LossPolicy uint8
 
 const (
-	// LostBeforeExpiry is the default: the loss comes a margin before the server can
-	// end the session, as [client.LeasePolicy] says. A connection that breaks and is
-	// restored in time loses nothing.
+	// LostBeforeExpiry is the default: we report the loss a margin before the server can
+	// end the session; see [client.LeasePolicy]. If a connection breaks and is restored in
+	// time, nothing is lost.
 	LostBeforeExpiry LossPolicy = iota
-	// LostOnDisconnect is as soon as the connection breaks, and otherwise as with
-	// LostBeforeExpiry. Curator recommends this to its users.
+	// LostOnDisconnect reports the loss as soon as the connection breaks, and otherwise
+	// like LostBeforeExpiry. Curator recommends this to its users.
 	LostOnDisconnect
-	// LostOnExpiry is when the session is known to have ended. Another client may
-	// hold the same resource before that, so this policy is only for uses that need
-	// no exclusion.
+	// LostOnExpiry reports the loss when the client knows that the session has ended.
+	// Another client may hold the same resource before that, so you should use this policy
+	// only where you don't need exclusion.
 	LostOnExpiry
 )
 
-// Mode says what kind of znode to create.
+// Mode is the kind of znode to create.
 type Mode uint8
 
 // The modes. On servers without containers, a Container is a Persistent znode.

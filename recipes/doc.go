@@ -1,7 +1,7 @@
-// Package recipes defines what the recipes in its subfolders need from a ZooKeeper
-// client: [Conn] and [Session], about a dozen plain operations. [On] implements them
-// with zkgo's client, and package recipes/gozk with a *zk.Conn of go-zookeeper, so
-// users of go-zookeeper can use the recipes without changing clients.
+// Package recipes defines the interface between the recipes in its subfolders and a
+// ZooKeeper client: [Conn] and [Session], about a dozen plain operations. [On] implements
+// them with zkgo's client, and package recipes/gozk with a *zk.Conn of go-zookeeper, so
+// that users of go-zookeeper don't have to change clients.
 //
 //	conn := recipes.On(c) // c is a *client.Client
 //	mutex := lock.NewMutex(conn, "/locks/stock")
@@ -22,10 +22,9 @@
 //
 // # Rules
 //
-// The package imports client and no other package of this module: recipes see a
-// client, never the wire protocol or the server. All recipes rely on these invariants
-// of a [Session]: its operations happen in that one session or not at all, in the
-// order of the calls; reads are retried until they are answered; a write is tried
-// once, and if it may or may not have been done, the error says so
-// ([client.ErrUnknownOutcome]) and the recipe must find out.
+// The package imports client and no other package of this module: recipes see a client,
+// never the wire protocol or the server. We rely on these invariants of a [Session] in all
+// recipes. Operations run in that one session or not at all, in the order of the calls.
+// Reads are retried until the server replies. A write is tried once. If it may or may not
+// have run, the error is [client.ErrUnknownOutcome], and the recipe has to find out.
 package recipes

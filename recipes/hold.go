@@ -31,7 +31,7 @@ func (s *session) Hold(ctx context.Context, policy LossPolicy) (Hold, error) {
 	return h, nil
 }
 
-// stateHold ends when a state change of the client says so.
+// stateHold ends when the client's state changes accordingly.
 type stateHold struct {
 	session int64
 	lease   *client.Lease // with LostOnDisconnect
@@ -44,7 +44,7 @@ type stateHold struct {
 	err  error
 }
 
-// follow ends the hold when the session is lost. It returns when the hold has ended.
+// follow ends the hold when we lose the session. It returns when the hold has ended.
 func (h *stateHold) follow() {
 	defer h.states.Close()
 	var leaseDone <-chan struct{}

@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// retryPause is the pause before an operation is retried. After a lost connection, the
-// retry waits for the next connection anyway.
+// retryPause is the pause before an operation is retried. It matters only while we are
+// connected: otherwise the retry waits for the next connection anyway.
 const retryPause = 20 * time.Millisecond
 
 // On returns the [Conn] for c. Paths are relative to c, which may be a view.
@@ -23,7 +23,7 @@ func (o onClient) Session(ctx context.Context) (Session, error) {
 		return nil, err
 	}
 	// Under this policy the client retries reads, and writes only after ErrThrottledOp,
-	// because they aren't marked as idempotent. It also retries the creation of missing
+	// because we don't mark them as idempotent. It also retries the creation of missing
 	// parents.
 	return &session{id: s.ID, c: o.c.InSession(s.ID).Retrying(client.RetryForever(retryPause))}, nil
 }
@@ -145,6 +145,6 @@ type watch struct{ w *client.Watch }
 
 func (w watch) Events() <-chan client.Event { return w.w.Events() }
 
-// Remove asks the server, too, and ignores the result: if the connection is lost, so
-// is the server's watch.
+// Remove also asks the server. We ignore the result: if the connection is lost, so is the
+// server's watch.
 func (w watch) Remove(ctx context.Context) { _ = w.w.Remove(ctx) }

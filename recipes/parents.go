@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// EnsureContainers creates path and its missing parents as containers. A server that
-// supports containers deletes each some time after its last child is gone.
+// EnsureContainers creates path and its missing parents as containers. If the server
+// supports containers, it deletes each of them some time after its last child is gone.
 func EnsureContainers(ctx context.Context, s Session, path string) error {
 	if path == "" {
 		return nil
@@ -38,9 +38,9 @@ func EnsureContainers(ctx context.Context, s Session, path string) error {
 	}
 }
 
-// Again reports whether an operation that failed with err may succeed if it is
-// retried immediately: the connection was lost, and ctx has not ended. Only an
-// operation that may be done twice should be retried.
+// Again reports whether an operation that failed with err may succeed if it is retried
+// immediately: the connection was lost, and ctx has not ended. You should retry only
+// operations that can safely run twice.
 func Again(ctx context.Context, err error) bool {
 	return errors.Is(err, client.ErrConnectionLoss) && !errors.Is(err, client.ErrClosed) && ctx.Err() == nil
 }

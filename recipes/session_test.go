@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A session that begins and is lost while Session waits is not the last one.
+// Session should wait for the next session if one begins and is lost while it waits.
 func TestSessionIsLostBeforeItsFirstReply(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -87,7 +87,7 @@ func chrooted(t *testing.T, zs *zktest.Server) *client.Client {
 	return c
 }
 
-// A recipe creates the chroot if it is missing.
+// A recipe should create the chroot if it is missing.
 func TestMissingChroot(t *testing.T) {
 	for name, use := range map[string]func(ctx context.Context, conn recipes.Conn) error{
 		"Barrier": func(ctx context.Context, conn recipes.Conn) error { return barrier.New(conn, "/x").Close(ctx) },
@@ -140,8 +140,8 @@ func TestMissingChroot(t *testing.T) {
 	}
 }
 
-// A client that may not create znodes below the root can still use a directory that
-// exists.
+// A client without permission to create znodes below the root should still be able to use
+// an existing directory.
 func TestEnsureContainersNeedsNoPermissionOnTheRoot(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.FailAll(zktest.Match{Op: proto.OpCreate, Path: "/"}, proto.ErrNoAuth)
@@ -151,8 +151,7 @@ func TestEnsureContainersNeedsNoPermissionOnTheRoot(t *testing.T) {
 	})
 }
 
-// A server that refuses a delete because of overload does not keep the znode from being
-// deleted.
+// If an overloaded server refuses a delete, we should still delete the znode.
 func TestThrottledDelete(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -177,8 +176,8 @@ func TestThrottledDelete(t *testing.T) {
 	})
 }
 
-// A recipe that repeats a write whose outcome is unknown, and then is refused, doesn't
-// know whether it has written.
+// If the outcome of a write is unknown and the server refuses the retry, the outcome should
+// stay unknown.
 func TestRefusedAfterAnUnknownOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
 		op    proto.Op

@@ -128,7 +128,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	for _, from := range f.from {
 		src := backup.Source{URL: from, Auth: f.auth, Client: client, Retry: f.retry, Pause: time.Second}
 		if path == "-" {
-			// Output to stdout can't be undone, so use only the first server.
+			// We can't undo output to stdout, so we use only the first server.
 			h, end, err := backup.Stream(ctx, src, stdout, created)
 			if err == nil {
 				fmt.Fprintf(stderr, "zxid %s of %s, %d bytes; not read back\n", h.Zxid, h.Source, end.Bytes)
@@ -147,7 +147,8 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	return errors.Join(errs...)
 }
 
-// explain says why an AdminServer can't be reached, as every command that connects does.
+// explain explains why an AdminServer is unreachable, in the same words as all commands
+// that connect.
 func (f *backupFlags) explain(ctx context.Context, source string, err error) error {
 	var request *url.Error
 	if !errors.As(err, &request) {
@@ -192,8 +193,8 @@ func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created
 }
 
 // adminAuth converts scheme:credentials, the format of every other --auth, to the
-// AdminServer's format, which has a space. It also accepts that format, and a scheme
-// alone. @FILE reads any of them from a file.
+// AdminServer's format, which has a space. We also accept that format, and a scheme alone.
+// @FILE reads any of them from a file.
 func adminAuth(text string) (string, error) {
 	text, err := secretText("--auth", text)
 	if err != nil {

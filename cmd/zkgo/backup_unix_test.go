@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestBackupForce checks what --force replaces: a symlink's target, and nothing but
-// regular files. It uses a FIFO in place of a device.
+// TestBackupForce checks that --force replaces a symlink's target, and only regular files.
+// We use a FIFO in place of a device.
 func TestBackupForce(t *testing.T) {
 	t.Parallel()
 	admin, dir := live(t, t.TempDir()), t.TempDir()

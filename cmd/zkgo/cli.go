@@ -82,7 +82,7 @@ The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the data only, nothing about the connection")
 	flags.BoolVarP(&f.stop, "stop-on-error", "e", false, "end a script at the first command that fails")
 	flags.StringVar(&f.history, "history", defaultHistory(), `file of old lines; "" keeps none`)
-	flags.Lookup("history").DefValue = "~/" + historyName // the man page must not depend on the user
+	flags.Lookup("history").DefValue = "~/" + historyName // the man page should not depend on the user
 	flags.StringVar(&f.colour, "color", "auto", "colours: auto, always or never")
 	return cmd
 }

@@ -69,8 +69,8 @@ func needForeign(t *testing.T) {
 	}
 }
 
-// TestForeignAddress checks a file whose server can't listen here: config check warns,
-// and the server names the setting instead of advising another port.
+// TestForeignAddress checks a file whose server can't listen here: config check should
+// warn, and the server should name the setting instead of advising another port.
 func TestForeignAddress(t *testing.T) {
 	t.Parallel()
 	needForeign(t)

@@ -97,7 +97,7 @@ func (f *connectFlags) options() ([]client.Option, error) {
 }
 
 // credentials splits "name:secret". The text may be in a file, to keep it out of the
-// process list. Errors never contain the secret.
+// process list. We never put the secret into an error.
 func credentials(flag, text string) (name, secret string, err error) {
 	if text, err = secretText(flag, text); err != nil {
 		return "", "", err

@@ -89,8 +89,8 @@ func runContainer(cmd *cobra.Command, plan container.Plan, f *containerFlags, s 
 }
 
 // prepareContainer writes the files, and sets the flags of the server that will use them.
-// Existing files are kept. Files with a mistake would remain after the variable has been
-// corrected, so it checks the configuration before it writes the first file.
+// We keep existing files. If we wrote a file with a mistake, it would stay after the user
+// has corrected the variable, so we check the configuration before we write the first file.
 func prepareContainer(plan container.Plan, s *serverFlags, log *slog.Logger) error {
 	if err := plan.Check(); err != nil {
 		return err

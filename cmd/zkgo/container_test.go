@@ -28,7 +28,7 @@ func prepare(root string, more map[string]string, flags ...string) (s serverFlag
 	return s, out.String(), err
 }
 
-// TestContainerChecksBeforeItWrites: a wrong variable leaves no file behind, so that the
+// TestContainerChecksBeforeItWrites: a wrong variable should leave no file, so that the
 // corrected one has an effect.
 func TestContainerChecksBeforeItWrites(t *testing.T) {
 	t.Parallel()
@@ -60,8 +60,8 @@ func TestContainerChecksBeforeItWrites(t *testing.T) {
 	}
 }
 
-// TestContainerJVMFlags: the properties are settings of the server, after the file and
-// before --set.
+// TestContainerJVMFlags: the properties should be settings of the server, after the file
+// and before --set.
 func TestContainerJVMFlags(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -90,8 +90,8 @@ func TestContainerJVMFlags(t *testing.T) {
 	}
 }
 
-// TestContainerUnknownVariables: one warning names them, with the most similar known ones,
-// and another the script that no shell runs.
+// TestContainerUnknownVariables: one warning should name them, with the most similar known
+// ones, and another the script, because there is no shell to run it.
 func TestContainerUnknownVariables(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -110,8 +110,8 @@ func TestContainerUnknownVariables(t *testing.T) {
 	}
 }
 
-// TestContainerMakesNoDirectory: with ZOO_DATADIR_AUTOCREATE_DISABLE the directories that
-// exist are used, and datadir.autocreate is off for the server, too.
+// TestContainerMakesNoDirectory: with ZOO_DATADIR_AUTOCREATE_DISABLE we should use the
+// existing directories and turn off datadir.autocreate for the server, too.
 func TestContainerMakesNoDirectory(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -55,8 +55,8 @@ func TestEveryCommandSeesTheSettings(t *testing.T) {
 	}
 }
 
-// TestHealthHasTheServersFlags: a server is asked with the flags and variables with which
-// it was started.
+// TestHealthHasTheServersFlags: we should query a server with the flags and variables that
+// started it.
 func TestHealthHasTheServersFlags(t *testing.T) {
 	t.Parallel()
 	s, err := server.Start(t.Context(), server.Config{Memory: true, ClientAddr: "127.0.0.1:0"})
@@ -86,8 +86,8 @@ func TestHealthHasTheServersFlags(t *testing.T) {
 	}
 }
 
-// TestNothingListensForClients: the log of a server without a client port doesn't say that
-// it listens for clients.
+// TestNothingListensForClients: the log of a server without a client port should not claim
+// that it listens for clients.
 func TestNothingListensForClients(t *testing.T) {
 	t.Parallel()
 	s, err := server.Start(t.Context(), server.Config{Memory: true})

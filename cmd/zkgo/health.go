@@ -86,7 +86,8 @@ input.`,
 	cmd.MarkFlagsMutuallyExclusive("word", "live")
 	f.reading(flags, "for the data, as of zkgo server")
 	f.port(flags, "for clients, as of zkgo server")
-	// A script that starts a server with ZKGO_SERVER_FLAGS asks it with the same flags.
+	// We use the server's flags, so that a script can query a server that it started with
+	// ZKGO_SERVER_FLAGS.
 	f.logging(flags)
 	for _, name := range []string{"log-format", "log-level"} {
 		flags.Lookup(name).Hidden = true
@@ -116,7 +117,8 @@ func (f *healthFlags) target() (health.Target, error) {
 	return t, nil
 }
 
-// explain says why a server gave no answer, as every command that connects does.
+// explain explains why a server gave no answer, in the same words as all commands that
+// connect.
 func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) error {
 	terms := cli.ClientTerms()
 	terms.UseTLS, terms.NoTLS = "use --secure, or name its zoo.cfg", "leave --secure out"

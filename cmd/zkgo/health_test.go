@@ -101,8 +101,8 @@ func words(t *testing.T, answer func(word string) string) (addr string) {
 	return l.Addr().String()
 }
 
-// TestHealthWaitsForWords checks that --wait also holds for --live, until the server
-// answers, and for --word, which is asked when the server serves.
+// TestHealthWaitsForWords checks that --wait also works with --live, until the server
+// answers, and with --word, which we send when the server serves.
 func TestHealthWaitsForWords(t *testing.T) {
 	t.Parallel()
 	const silent, without = "", "This ZooKeeper instance is not currently serving requests\n"
@@ -129,7 +129,7 @@ func TestHealthWaitsForWords(t *testing.T) {
 		}
 	}
 	addr := words(t, func(string) string { return without })
-	// A busy machine may take longer to answer than the command waits.
+	// On a busy machine the server may need longer than the command waits, so we try again.
 	says := func(want string, args ...string) {
 		t.Helper()
 		var err error
@@ -186,7 +186,7 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 			t.Errorf("zkgo %s: %v, want %q", args, err, want)
 		}
 	}
-	// A server without a quorum closes the connection of a client, and answers srvr.
+	// A server without a quorum closes the connection of a client but answers srvr.
 	quorum := words(t, func(word string) string {
 		if word == "srvr" {
 			return "This ZooKeeper instance is not currently serving requests\n"

@@ -17,7 +17,7 @@ type inspectFlags struct {
 	logs   string
 }
 
-// opensByName is why the commands don't read the standard input.
+// opensByName is the reason why the commands don't read the standard input.
 const opensByName = "it finds files by their names, and reads some of them twice: save the input first"
 
 // json reports whether the output format is JSON.

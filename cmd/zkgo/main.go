@@ -1,7 +1,7 @@
 // Command zkgo is a ZooKeeper-compatible coordination server.
 //
-// This package contains only the flags and the terminal output. The logic is
-// elsewhere.
+// This package contains only the flags and the terminal output. The logic belongs in other
+// packages.
 package main
 
 import (

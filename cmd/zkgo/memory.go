@@ -17,11 +17,11 @@ func collectBelow(ceiling int64) {
 	}
 }
 
-// garbage is the GC percentage: the heap may hold this much garbage relative to live
-// data before a collection. A collection of two million znodes takes a tenth of a
-// second and half of two processors. With the runtime's default of 100 %, a server
-// that fills up would collect every three seconds and delay requests. The higher
-// value costs memory under load, which trimMemory returns afterwards.
+// garbage is the GC percentage: the heap may hold this much garbage relative to live data
+// before a collection. A collection of two million znodes takes a tenth of a second and
+// half of two processors. With the runtime's default of 100 %, a server that fills up would
+// collect every three seconds and delay requests. We accept that the higher value costs
+// memory under load, because trimMemory returns it afterwards.
 const garbage = 150
 
 // collectLater sets the GC percentage unless GOGC is set.
@@ -38,8 +38,8 @@ const lookEvery = 5 * time.Second
 // server: the pings of ten thousand clients.
 const quietRequests = 10_000
 
-// trimMemory returns memory to the system whenever the server becomes quiet. The
-// runtime returns memory only during a collection, and an idle program doesn't
+// trimMemory returns memory to the system whenever the server becomes quiet. We need it
+// because the runtime returns memory only during a collection, and an idle program doesn't
 // collect. The returned function stops trimMemory.
 func trimMemory(s *server.Server) func() {
 	var seen int64
@@ -57,10 +57,10 @@ func trimMemory(s *server.Server) func() {
 // leastTrimmed is the minimum amount of memory that justifies a collection.
 const leastTrimmed = 4 << 20
 
-// worthTrimming reports whether at least an eighth of the live heap could be
-// returned. Memory that looks like garbage may be live, so trimMemory calls it only
-// when load ends. It returns true again only after many allocations, so a server with
-// bursts of load doesn't collect after each burst.
+// worthTrimming reports whether at least an eighth of the live heap could be returned.
+// Memory that looks like garbage may be live, so we call it only when load ends. It returns
+// true again only after many allocations, so that a server with bursts of load doesn't
+// collect after each burst.
 func worthTrimming() bool {
 	sample := []metrics.Sample{
 		{Name: "/gc/heap/live:bytes"},                // after the last collection

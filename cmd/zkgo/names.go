@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// byName maps the names of ZooKeeper's scripts to commands. In an image without a
-// shell, zkCli.sh and zkServer.sh are links to this program, and a user who overrides
-// the command of ZooKeeper's image passes the script's name to it.
+// byName maps the names of ZooKeeper's scripts to commands. In our image, which has no
+// shell, zkCli.sh and zkServer.sh are links to this program. A user that overrides the
+// command of ZooKeeper's image passes the script's name to it.
 func byName(program string, args []string, getenv func(string) string) ([]string, error) {
 	name := filepath.Base(program)
 	if len(args) > 0 && (args[0] == "zkServer.sh" || args[0] == "zkCli.sh") {
@@ -27,8 +27,8 @@ func byName(program string, args []string, getenv func(string) string) ([]string
 //
 //	[--config DIR] COMMAND [zoo.cfg]
 //
-// to a command. As in the script, a zoo.cfg without a slash is in DIR. Further arguments
-// are those of the command.
+// to a command. As in the script, a zoo.cfg without a slash is in DIR. We pass further
+// arguments to the command.
 func zkServer(args []string, getenv func(string) string) ([]string, error) {
 	dir := confDir(getenv)
 	if len(args) > 1 && args[0] == "--config" {

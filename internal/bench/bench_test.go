@@ -42,8 +42,8 @@ func measure(t *testing.T, cfg bench.Config) *bench.Result {
 	}
 }
 
-// TestWorks tests that every work does what it says, with every server, and leaves no
-// znodes.
+// TestWorks tests that every work does what its description promises, with every server,
+// and leaves no znodes.
 func TestWorks(t *testing.T) {
 	t.Parallel()
 	ops := map[string]proto.Op{

@@ -145,8 +145,8 @@ func (c *conn) flush() error {
 	return err
 }
 
-// read returns the next frame. A server that sends nothing for the session timeout
-// counts as lost, as it does for a client with a pending request.
+// read returns the next frame. If a server sends nothing for the session timeout, we
+// consider it lost, as a client with a pending request does.
 func (c *conn) read() ([]byte, error) {
 	if c.r.Buffered() < proto.LengthSize {
 		if err := c.nc.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
@@ -223,8 +223,7 @@ func (c *conn) event() error {
 		if err := c.nc.SetReadDeadline(time.Now().Add(c.timeout / 3)); err != nil {
 			return err
 		}
-		// Peek takes nothing from the reader, so a timeout doesn't lose a part of a
-		// frame.
+		// Peek consumes nothing, so we don't lose part of a frame on a timeout.
 		_, err := c.r.Peek(proto.LengthSize)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			c.append(proto.XidPing, proto.OpPing, nil)

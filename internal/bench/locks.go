@@ -89,7 +89,7 @@ func acquire(c *conn, dir string) (name string, waited bool, err error) {
 		}
 		err := c.call(proto.OpExists, &proto.ExistsRequest{Path: dir + "/" + before, Watch: true}, nil)
 		if errors.Is(err, proto.ErrNoNode) {
-			// This leaves a watch for a name that is never used again.
+			// This leaves a watch, but for a name that is never used again.
 			continue
 		}
 		waited = true

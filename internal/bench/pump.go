@@ -85,9 +85,9 @@ func (r *run) pumpOne(i int, c *conn, next func(c *conn)) (lost int, err error) 
 	})
 }
 
-// timed is window, and passes the latency of each request to answered. A request that
-// is added when a reply has arrived counts as sent at that moment. timed returns how
-// many requests got no reply.
+// timed is window, and passes the latency of each request to answered. If we add a request
+// because a reply has arrived, it counts as sent at that time. timed returns how many
+// requests got no reply.
 func (c *conn) timed(n int, next func() bool, answered func(code proto.Code, took time.Duration) error) (inFlight int, err error) {
 	sent, first := make([]time.Time, n), 0
 	now := time.Now()

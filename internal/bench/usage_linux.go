@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// tick is the unit of CPU time in /proc. On Linux it is the same for all programs,
-// whatever tick the kernel uses.
+// tick is the unit of CPU time in /proc. On Linux it is the same for all programs, whatever
+// tick the kernel uses, so we don't need to ask for it.
 const tick = 10 * time.Millisecond
 
 // usage is the CPU time and memory that processes have used.
@@ -26,7 +26,8 @@ func usageOf(pids []int) (sum usage, err error) {
 		if err != nil {
 			return sum, err
 		}
-		// The second field is the name, in parentheses, and may contain anything.
+		// The second field is the name, in parentheses. It may contain anything, so we
+		// search for the last parenthesis.
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 		if len(fields) < 13 {
 			return sum, fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields))

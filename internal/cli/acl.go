@@ -33,10 +33,10 @@ const authHelp = `AUTH may be - for what comes in on the standard input or @FILE
 so that it stands neither in a history nor in the list of processes; @@x is @x.`
 
 // parseACL parses scheme:id:perms,…. Its error names everything that is wrong, in
-// zkCli.sh's words. zkCli.sh applies the valid rest of an invalid ACL. We don't,
-// because a mistyped permission could lock the znode for good. If no entry is valid, it
-// reports them to errors and returns an empty list, which no server accepts. A comma at
-// the end is accepted, as in zkCli.sh.
+// zkCli.sh's words. zkCli.sh applies the valid rest of an invalid ACL. We don't, because a
+// mistyped permission could lock the znode for good. If no entry is valid, it reports them
+// to errors and returns an empty list, which no server accepts. We accept a comma at the
+// end, as zkCli.sh does.
 func parseACL(errors io.Writer, text string) ([]client.ACL, error) {
 	var acl []client.ACL
 	var wrong []string

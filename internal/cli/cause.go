@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Terms are the words for what the user of a command can do about a failed connect: the
-// names of flags, and hints. The failures and their causes are the same for all commands.
+// Terms are a command's words for what the user can do about a failed connect: the names of
+// flags, and hints. The failures and their causes are the same for all commands.
 type Terms struct {
 	CA     string // the flag for the authorities to trust
 	Cert   string // the flags for the client's certificate
@@ -72,7 +72,7 @@ func with(hint string) func(error) string {
 	return func(err error) string { return lastWords(err) + ": " + hint }
 }
 
-// ErrNotServing is the cause for a server that answers and doesn't serve clients.
+// ErrNotServing is the cause if a server answers but doesn't serve clients.
 var ErrNotServing error = probed{"it runs but does not serve clients: it has no quorum, or is starting (its log says why)"}
 
 // causes returns the known kinds, most specific first.

@@ -90,8 +90,8 @@ func secure(t *testing.T, auth tls.ClientAuthType) (addr string, roots *x509.Cer
 	return addr, roots
 }
 
-// TestSaysWhyItCannotConnect checks the causes for each server, both immediately and
-// when the command gives up.
+// TestSaysWhyItCannotConnect checks that we report the cause for each server, both
+// immediately and when the command gives up.
 func TestSaysWhyItCannotConnect(t *testing.T) {
 	t.Parallel()
 	tlsAddr, _ := secure(t, tls.NoClientCert)
@@ -153,7 +153,7 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 	}
 }
 
-// TestSaysNothingOfAServerThatIsNotNeeded checks that a command that succeeds prints
+// TestSaysNothingOfAServerThatIsNotNeeded checks that if a command succeeds, we print
 // nothing about another server that is down.
 func TestSaysNothingOfAServerThatIsNotNeeded(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestPlaceSaysWhyItCannotConnect(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	above := func(text string) { // the notice comes long before the command gives up
+	above := func(text string) { // the notice should appear long before the command gives up
 		_, _ = errs.Write([]byte(text))
 		cancel()
 	}

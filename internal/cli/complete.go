@@ -62,8 +62,8 @@ func completeOption(command, begun string) (list []candidate) {
 	return list
 }
 
-// completePath lists the children of the znode that the path has reached. It ignores
-// errors, because running the line will report them.
+// completePath lists the children of the znode that the path has reached. We ignore errors,
+// because running the line will report them.
 func (s *Shell) completePath(ctx context.Context, begun string) (list []candidate) {
 	zk, err := s.client()
 	if err != nil || !zk.State().Connected() {

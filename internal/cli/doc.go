@@ -2,16 +2,16 @@
 // of ZooKeeper's own shell, zkCli.sh, and tools that users would otherwise install
 // separately.
 //
-// It has no terminal of its own: a [Shell] runs a command, a line or a script, or
-// reads commands at a prompt. cmd/zkgo defines the flags. It works with any
-// ZooKeeper: it imports package client, proto for its vocabulary, cli/subtree, and
-// nothing of the server.
+// It has no terminal of its own: a [Shell] runs a command, a line or a script, or reads
+// commands at a prompt. cmd/zkgo defines the flags. It works with any ZooKeeper, so it may
+// import package client, proto for its vocabulary, and cli/subtree, but nothing of the
+// server.
 //
 // # A command
 //
-// A command is a [Command]: a value, not a type. One of the functions that [Commands]
-// calls declares it. Help, completion and the shell look it up there; it needs no
-// other registration.
+// A command is a [Command]: a value, not a type. To add one, declare it in one of the
+// functions that [Commands] calls. Help, completion and the shell look it up there, so it
+// needs no other registration.
 //
 //	Command{
 //		Name:    "count",
@@ -34,11 +34,11 @@
 //		},
 //	}
 //
-// Options follow the rules of zkCli.sh: they may appear anywhere, "-sw" is "-s -w",
-// and "--" ends them. Data goes to Call.Out through [Call.Emit], which writes JSON
-// instead in JSON mode; everything else (progress, notices) goes to Call.Err.
-// Commands return errors and never print them: the shell prints them in ZooKeeper's
-// words to the error stream and keeps the exit code.
+// Options follow the rules of zkCli.sh: they may appear anywhere, "-sw" is "-s -w", and
+// "--" ends them. Data goes to Call.Out through [Call.Emit], which writes JSON instead in
+// JSON mode; everything else (progress, notices) goes to Call.Err. Commands should return
+// errors and never print them: the shell prints them in ZooKeeper's words to the error
+// stream and keeps the exit code.
 //
 // # Invariants
 //

@@ -26,8 +26,8 @@ func (e event) String() string {
 	return fmt.Sprintf("WatchedEvent state:%s type:%s path:%s zxid: %d", e.State, e.Type, path, e.Zxid)
 }
 
-// events prints events in order from its own goroutine, so that a goroutine that adds
-// one doesn't wait for a terminal. It is safe for concurrent use.
+// events prints events in order from its own goroutine, so that we don't wait for a
+// terminal when we add one. It is safe for concurrent use.
 type events struct {
 	mu    sync.Mutex
 	wake  sync.Cond

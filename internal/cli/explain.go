@@ -13,15 +13,14 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// probeTime limits each probe of a server that closes connections. A server that
-// expects TLS doesn't answer the first probe.
+// probeTime limits each probe of a server that closes connections. We need a limit because
+// a server that expects TLS doesn't answer the first probe.
 const probeTime = time.Second
 
-// Explain adds to the error of a connect which server it was, why it couldn't be used and
-// which flag or setting helps, in the words of t. It probes a server that closed the
-// connection. addr is host:port and may be "", config is nil without TLS. Explain returns
-// an error unchanged that doesn't say why there is no connection. A server that didn't
-// answer in time is asked whether it expects TLS.
+// Explain adds the server, the reason and a helpful flag or setting, in the words of t, to
+// the error of a failed connect. If the server closed the connection, we probe it for the
+// reason. If it didn't answer in time, we check whether it expects TLS. addr is host:port
+// and may be "", config is nil without TLS. Explain returns other errors unchanged.
 func Explain(ctx context.Context, addr string, config *tls.Config, t Terms, err error) error {
 	reason := err
 	switch {
@@ -105,7 +104,7 @@ func srvr(ctx context.Context, addr string, config *tls.Config) string {
 }
 
 // dialFor connects, with TLS if config isn't nil; ctx also limits the use of the
-// connection. It doesn't verify the certificate, because it sends no secrets.
+// connection. We don't verify the certificate, because we send no secrets.
 func dialFor(ctx context.Context, addr string, config *tls.Config) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {

@@ -47,8 +47,8 @@ func printStat(w io.Writer, t Term, s client.Stat) {
 	}
 }
 
-// Stat is the JSON form of a znode's metadata. Zxids and sessions are hexadecimal
-// strings, because JSON parsers lose digits of such large numbers; times are in UTC.
+// Stat is the JSON form of a znode's metadata. We write zxids and sessions as hexadecimal
+// strings, because many JSON parsers lose digits of such large numbers. Times are in UTC.
 type Stat struct {
 	Czxid          string `json:"cZxid"`
 	Ctime          string `json:"ctime"`

@@ -15,8 +15,8 @@ type lineHistory struct {
 	file  string
 }
 
-// openHistory reads the history file, or creates it so that only its owner can read
-// it. It refuses a special file and a file that is too large. If it returns an error, the history is in memory only.
+// openHistory reads the history file, or creates it so that only its owner can read it. We refuse a
+// special file and a file that is too large. On an error, we keep the history in memory only.
 func openHistory(path string) (*lineHistory, error) {
 	h := &lineHistory{}
 	if path == "" || path == os.DevNull {
@@ -50,7 +50,7 @@ func (h *lineHistory) Add(line string) {
 	}
 	h.lines = append(h.lines, line)
 	if h.file != "" && h.append(line+"\n") != nil {
-		h.file = "" // ignore the error: the history is only a convenience
+		h.file = "" // we ignore the error: the history is only a convenience
 	}
 }
 

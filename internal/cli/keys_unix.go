@@ -10,16 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keyWait is the duration of one wait for a key, and so the delay until the end of
-// ctx is noticed.
+// keyWait is the duration of one wait for a key, i.e. the longest delay until we notice the
+// end of ctx.
 const keyWait = 100 * time.Millisecond
 
 // canAwaitKeys reports that awaitKey reads keys on this platform.
 const canAwaitKeys = true
 
-// awaitKey returns when one of the keys is pressed on a terminal in raw mode, or when
-// ctx ends. After it returns it reads nothing more, so later input goes to the
-// prompt.
+// awaitKey returns when one of the keys is pressed on a terminal in raw mode, or when ctx
+// ends. After it returns, we read nothing more, so later input goes to the prompt.
 func awaitKey(ctx context.Context, f *os.File, keys string) (pressed bool) {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // a file's number is small
 	var typed [16]byte

@@ -63,7 +63,8 @@ func (p *parser) token(arg string) error {
 		return errHelp
 	}
 	if strings.HasPrefix(arg, "--") {
-		// Two hyphens introduce a name of several letters, as is usual elsewhere.
+		// We also accept two hyphens before a name of several letters, as is usual
+		// elsewhere.
 		name, _, _ := strings.Cut(arg[2:], "=")
 		if len(name) < 2 || p.option(name) == nil {
 			return p.unknown(arg)

@@ -117,7 +117,7 @@ func deleteQuota(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	// Delete only the quota's own znodes: quotas further below must stay.
+	// We delete only the quota's own znodes: quotas further below must stay.
 	for _, name := range []string{quotaLimits, quotaStats} {
 		if !slices.Contains(names, name) {
 			continue

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestHistoryIsBounded checks that a history file that is a device, a FIFO or too large is
-// refused, and that no history is kept in /dev/null.
+// TestHistoryIsBounded checks that we refuse a history file that is a device, a FIFO or too
+// large, and keep no history in /dev/null.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -38,8 +38,8 @@ func TestHistoryIsBounded(t *testing.T) {
 	}
 }
 
-// TestEditKeepsALargeText checks that what was written in the editor is kept if it is more
-// than a znode takes.
+// TestEditKeepsALargeText checks that we keep the user's text if it is too large for a
+// znode.
 func TestEditKeepsALargeText(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -92,8 +92,8 @@ func (s *Shell) Script(ctx context.Context, text io.Reader, stop bool) (code int
 // longestLine is the maximum length of a script's line.
 const longestLine = 16 << 20
 
-// scan reads lines in its own goroutine, because a read can't be interrupted. The
-// error is valid after the channel is closed.
+// scan reads lines in its own goroutine, because we can't interrupt a read. The error is
+// valid after the channel is closed.
 func scan(ctx context.Context, text io.Reader) (lines <-chan string, failed *error) {
 	ch, failed := make(chan string), new(error)
 	go func() {

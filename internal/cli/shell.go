@@ -254,7 +254,7 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 		return call.tooMany(call.Args[command.Most])
 	}
 	if !command.Offline {
-		// Print messages about the connection before the command's output.
+		// We print messages about the connection before the command's output.
 		select {
 		case <-s.greeted:
 			s.events.flush()
@@ -263,7 +263,7 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 	}
 	err = command.Run(ctx, call)
 	if errors.Is(err, client.ErrAuthFailed) {
-		_ = s.disconnect() // a session without its identity must not be used
+		_ = s.disconnect() // we must not use a session without its identity
 	}
 	return err
 }

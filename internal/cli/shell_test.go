@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestCommands is one session; tests/compat/operator/cli compares it with zkCli.sh.
+// TestCommands is one session. We compare it with zkCli.sh in tests/compat/operator/cli.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))
@@ -225,7 +225,7 @@ func TestExportReplacesNoFile(t *testing.T) {
 }
 
 // TestExportReplacesLinkTarget checks that a forced export keeps a symbolic link and
-// replaces its target, and that it refuses a link without one.
+// replaces its target, and that we refuse a dangling link.
 func TestExportReplacesLinkTarget(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))

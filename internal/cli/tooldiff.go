@@ -89,7 +89,7 @@ func (c *Call) source(ctx context.Context, arg string, o subtree.DiffOptions) (s
 	if err != nil {
 		return nil, nil, err
 	}
-	// A server may lag behind recent writes.
+	// We sync because a server may lag behind recent writes.
 	if err := p.Client.Sync(ctx, p.Root); err != nil && !errors.Is(err, client.ErrNotReadOnly) {
 		done()
 		return nil, nil, err

@@ -79,8 +79,8 @@ func runEdit(ctx context.Context, c *Call) error {
 	})
 }
 
-// fileName converts a znode's name to a file name. Its extension tells the editor the
-// language.
+// fileName converts a znode's name to a file name. We keep the extension, because it tells
+// the editor the language.
 func fileName(path string) string {
 	name := strings.Map(func(r rune) rune {
 		if r < 128 && (unicode.IsLetter(r) || unicode.IsDigit(r)) || strings.ContainsRune("-_.", r) {
@@ -99,8 +99,7 @@ func (e *edit) read(ctx context.Context, create bool) (err error) {
 	return err
 }
 
-// edit runs the editor on the data and writes the result. After an error the file is
-// kept.
+// edit runs the editor on the data and writes the result. After an error we keep the file.
 func (e *edit) edit(ctx context.Context, c *Call) (written bool, err error) {
 	if err := os.WriteFile(e.file, e.data, 0o600); err != nil {
 		return false, err
@@ -112,7 +111,8 @@ func (e *edit) edit(ctx context.Context, c *Call) (written bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	// Editors add a newline at the end of a file.
+	// Many editors add a newline at the end of a file, so we remove it if the data had
+	// none.
 	if !bytes.HasSuffix(e.data, []byte("\n")) && bytes.HasSuffix(now, []byte("\n")) {
 		now = bytes.TrimSuffix(bytes.TrimSuffix(now, []byte("\n")), []byte("\r"))
 	}
@@ -130,7 +130,7 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 		st, err = e.zk.Set(ctx, e.path, now, e.stat.Version)
 	}
 	if errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil {
-		// The connection broke, so check the znode itself.
+		// The connection broke, so we check the znode itself.
 		if data, is, rerr := e.zk.Get(ctx, e.path, client.Linearizable); rerr == nil && bytes.Equal(data, now) {
 			st, err = is, nil
 		}
@@ -150,7 +150,7 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 }
 
 // same returns an error if the znode was deleted and created again since it was read: the
-// versions of a new znode begin at 0 again, so Set can't tell.
+// versions of a new znode begin at 0 again, so we can't rely on Set.
 func (e *edit) same(ctx context.Context) error {
 	now, found, err := e.zk.Exists(ctx, e.path, client.Linearizable)
 	switch {
@@ -159,7 +159,7 @@ func (e *edit) same(ctx context.Context) error {
 	case found && now.Czxid != e.stat.Czxid:
 		return fmt.Errorf("%s was deleted and created again by another client while you edited it: nothing was written", e.path)
 	}
-	return nil // if it is gone, Set says so
+	return nil // if it is gone, Set will report it
 }
 
 // runEditor runs the editor until it exits.
@@ -183,7 +183,7 @@ func runEditor(c *Call, file string) error {
 	if len(words) == 0 {
 		return errors.New("the editor's name is empty")
 	}
-	// Don't kill the editor when ctx ends: only the user should close it.
+	// We don't kill the editor when ctx ends: only the user should close it.
 	cmd := exec.Command(words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
 	cmd.Stdout, cmd.Stderr = under(c.Out), under(c.Err)       // the terminal itself
 	if f, ok := c.In.(*os.File); ok {

@@ -122,8 +122,8 @@ func (c *Call) mayWrite(name string) error {
 }
 
 // Replaceable returns the file that a forced write to name may replace or create. A
-// symbolic link stays, and the file that it names is replaced. It refuses anything but a
-// regular file: a rename onto a device such as /dev/null removes it for all processes.
+// symbolic link stays, and the file that it names is replaced. We refuse anything except a
+// regular file: e.g. a rename onto /dev/null would remove that device for all processes.
 func Replaceable(name string) (string, error) {
 	info, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,7 +193,7 @@ func writeFile(name string, force bool, write func(io.Writer) error) error {
 	return nil
 }
 
-// giveName renames a temporary file. Without force it uses a link, which fails if the
+// giveName renames a temporary file. Without force we use a link, because that fails if the
 // name exists, even if the file was created just now.
 func giveName(temp, name string, force bool) error {
 	if force {
@@ -249,8 +249,8 @@ func runImport(ctx context.Context, c *Call) error {
 	return c.report(report, p.Root, err)
 }
 
-// document reads a file; "-" means the standard input. A document is validated
-// completely before use, so what can be read only once is copied to a temporary file.
+// document reads a file; "-" means the standard input. We validate a document completely
+// before we use it. If we can read the input only once, we copy it to a temporary file.
 func (c *Call) document(name string) (*subtree.Document, func(), error) {
 	f, done, err := c.rereadable(name)
 	if err != nil {

@@ -44,7 +44,8 @@ func TestExportReplacesNoFIFO(t *testing.T) {
 	}
 }
 
-// TestImportOfSpecialFiles checks that import reads a pipe to its end, and no device.
+// TestImportOfSpecialFiles checks that import reads a pipe to its end, but refuses a
+// device.
 func TestImportOfSpecialFiles(t *testing.T) {
 	t.Parallel()
 	b := newTold(t, zktest.Run(t))

@@ -16,10 +16,10 @@ import (
 const connectPatience = 30 * time.Second
 
 // place parses an argument that names a subtree: a path in the session's ensemble, or
-// servers of another ensemble followed by a path, e.g. "zk1:2181,zk2:2181/app". It
-// opens the session with another ensemble with the same options; the caller must call
-// the returned function to close it. The command ends if one of its ensembles is
-// unreachable for too long.
+// servers of another ensemble followed by a path, e.g. "zk1:2181,zk2:2181/app". It opens
+// the session with another ensemble with the same options; the caller must call the
+// returned function to close it. We end the command if one of its ensembles is unreachable
+// for too long.
 func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), error) {
 	hosts, path, other := strings.Cut(arg, "/")
 	if !other {

@@ -28,8 +28,8 @@ func toolCommands() []Command {
 	return list
 }
 
-// toolError keeps an error's text. A tool's message says where it stopped and what
-// was done until then, which zkCli.sh's messages can't express.
+// toolError keeps an error's text. We don't use zkCli.sh's messages, because a tool should
+// report where it stopped and what it did until then.
 func toolError(ctx context.Context, err error) error {
 	exit := (*Exit)(nil)
 	switch cause := context.Cause(ctx); {

@@ -237,8 +237,8 @@ func TestWatchCommand(t *testing.T) {
 	b.run("watch", "-for", "1ms", "/app")
 }
 
-// TestOtherEnsembleLost checks that a copy ends when its target is unreachable, and
-// reports what was done until then.
+// TestOtherEnsembleLost checks that a copy ends when its target is unreachable, and reports
+// what it did until then.
 func TestOtherEnsembleLost(t *testing.T) {
 	t.Parallel()
 	b, other := newBench(t), zktest.Run(t)
@@ -321,7 +321,8 @@ func TestEditConflict(t *testing.T) {
 }
 
 // TestEditOfARecreatedZnode checks that edit doesn't overwrite a znode that was deleted and
-// created again meanwhile, although its version is the same, and that the exit code says so.
+// created again meanwhile, although its version is the same, and that the exit code shows
+// it.
 func TestEditOfARecreatedZnode(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

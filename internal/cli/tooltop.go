@@ -123,9 +123,8 @@ func (c *Call) watcher(ctx context.Context) *overview.Watcher {
 	return w
 }
 
-// explainer returns a function that says why a server can't be shown, in the words of
-// every command that connects. It probes a server only once for the same
-// cause.
+// explainer returns a function that explains why we can't show a server, in the same words
+// as all commands that connect. We probe a server only once for the same cause.
 func (c *Call) explainer() func(ctx context.Context, address string, err error) string {
 	terms := ClientTerms()
 	if c.Has("admin") {
@@ -170,9 +169,8 @@ func answerError(err error) error {
 	return err
 }
 
-// addMembers adds members without a client address in their server line, if they
-// answer on their host at the port of the first named server. It counts the others as
-// unknown.
+// addMembers adds members without a client address in their server line, if they answer on
+// their host at the port of the first named server. We count the others as unknown.
 func (c *Call) addMembers(ctx context.Context, w *overview.Watcher, config client.Config, seen map[string]bool, add func(string)) {
 	members := memberHosts(config.Text)
 	if len(w.Addresses) == 0 || len(members) == 0 {
@@ -332,8 +330,8 @@ type column struct {
 	cell func(sample *overview.Sample, i int) string
 }
 
-// columns returns the columns of the table, most important first, because a narrow
-// terminal has no room for the last ones.
+// columns returns the columns of the table, most important first, because we drop the last
+// ones on a narrow terminal.
 func columns() []column {
 	of := func(cell func(s *overview.Server) string) func(*overview.Sample, int) string {
 		return func(sample *overview.Sample, i int) string { return cell(&sample.Servers[i]) }

@@ -62,7 +62,7 @@ func (c *Call) input() (io.Reader, error) {
 	return c.In, nil
 }
 
-// readValue reads to the end. It fails for a value that no server accepts.
+// readValue reads to the end. It fails if the value is too large for any server.
 func readValue(name string, r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxValue+1))
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package defaults holds the values of settings that nothing sets. A zoo.cfg, a program
-// that embeds the server, and the Raft layer share them. They are ZooKeeper's where it
-// has such a setting.
+// Package defaults holds the default values of settings. A zoo.cfg, a program that embeds
+// the server, and the Raft layer share them. We use ZooKeeper's value if ZooKeeper has the
+// setting.
 //
 // May import: the standard library only.
 package defaults
@@ -10,8 +10,9 @@ import "time"
 // Times.
 const (
 	TickTime = 2 * time.Second
-	// FileTickTime is the tickTime of a zoo.cfg without one. It is ZooKeeper's, so that
-	// a file means the same here. TickTime is what ZooKeeper's sample file sets.
+	// FileTickTime is the tickTime if a zoo.cfg doesn't set it. We use ZooKeeper's default,
+	// so that a file has the same meaning here. TickTime is the value in ZooKeeper's sample
+	// file.
 	FileTickTime       = 3 * time.Second
 	MinSessionTicks    = 2
 	MaxSessionTicks    = 20

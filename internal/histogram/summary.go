@@ -16,8 +16,8 @@ type Summary struct {
 	least      atomic.Int64 // the minimum plus one, so that 0 means none
 	most       atomic.Int64
 
-	// recent is allocated by the first observation: most of a server's summaries
-	// never get one, and a test starts many servers.
+	// We allocate recent at the first observation: most of a server's summaries never get
+	// one, and a test starts many servers.
 	recent atomic.Pointer[windows]
 
 	mu     sync.Mutex // serializes readers
@@ -76,9 +76,8 @@ func (s *Summary) bound(v int64) {
 	}
 }
 
-// ObserveMany records n values, none negative, that the caller has already combined
-// into their sum, minimum and maximum. For the quantiles, each value counts as their
-// mean.
+// ObserveMany records n values, none negative, that the caller has already combined into
+// their sum, minimum and maximum. For the quantiles, we count each value as their mean.
 func (s *Summary) ObserveMany(n, sum, least, most int64) {
 	if n <= 0 {
 		return

@@ -15,9 +15,9 @@ const (
 	MaxLogged = 256
 )
 
-// Complaints logs what the server refuses to its clients: the first complaint of a kind at
-// once, then one line every ComplaintEvery that counts the others. The message is the
-// kind.
+// Complaints logs requests that the server refuses: the first complaint of a kind
+// immediately, then one line every ComplaintEvery with the number of the others. The
+// message is the kind.
 type Complaints struct {
 	log *slog.Logger
 

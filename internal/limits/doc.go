@@ -4,9 +4,9 @@
 // hardly read ([Progress]), lists that operators' commands return ([LongAnswers]), and lines
 // of the log ([Complaints]).
 //
-// It imports the standard library only: it knows neither connections nor requests.
-// The server asks before it acts and acts itself. Clocks are the server's, so tests set
-// the time.
+// The package imports only the standard library. It knows neither connections nor requests:
+// the server asks before it acts, and acts itself. The server also passes the time, so that
+// tests can set it.
 //
 // Invariants:
 //   - No call blocks, except [LongAnswers.Begin] and [Memory.Watch].

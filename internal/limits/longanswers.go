@@ -6,10 +6,10 @@ import (
 	"time"
 )
 
-// Lists of connections, sessions and watches grow with the number of clients. Anyone
-// who reaches a port may ask for them, and may then not read the answer. So only
-// MaxLongAnswers of them exist at a time. While another one waits, the oldest is cut off
-// once it has taken LongAnswerTime: a client that reads needs less than that.
+// Lists of connections, sessions and watches grow with the number of clients. Any client
+// that reaches a port may ask for them and then not read the answer, so we allow only
+// MaxLongAnswers of them at a time. If another one waits, we cut off the oldest once it has
+// taken LongAnswerTime: a client that reads needs less than that.
 const (
 	MaxLongAnswers = 8
 	LongAnswerTime = 500 * time.Millisecond
@@ -50,7 +50,7 @@ func (l *LongAnswers) Begin(gone <-chan struct{}, cut func()) *LongAnswer {
 	return a
 }
 
-// Sending says that the list has been made. From now on, its client can hold it up.
+// Sending records that the list is complete. From now on, its client can delay it.
 func (a *LongAnswer) Sending() {
 	a.of.mu.Lock()
 	defer a.of.mu.Unlock()
@@ -59,7 +59,7 @@ func (a *LongAnswer) Sending() {
 	}
 }
 
-// End says that the answer has been sent or has failed.
+// End records that the answer was sent or failed.
 func (a *LongAnswer) End() {
 	a.of.mu.Lock()
 	a.of.open.Remove(a.place)
@@ -84,7 +84,7 @@ func (l *LongAnswers) wait(gone <-chan struct{}) bool {
 }
 
 // cutOldest cuts the oldest answer off if there is no free slot and the answer has been
-// sent for its time. It returns when to look again.
+// sent for its time. It returns the time of the next check.
 func (l *LongAnswers) cutOldest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

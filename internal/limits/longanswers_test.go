@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// The oldest answer is cut off only when its client has had its time and another waits.
+// We should cut off the oldest answer only when its client has had enough time and another
+// one waits.
 func TestTheOldestLongAnswerIsCutOff(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -37,7 +38,7 @@ func TestTheOldestLongAnswerIsCutOff(t *testing.T) {
 	})
 }
 
-// A client that has left doesn't wait for a long answer.
+// We should not wait for a long answer if the client has left.
 func TestALongAnswerForNoClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,26 +9,26 @@ import (
 	"time"
 )
 
-// The memory ceiling. If a tree grows without bound, the system kills the server and
-// then the next one, which holds the same tree. So above fullPercent of the ceiling the
-// server refuses every write that would make the tree grow, with QuotaExceeded, until
-// there is room again. Reads, deletes, sessions, and writes that don't make a znode's
-// data longer continue.
+// The memory ceiling. If a tree grows without bound, the system kills the server and then
+// the next one, which holds the same tree. Above fullPercent of the ceiling, we therefore
+// refuse every write that would make the tree grow, with QuotaExceeded, until there is
+// enough memory again. Reads, deletes, sessions, and writes that don't make a znode's data
+// longer continue.
 //
-// A server refuses writes of its own clients by its own memory. A leader refuses the
-// writes of all clients by its memory: the log records its decision with each batch, so
-// all servers act alike.
+// Each server refuses writes of its own clients if its own memory is full. The leader
+// refuses the writes of all clients if its memory is full: we record its decision in the
+// log with each batch, so that all servers act alike.
 //
-// Only live memory counts, not garbage; otherwise a heap of half the ceiling would
-// refuse writes between two collections. The live size is known after a collection, so
-// near the ceiling the guard asks for one.
+// We count only live memory, not garbage: otherwise we would refuse writes between two
+// collections with a heap of half the ceiling. We know the live size only after a
+// collection, so near the ceiling the guard forces one.
 //
-// The guard checks periodically, and whenever so much was written that there may be no
-// room for more: between two periodic checks, clients can write more than a small
-// ceiling holds.
+// The guard checks periodically, and also when clients have written so much that the memory
+// may be full: between two periodic checks, clients can write more than a small ceiling
+// allows.
 const (
-	fullPercent  = 90 // of the ceiling: writes are refused from here
-	againPercent = 85 // and accepted again below this
+	fullPercent  = 90 // of the ceiling: we refuse writes above this
+	againPercent = 85 // and accept them again below this
 	freshPercent = 5  // of the ceiling: garbage or growth that is worth a collection
 	leastPercent = 1  // of the ceiling: written before the next check, at least
 	copies       = 4  // of a write in the heap until a collection
@@ -37,8 +37,8 @@ const (
 	seldomEvery = time.Second            // while less than fewPercent of the ceiling is used
 	fewPercent  = 25
 	fullEvery   = 5 * time.Second // between collections while memory is full
-	// ShedPatience is how long it may take until the memory of closed clients is found
-	// to be free.
+	// ShedPatience is how long it may take until we know that the memory of closed clients
+	// is free.
 	ShedPatience = time.Second
 	gcShare      = 20 // the next collection comes after at least this many times the length of the last
 )
@@ -54,7 +54,7 @@ type MemoryUse struct {
 type Memory struct {
 	Ceiling int64
 	log     *slog.Logger
-	Read    func() MemoryUse // this and the next two are the runtime's, except in tests
+	Read    func() MemoryUse // this and the next two call the runtime, except in tests
 	Collect func()
 	Clock   func() time.Time
 	Shed    func() bool // closes the clients that hold the most; false: they hold little
@@ -172,11 +172,12 @@ func (g *Memory) worthCollecting(u MemoryUse) bool {
 	return u.Heap+u.rest >= g.Percent(fullPercent) && u.Heap-u.Live >= g.Percent(freshPercent) && !now.Before(g.nextFresh)
 }
 
-// errNoRoom aborts a restore.
+// errNoRoom aborts a restore that doesn't fit into memory.
 var errNoRoom = errors.New("the state that is to be restored and the present one do not fit below memoryCeiling: raise it, or restore into a new server with zkgo restore")
 
-// RoomToRestore returns an error if the process has no room for more of a state that is
-// being read. Much of the heap may be garbage of the decoder, so a collection decides.
+// RoomToRestore returns an error if there is not enough memory for more of a state that we
+// are reading. Much of the heap may be garbage of the decoder, so we collect before we
+// decide.
 func (g *Memory) RoomToRestore() error {
 	if g == nil || g.Ceiling <= 0 {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Live memory decides, with a margin between refusing and accepting again. Garbage
-// doesn't, but the guard collects before garbage would fill the memory.
+// We should decide by live memory, with a margin between refusing and accepting again.
+// Garbage should not count, but the guard should collect before garbage fills the memory.
 func TestMemoryGuard(t *testing.T) {
 	t.Parallel()
 	var u MemoryUse
@@ -45,8 +45,8 @@ func TestMemoryGuard(t *testing.T) {
 	}
 }
 
-// The guard doesn't wait for its next periodic check if the writes since the last one
-// may have filled the memory. The nearer that is, the sooner it checks.
+// The guard should not wait for its next periodic check if the writes since the last one
+// may have filled the memory. The less memory is left, the sooner it should check.
 func TestMemoryIsLookedAtAfterMuchWasWritten(t *testing.T) {
 	t.Parallel()
 	var u MemoryUse

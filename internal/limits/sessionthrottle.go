@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// SessionRate is how fast sessions may begin; server.ConnThrottle, which has the same
-// fields, explains them.
+// SessionRate limits how fast sessions may begin. See server.ConnThrottle, which has the
+// same fields, for their meaning.
 type SessionRate struct {
 	Tokens                     int
 	FillTime                   time.Duration
@@ -31,8 +31,8 @@ type SessionThrottle struct {
 	dropChance float64
 }
 
-// NewSessionThrottle returns a full bucket, or nil, which is no limit, if it would hold nothing. now is
-// the clock.
+// NewSessionThrottle returns a full bucket. If its capacity would be 0, it returns nil, i.e. no
+// limit. now is the clock.
 func NewSessionThrottle(c *SessionRate, now int64) *SessionThrottle {
 	if c == nil || c.Tokens == 0 {
 		return nil
@@ -57,8 +57,8 @@ func (t *SessionThrottle) Take(now int64, renewed bool) bool {
 	return true
 }
 
-// fill adds the tokens due since the last fill. After a whole FillTime has passed, a
-// fraction that gives no whole token is lost, as in ZooKeeper.
+// fill adds the tokens due since the last fill. After a whole FillTime has passed, we drop
+// a fraction of a token, as ZooKeeper does.
 func (t *SessionThrottle) fill(now int64) {
 	passed := time.Duration(now - t.filled)
 	if passed <= t.FillTime {

@@ -36,8 +36,8 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// While the bucket is empty, the server rejects more and more clients at random, and
-// fewer and fewer once it is full again.
+// While the bucket is empty, we should reject more and more clients at random, and fewer
+// and fewer once it is full again.
 func TestBlue(t *testing.T) {
 	t.Parallel()
 	b := NewSessionThrottle(&SessionRate{Tokens: 1, FillTime: time.Second, FillCount: 1, FreezeTime: 10 * time.Millisecond,

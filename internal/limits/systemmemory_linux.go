@@ -36,7 +36,7 @@ func memoryOf(read func(name string) ([]byte, error)) int64 {
 			continue
 		}
 		// The limits of all parent groups apply too. In a container the path may be the
-		// host's and not exist here; the root always does.
+		// host's and not exist here, but the root always does.
 		for dir := path.Clean("/" + group); ; dir = path.Dir(dir) {
 			if text, err := read(path.Join(root, dir, file)); err == nil {
 				n, _ := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64) // "max" is 0

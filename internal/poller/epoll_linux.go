@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// epoll is an epoll instance. The runtime's poller waits for it, so waiting blocks no
-// thread.
+// epoll is an epoll instance. We let the runtime's poller wait for it, so that waiting
+// blocks no thread.
 type epoll struct {
 	f      *os.File
 	raw    syscall.RawConn
@@ -80,8 +80,8 @@ func (e *epoll) wait(dst []occasion) ([]occasion, error) {
 	return dst, e.err
 }
 
-// poll asks the kernel without waiting. As in Recv, it bypasses the scheduler: on an idle
-// server, informing it would wake its monitor thread for each request.
+// poll asks the kernel without waiting. As in Recv, we bypass the scheduler: on an idle
+// server, a normal system call would wake the scheduler's monitor thread for each request.
 func (e *epoll) poll(fd uintptr) bool {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&e.events[0])), uintptr(len(e.events)), 0, 0, 0)
 	e.n, e.err = int(n), nil

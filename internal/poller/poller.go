@@ -1,7 +1,7 @@
-// Package poller tells which of many sockets have input, and transfers bytes without
-// blocking. A goroutine that waits for one socket costs several KiB; a Poller waits for
-// all of them on one goroutine. The package knows descriptors and the handles that
-// stand for them. It doesn't know what the bytes mean.
+// Package poller reports which of many sockets have input, and transfers bytes without
+// blocking. We use it because a goroutine per socket costs several KiB each; a Poller waits
+// for all of them on one goroutine. The package knows only descriptors and their handles.
+// It doesn't interpret the bytes.
 package poller
 
 import (
@@ -13,14 +13,14 @@ import (
 // ErrClosed is the error of a Poller that has been closed or has failed.
 var ErrClosed = errors.New("poller: closed")
 
-// Poller watches sockets on behalf of a few workers, goroutines that call Wait and
-// handle the events. H is the handle by which the caller knows a socket, e.g. a pointer
-// to its connection; the zero value is not a handle.
+// Poller watches sockets on behalf of a few workers, goroutines that call Wait and handle
+// the events. H is the caller's handle for a socket, e.g. a pointer to its connection. The
+// zero value is not a handle.
 type Poller[H comparable] struct {
 	kernel *epoll
 
 	mu      sync.Mutex
-	more    sync.Cond  // signals that ready is not empty, or that no worker listens
+	more    sync.Cond  // signals that ready is not empty or that no worker listens
 	ready   []Event[H] // from the kernel; ready[:next] has been taken
 	next    int
 	listens bool // a worker is waiting for the kernel
@@ -36,7 +36,7 @@ type ID int32
 // NoID is the ID of a socket that isn't watched.
 const NoID ID = -1
 
-// Event says that a socket has input, or may have some.
+// Event reports that a socket has input, or may have some.
 type Event[H comparable] struct {
 	Handle H
 	HungUp bool // the peer sends nothing more: this is the last event of the socket
@@ -90,8 +90,8 @@ func (p *Poller[H]) Remove(socket syscall.RawConn, id ID) {
 	p.release(id)
 }
 
-// release frees id; p.mu is held. If the kernel still has an event for it, the handle
-// that gets the id next gets an event without input.
+// release frees id; p.mu is held. If the kernel still has an event for it, the next handle
+// with this id gets an event without input, which is harmless.
 func (p *Poller[H]) release(id ID) {
 	var none H
 	p.handles[id] = none
@@ -106,7 +106,7 @@ func (p *Poller[H]) Len() int {
 }
 
 // Wait waits for events, fills dst with them, and returns how many it got, at least one.
-// Events that don't fit are for the other callers: one of them waits for the kernel, the
+// Events that don't fit go to the other callers. One caller waits for the kernel, the
 // others for their share. If the kernel fails, one caller gets its error and the others
 // ErrClosed.
 func (p *Poller[H]) Wait(dst []Event[H]) (int, error) {

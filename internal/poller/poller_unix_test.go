@@ -97,7 +97,7 @@ func TestEveryArrivalIsOneEvent(t *testing.T) {
 		t.Errorf("%+v for input that was there before Add", e)
 	}
 	mustAdd(t, p, late, "late")
-	for range 3 { // the unread input of the other one is no news
+	for range 3 { // the unread input of the other one should not cause a new event
 		mustWrite(t, latePeer)
 		if e := next(t, p); e != (Event[string]{"late", false}) {
 			t.Errorf("%+v for new input", e)
@@ -121,7 +121,7 @@ func TestHungUp(t *testing.T) {
 	}
 }
 
-// An ID is used again. A removed socket gives no events, also if it is closed first.
+// We reuse IDs. A removed socket should cause no events, even if it is closed first.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	p := newPoller(t)
@@ -145,7 +145,7 @@ func TestRemove(t *testing.T) {
 	}
 }
 
-// An event that was ready before Remove doesn't reach a handle that is gone.
+// An event that was ready before Remove should not reach a handle that is gone.
 func TestEventOfAFreedID(t *testing.T) {
 	t.Parallel()
 	p := newPoller(t)
@@ -163,7 +163,8 @@ func TestEventOfAFreedID(t *testing.T) {
 	}
 }
 
-// Events that don't fit are for the next callers, and every caller gets others.
+// Events that don't fit should go to the next callers, and every caller should get
+// different ones.
 func TestWorkersShareTheEvents(t *testing.T) {
 	t.Parallel()
 	p := newPoller(t)
@@ -228,7 +229,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// If the kernel fails, one worker learns why, and all end.
+// If the kernel fails, one worker should get the error, and all should end.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	p := newPoller(t)
@@ -290,7 +291,7 @@ func TestRecv(t *testing.T) {
 	}
 }
 
-// A Writer writes until the socket is full, and reports an error of the socket.
+// A Writer should write until the socket is full, and report an error of the socket.
 func TestWriter(t *testing.T) {
 	if !Supported {
 		t.Skip("not on this system")

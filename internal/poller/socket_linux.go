@@ -7,10 +7,10 @@ import (
 	"unsafe"
 )
 
-// recv and send are read(2) and write(2) for nonblocking sockets. Go's own calls inform
-// the scheduler, because a long call would keep a processor, and in read and write the
-// kernel locks the file position. Neither makes sense for a call of a few microseconds.
-// Longer transfers than quick use Go's calls.
+// recv and send are read(2) and write(2) for nonblocking sockets. Go's own calls inform the
+// scheduler, because a long call would occupy a processor, and in read and write the kernel
+// locks the file position. We avoid both for a call of a few microseconds. For transfers
+// longer than quick, we use Go's calls.
 
 // quick is how many bytes are copied in a few microseconds.
 const quick = 16 << 10
@@ -27,7 +27,7 @@ func recv(fd uintptr, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// send writes as much as the socket has room for.
+// send writes as much as fits into the socket's buffer.
 func send(fd uintptr, b []byte) (int, error) {
 	if len(b) == 0 || len(b) > quick {
 		return syscall.Write(int(fd), b)

@@ -42,10 +42,10 @@ func NewWriter() *Writer {
 	return w
 }
 
-// TryWrite writes as much of b as the socket has room for and returns how much.
+// TryWrite writes as much of b as fits into the socket's buffer and returns how much.
 func (w *Writer) TryWrite(socket syscall.RawConn, b []byte) (int, error) {
 	w.b, w.n, w.err = b, 0, nil
-	err := socket.Control(w.ready) // Write would prepare for waiting
+	err := socket.Control(w.ready) // we don't call Write, because it would prepare for waiting
 	w.b = nil
 	if err == nil {
 		err = w.err
@@ -53,7 +53,7 @@ func (w *Writer) TryWrite(socket syscall.RawConn, b []byte) (int, error) {
 	return w.n, err
 }
 
-// write writes what the kernel accepts at once.
+// write writes as much as the kernel accepts immediately.
 func (w *Writer) write(fd uintptr) {
 	for w.n < len(w.b) {
 		n, err := send(fd, w.b[w.n:])

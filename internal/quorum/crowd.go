@@ -18,9 +18,9 @@ type crowd struct {
 	serverID string // empty: strangers
 }
 
-// enter counts an accepted stream. If there are too many, enter closes the stream that
-// has been silent for longest: a caller that opens streams without using them loses them
-// to callers that use theirs.
+// enter counts an accepted stream. If there are too many, enter closes the stream that has
+// been silent for longest: if a caller opens streams without using them, it loses them to
+// callers that use theirs.
 func (h *Hub) enter(conn *tracked, kind Kind, from Identity) {
 	key, limit := crowd{kind, from.ServerID}, maxStreams
 	if from.Cluster == (ClusterID{}) {

@@ -6,13 +6,13 @@ import (
 	"sync"
 )
 
-// maxHandshakes bounds the connections whose callers haven't identified themselves yet:
+// maxHandshakes limits the connections whose callers haven't identified themselves yet:
 // each costs a goroutine and a few hundred bytes.
 const maxHandshakes = 256
 
 // handshakes holds the connections whose handshake is in progress, oldest first. If there
-// are too many, the oldest is closed: a server needs milliseconds, so the connection that
-// has been open for longest has had enough time. A caller that stalls therefore can't
+// are too many, we close the oldest: a server needs only milliseconds, so the connection
+// that has been open for longest has had enough time. This way, a caller that stalls can't
 // lock out other servers.
 type handshakes struct {
 	mu   sync.Mutex

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Kind says what a connection between two servers carries.
+// Kind is the purpose of a connection between two servers.
 type Kind uint8
 
 // The kinds of stream.
@@ -35,7 +35,7 @@ func (k Kind) String() string {
 }
 
 // ClusterID identifies one ensemble for its whole life; all zero: not known yet. Its
-// members know it, and use it to prove that they are members. No log contains it.
+// members know it, and use it to prove that they are members, so we must never log it.
 type ClusterID [16]byte
 
 // String returns the name of the ensemble, not the id.
@@ -46,7 +46,7 @@ type Hash [32]byte
 
 func (h Hash) String() string { return hex.EncodeToString(h[:6]) }
 
-// Identity is what a server says about itself in every handshake.
+// Identity is the description of a server in every handshake.
 type Identity struct {
 	ServerID string       // Raft's id: "3", or "3.1" for the first disk after the one that formed the ensemble
 	Cluster  ClusterID    // zero until the server belongs to an ensemble; for a peer, zero until it has proved that it belongs to ours
@@ -78,7 +78,7 @@ const (
 	lastAnswerCode = challenged
 )
 
-// These codes are never sent: they are what one side knows about the other.
+// We never send these codes: they are what one side knows about the other.
 const (
 	CertificateRefused = lastAnswerCode + 1 + iota // the other side doesn't accept ours
 	NoAgreement                                    // the two sides agree on no TLS parameters
@@ -114,7 +114,7 @@ func (c Code) String() string {
 	return fmt.Sprintf("code %d", uint8(c))
 }
 
-// RefusedError says why two servers don't talk to each other.
+// RefusedError explains why two servers don't talk to each other.
 type RefusedError struct {
 	Kind         Kind
 	Addr         string
@@ -145,7 +145,8 @@ func (e *RefusedError) Error() string {
 		who, e.Code, e.Ours.ServerID, e.Ours.Ensemble, e.Ours.List, e.Theirs.ServerID, e.Theirs.Ensemble, e.Theirs.List)
 }
 
-// The handshake is one message each way, of a fixed size, so no length needs a bound:
+// The handshake is one message each way, of a fixed size, so we don't have to limit any
+// length:
 //
 //	magic[8] version u16 kind u8 code u8 from[32] to[32] ensemble[8] list[8] nonce u64 challenge[8] proof[16]
 //
@@ -229,7 +230,7 @@ func (h *hello) decode(b []byte) error {
 // known reports whether this server understands the version of h.
 func (h *hello) known() bool { return h.version == version || h.version == saslVersion }
 
-// decodeID accepts only digits and dots, because ids end up in logs.
+// decodeID accepts only digits and dots, because we write ids to logs.
 func decodeID(b []byte) (string, error) {
 	n := int(b[0])
 	if n >= idSize {
@@ -249,8 +250,8 @@ func readHello(c net.Conn, by time.Time) (hello, error) {
 	if err := c.SetReadDeadline(by); err != nil {
 		return h, err
 	}
-	// Read the magic first: don't wait for the rest from a peer that doesn't speak this
-	// protocol.
+	// We read the magic first, so that we don't wait for the rest from a peer that doesn't
+	// speak this protocol.
 	if _, err := io.ReadFull(c, b[:len(magic)]); err != nil {
 		return h, err
 	}
@@ -273,10 +274,10 @@ func writeHello(c net.Conn, h *hello, by time.Time) error {
 // judge returns a server's answer to a handshake. Both sides apply it, each to the
 // other's message.
 //
-// Raft and the streams of commands need two members of one ensemble, and exactly the
-// server that the dialler meant: a server whose disk was wiped is another one. Servers
-// use probes to find that out. So a probe fails only if both servers still wait for their
-// ensembles to form and their lists of servers differ.
+// Raft and the streams of commands need two members of one ensemble, and exactly the server
+// that the dialler meant: a server whose disk was wiped is another one. Servers use probes
+// to find that out, so we fail a probe only if both servers still wait for their ensembles
+// to form and their lists of servers differ.
 func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {
 	none := EnsembleName{}
 	if kind == Probe {

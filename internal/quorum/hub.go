@@ -25,9 +25,9 @@ type Acceptor func(conn net.Conn, from Identity)
 
 // Hub owns the quorum port of a server and every connection through it.
 //
-// Invariant: no byte of a stream is read or written before both sides have accepted the
-// other's identity, and a server acts on nothing that another server claims before that
-// server has proved what SASL requires.
+// Invariant: we neither read nor write a byte of a stream before both sides have accepted
+// the other's identity, and we act on no claim of another server before it has proved what
+// SASL requires.
 type Hub struct {
 	network  Network
 	tls      *TLS  // nil: plaintext

@@ -177,8 +177,8 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// TestManyHandshakes: completed handshakes don't count as in progress, and their
-// connections stay open.
+// TestManyHandshakes: completed handshakes should not count as in progress, and their
+// connections should stay open.
 func TestManyHandshakes(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -211,8 +211,8 @@ func (unanswered) Dial(ctx context.Context, _ string) (net.Conn, error) {
 	return nil, ctx.Err()
 }
 
-// TestAttemptToConnectIsShort: after a silent network failure a new attempt succeeds
-// immediately, while an old one waits for the kernel to resend its SYN.
+// TestAttemptToConnectIsShort: after a silent network failure a new attempt should succeed
+// immediately, while an old one still waits for the kernel to resend its SYN.
 func TestAttemptToConnectIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, err := Listen(unanswered{NewMemory().Host("s1")}, "s1:1", Identity{ServerID: "1"}, Security{}, slog.New(slog.DiscardHandler))
@@ -227,8 +227,8 @@ func TestAttemptToConnectIsShort(t *testing.T) {
 	})
 }
 
-// TestStrangersDoNotFillTheLog: a caller that names another server each time gets a
-// bounded number of lines, and what was left out is counted.
+// TestStrangersDoNotFillTheLog: if a caller names another server each time, we should log a
+// bounded number of lines, and count the rest.
 func TestStrangersDoNotFillTheLog(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

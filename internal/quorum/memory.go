@@ -46,9 +46,9 @@ func NewMemory() *Memory {
 // Host returns the network as the named host sees it.
 func (m *Memory) Host(name string) Network { return memHost{m: m, name: name} }
 
-// Hold stops delivery from one host to another. Nothing is lost: as on a TCP connection
-// over a dead link, the data arrives after Heal. New connections can't be made while
-// either direction is held.
+// Hold stops delivery from one host to another. We lose nothing: as on a TCP connection
+// over a dead link, the data arrives after Heal. New connections fail while either
+// direction is held.
 func (m *Memory) Hold(from, to string) { m.change(from, to, func(l *linkState) { l.held = true }) }
 
 // Jitter delays each write from one host to another by a random time, up to d.
@@ -319,6 +319,6 @@ func (l *memListener) Close() error {
 
 func (l *memListener) Addr() net.Addr { return l.addr }
 
-// Refused reports whether a connection failed because no process listens there: the host
-// is up and the process isn't.
+// Refused reports whether a connection failed because no process listens there: the host is
+// up but the process isn't.
 func Refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }

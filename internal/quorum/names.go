@@ -9,18 +9,18 @@ import (
 	"time"
 )
 
-// Servers that are configured by name must keep working while DNS is slow or down: losing
-// the leader at that moment must not end the service. So
+// Servers that are configured by name should keep working while DNS is slow or down: if we
+// lose the leader at that time, the service must continue. Therefore
 //
 //   - a lookup doesn't end with the attempt to connect that has started it. An attempt is
-//     often shorter than a lookup, and the next one would start again from nothing;
-//   - the addresses found last remain usable. They are dialled when a lookup fails or takes
+//     often shorter than a lookup, and the next one would have to start over;
+//   - the addresses found last remain usable. We dial them when a lookup fails or takes
 //     longer than lookupPatience. Every lookup that succeeds replaces them, also for the
 //     attempts under way. The handshake verifies that the right server answers there.
 
 const (
-	// lookupPatience is how long a lookup may take before the last known addresses are
-	// dialled. It is counted from the beginning of the lookup, which other attempts share.
+	// lookupPatience is how long a lookup may take before we dial the last known addresses.
+	// We count from the beginning of the lookup, which other attempts share.
 	lookupPatience = 100 * time.Millisecond
 	// lookupLimit bounds one lookup.
 	lookupLimit = 15 * time.Second
@@ -116,8 +116,9 @@ func (n *names) run(ctx context.Context, h *hostName, l *lookup, host string, re
 	close(l.done)
 }
 
-// find returns the addresses to dial for a host. They are those of an earlier lookup if
-// this one failed, which the error says, or if it is slow: then find returns it.
+// find returns the addresses to dial for a host. If this lookup failed, find returns its
+// error and the addresses of an earlier one. If it is slow, find returns those and the
+// lookup.
 func (n *names) find(ctx context.Context, host string, resolve Resolver) (addrs []string, slow *lookup, err error) {
 	l, known := n.begin(host, resolve)
 	var enough <-chan time.Time // nil: only the lookup's result helps

@@ -126,8 +126,8 @@ func TestKnownAddressOutlivesDNS(t *testing.T) {
 	}
 }
 
-// The attempts to reach a new server are shorter than a lookup: the lookup goes on between
-// them.
+// The attempts to reach a new server are shorter than a lookup, so the lookup should
+// continue between them.
 func TestLookupOutlivesTheAttempt(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestLookupOutlivesTheAttempt(t *testing.T) {
 	})
 }
 
-// A server that returns with a new address is reached at once, or as soon as a slow lookup
-// has brought the address.
+// If a server returns with a new address, we should reach it immediately, or as soon as a
+// slow lookup returns the address.
 func TestNewAddressIsFollowed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,8 +170,8 @@ func TestNewAddressIsFollowed(t *testing.T) {
 	})
 }
 
-// A refused connection shows that a server's process is gone only if the address is still
-// the server's.
+// A refused connection should prove that a server's process is gone only if the address is
+// still the server's.
 func TestRefusalAtAnAddressWithoutName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -287,7 +287,7 @@ type closing struct {
 
 func (c *closing) Close() error { c.closed(); return c.Conn.Close() }
 
-// A server that accepts connections and stays silent at one address doesn't use up the
+// If a server accepts connections but stays silent at one address, it should not use up the
 // time for the next one.
 func TestSilentAddressLeavesTimeForTheNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -318,7 +318,7 @@ type listensAt struct {
 
 func (l listensAt) Listen(addr string) (net.Listener, error) { return l.on.Listen(addr) }
 
-// A lookup outlives the call that has begun it, but not the hub.
+// A lookup should outlive the call that has started it, but not the hub.
 func TestCloseEndsLookups(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 // Network creates the listeners and the connections of a server. Addresses are host:port;
-// a host name is resolved again and again, so a peer that returns with a new address is
-// found.
+// we resolve a host name again and again, so that we find a peer that returns with a new
+// address.
 type Network interface {
 	Listen(addr string) (net.Listener, error)
 	Dial(ctx context.Context, addr string) (net.Conn, error)
@@ -65,8 +65,8 @@ func (t *TCP) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		return conn, nil
 	}
 	if dns := (*net.DNSError)(nil); errors.As(lookupErr, &dns) && dns.IsNotFound {
-		// The name has no address any more. If the old one refuses, it may be another
-		// machine's, so that says nothing about the server.
+		// The name has no address any more. If the old one refuses, it may belong to
+		// another machine by now, so we learn nothing about the server.
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: lookupErr}
 	}
 	if lookupErr != nil {
@@ -193,7 +193,7 @@ func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dia
 			case first == nil:
 				first = o.conn
 				cancel()
-			default: // close a connection that comes too late
+			default: // we close a connection that is too late
 				_ = o.conn.Close()
 			}
 		}
@@ -233,8 +233,8 @@ func DialAny(ctx context.Context, hub *Hub, kind Kind, addrs []string, to string
 	return nil, first
 }
 
-// Share returns a context for one of several attempts that are still to be made: it has an
-// equal part of the remaining time.
+// Share returns a context for one of several remaining attempts: it gets an equal part of
+// the remaining time.
 func Share(ctx context.Context, attempts int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok || attempts < 2 {

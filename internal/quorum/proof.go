@@ -10,20 +10,19 @@ import (
 	"time"
 )
 
-// Two members of an ensemble prove to each other that they are members. Their shared
-// secret is the ensemble's id, 128 random bits that no other server has. No handshake
-// contains it. A server names its ensemble by a hash of the id, and proves that it has
-// the id with a MAC over both halves of the handshake, each of which contains a fresh
-// challenge.
+// Two members of an ensemble prove to each other that they are members. Their shared secret
+// is the ensemble's id, 128 random bits that no other server has. We never put it into a
+// handshake. A server names its ensemble by a hash of the id, and proves that it has the id
+// with a MAC over both halves of the handshake, each of which contains a fresh challenge.
 //
 //	the dialler          hello: name, challenge
 //	the server it calls  hello: name, challenge, proof over both
 //	the dialler          proof over both, if both name the same ensemble
 //
-// The dialler's stream follows its proof immediately, so the proof costs no round trip. A
-// peer's claim about its ensemble counts for nothing without the proof: only the proof
-// sets Identity.Cluster. It doesn't replace TLS: an attacker who controls the network can
-// take over a connection after the proofs.
+// The dialler's stream follows its proof immediately, so the proof costs no round trip. We
+// don't trust a peer's claim about its ensemble without the proof: only the proof sets
+// Identity.Cluster. The proof doesn't replace TLS: an attacker with control of the network
+// can take over a connection after the proofs.
 
 const (
 	// nameSize is large enough that two ensembles don't get the same name by chance.

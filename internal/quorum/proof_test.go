@@ -80,8 +80,8 @@ func testStrangersLearnNoID(t *testing.T) {
 	}
 }
 
-// TestProofsAreForOneConnection: a member's proof is worthless on another connection, for
-// another kind of stream, or in the other direction.
+// TestProofsAreForOneConnection: a member's proof should be worthless on another
+// connection, for another kind of stream, or in the other direction.
 func TestProofsAreForOneConnection(t *testing.T) {
 	t.Parallel()
 	id := ClusterID{1}
@@ -114,8 +114,8 @@ func TestProofsAreForOneConnection(t *testing.T) {
 	}
 }
 
-// TestImpostor: a dialler refuses a server that names its ensemble and can't prove that
-// it belongs to it, even for a probe.
+// TestImpostor: a dialler should refuse a server that names its ensemble but can't prove
+// that it belongs to it, even for a probe.
 func TestImpostor(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()

@@ -26,10 +26,9 @@ type relisten struct {
 }
 
 // Relisten makes the hub listen on addrs, at least one, and no others. Ports that are open
-// stay open, and so do connections. If it can't listen on one of addrs, it listens on the
-// others, and the ports that it has listened on stay open too, because other servers may
-// not reach it elsewhere. It returns the addresses that it listens on. No two calls may
-// run at the same time.
+// stay open, and so do connections. If we can't listen on one of addrs, we listen on the
+// others and keep the old ports open, because other servers may not reach us elsewhere. It
+// returns the addresses that the hub listens on. Calls must not overlap.
 func (h *Hub) Relisten(addrs ...string) ([]string, error) {
 	r := relisten{h: h}
 	h.mu.Lock()
@@ -56,9 +55,9 @@ func (h *Hub) Relisten(addrs ...string) ([]string, error) {
 	return r.conclude(failed)
 }
 
-// open opens a port. If the system says that it is in use, it may be in use by one that is
-// leaving: another name of the same address, or all addresses of this host. Then the one
-// that is leaving closes first.
+// open opens a port. If the system reports that it is in use, it may be in use by one that
+// is leaving, e.g. another name of the same address, or all addresses of this host. In that
+// case we close the one that is leaving first.
 func (r *relisten) open(addr string) (port, error) {
 	p, err := r.listen(addr)
 	for i := 0; i < len(r.leaving) && errors.Is(err, syscall.EADDRINUSE); i++ {

@@ -21,10 +21,9 @@ type SASL struct {
 	Users sasl.Users
 	// User and Password are this server's credentials when it calls another server.
 	User, Password string
-	// Login makes this server authenticate the servers that it calls. It then talks to no
-	// server that doesn't use SASL or doesn't know the password. Without Login, it calls
-	// other servers as if there were no SASL, which is useful while some of them don't
-	// use it yet.
+	// Login makes this server authenticate the servers that it calls. It then talks only to
+	// servers that use SASL and know the password. Without Login, it calls other servers as
+	// if there were no SASL, which is useful while some of them don't use it yet.
 	Login bool
 	// Require makes this server refuse callers that don't authenticate.
 	Require bool
@@ -38,11 +37,11 @@ type SASL struct {
 //	the server it calls hello with its answer, proof
 //
 // If the server refuses before it has authenticated the caller, its hello is the last
-// message and says nothing about the server's identity. Neither side acts on anything
-// that the other says before the other has proved that it knows the password. The
-// response, and so the proof, is computed over the dialler's hello. So no attacker can
-// use it to impersonate another server, to open a stream of another kind, or to log in at
-// the server that created it.
+// message and contains nothing about the server's identity. Neither side acts on a message
+// of the other before the other has proved that it knows the password. We compute the
+// response, and thus the proof, over the dialler's hello, so that an attacker can't use it
+// to impersonate another server, to open a stream of another kind, or to log in at the
+// server that created it.
 
 // maxToken bounds one SASL token, as in RFC 2831.
 const maxToken = 4096
@@ -89,8 +88,8 @@ func (s *SASL) login(conn net.Conn, said *hello, by time.Time) (hello, error) {
 	return answer, nil
 }
 
-// unproved returns what remains of the answer of a server that has proved nothing: it may
-// only refuse, for reasons that concern authentication itself.
+// unproved returns the part of an answer that we accept from a server that has proved
+// nothing: it may only refuse, for reasons that concern authentication itself.
 func unproved(answer hello) hello {
 	answer.from = Identity{}
 	switch answer.code {

@@ -79,9 +79,9 @@ func pairings() []pairing {
 	}
 }
 
-// TestSASLPairings connects differently configured servers, in plaintext and over TLS,
-// with every kind of stream. Unauthorized servers are refused, and both logs name the
-// server and the reason, in one line.
+// TestSASLPairings connects differently configured servers, in plaintext and over TLS, with
+// every kind of stream. We should refuse unauthorized servers, and both logs should name
+// the server and the reason, in one line.
 func TestSASLPairings(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "CA")
@@ -131,7 +131,7 @@ func (p *pairing) meet(t *testing.T, sa, sb Security) {
 	}
 }
 
-// TestSASLWithoutTLS: a server that lacks TLS is told about TLS, not about SASL.
+// TestSASLWithoutTLS: we should tell a server that lacks TLS about TLS, not about SASL.
 func TestSASLWithoutTLS(t *testing.T) {
 	t.Parallel()
 	ca := newAuthority(t, "CA")
@@ -141,8 +141,8 @@ func TestSASLWithoutTLS(t *testing.T) {
 	p.meet(t, s1, s2)
 }
 
-// TestSASLAndWhatComesBehind: a caller that has proved that it knows the password is
-// checked like any other, and learns which server refused it.
+// TestSASLAndWhatComesBehind: even if a caller has proved that it knows the password, we
+// should check it like any other, and it should learn which server refused it.
 func TestSASLAndWhatComesBehind(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -261,8 +261,8 @@ func TestSASLOlderServers(t *testing.T) {
 	}
 }
 
-// TestSASLImpostor calls servers that don't know the password, whatever they pretend to
-// be: the caller tells them nothing and believes nothing they say.
+// TestSASLImpostor calls servers that don't know the password, whatever they pretend to be:
+// the caller should reveal nothing to them and trust nothing from them.
 func TestSASLImpostor(t *testing.T) {
 	t.Parallel()
 	it := Identity{ServerID: "2", Cluster: ClusterID{1}}
@@ -333,7 +333,7 @@ func impostor(proof func(response []byte) []byte) func(talk) {
 }
 
 // TestSASLAndANewIdentity: if the server's identity changes while a caller answers its
-// challenge, the caller is checked against the new identity.
+// challenge, we should check the caller against the new identity.
 func TestSASLAndANewIdentity(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
@@ -357,7 +357,7 @@ func TestSASLAndANewIdentity(t *testing.T) {
 	}
 }
 
-// TestSASLForOneHello: a server's response can't be used for another hello, or at the
+// TestSASLForOneHello: a server's response should be useless for another hello, and at the
 // server that created it.
 func TestSASLForOneHello(t *testing.T) {
 	t.Parallel()
@@ -394,7 +394,7 @@ func TestSASLForOneHello(t *testing.T) {
 			t.Errorf("%s: the answer is %d", name, h.code)
 		}
 	}
-	// Send the server its own hello, with the response that it has created.
+	// We send the server its own hello, with the response that it has created.
 	var log logBuffer
 	m := NewMemory()
 	b := saslHub(t, m.Host("s2"), "2", Security{SASL: login("zk", "secret", requires)}, &log)
@@ -419,8 +419,8 @@ func (h *Hub) connections() int {
 	return len(h.conns)
 }
 
-// TestSASLBounds: a caller can't stall, wherever it stops, or send without end, and other
-// callers get through meanwhile.
+// TestSASLBounds: a caller should not be able to stall, wherever it stops, or to send
+// without end, and other callers should get through in the meantime.
 func TestSASLBounds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

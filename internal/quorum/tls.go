@@ -45,8 +45,8 @@ type TLS struct {
 // with a different byte.
 const recordHandshake = 0x16
 
-// maxDrain bounds what is read from a refused caller before its connection is closed. If
-// unread bytes were left, the close would discard the answer with the reason.
+// maxDrain bounds what is read from a refused caller before its connection is closed. If we
+// left unread bytes, the close would discard the answer with the reason.
 const (
 	maxDrain     = 64 << 10
 	drainTimeout = time.Second
@@ -61,8 +61,8 @@ func (t *TLS) client(ctx context.Context, conn net.Conn, addr string) (net.Conn,
 	c := t.Config().Clone()
 	c.ServerName = host
 	c.DynamicRecordSizingDisabled = true // bulk data, not a browser that waits for its first byte
-	// The chain is verified right below. Go's own check accepts only certificates with
-	// hosts as alternative names, and ZooKeeper's users have others.
+	// We verify the chain ourselves right below. Go's own check accepts only certificates
+	// with hosts as alternative names, and ZooKeeper's users have others.
 	c.InsecureSkipVerify = true
 	more := c.VerifyConnection
 	c.VerifyConnection = func(s tls.ConnectionState) error {
@@ -79,8 +79,8 @@ func (t *TLS) client(ctx context.Context, conn net.Conn, addr string) (net.Conn,
 		}
 		return nil
 	}
-	// Send the certificate even if no CA that the other side lists has signed it. The
-	// other side can then report which certificate it refuses.
+	// We send the certificate even if no CA that the other side lists has signed it, so
+	// that the other side can report which certificate it refuses.
 	if len(c.Certificates) > 0 {
 		c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &c.Certificates[0], nil }
 	}
@@ -247,9 +247,9 @@ func broken(err error) bool {
 
 // secureConn is a TLS connection that behaves like a plain one.
 //
-// Close sends no close_notify alert: that would wait for a peer that doesn't read. So the
-// end of a stream proves nothing, as in plaintext. All messages between servers are
-// framed, and the end of a stream only means that it was lost.
+// We send no close_notify alert, because it would wait for a peer that doesn't read. As in
+// plaintext, the end of a stream therefore proves nothing. All messages between servers are
+// framed, and we treat the end of a stream only as its loss.
 type secureConn struct {
 	*tls.Conn
 	raw net.Conn

@@ -104,8 +104,9 @@ func secureHub(t *testing.T, n Network, id string, security *TLS, log *logBuffer
 	return h
 }
 
-// TestTLSRefusals connects two differently configured servers: unauthorized servers are
-// refused, and both logs name the server, the certificate and the reason, in one line.
+// TestTLSRefusals connects two differently configured servers: we should refuse
+// unauthorized servers, and both logs should name the server, the certificate and the
+// reason, in one line.
 func TestTLSRefusals(t *testing.T) {
 	t.Parallel()
 	ca, other := newAuthority(t, "the CA"), newAuthority(t, "another CA")
@@ -247,7 +248,7 @@ func (l *logBuffer) holds(t *testing.T, want Code, says []string) {
 	}
 }
 
-// TestRefusalNamesWhoIsKnown: a refusal names the other server as far as it is known.
+// TestRefusalNamesWhoIsKnown: a refusal should name the other server as far as we know it.
 func TestRefusalNamesWhoIsKnown(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]*RefusedError{
@@ -403,7 +404,7 @@ func (c stickyConn) Close() error {
 	return c.Conn.Close()
 }
 
-// TestTLSRefusalsAreRare: a permanent refusal is logged only occasionally, although its
+// TestTLSRefusalsAreRare: we should log a permanent refusal only occasionally, although its
 // reason contains the time.
 func TestTLSRefusalsAreRare(t *testing.T) {
 	t.Parallel()
@@ -457,8 +458,8 @@ func TestTLSDoesNotWaitForSilence(t *testing.T) {
 	})
 }
 
-// TestTLSWithOpenSSL uses an implementation other than Go's to test which callers the
-// port accepts, and that it refuses versions before TLS 1.2.
+// TestTLSWithOpenSSL uses another implementation than Go's to test which callers the port
+// accepts, and that it refuses versions before TLS 1.2.
 func TestTLSWithOpenSSL(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("openssl"); err != nil {

@@ -9,9 +9,9 @@ import (
 // entryOverhead is the memory that an entry uses besides its data.
 const entryOverhead = 160
 
-// cache keeps the newest entries, up to a number of bytes, so that reads for followers
-// that keep up and for the local state machine don't touch the disk. Raft's own LogCache
-// counts entries, which is gigabytes for entries of 1 MiB.
+// cache keeps the newest entries, up to a number of bytes, so that reads for followers that
+// keep up and for the local state machine don't touch the disk. We don't use Raft's own
+// LogCache, because it counts entries, which could be gigabytes for entries of 1 MiB.
 //
 // Entries are consecutive: entries[i] has index first+i.
 type cache struct {
@@ -53,7 +53,7 @@ func (c *cache) add(logs []*raft.Log) {
 	n := 0
 	for c.bytes > c.limit && n < len(c.entries)-1 {
 		c.bytes -= entryBytes(c.entries[n])
-		c.entries[n] = nil // append reallocates only occasionally; don't pin the data until then
+		c.entries[n] = nil // append reallocates only occasionally, and we don't want to pin the data until then
 		n++
 	}
 	c.entries = c.entries[n:]

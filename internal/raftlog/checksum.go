@@ -26,8 +26,8 @@ var (
 )
 
 // entrySum covers everything that determines an entry's effect. It excludes AppendedAt,
-// which only informs operators. scratch saves an allocation: a buffer passed to the CRC
-// escapes.
+// which is only informational. We pass scratch because a local buffer would escape to the
+// heap.
 func entrySum(l *raft.Log, scratch *[17]byte) uint32 {
 	binary.LittleEndian.PutUint64(scratch[0:], l.Index)
 	binary.LittleEndian.PutUint64(scratch[8:], l.Term)

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestKilledProcess: the files of a killed process contain everything that was
+// TestKilledProcess: the files of a killed process should contain everything that was
 // acknowledged.
 func TestKilledProcess(t *testing.T) {
 	t.Parallel()
@@ -89,8 +89,8 @@ func TestCutTail(t *testing.T) {
 
 func tailEnd(t *testing.T, s *Store) int64 { return lastTail(t, s).end }
 
-// TestDamagedLastRecord: damage to a complete record isn't mistaken for an interrupted
-// write.
+// TestDamagedLastRecord: we should not mistake damage to a complete record for an
+// interrupted write.
 func TestDamagedLastRecord(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
@@ -142,8 +142,9 @@ func looksDamaged(t *testing.T, o Options, want string) {
 	}
 }
 
-// TestFlippedBytes flips one byte anywhere in a closed store. The result must be an error
-// that names a file, or make no difference. ZKGO_FLIPS sets the number of seeds.
+// TestFlippedBytes flips one byte anywhere in a closed store. The result should be an error
+// that names a file, or the flip should make no difference. ZKGO_FLIPS sets the number of
+// seeds.
 func TestFlippedBytes(t *testing.T) {
 	t.Parallel()
 	seeds := 60

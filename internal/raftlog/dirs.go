@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// This file knows which files of a store a directory may hold.
+// This file defines which files of a store a directory may hold.
 
 // boltFileName is the file of a log of kind Bolt in the log directory.
 const boltFileName = "raft.bolt"
@@ -46,7 +46,7 @@ func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
 }
 
 // refuseLostLog returns an error if there are snapshots but no log. A log always exists
-// before the first snapshot, and creating an empty log would lose the vote.
+// before the first snapshot, and if we created an empty one, we would lose the vote.
 func refuseLostLog(o Options) error {
 	isWAL, isBolt, err := kindsIn(o.FS, o.LogDir)
 	if isWAL || isBolt || err != nil {
@@ -109,7 +109,7 @@ func Parts() (log, snap []string) {
 }
 
 // Lock prevents stores from opening a log directory until the lock is closed. It fails
-// while a store is open.
+// while a store is open, because the store holds the same lock.
 func Lock(fsys vfs.FS, logDir string) (io.Closer, error) {
 	return fsys.Lock(filepath.Join(logDir, lockName))
 }

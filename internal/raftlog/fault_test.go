@@ -60,9 +60,9 @@ func (f *faulty) SaveRecord(r []byte) error {
 	return f.do("SaveRecord", func() error { return f.Engine.SaveRecord(r) })
 }
 
-// TestFirstErrorIsLatched makes each call of the engine fail once. Nothing may be
-// acknowledged from then on, although the disk works again, and after a restart
-// everything that was acknowledged is there.
+// TestFirstErrorIsLatched makes each call of the engine fail once. From then on we should
+// acknowledge nothing, although the disk works again, and after a restart everything that
+// was acknowledged should be there.
 func TestFirstErrorIsLatched(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
@@ -141,7 +141,7 @@ func latched(t *testing.T, o Options, name string, call func(*Store) error) {
 	}
 }
 
-// TestReceivedDamage: an entry that arrives with a wrong checksum stops the store.
+// TestReceivedDamage: an entry that arrives with a wrong checksum should stop the store.
 func TestReceivedDamage(t *testing.T) {
 	t.Parallel()
 	s := Memory(nil)
@@ -202,7 +202,7 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// TestCloseGivesUpOnAStuckDisk: Close returns although a write never does.
+// TestCloseGivesUpOnAStuckDisk: Close should return although a write never does.
 func TestCloseGivesUpOnAStuckDisk(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 )
 
 // TestLogRemovedBeyondItsFloor: a log is closed, continued, compacted beyond the index at
-// which it was closed, and removed as a whole, as when a snapshot is installed. It must
+// which it was closed, and removed as a whole, as when a snapshot is installed. It should
 // open again.
 func TestLogRemovedBeyondItsFloor(t *testing.T) {
 	t.Parallel()

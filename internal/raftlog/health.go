@@ -70,8 +70,8 @@ func (h *health) enter() error {
 	return nil
 }
 
-// leave ends a call that enter admitted. A call that failed, or that ran while another
-// one failed, must not acknowledge anything: it blocks until Close.
+// leave ends a call that enter admitted. If a call failed, or ran while another one failed,
+// it must not acknowledge anything, so we block it until Close.
 func (h *health) leave(err error) error {
 	if err != nil {
 		h.fail(err)
@@ -121,9 +121,9 @@ func (t *task) wait() error {
 }
 
 // orEnd returns nil or not at all: Raft panics if the call that it guards fails, which
-// would take down the embedding program. The goroutine waits for Close like all others,
-// and ends there. The same applies to a call after Close: a Raft instance whose disk hung
-// for too long was abandoned, and continues when the disk does.
+// would take down the embedding program. The goroutine waits for Close like all others, and
+// ends there. The same applies to a call after Close: if the disk hung for too long, we
+// have abandoned the Raft instance, but it continues when the disk does.
 func (h *health) orEnd(err error) error {
 	if err != nil {
 		<-h.closed

@@ -16,9 +16,9 @@ const maxEntryBytes = 1 << 30
 
 // logs is the raft.LogStore of a Store.
 //
-// first and last are kept here so that reading them costs nothing and never waits for a
-// write. They change before a removal starts: an entry inside [first, last] that the
-// engine doesn't have is damage.
+// We keep first and last here so that reading them costs nothing and never waits for a
+// write. We change them before a removal starts, because we treat an entry inside [first,
+// last] that the engine doesn't have as damage.
 type logs struct {
 	health *health
 	engine engine.Engine
@@ -207,7 +207,7 @@ func (s *logs) DeleteRange(lo, hi uint64) error {
 	if err := s.health.enter(); err != nil {
 		return err
 	}
-	// Reading back a large snapshot takes long. Do it before writes are blocked; remove
+	// Reading back a large snapshot takes long, so we do it before we block writes. remove
 	// asks again and gets the answer immediately.
 	if first, _ := s.FirstIndex(); lo <= first {
 		_ = s.covered(hi, true)

@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// This file inspects a store's directories without opening the store. It takes no lock
-// and changes nothing, so it may run beside a running server; it may or may not see what
+// This file inspects a store's directories without opening the store. It takes no lock and
+// changes nothing, so you can use it beside a running server. It may or may not see what
 // that server appends or removes in the meantime. A log of kind Bolt can be read beside a
 // server only while the server doesn't write.
 
@@ -30,7 +30,7 @@ type LogFile struct {
 	// is just being written.
 	Torn bool
 	// Short: the file ends directly after its last entry. A server keeps zeros there,
-	// except for the moment in which the file grows.
+	// except while the file is growing.
 	Short bool
 	// Err is what is wrong with the file; First and Last are then unknown.
 	Err error
@@ -42,7 +42,7 @@ type LogFile struct {
 // lookTries is how often a file that is being written is read.
 const lookTries = 5
 
-// again retries a look that may have raced with a running server.
+// again retries an inspection that may have raced with a running server.
 func again(look func() error) (err error) {
 	for range lookTries {
 		if err = look(); err == nil {

@@ -45,8 +45,8 @@ func indexes(files []LogFile) (all []uint64, err error) {
 	return all, nil
 }
 
-// TestLook: the entries are read in order from any number of files, and looking doesn't
-// change the files.
+// TestLook: we should read the entries in order from any number of files, without changing
+// the files.
 func TestLook(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []Kind{WAL, Bolt} {
@@ -112,7 +112,7 @@ func TestLookAtAMissingSegment(t *testing.T) {
 	}
 }
 
-// TestLookAtAnOpenDatabase: errors beside a running server aren't reported as damage.
+// TestLookAtAnOpenDatabase: we should not report errors beside a running server as damage.
 func TestLookAtAnOpenDatabase(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, Bolt, 3, 0)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLostSnapshot: a snapshot that extends beyond the log, e.g. after it was installed,
-// can't disappear unnoticed, whether or not an older snapshot is left.
+// TestLostSnapshot: if a snapshot extends beyond the log, e.g. after it was installed, we
+// should notice its loss, whether or not there is an older snapshot.
 func TestLostSnapshot(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {

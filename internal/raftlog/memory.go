@@ -2,8 +2,8 @@ package raftlog
 
 import "github.com/hashicorp/raft"
 
-// memoryEngine keeps the log in memory: for tests, simulation and members that needn't
-// survive.
+// memoryEngine keeps the log in memory: for tests, simulation and members that don't have
+// to survive.
 type memoryEngine struct {
 	*raft.InmemStore
 	record []byte // guarded by Store.stable.mu

@@ -10,9 +10,9 @@ import (
 )
 
 // metaName is the file in the log's directory that says which segments belong to the log.
-// It also holds the record with the term and the vote. Every change replaces the file
-// atomically. So after a power failure it is either the old file or the new one, and one
-// whose checksum is wrong is damaged.
+// It also holds the record with the term and the vote. We replace the file atomically, so
+// after a power failure it is either the old file or the new one. If its checksum is wrong,
+// it is damaged.
 const metaName = "meta.json"
 
 // metaState is the content of the file. A metaState isn't changed once it is in a meta.
@@ -43,8 +43,9 @@ func loadMeta(fsys vfs.FS, path string) (s metaState, err error) {
 	return s, err
 }
 
-// openMeta reads the file, or creates it. If it is missing although there are segments,
-// it was lost, and starting over would lose the segments.
+// openMeta reads the file, or creates it. If it is missing although there are segments, it
+// was lost. In that case we return an error, because if we started over, we would lose the
+// segments.
 func openMeta(fsys vfs.FS, dir string) (*meta, error) {
 	m := &meta{fs: fsys, path: filepath.Join(dir, metaName), mu: newTurn()}
 	var err error

@@ -29,7 +29,7 @@ const (
 	defaultStallLimit = 5 * time.Second
 	// defaultCachedSnapshot: a snapshot of a million znodes of 100 bytes takes 190 MB.
 	defaultCachedSnapshot = 256 << 20
-	// defaultSegmentBytes is a compromise: compaction frees whole segments, and each new
+	// defaultSegmentBytes is a compromise: we can only free whole segments, but each new
 	// one costs about four fsyncs.
 	defaultSegmentBytes = 32 << 20
 )

@@ -109,8 +109,8 @@ func TestUnderRaft(t *testing.T) {
 	})
 }
 
-// TestBrokenDiskUnderRaft: the disk fails under a running leader. Nothing panics, nothing
-// more is acknowledged, and everything acknowledged survives.
+// TestBrokenDiskUnderRaft: the disk fails under a running leader. Nothing should panic,
+// nothing more should be acknowledged, and everything acknowledged should survive.
 func TestBrokenDiskUnderRaft(t *testing.T) {
 	t.Parallel()
 	for _, call := range []string{"StoreLogs", "SaveRecord"} {

@@ -6,12 +6,12 @@ import (
 )
 
 // record holds all small durable state: the term, the vote, and how far the log reached
-// when that was last certain. It always changes as a whole, so a damaged value can't be
-// mistaken for one that was never set.
+// when that was last certain. We always change it as a whole, so that we can't mistake a
+// damaged value for one that was never set.
 type record struct {
-	// Floor is an index that the log has certainly reached. A log that ends before it is
-	// damaged, however clean its end looks. The floor is written when the store is closed
-	// and lowered before entries are removed from the end.
+	// Floor is an index that the log has certainly reached. If a log ends before it, the
+	// log is damaged, however clean its end looks. We write the floor when we close the
+	// store, and lower it before we remove entries from the end.
 	Floor uint64 `json:"floor"`
 	// Snapshot is the index of the snapshot that was written last. If the log doesn't
 	// reach that far, only this index shows that the snapshot is missing.

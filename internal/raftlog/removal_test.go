@@ -65,9 +65,9 @@ func (f slowReader) Read(b []byte) (int, error) {
 	return f.File.Read(b)
 }
 
-// TestSnapshotIsReadWhileItIsRemoved: a goroutine that has an old snapshot open, to send
-// it to a lagging server, can read all of it. A snapshot without readers is removed in
-// steps, and is gone when the store is closed.
+// TestSnapshotIsReadWhileItIsRemoved: if a goroutine has an old snapshot open, e.g. to send
+// it to a lagging server, it should be able to read all of it. We should remove a snapshot
+// without readers in steps, and it should be gone when the store is closed.
 func TestSnapshotIsReadWhileItIsRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,9 +98,9 @@ func TestSnapshotIsReadWhileItIsRemoved(t *testing.T) {
 	})
 }
 
-// TestCompactionHoldsUpNoWrite: the slow parts of a removal, reading back the snapshot
-// and freeing the segments, run concurrently with writes. They are complete when the
-// store is closed.
+// TestCompactionHoldsUpNoWrite: the slow parts of a removal, i.e. reading back the snapshot
+// and freeing the segments, should run concurrently with writes. They should be complete
+// when the store is closed.
 func TestCompactionHoldsUpNoWrite(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {

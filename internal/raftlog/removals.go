@@ -11,11 +11,11 @@ import (
 
 // removals removes files and directories in the background. The operating system takes
 // milliseconds to free the blocks of a 32 MiB segment, and on a busy server half a dozen
-// segments go with every snapshot. A removal may also make the disk delay writes. So it
-// runs in steps with pauses between them, until the store is closed.
+// segments go with every snapshot. A removal may also make the disk delay writes. We
+// therefore remove in steps with pauses between them, until the store is closed.
 //
-// Nothing refers to the files any more. If the program stops first, the rest is removed
-// when the store is opened again (removeUnknown, fileSnapshots.sweep).
+// Nothing refers to the files any more. If the program stops first, we remove the rest when
+// the store is opened again (removeUnknown, fileSnapshots.sweep).
 type removals struct {
 	fs    vfs.FS
 	log   *slog.Logger

@@ -22,8 +22,8 @@ import (
 //	body    length of each entry, 4 each | the entries | zeros up to a multiple of 8
 //	entry   index 8 | term 8 | appended at, Unix ns, 0 for none 8 | type 1 | extension length 1 | extensions | data
 //
-// The salt is unique to the file, so that bytes of another log that a client stored in a
-// znode are never mistaken for a batch of this one.
+// The salt is unique to the file, so that we never mistake bytes of another log, which a
+// client may have stored in a znode, for a batch of this one.
 
 const (
 	segMagic       = "zkgo\x00seg"

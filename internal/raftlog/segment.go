@@ -106,8 +106,8 @@ func readSegment(f vfs.File, id segmentID, until uint64) ([]byte, *scan, error) 
 	return b, s, err
 }
 
-// recoverTail opens the end of the last segment. If an append was interrupted there, it
-// first overwrites its remains with zeros.
+// recoverTail opens the end of the last segment. If an append was interrupted there, we
+// first overwrite its remains with zeros.
 func recoverTail(fsys vfs.FS, g *segment, h *health, b []byte, s *scan, log *slog.Logger) (*tail, error) {
 	if s.torn {
 		log.Warn("log: cutting off the last record, which is incomplete or damaged; one that was never whole was never acknowledged, "+

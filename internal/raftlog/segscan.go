@@ -32,8 +32,8 @@ type scan struct {
 //     the last segment, and some of its sectors are missing, i.e. zero;
 //   - damage: an error.
 //
-// What follows the entries of any other segment was removed from the end of the log, and
-// is ignored.
+// In any other segment, we ignore what follows its entries, because it was removed from the
+// end of the log.
 func scanSegment(b []byte, id segmentID, until uint64) (*scan, error) {
 	limit, err := decodeSegmentHeader(b, id)
 	if err != nil {

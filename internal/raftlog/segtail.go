@@ -11,8 +11,9 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// A segment grows by zeros: overwriting existing blocks takes the disk half as long as
-// growing a file. The first stretch is short, for stores that hold little data.
+// We extend a segment with zeros in advance, because overwriting existing blocks takes the
+// disk half as long as growing a file. The first stretch is short, for stores that hold
+// little data.
 const (
 	zeroAheadMin = 64 << 10
 	zeroAheadMax = 1 << 20
@@ -27,9 +28,9 @@ var zeros = sync.OnceValue(func() []byte { return vfs.Blocks(zeroAheadMax)[:zero
 // maxSpare is the largest buffer that is kept for reuse.
 const maxSpare = 4 << 20
 
-// tail is the end of the last segment, where batches are written, one at a time. They are
-// written in whole blocks past the page cache, which takes less time. A batch directly
-// follows the previous one, so the used part of its first block is written again.
+// tail is the end of the last segment, where batches are written, one at a time. We write
+// them in whole blocks past the page cache, because that takes less time. A batch directly
+// follows the previous one, so we write the used part of its first block again.
 //
 // The zeros after the end grow in the background: a stretch of 1 MiB takes as long as
 // several batches. Only a batch that extends into zeros that aren't on disk yet waits.

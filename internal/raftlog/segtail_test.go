@@ -175,8 +175,8 @@ func tear(t *testing.T, rng *rand.Rand, path string, w *heldWrite) (whole bool) 
 	return whole
 }
 
-// TestGrowth: a batch that extends into zeros that are being written waits for them and
-// counts as hanging; a batch that doesn't is written at the same time.
+// TestGrowth: a batch that extends into zeros that are being written should wait for them
+// and count as hanging. We should write other batches at the same time.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestGrowth(t *testing.T) {
 	})
 }
 
-// TestCloseWhileTheLogGrows: Close gives up on a disk that hangs in the background.
+// TestCloseWhileTheLogGrows: Close should give up on a disk that hangs in the background.
 func TestCloseWhileTheLogGrows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -248,8 +248,8 @@ func TestCloseWhileTheLogGrows(t *testing.T) {
 	})
 }
 
-// TestFailedWrites: after a write of a batch or of zeros has failed, nothing is
-// acknowledged. The error says where, and the stored entries survive.
+// TestFailedWrites: after a write of a batch or of zeros has failed, we should acknowledge
+// nothing. The error should name the place, and the stored entries should survive.
 func TestFailedWrites(t *testing.T) {
 	t.Parallel()
 	for what, fails := range map[string]error{"batch": syscall.EIO, "zeros": syscall.ENOSPC} {
@@ -287,8 +287,8 @@ func TestFailedWrites(t *testing.T) {
 }
 
 // TestPowerLoss cuts the power while a batch, and perhaps zeros, are being written, with
-// random sectors of them on disk. Every acknowledged entry is there, and the log can be
-// continued. ZKGO_CUTS sets the number of seeds.
+// random sectors of them on disk. Every acknowledged entry should be there, and the log
+// should accept new entries. ZKGO_CUTS sets the number of seeds.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	seeds := 150

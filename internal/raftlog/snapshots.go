@@ -29,9 +29,9 @@ const (
 	snapBufferSize = 256 << 10
 )
 
-// fileSnapshots is a raft.SnapshotStore on disk. Raft's own store doesn't fsync a
-// snapshot's directory before it renames it, has no checksum over the metadata, and skips
-// a snapshot whose metadata it can't read.
+// fileSnapshots is a raft.SnapshotStore on disk. We don't use Raft's own store, because it
+// doesn't fsync a snapshot's directory before it renames it, has no checksum over the
+// metadata, and skips a snapshot whose metadata it can't read.
 //
 // A snapshot is a directory SnapDir/snapshots/<term>-<index>-<time> with meta.json and
 // state.bin.
@@ -125,7 +125,7 @@ func (s *fileSnapshots) ids() ([]snapID, error) {
 	return ids, nil
 }
 
-// List implements raft.SnapshotStore, newest first. It fails if the newest snapshot's
+// List implements raft.SnapshotStore, newest first. We fail if the newest snapshot's
 // metadata isn't readable: otherwise Raft would silently use an older one.
 func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
 	ids, err := s.ids()
@@ -182,8 +182,8 @@ func (s *fileSnapshots) isGood(id string) {
 	s.verified[id] = true
 }
 
-// newest returns the newest snapshot, verified; nil if there is none. With vfs.Direct it
-// is read from the disk itself, past the page cache, so that it doesn't evict pages that
+// newest returns the newest snapshot, verified; nil if there is none. With vfs.Direct we
+// read it from the disk itself, past the page cache, so that we don't evict pages that
 // other readers need.
 func (s *fileSnapshots) newest(flag int) (*snapID, error) {
 	ids, err := s.ids()
@@ -228,9 +228,9 @@ func (s *fileSnapshots) covers(index uint64, all bool) error {
 	return nil
 }
 
-// recoverNewest verifies the newest snapshot. If it is damaged, it is set aside if the
-// log [first, last] can replace it, starting from an older snapshot or from the first
-// entry ever. recoverNewest returns the last index of the newest good snapshot.
+// recoverNewest verifies the newest snapshot. If it is damaged, we set it aside if the log
+// [first, last] can replace it, starting from an older snapshot or from the first entry
+// ever. recoverNewest returns the last index of the newest good snapshot.
 func (s *fileSnapshots) recoverNewest(first, last uint64) (uint64, error) {
 	for {
 		n, err := s.newest(0) // it is about to be loaded
@@ -283,8 +283,8 @@ func (s *fileSnapshots) Create(version raft.SnapshotVersion, index, term uint64,
 	}
 }
 
-// purge removes all but the newest snapshots. It renames each first: a directory that has
-// lost only some of its files must not look like a snapshot.
+// purge removes all but the newest snapshots. We rename each first, because a directory
+// that has lost only some of its files must not look like a snapshot.
 func (s *fileSnapshots) purge() {
 	ids, err := s.ids()
 	if err != nil || len(ids) <= s.retain {

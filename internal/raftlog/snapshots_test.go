@@ -100,8 +100,8 @@ func TestDamagedNewestSnapshot(t *testing.T) {
 	}
 }
 
-// TestCompactionWaitsForAReadableSnapshot: an unreadable snapshot must not cost log
-// entries.
+// TestCompactionWaitsForAReadableSnapshot: we should not remove log entries because of an
+// unreadable snapshot.
 func TestCompactionWaitsForAReadableSnapshot(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {

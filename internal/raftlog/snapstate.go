@@ -8,13 +8,13 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// writebackStep is the number of bytes after which the disk starts to write. Writing all
-// of a snapshot at its end would delay the log, which is on the same disk.
+// writebackStep is the number of bytes after which the disk starts to write. If we wrote
+// all of a snapshot at its end, we would delay the log, which is on the same disk.
 const writebackStep = 1 << 20
 
 // stateWriter writes the state of a snapshot. The first part goes through the page cache,
-// where a restart finds it. The rest, if any, bypasses the page cache: copying it there
-// takes longer than creating it, and evicts pages that other readers need.
+// where a restart finds it. The rest, if any, bypasses the page cache, because copying it
+// there takes longer than creating it, and evicts pages that other readers need.
 type stateWriter struct {
 	fs     vfs.FS
 	path   string

@@ -82,8 +82,8 @@ func (s *Store) open() error {
 	if err := s.check(snaps); err != nil {
 		return err
 	}
-	// In a power failure the directory may lose files that Open created; the store
-	// acknowledges nothing before this.
+	// In a power failure the directory may lose files that Open created, so we acknowledge
+	// nothing before this.
 	return errors.Join(s.opts.FS.SyncDir(s.opts.LogDir), s.opts.FS.SyncDir(s.opts.SnapDir))
 }
 
@@ -208,7 +208,7 @@ func (s *Store) Failed() <-chan error { return s.health.failed }
 func (s *Store) Keeps() bool { return s.kind == memory || !s.opts.NoCache }
 
 // Hanging returns how long the oldest write to the log or of the vote has been running, 0
-// if none is. If that is too long, a leader must not send heartbeats: otherwise no other
+// if none is. If that is too long, a leader should not send heartbeats: otherwise no other
 // server replaces it.
 func (s *Store) Hanging() time.Duration { return s.health.oldest() }
 

@@ -328,8 +328,8 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// TestRaftAfterClose: a call whose failure makes Raft panic doesn't return to a Raft that
-// was abandoned and is still running.
+// TestRaftAfterClose: if a failure makes Raft panic, the call should not return to a Raft
+// that we have abandoned and that is still running.
 func TestRaftAfterClose(t *testing.T) {
 	for name, call := range map[string]func(*Store) error{
 		"GetLog": func(s *Store) error { return s.Logs().GetLog(1, new(raft.Log)) },

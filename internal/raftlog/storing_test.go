@@ -6,8 +6,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// TestStoringIsToldOfSealedEntries: the storing callback may send the entries, because
-// they already have their checksums and no longer change.
+// TestStoringIsToldOfSealedEntries: the storing callback may send the entries, so they
+// should already have their checksums and not change any more.
 func TestStoringIsToldOfSealedEntries(t *testing.T) {
 	t.Parallel()
 	s := Memory(nil)

@@ -18,11 +18,12 @@ const walDirName = "wal"
 
 // wal is the default engine: a log in segment files, LogDir/wal/*.seg, and LogDir/wal/meta.
 //
-// A segment ends where the next one begins. So three changes are the same one, a new list
-// of segments in the metadata: a full segment gets a successor; entries are removed from
-// the end by a new segment that begins at the first of them; they are removed from the
-// front by a list without the segments that hold nothing else. A new file is durable
-// before the list names it, and a file is removed after the list no longer does.
+// A segment ends where the next one begins. This lets us make three changes in the same
+// way, with a new list of segments in the metadata. To continue after a full segment, we
+// add one. To remove entries from the end, we add a segment that begins at the first of
+// them. To remove entries from the front, we drop the segments that hold nothing else. We
+// make a new file durable before the list names it, and remove a file after the list has
+// dropped it.
 type wal struct {
 	fs       vfs.FS
 	dir      string

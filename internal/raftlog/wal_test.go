@@ -15,7 +15,7 @@ import (
 )
 
 // TestStoppedBeforeTheNextSegment: the process is killed after the append that fills a
-// segment and before the next one is there. The log goes on.
+// segment and before the next one is there. The log should continue.
 func TestStoppedBeforeTheNextSegment(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
@@ -62,8 +62,8 @@ func TestStoppedBeforeTheFirstBatch(t *testing.T) {
 	}
 }
 
-// TestRemovedEnd: entries before those that were removed from the end remain readable, and
-// those that follow replace them, however the removal lies in the segments.
+// TestRemovedEnd: entries before those that were removed from the end should remain
+// readable, and new ones should replace the removed ones, wherever the segments begin.
 func TestRemovedEnd(t *testing.T) {
 	t.Parallel()
 	for keep := uint64(1); keep < 40; keep += 3 {
@@ -118,7 +118,7 @@ func TestFullSegmentBeforeRemovingTheEnd(t *testing.T) {
 	expect(t, s, 1, 60, term(1))
 }
 
-// TestWithoutBolt: a program that doesn't include bbolt says so.
+// TestWithoutBolt: a program that doesn't include bbolt should report that.
 func TestWithoutBolt(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, Bolt, 3, 0)
@@ -132,8 +132,8 @@ func TestWithoutBolt(t *testing.T) {
 	}
 }
 
-// TestAppendAllocates: an append of the log allocates little, and the buffer of a large
-// one isn't kept.
+// TestAppendAllocates: an append of the log should allocate little, and we should not keep
+// the buffer of a large one.
 func TestAppendAllocates(t *testing.T) { //nolint:paralleltest // it counts allocations
 	o := testOptions(t, WAL)
 	o.SegmentBytes = 1 << 30

@@ -1,5 +1,5 @@
-// Package recipe holds the steps that several recipes share: repeating what a lost
-// connection interrupted, waiting for watches, and making parents.
+// Package recipe holds the steps that several recipes share: retrying after a lost
+// connection, waiting for watches, and creating parents.
 //
 // May import: of this module only client and recipes.
 package recipe

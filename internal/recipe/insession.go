@@ -9,10 +9,10 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// InSession runs do until it succeeds, so do must be safe to repeat. It runs do again
-// if the connection was lost, and in another session if the session has ended. It
-// returns other errors of do, and returns when ctx ends. If the outcome of a write of
-// an earlier run is unknown, the error also matches [client.ErrUnknownOutcome].
+// InSession runs do until it succeeds, so do must be safe to repeat. We run do again if the
+// connection was lost, and in another session if the session has ended. InSession returns
+// other errors of do, and returns when ctx ends. If the outcome of a write of an earlier
+// run is unknown, the error also matches [client.ErrUnknownOutcome].
 func InSession(ctx context.Context, conn recipes.Conn, do func(s recipes.Session) error) error {
 	var r Repeated
 	for {
@@ -30,8 +30,8 @@ func InSession(ctx context.Context, conn recipes.Conn, do func(s recipes.Session
 	}
 }
 
-// Repeated remembers whether one of the failed runs of a repeated operation may have
-// written something.
+// Repeated records whether one of the failed runs of a repeated operation may have written
+// something.
 type Repeated struct{ unknown error }
 
 // Failed returns err, the error of one run. If the outcome of an earlier run is

@@ -15,17 +15,17 @@ import (
 // wrapping is the name of the znode that serializes writes at version -1.
 const wrapping = "wrapping-version"
 
-// Replace writes data to the persistent znode at path if the znode has not changed
-// since the caller read old. If another client has written, deleted or created the
-// znode since then, the error matches [client.ErrBadVersion] or [client.ErrNoNode].
-// Like Set, Replace tries once, and its error matches [client.ErrUnknownOutcome] if
-// the write may or may not have been done.
+// Replace writes data to the persistent znode at path if the znode has not changed since
+// the caller read old. If another client has written, deleted or created the znode since
+// then, the error matches [client.ErrBadVersion] or [client.ErrNoNode]. Like Set, Replace
+// tries once, and its error matches [client.ErrUnknownOutcome] if the write may or may not
+// have been executed.
 //
-// Set cannot do this at every version: versions wrap after 2³¹ writes, and a Set at
-// version -1 overwrites any version. At version -1, Replace holds an ephemeral znode
-// below path while it reads the znode again and writes, so that only one of several
-// concurrent calls of Replace succeeds. If the session ends, its ephemeral znode
-// goes, and the server refuses the write.
+// We can't always use Set: versions wrap after 2³¹ writes, and a Set at version -1
+// overwrites any version. At version -1, we therefore hold an ephemeral znode below path
+// while we read the znode again and write it, so that only one of several concurrent calls
+// of Replace succeeds. If the session ends, its ephemeral znode disappears, and the server
+// refuses the write.
 func Replace(ctx context.Context, s recipes.Session, path string, data []byte, old client.Stat) (client.Stat, error) {
 	if old.Version != client.AnyVersion {
 		return s.Set(ctx, path, data, old.Version)
@@ -69,8 +69,8 @@ func takeTurn(ctx context.Context, s recipes.Session, turn string, token []byte)
 	return fmt.Errorf("%s: another client has held it: %w", turn, client.ErrBadVersion)
 }
 
-// findTurn finds out whether a create whose reply was lost was done. It returns nil if
-// the znode exists and has this token.
+// findTurn finds out whether a create was executed when its reply was lost. It returns nil
+// if the znode exists and has this token.
 func findTurn(ctx context.Context, s recipes.Session, turn string, token []byte) error {
 	if err := s.Sync(ctx, turn); err != nil {
 		return err
@@ -78,14 +78,14 @@ func findTurn(ctx context.Context, s recipes.Session, turn string, token []byte)
 	data, _, err := s.Get(ctx, turn)
 	switch {
 	case errors.Is(err, client.ErrNoNode):
-		return fmt.Errorf("%s: %w", turn, client.ErrBadVersion) // nothing was written: the caller should read again
+		return fmt.Errorf("%s: %w", turn, client.ErrBadVersion) // we have written nothing: the caller should read again
 	case err == nil && !bytes.Equal(data, token):
 		return client.ErrNodeExists
 	}
 	return err
 }
 
-// endTurn deletes the znode turn. The znode goes with its session at the latest.
+// endTurn deletes the znode turn. The znode disappears with its session at the latest.
 func endTurn(ctx context.Context, s recipes.Session, turn string, token []byte) {
 	ctx = context.WithoutCancel(ctx)
 	cleanUp(func() {
@@ -93,9 +93,9 @@ func endTurn(ctx context.Context, s recipes.Session, turn string, token []byte) 
 	})
 }
 
-// deleteTurn deletes the znode turn if it has this token, while err, the error of the
-// latest write, leaves that open. Without the check it could delete the znode of
-// another call, because a delete whose reply was lost may have been done.
+// deleteTurn deletes the znode turn if it has this token. err is the error of the latest
+// write. We have to check the token: if the reply to an earlier delete was lost, the znode
+// may belong to another call by now.
 func deleteTurn(ctx context.Context, s recipes.Session, turn string, token []byte, err error) {
 	open := func() bool { return errors.Is(err, client.ErrUnknownOutcome) || recipes.Again(ctx, err) }
 	for open() {
@@ -105,7 +105,7 @@ func deleteTurn(ctx context.Context, s recipes.Session, turn string, token []byt
 	}
 }
 
-// cleanUp runs do. If it takes longer than tidying, do continues in the background.
+// cleanUp runs do. If that takes longer than tidying, it continues in the background.
 func cleanUp(do func()) {
 	done := make(chan struct{})
 	go func() {

@@ -30,7 +30,7 @@ func atMinusOne(t *testing.T, zs *zktest.Server) (recipes.Session, client.Stat) 
 	return s, stat
 }
 
-// A call of Replace whose ctx ends during the create of the turn deletes the turn.
+// If ctx ends while Replace creates the turn, Replace should delete the turn.
 func TestReplaceIsCancelled(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/v", "0")
@@ -59,8 +59,8 @@ func TestReplaceIsCancelled(t *testing.T) {
 	})
 }
 
-// A call of Replace that lost the reply to its delete of the turn does not delete the
-// turn of the next call.
+// If Replace loses the reply to its delete of the turn, it should not delete the turn of
+// the next call.
 func TestReplaceDeletesOnlyItsOwnTurn(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// NewUUID returns a random UUID of version 4. Clients in other languages put such a
-// UUID into names that must be unique.
+// NewUUID returns a random UUID of version 4. We use it like clients in other languages,
+// which put such a UUID into names that have to be unique.
 func NewUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

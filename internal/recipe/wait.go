@@ -24,8 +24,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// Drop removes watches, even if ctx has ended. It waits for the server for at most
-// half a second in total.
+// Drop removes watches, even if ctx has ended. We wait for the server for at most half a
+// second in total.
 func Drop(ctx context.Context, watches ...recipes.Watch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tidying)
 	defer cancel()
@@ -51,7 +51,7 @@ func Await(ctx context.Context, w recipes.Watch) error {
 }
 
 // AwaitChange waits until the znode changes. If the znode doesn't exist, AwaitChange
-// returns immediately. It sets its watch with a read, which leaves no watch on a
+// returns immediately. We set the watch with a read, because a read leaves no watch on a
 // missing znode.
 func AwaitChange(ctx context.Context, s recipes.Session, path string) error {
 	_, _, w, err := s.GetW(ctx, path)

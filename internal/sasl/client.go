@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrServer says that the server did not prove that it knows the password.
+// ErrServer means that the server did not prove that it knows the password.
 var ErrServer = errors.New("the server does not know the password")
 
 // Client is the client's side of one authentication. It is not safe for

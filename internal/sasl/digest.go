@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrRefused says that the user, the password or the response is wrong.
+// ErrRefused means that the user, the password or the response is wrong.
 var ErrRefused = errors.New("sasl: authentication refused")
 
 // Users maps a user's name to the password in clear text, which DIGEST-MD5 needs.

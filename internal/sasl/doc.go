@@ -5,6 +5,6 @@
 // It imports the standard library only, opens no sockets and keeps no state except in
 // a [Server] or [Client].
 //
-// DIGEST-MD5 is historic (RFC 6331) and sends a hash that an eavesdropper can attack
-// offline. We support it because ZooKeeper uses it. Prefer TLS.
+// DIGEST-MD5 is obsolete (RFC 6331) and sends a hash that an eavesdropper can attack
+// offline. We support it because ZooKeeper uses it. You should prefer TLS.
 package sasl

@@ -1,6 +1,6 @@
 // Package smallfile reads small files that people write by hand or tools generate: a
-// configuration, a key store, a password. A path in a configuration can name
-// anything, e.g. a device with endless data, so Read limits the size.
+// configuration, a key store, a password. A path in a configuration can name anything, e.g.
+// a device with endless data, so we limit the size.
 //
 // It imports the standard library only.
 package smallfile

@@ -83,10 +83,9 @@ type writebacker interface {
 	startWriteback(off, n int64) error
 }
 
-// StartWriteback asks the system to start writing a part of a file to the disk, if it
-// can, and doesn't wait. It makes nothing durable. Its only purpose is that a later
-// Sync of a large file, most of which is on the disk already, doesn't delay the syncs
-// of other files.
+// StartWriteback asks the system to start writing a part of a file to the disk, if it can,
+// and doesn't wait. It makes nothing durable. We use it so that a later Sync of a large
+// file has little left to write, and doesn't delay the syncs of other files.
 func StartWriteback(f File, off, n int64) {
 	if w, ok := f.(writebacker); ok {
 		_ = w.startWriteback(off, n) // Sync reports any disk error

@@ -16,7 +16,7 @@ const MaxReadFile = 16 << 20
 var ErrNotSmall = errors.New("not a regular file of at most 16 MiB")
 
 // ReadFile returns the content of a small regular file. A data directory can contain
-// anything, e.g. a link to a device, so it refuses any other file with ErrNotSmall.
+// anything, e.g. a link to a device, so we refuse any other file with ErrNotSmall.
 func ReadFile(fsys FS, path string) ([]byte, error) {
 	f, err := fsys.OpenFile(path, os.O_RDONLY|nonBlock, 0)
 	if err != nil {

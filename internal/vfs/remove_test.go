@@ -19,9 +19,8 @@ func large(t *testing.T, path string) []byte {
 	return b
 }
 
-// TestRemoveInSteps tests that a large file is freed from its end, with a call of
-// rest after each step, and that a small file, or one with another name, is removed
-// at once.
+// TestRemoveInSteps tests that a large file is freed from its end, with a call of rest
+// after each step, and that a small file, or one with another name, is removed in one step.
 func TestRemoveInSteps(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

@@ -11,7 +11,7 @@ import (
 // syncDir does nothing, because this system can't fsync directories.
 func syncDir(string) error { return nil }
 
-// sole implements shrinker. This system doesn't tell, so it returns false.
+// sole implements shrinker. We can't find out on this system, so it returns false.
 func (f osFile) sole(fs.FileInfo) bool { return false }
 
 // lock only keeps the file open, because this system has no flock.

@@ -58,10 +58,10 @@ func absolute(path string) string {
 	return path
 }
 
-// lock locks the file at path against other processes and other callers in this one.
-// The lock ends with the process. lock retries for a while, because a server that was
-// just killed may not have ended yet, and a child process that this process is about
-// to start may still hold a lock that was just released.
+// lock locks the file at path against other processes and other callers in this one. The
+// lock ends with the process. We retry for a while, because a server that was just killed
+// may not have ended yet, and a child process that this process is about to start may still
+// hold a lock that was just released.
 func lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o640)
 	if err != nil {

@@ -304,7 +304,7 @@ func blank() *Config {
 			ServicePrincipal: "zkquorum/localhost"},
 		Admin: Admin{Enable: true, Port: 8080, Address: "0.0.0.0", CommandURL: "/commands",
 			IdleTimeout: 30 * time.Second, SnapshotEnabled: true, RestoreEnabled: true,
-			// Documented as 5 minutes, but ZooKeeper 3.9 takes the number for
+			// Documented as 5 minutes, but ZooKeeper 3.9 interprets the number as
 			// microseconds.
 			RateLimiterInterval: 300 * time.Millisecond, RestoreInterval: 5 * time.Minute},
 		Metrics: Metrics{ClassName: defaultMetrics, HTTPHost: "0.0.0.0", HTTPPort: 7000, ExportJVMInfo: true},

@@ -8,13 +8,13 @@
 //
 // Rules:
 //
-//   - The package rejects the files that ZooKeeper 3.9.5 rejects, and reads the same
-//     values from the files that ZooKeeper accepts. Deliberate differences are listed
-//     with their reasons in the test that compares the two (verdict_test.go).
+//   - The package rejects the files that ZooKeeper 3.9.5 rejects, and reads the same values
+//     from the files that ZooKeeper accepts. We list deliberate differences with their
+//     reasons in the test that compares the two (verdict_test.go).
 //   - An error names the file, the line, the key and the expected value.
-//   - An unknown key is never an error, because ZooKeeper turns it into a system
-//     property. It becomes a Warning that names the most similar known key.
-//   - A key of ZooKeeper's that has no effect in zkgo is accepted and listed in
+//   - An unknown key is never an error, because ZooKeeper turns it into a system property.
+//     We return a Warning that names the most similar known key.
+//   - If one of ZooKeeper's keys has no effect in zkgo, we accept it and list it in
 //     Config.Ignored, so that one message can list all of them.
 //   - The package resolves no host names and reads no environment variables.
 //

@@ -73,8 +73,8 @@ func TestPointAtOddPaths(t *testing.T) {
 	}
 }
 
-// A list for a reconfig must be read completely: a line that is not understood would
-// remove its server.
+// We have to understand every line of a list for a reconfig: if we skipped a line, the
+// reconfig would remove its server.
 func TestParseMembership(t *testing.T) {
 	t.Parallel()
 	const two = "server.1=a:1:2;3\nserver.2=b:1:2:observer;0.0.0.0:3\n"

@@ -124,8 +124,8 @@ const maxProblems = 100
 // problems collects the errors of one configuration, in the order of the checks.
 type problems struct {
 	list []error
-	// keys are the keys with an error. They have no value, so addUnless ignores errors
-	// that mention them.
+	// keys are the keys with an error. They have no value, so we ignore errors that mention
+	// them in addUnless.
 	keys []string
 }
 

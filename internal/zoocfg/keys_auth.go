@@ -81,8 +81,8 @@ func storeKeys(prefix string, store func(*Config) *Store) []key {
 
 const authProviderPrefix = "authProvider."
 
-// setAuthProvider records a provider class. zkgo supports only what ZooKeeper's own
-// classes do, so clients that depend on another class can't authenticate.
+// setAuthProvider records a provider class. We support only what ZooKeeper's own classes
+// do, so clients that depend on another class can't authenticate.
 func (c *Config) setAuthProvider(name, class string) {
 	if c.Auth.Providers == nil {
 		c.Auth.Providers = map[string]string{}

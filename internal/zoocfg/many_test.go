@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A file of another kind has thousands of unknown keys: each of them costs little,
-// and few are listed.
+// A file of another kind has thousands of unknown keys: each of them should cost little,
+// and we should list only a few.
 func TestManyUnknownKeys(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -33,7 +33,7 @@ func TestManyUnknownKeys(t *testing.T) {
 	}
 }
 
-// A path in a configuration may name an endless file.
+// A path in a configuration may name an endless file, which we should refuse.
 func TestEndlessFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -145,10 +145,10 @@ func portNumber(field func(*Config) *int) setter {
 	}, showInt(field)}
 }
 
-// propertyNumber parses what Java parses with Integer.getInteger or Long.getLong,
-// including hexadecimal and octal numbers. ZooKeeper uses the default if the text
-// isn't a number; here it's an error, because a server must not run with a value
-// other than the one in the file.
+// propertyNumber parses what Java parses with Integer.getInteger or Long.getLong, including
+// hexadecimal and octal numbers. ZooKeeper uses the default if the text isn't a number. We
+// return an error, because a server should not run with another value than the one in the
+// file.
 func propertyNumber(v string, least, most int64) (int64, error) {
 	n, ok := decode(v)
 	if !ok || n < least || n > most {
@@ -183,8 +183,8 @@ func insteadBelow(name string, least int64, instead string, s setter) setter {
 	return s
 }
 
-// unused is a key that has no effect in zkgo and whose value ZooKeeper doesn't check:
-// an unreadable value must not keep the server from starting.
+// unused is a key that has no effect in zkgo and whose value ZooKeeper doesn't check: an
+// unreadable value should not keep the server from starting.
 func unused(name string, s setter) key {
 	set := s.set
 	s.set = func(c *Config, v string) error {

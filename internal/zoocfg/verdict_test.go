@@ -135,7 +135,7 @@ func essence(v verdict) string {
 	for _, cut := range []string{" for ", "null:", "/", "null is", " in static"} {
 		m, _, _ = strings.Cut(m, cut)
 	}
-	// Our check of the tick fails before that of the timeouts derived from it.
+	// We check the tick before the timeouts derived from it.
 	if v.Case == "tick-negative" {
 		return "tickTime: expected"
 	}

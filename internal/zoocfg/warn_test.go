@@ -15,8 +15,8 @@ func reachable(t *testing.T, extra string, opts ...Option) *Config {
 	return parse(t, extra, append(opts, WithSet("clientPort", "2181"))...)
 }
 
-// TestNoClientPort: a server that no client can reach is valid, as in ZooKeeper, and every
-// command warns of it.
+// TestNoClientPort: a server that no client can reach is valid, as in ZooKeeper, but every
+// command should warn about it.
 func TestNoClientPort(t *testing.T) {
 	t.Parallel()
 	const three = "initLimit=1\nsyncLimit=1\nserver.1=a:1:2\nserver.2=b:1:2;3\nserver.3=c:1:2\n"

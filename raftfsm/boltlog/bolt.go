@@ -5,9 +5,9 @@
 // Invariants:
 //
 //   - Every change is one transaction, durable when the call returns.
-//   - bbolt panics, partly in its own goroutines, when it reads a damaged page. So Open
-//     and Check verify the whole file without bbolt (check.go). A file that another
-//     process damages while it is open is out of scope.
+//   - bbolt panics, partly in its own goroutines, when it reads a damaged page. We
+//     therefore verify the whole file without bbolt in Open and Check (check.go). A file
+//     that another process damages while it is open is out of scope.
 //
 // May import: hashicorp/raft, go-msgpack, bbolt; of this module only internal/vfs and
 // internal/raftlog/engine.
@@ -109,8 +109,8 @@ func open(fsys vfs.FS, name string) (*database, error) {
 	}
 	db, err := bbolt.Open(path, 0o640, &bbolt.Options{
 		Timeout: time.Second,
-		// Open rebuilds the freelist. Writing it with every transaction would add one more
-		// thing that can be damaged.
+		// Open rebuilds the freelist. We don't write it with every transaction, because it
+		// would be one more thing that can be damaged.
 		NoFreelistSync: true,
 		FreelistType:   bbolt.FreelistMapType,
 		PageSize:       pageSize,

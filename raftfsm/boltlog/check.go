@@ -12,10 +12,10 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// This file reads bbolt's file format without bbolt. bbolt checks only its two meta
-// pages, trusts every length and page number in the others, and panics or faults if they
-// are wrong, partly in goroutines where no caller can recover. After this check it reads
-// only pages that are what they claim to be.
+// This file reads bbolt's file format without bbolt. bbolt checks only its two meta pages,
+// trusts every length and page number in the others, and panics or faults if they are
+// wrong, partly in goroutines where no caller can recover. After our check it reads only
+// pages that are what they claim to be.
 //
 // The check relies on two properties: keys and values are contiguous, in the order of the
 // elements (bbolt never writes them otherwise), and both meta pages are valid and of

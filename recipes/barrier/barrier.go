@@ -21,8 +21,8 @@ type Barrier struct {
 // New returns the barrier at path.
 func New(conn recipes.Conn, path string) *Barrier { return &Barrier{conn, path} }
 
-// Close closes the gate, if it is open. The gate stays closed when the client that
-// closed it is gone. Close waits for a lost connection to come back.
+// Close closes the gate, if it is open. The gate stays closed when the client that closed
+// it is gone. If the connection is lost, Close waits for the next one.
 func (b *Barrier) Close(ctx context.Context) error {
 	err := recipe.InSession(ctx, b.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, b.path, nil, recipes.Persistent, nil)
@@ -39,8 +39,8 @@ func (b *Barrier) Close(ctx context.Context) error {
 	return b.failure("close", err)
 }
 
-// Open opens the gate, if it is closed, and releases all waiters. Open waits for a
-// lost connection to come back.
+// Open opens the gate, if it is closed, and releases all waiters. If the connection is
+// lost, Open waits for the next one.
 func (b *Barrier) Open(ctx context.Context) error {
 	err := recipe.InSession(ctx, b.conn, func(s recipes.Session) error {
 		err := s.Delete(ctx, b.path, client.AnyVersion)
@@ -52,14 +52,15 @@ func (b *Barrier) Open(ctx context.Context) error {
 	return b.failure("open", err)
 }
 
-// Wait waits until the gate is open or ctx ends. A gate that is opened and closed
-// again during the call counts as open: every opening lets all waiters pass. Neither
-// a lost connection nor the end of a session is an error.
+// Wait waits until the gate is open or ctx ends. A gate that is opened and closed again
+// during the call counts as open: every opening lets all waiters pass. Wait survives a lost
+// connection and the end of a session.
 func (b *Barrier) Wait(ctx context.Context) error {
 	var closed int64 // czxid of the znode that this call waits for
 	err := recipe.InSession(ctx, b.conn, func(s recipes.Session) error {
 		for {
-			// A read leaves no watch on a missing znode.
+			// We set the watch with a read, because a read leaves no watch on a missing
+			// znode.
 			_, stat, w, err := s.GetW(ctx, b.path)
 			if errors.Is(err, client.ErrNoNode) {
 				return nil
@@ -87,5 +88,5 @@ func (b *Barrier) failure(what string, err error) error {
 	return fmt.Errorf("barrier %s: %s: %w", b.path, what, err)
 }
 
-// patience is how long cleaning up waits for the server.
+// patience is how long we wait for the server when we clean up.
 const patience = 500 * time.Millisecond

@@ -117,7 +117,7 @@ func TestDoubleBarrier(t *testing.T) {
 	})
 }
 
-// A member that gives up must not count as entered.
+// A member that gives up should not count as entered.
 func TestDoubleBarrierGivenUp(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

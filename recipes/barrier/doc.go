@@ -6,6 +6,6 @@
 // # Rules
 //
 // The package imports recipes and client. Barrier and DoubleBarrier use the znodes of
-// Curator's DistributedBarrier and DistributedDoubleBarrier. Waiters leave no watches
-// behind, and a process that gives up leaves no znode that others would wait for.
+// Curator's DistributedBarrier and DistributedDoubleBarrier. Waiters remove their watches,
+// and a process that gives up removes its znode, so that the others don't wait for it.
 package barrier

@@ -15,28 +15,29 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// DoubleBarrier is one process's part in a piece of work that a fixed number of
-// processes begin together, with Enter, and end together, with Leave. The processes
-// can repeat this in a loop, with the same DoubleBarrier or with a new one for each
-// round: no round begins before every member of the previous round has left, or its
-// session has ended. Only one goroutine may call Enter and Leave, in turn.
+// DoubleBarrier lets a fixed number of processes begin a piece of work together, with
+// Enter, and end it together, with Leave. Each process uses its own DoubleBarrier. The
+// processes can repeat this in a loop, with the same DoubleBarrier or with a new one for
+// each round: no round begins before every member of the previous round has left, or its
+// session has ended. Only one goroutine may use a DoubleBarrier, and it has to call Enter
+// and Leave alternately.
 //
-// Members that use Curator's DistributedDoubleBarrier or Kazoo's DoubleBarrier can
-// share one round. Those recipes do not keep consecutive rounds apart, so a loop is
-// safe only if all its members are DoubleBarriers.
+// Members that use Curator's DistributedDoubleBarrier or Kazoo's DoubleBarrier can share
+// one round. Those recipes don't separate consecutive rounds, so you should use a loop only
+// if all members are DoubleBarriers.
 type DoubleBarrier struct {
 	conn      recipes.Conn
 	path      string
 	members   int
-	id        string        // distinguishes this process's part from those of others
+	id        string        // distinguishes this process from the other members
 	entries   int           // number of Enters
 	member    *member       // nil outside Enter and Leave
 	withdrawn chan struct{} // closed when the znode of the last failed round is gone
 }
 
-// NewDouble returns one member's part in the barrier at path, which the given number
-// of members enter together. path is a directory for their znodes and need not exist.
-// Each member needs permission to read, write, create and delete there.
+// NewDouble returns one member's view of the barrier at path, which the given number of
+// members enter together. path is a directory for their znodes and need not exist. Each
+// member needs permission to read, write, create and delete there.
 func NewDouble(conn recipes.Conn, path string, members int) *DoubleBarrier {
 	return &DoubleBarrier{conn: conn, path: path, members: members, id: rand.Text()}
 }
@@ -57,7 +58,8 @@ func (d *DoubleBarrier) Enter(ctx context.Context) error {
 }
 
 func (d *DoubleBarrier) enter(ctx context.Context) error {
-	// A znode that an earlier call left would count as another member.
+	// If an earlier call left a znode, it would count as another member, so we wait until
+	// it is gone.
 	if d.withdrawn != nil {
 		select {
 		case <-d.withdrawn:
@@ -83,10 +85,10 @@ func (d *DoubleBarrier) enter(ctx context.Context) error {
 	return m.awaitRound(ctx, d.members, early)
 }
 
-// Leave waits until all members of the round have left, or their sessions have ended.
-// If ctx ends first, the others do not wait for this member. Leave waits for a lost
-// connection to come back. If the session ends, the other members see this member as
-// having left, and Leave still waits for them.
+// Leave waits until all members of the round have left, or their sessions have ended. If
+// ctx ends first, the others do not wait for this member. If the connection is lost, Leave
+// waits for the next one. If the session ends, the other members consider this member gone,
+// and Leave still waits for them.
 func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	if d.member == nil {
 		return fmt.Errorf("barrier %s: leave: it was not entered", d.path)
@@ -100,9 +102,9 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	return nil
 }
 
-// withdraw deletes the member's znode. If the server takes longer than patience,
-// withdraw continues in the background, in the next session if need be. The znode
-// goes with its session at the latest.
+// withdraw deletes the member's znode. If the server takes longer than patience, we
+// continue in the background, in the next session if necessary. The znode disappears with
+// its session at the latest.
 func (d *DoubleBarrier) withdraw() {
 	m := d.member
 	d.member = nil
@@ -113,8 +115,8 @@ func (d *DoubleBarrier) withdraw() {
 	d.withdrawn = done
 	go func() {
 		defer close(done)
-		// The znode can outlive the member's session, because the client may consider
-		// a session lost before the server does. Any session may delete the znode.
+		// The znode can outlive the member's session, because the client may consider a
+		// session lost before the server does. We may delete it from any session.
 		_ = recipe.InSession(context.Background(), d.conn, func(s recipes.Session) error {
 			return m.withdraw(context.Background(), s)
 		})
@@ -129,20 +131,20 @@ func (d *DoubleBarrier) withdraw() {
 
 // member is one entry into one round.
 //
-// The znode ready marks a round: it exists from the moment when all members have
-// entered until the last of them has left. Its czxid identifies the round. A member
-// belongs to the first round whose ready is younger than the member's own znode, so a
-// znode that is created while the members of a round still leave counts for the next
-// round. These rules keep the rounds apart:
+// The znode ready marks a round: it exists from the time when all members have entered
+// until the last of them has left. Its czxid identifies the round. A member belongs to the
+// first round whose ready is younger than the member's own znode, so if a znode is created
+// while the members of a round are still leaving, it counts for the next round. These rules
+// separate the rounds:
 //
 //   - ready is created in one transaction that checks that the znodes of enough
 //     members exist.
 //   - ready is deleted only when no znode of its round is left.
-//   - Both transactions also write the directory's data, unchanged, at the version
-//     that was read before anything else. So a process that acts on an outdated view
-//     cannot delete the ready of a later round, which looks the same.
+//   - Both transactions also write the directory's data, unchanged, at the version that we
+//     read before anything else. This keeps a process with an outdated view from deleting
+//     the ready of a later round, which looks the same.
 //
-// ready is persistent, as Curator's is: a member that has not seen it yet must find it
+// ready is persistent, as Curator's is: a member that has not seen it yet should find it
 // even if the process that created it has died.
 type member struct {
 	session recipes.Session // the session that owns the znode
@@ -175,7 +177,7 @@ func (m *member) register(ctx context.Context) error {
 	for {
 		_, err := m.session.Create(ctx, m.own(), nil, recipes.Ephemeral, nil)
 		switch {
-		case err == nil, errors.Is(err, client.ErrNodeExists): // created by an attempt whose reply was lost
+		case err == nil, errors.Is(err, client.ErrNodeExists): // our own attempt created it, but the reply was lost
 			stat, there, err := m.session.Exists(ctx, m.own())
 			if err == nil && !there {
 				err = m.deleted()
@@ -196,10 +198,10 @@ func (m *member) deleted() error {
 	return fmt.Errorf("%s was deleted by another client: %w", m.own(), client.ErrNoNode)
 }
 
-// awaitRound waits for the round that this member belongs to. If this member finds
-// that all have entered, it starts the round. early is a watch on ready that was set
-// before the member's znode existed: a member of another library may create ready and
-// delete it again before awaitRound looks.
+// awaitRound waits for the round that this member belongs to. If this member finds that all
+// have entered, it starts the round. early is a watch on ready that we set before the
+// member's znode existed: a member that uses another library may create ready and delete it
+// again before awaitRound reads it.
 func (m *member) awaitRound(ctx context.Context, members int, early recipes.Watch) error {
 	s, created := m.session, false
 	for {
@@ -211,7 +213,7 @@ func (m *member) awaitRound(ctx context.Context, members int, early recipes.Watc
 		if err != nil {
 			return err
 		}
-		if !marked { // a member of another library may have deleted it already
+		if !marked { // a member that uses another library may have deleted it already
 			if zxid := createdSince(early, m.joined); zxid != 0 {
 				ready.Czxid, marked = zxid, true
 			} else if created {
@@ -249,8 +251,8 @@ func (m *member) awaitRound(ctx context.Context, members int, early recipes.Watc
 	}
 }
 
-// awaitEnd waits until one member of an earlier round has left. If no member is left,
-// awaitEnd deletes the round's ready: all members have died or given up.
+// awaitEnd waits until one member of an earlier round has left. If no member is left, all
+// have died or given up, and we delete the round's ready.
 func (m *member) awaitEnd(ctx context.Context, s recipes.Session, g generation, names []string, round int64) error {
 	name, err := m.first(ctx, s, names, round)
 	if err != nil {
@@ -263,8 +265,8 @@ func (m *member) awaitEnd(ctx context.Context, s recipes.Session, g generation, 
 	return err
 }
 
-// start creates ready if this member and enough of the others still exist. If start
-// fails because something has changed, the caller should look again.
+// start creates ready if this member and enough of the others still exist. If start fails
+// because something has changed, the caller should read the directory again.
 func (m *member) start(ctx context.Context, g generation, others []string, members int) error {
 	ops := []recipes.Op{
 		{Kind: recipes.OpCheck, Path: m.own(), Version: client.AnyVersion},
@@ -279,9 +281,9 @@ func (m *member) start(ctx context.Context, g generation, others []string, membe
 	return err
 }
 
-// leave deletes the member's znode and waits for the others of its round. It wakes
-// few members at a time: the first in order leaves last and waits for the last in
-// order, and all others wait for the first.
+// leave deletes the member's znode and waits for the others of its round. We wake few
+// members at a time: the first in order leaves last and waits for the last in order, and
+// all others wait for the first.
 func (m *member) leave(ctx context.Context, s recipes.Session) error {
 	for {
 		g, err := m.generation(ctx, s)
@@ -336,7 +338,7 @@ func (m *member) leaveLast(ctx context.Context, s recipes.Session, g generation,
 		return err
 	}
 	_, marked, err := s.Exists(ctx, m.ready())
-	if err == nil && !marked { // a member of another library has deleted it unconditionally
+	if err == nil && !marked { // a member that uses another library has deleted it unconditionally
 		err = erase(ctx, s, m.own())
 	}
 	return err
@@ -351,8 +353,8 @@ func (m *member) unmark(ctx context.Context, s recipes.Session, g generation) (b
 	return m.turn(ctx, s, g, recipes.Op{Kind: recipes.OpDelete, Path: m.ready(), Version: client.AnyVersion})
 }
 
-// withdraw deletes the member's znode, and ready if it was the last of a round. If
-// withdraw fails, the next member that enters completes the cleanup.
+// withdraw deletes the member's znode, and ready if it was the last of a round. If this
+// fails, the next member that enters completes the cleanup.
 func (m *member) withdraw(ctx context.Context, s recipes.Session) error {
 	if err := erase(ctx, s, m.own()); err != nil {
 		return err
@@ -387,9 +389,9 @@ type generation struct {
 	changed int64 // zxid of the last change of the children
 }
 
-// generation reads the directory's version, which every start and every end of a
-// round increments. A condition on version -1 would hold for every version, so
-// generation skips that version with an extra write, which does no harm.
+// generation reads the directory's version, which every start and every end of a round
+// increments. A condition on version -1 would hold for every version, so we skip that
+// version with an extra, harmless write.
 func (m *member) generation(ctx context.Context, s recipes.Session) (generation, error) {
 	for {
 		data, stat, err := s.Get(ctx, m.dir)
@@ -402,9 +404,9 @@ func (m *member) generation(ctx context.Context, s recipes.Session) (generation,
 	}
 }
 
-// turn does ops, unless a round has started or ended since g was read. It reports
-// whether they were done. If they were not, or if that is not known, the caller
-// should look again.
+// turn executes ops, unless a round has started or ended since we read g. It reports
+// whether it did. If it did not, or if that is unknown, the caller should read the
+// directory again.
 func (m *member) turn(ctx context.Context, s recipes.Session, g generation, ops ...recipes.Op) (bool, error) {
 	ops = append(ops, recipes.Op{Kind: recipes.OpSet, Path: m.dir, Data: g.data, Version: g.version})
 	err := s.Multi(ctx, ops...)
@@ -428,9 +430,9 @@ func (m *member) names(ctx context.Context, s recipes.Session) ([]string, error)
 }
 
 // entrants returns one of the sorted names for each DoubleBarrier and each member of
-// another library; the first is this member's. A DoubleBarrier has two znodes if its
-// client considered a session lost, and Enter was called again, before the server
-// ended that session.
+// another library; the first is this member's. E.g. a DoubleBarrier has two znodes if its
+// client considered a session lost and called Enter again before the server ended that
+// session.
 func (m *member) entrants(names []string) []string {
 	list := []string{m.name}
 	for _, name := range names {
@@ -441,8 +443,8 @@ func (m *member) entrants(names []string) []string {
 	return list
 }
 
-// first returns the first of names that belongs to a round, or "" if none does. Few
-// members of the next round exist while members leave, so first reads few znodes.
+// first returns the first of names that belongs to a round, or "" if none does. While
+// members leave, the next round has few members, so we read few znodes.
 func (m *member) first(ctx context.Context, s recipes.Session, names []string, round int64) (string, error) {
 	for _, name := range names {
 		stat, there, err := s.Exists(ctx, recipe.Join(m.dir, name))
@@ -487,9 +489,9 @@ func awaitCreated(ctx context.Context, w recipes.Watch) (bool, error) {
 	}
 }
 
-// createdSince returns the zxid with which the watched znode was created, if that was
-// after the given zxid, and otherwise 0. It returns 0, too, if the znode wasn't
-// created yet or the zxid is not known.
+// createdSince returns the zxid that created the watched znode if it is greater than the
+// given zxid. Otherwise it returns 0, e.g. if the znode doesn't exist yet or the zxid is
+// unknown.
 func createdSince(w recipes.Watch, zxid int64) int64 {
 	select {
 	case e := <-w.Events():

@@ -10,8 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// A gate is closed while the schema is changed, and processes that arrive meanwhile
-// wait.
+// We close the gate while we change the schema. Processes that arrive in the meantime wait.
 func ExampleBarrier() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -54,7 +53,7 @@ func ExampleDoubleBarrier() {
 	// working
 }
 
-// The service opens when three parts are ready, whichever they are.
+// The service opens when any three parts are ready.
 func ExampleCountDownLatch() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()

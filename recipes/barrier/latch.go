@@ -26,11 +26,11 @@ func NewCountDownLatch(conn recipes.Conn, path string, count int) *CountDownLatc
 }
 
 // CountDown counts once. It counts exactly once, even if the connection breaks or the
-// session ends meanwhile. If ctx ends first, it may or may not have counted; if it
-// may have, the error matches [client.ErrUnknownOutcome].
+// session ends in the meantime. If ctx ends first and CountDown may have counted, the error
+// matches [client.ErrUnknownOutcome].
 func (l *CountDownLatch) CountDown(ctx context.Context) error {
-	// All attempts use the same name, so a second attempt finds the znode of the
-	// first.
+	// We use the same name for all attempts, so that a second attempt finds the znode of
+	// the first.
 	path := recipe.Join(l.path, "count-"+rand.Text())
 	err := recipe.InSession(ctx, l.conn, func(s recipes.Session) error {
 		_, err := s.Create(ctx, path, nil, recipes.Persistent, nil)
@@ -47,8 +47,8 @@ func (l *CountDownLatch) CountDown(ctx context.Context) error {
 	return l.failure(err)
 }
 
-// Wait waits until the latch is open or ctx ends. Neither a lost connection nor the
-// end of a session is an error.
+// Wait waits until the latch is open or ctx ends. Wait survives a lost connection and the
+// end of a session.
 func (l *CountDownLatch) Wait(ctx context.Context) error {
 	err := recipe.InSession(ctx, l.conn, func(s recipes.Session) error {
 		for {
@@ -68,8 +68,8 @@ func (l *CountDownLatch) Wait(ctx context.Context) error {
 	return l.failure(err)
 }
 
-// Left returns how many counts are missing, according to the server that it asks.
-// Left waits for a lost connection to come back.
+// Left returns how many counts are missing, according to the server that it asks. If the
+// connection is lost, Left waits for the next one.
 func (l *CountDownLatch) Left(ctx context.Context) (int, error) {
 	left := 0
 	err := recipe.InSession(ctx, l.conn, func(s recipes.Session) error {

@@ -30,9 +30,9 @@ func rounds() int {
 	return 2000
 }
 
-// TestDoubleBarrierRounds repeats rounds without a pause between them, with members
-// that are randomly fast or slow. Without the round's identity, the test gets stuck
-// after a few rounds: a member that leaves waits for a znode of the next round.
+// TestDoubleBarrierRounds repeats rounds without a pause between them, with members that
+// are randomly fast or slow. If we didn't identify the round, the test would get stuck
+// after a few rounds: a member that leaves would wait for a znode of the next round.
 func TestDoubleBarrierRounds(t *testing.T) {
 	for _, members := range []int{2, 3, 5} {
 		for _, expire := range []bool{false, true} {
@@ -141,8 +141,7 @@ func (l *loop) now() int {
 }
 
 // enter records that member i has entered. It fails the test if a member that entered
-// before member i called Enter is still inside, because that member is in an earlier
-// round.
+// before member i called Enter hasn't left yet, because that member is in an earlier round.
 func (l *loop) enter(t *testing.T, i, called int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -209,7 +208,7 @@ func (l *loop) expire(ctx context.Context) {
 	}
 }
 
-// A member that dies after the round began must not leave a round that never ends.
+// If a member dies after the round began, the round should still end.
 func TestDoubleBarrierLeftByTheDead(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -236,8 +235,8 @@ func TestDoubleBarrierLeftByTheDead(t *testing.T) {
 	})
 }
 
-// Versions wrap, and a condition on version -1 always holds, so the directory must
-// not stay at that version.
+// Versions wrap, and a condition on version -1 always holds, so we should not leave the
+// directory at that version.
 func TestDoubleBarrierAtVersionMinusOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -261,7 +260,7 @@ func TestDoubleBarrierAtVersionMinusOne(t *testing.T) {
 	})
 }
 
-// A slow waiter must not miss an opening that is followed by another closing.
+// A slow waiter should not miss an opening even if the gate is closed again.
 func TestBarrierOpenedForAMoment(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -271,7 +270,7 @@ func TestBarrierOpenedForAMoment(t *testing.T) {
 		passed := make(chan error, 1)
 		go func() { passed <- barrier.New(recipes.On(waiter), "/b").Wait(ctx) }()
 		zs.WaitForWatch("/b")
-		// The waiter's next read comes after the gate was closed again.
+		// We delay the waiter's next read until the gate is closed again.
 		zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/b"}, time.Minute)
 		rig.Must(t, b.Open(ctx))
 		rig.Must(t, b.Close(ctx))
@@ -300,8 +299,8 @@ func cutOff(t *testing.T, zs *zktest.Server) (c *client.Client, cut func() (resu
 	}
 }
 
-// A client considers its session lost before the server ends it. In between, the
-// member's former znode must not count as another member.
+// A client considers its session lost before the server ends it. In between, we should not
+// count the member's former znode as another member.
 func TestDoubleBarrierCountsNoFormerZnode(t *testing.T) {
 	for _, refused := range []bool{false, true} {
 		t.Run(fmt.Sprintf("delete refused %v", refused), func(t *testing.T) {
@@ -347,9 +346,9 @@ func TestDoubleBarrierCountsNoFormerZnode(t *testing.T) {
 	}
 }
 
-// While a member's reads are slow, a member of Kazoo can create ready, enter, begin to
-// leave and delete ready again. Then it waits for the slow member, which must not wait
-// for ready.
+// While a member's reads are slow, a Kazoo member can create ready, enter, begin to leave
+// and delete ready again. It then waits for the slow member, so the slow member must not
+// wait for ready.
 func TestDoubleBarrierWhoseReadyIsGoneBeforeItLooks(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -23,8 +23,8 @@ var ErrCacheClosed = errors.New("cache closed")
 type Node struct {
 	Path string
 	Data []byte
-	// Stat is that of the latest read. It may not reflect a change of only the
-	// children.
+	// Stat is that of the latest read. If only the children have changed, it may be
+	// outdated.
 	Stat client.Stat
 }
 
@@ -38,8 +38,8 @@ type entry struct {
 	epoch uint64              // epoch of its last read
 }
 
-// Cache is a copy of znodes that is kept up to date until Close. All methods are safe
-// for concurrent use. Only Wait, WaitFor, Changes and Close wait for the server.
+// Cache is a copy of znodes that is kept up to date until Close. All methods are safe for
+// concurrent use. Only Wait, WaitFor, Changes and Close block.
 //
 // Without a connection, the cache keeps the last state it has read. In a new session
 // it reads everything again; readers of Changes get the differences and then
@@ -113,9 +113,9 @@ func (c *Cache) run(ctx context.Context) {
 	}
 }
 
-// Close ends the cache and waits until its watches are removed, if a server can be
-// reached. It does not wait for reads in flight: watches of such a read are removed
-// when the reply arrives. The cache's contents remain readable.
+// Close ends the cache and, if a server is reachable, waits until its watches are removed.
+// It does not wait for reads in flight: we remove their watches when the replies arrive.
+// The cache's contents remain readable.
 func (c *Cache) Close() {
 	c.cancel()
 	<-c.over
@@ -129,8 +129,8 @@ func (c *Cache) Err() error {
 	return c.err
 }
 
-// Complete reports whether everything was read in the current session. A cache that
-// is not complete is outdated or has only part of the znodes.
+// Complete reports whether the cache has read everything in the current session. If not, it
+// is outdated or has only some of the znodes.
 func (c *Cache) Complete() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

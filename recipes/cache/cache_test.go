@@ -19,7 +19,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
 
-// kinds are the ways to watch.
+// kinds are the ways in which a cache can watch znodes.
 var kinds = map[string][]cache.Option{
 	"one-shot":  nil,
 	"recursive": {cache.WithRecursiveWatch()},
@@ -114,7 +114,7 @@ func TestFilterDepthAndWithoutData(t *testing.T) {
 	})
 }
 
-// A znode that the client may not read appears as soon as the client may read it.
+// A znode that the client may not read should appear as soon as the client gets permission.
 func TestUnreadableComesLater(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -151,7 +151,7 @@ func TestReadsUnderWayAreBounded(t *testing.T) {
 	})
 }
 
-// A large tree needs only one watch.
+// A large tree should need only one watch.
 func TestRecursiveSetsOneWatch(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/r": "", "/r/a": "", "/r/b": ""})
@@ -164,7 +164,7 @@ func TestRecursiveSetsOneWatch(t *testing.T) {
 	})
 }
 
-// The cache works with a server that has no recursive watches.
+// The cache should work with a server that has no recursive watches.
 func TestRecursiveFallsBack(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/r": "", "/r/a": ""})
@@ -179,7 +179,8 @@ func TestRecursiveFallsBack(t *testing.T) {
 	})
 }
 
-// A slow reader blocks no other goroutine, and is told that it has missed changes.
+// A slow reader should not block other goroutines, and should learn that it has missed
+// changes.
 func TestSlowReaderGetsAResync(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))
@@ -295,7 +296,7 @@ func (s laggingSession) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// The cache doesn't go back in time, even if the server of a new session lags behind.
+// The cache should not go back in time, even if the server of a new session lags behind.
 func TestServerThatIsBehind(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -314,7 +315,7 @@ func TestServerThatIsBehind(t *testing.T) {
 	})
 }
 
-// Without a session, the cache shows the last known state, and reports that it is not
+// Without a session, the cache should show the last known state and report that it is not
 // complete.
 func TestIncompleteWithoutASession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -336,8 +337,8 @@ func TestIncompleteWithoutASession(t *testing.T) {
 	})
 }
 
-// A znode that the client may no longer read, which no watch reports, is not shown in
-// its old state after everything was read again.
+// No watch reports that the client has lost the permission to read a znode. After reading
+// everything again, we should not show such a znode in its old state.
 func TestUnreadableGoes(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -10,20 +10,20 @@ type Kind uint8
 
 // The kinds.
 const (
-	// Resync means that anything may have changed: the iteration begins, or the
-	// reader was so slow that changes were dropped. A reader that reads All after a
-	// Resync and applies the changes that follow misses nothing, but All may already
-	// include some of them.
+	// Resync means that anything may have changed: the iteration begins, or the reader was
+	// so slow that we dropped changes. After a Resync, the reader should read All and apply
+	// the changes that follow. It then misses nothing, but All may already include some of
+	// these changes.
 	Resync Kind = iota
-	// Added: the znode is new. A znode that was deleted and created again between two
-	// reads is Removed and Added.
+	// Added: the znode is new. If a znode was deleted and created again between two reads,
+	// we report Removed and then Added.
 	Added
 	// Updated: the znode has been written.
 	Updated
 	// Removed: the znode is gone.
 	Removed
-	// Completed: everything was read in the current session. It is sent again in
-	// every new session.
+	// Completed: everything was read in the current session. We send it again in every new
+	// session.
 	Completed
 )
 
@@ -59,11 +59,10 @@ func (r *reader) wake() {
 	}
 }
 
-// Changes yields the changes from the moment when the iteration begins: first a
-// Resync, and then all changes in order. A slow reader does not block the cache: if
-// it falls more than [WithBuffer] changes behind, one Resync replaces the pending
-// changes. Changes ends when ctx ends, and when the cache ends, in which case it
-// yields Err last.
+// Changes yields the changes from the moment when the iteration begins: first a Resync, and
+// then all changes in order. A slow reader does not block the cache: if more than
+// [WithBuffer] changes are pending, we replace them with one Resync. Changes ends when ctx
+// ends, and when the cache ends, in which case it yields Err last.
 func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		r := &reader{buffer: []Change{{Kind: Resync}}, awake: make(chan struct{}, 1)}
@@ -118,7 +117,7 @@ func (c *Cache) publish(change Change) {
 		if len(r.buffer) >= c.cfg.buffer {
 			r.buffer = []Change{{Kind: Resync}}
 			if c.complete && change.Kind != Completed {
-				r.buffer = append(r.buffer, Change{Kind: Completed}) // the dropped changes may include one
+				r.buffer = append(r.buffer, Change{Kind: Completed}) // we may have dropped one
 			}
 		}
 		r.buffer = append(r.buffer, change)

@@ -15,20 +15,18 @@
 //
 // # Guarantees
 //
-// A cache follows one server, so it may lag behind the ensemble, as every ZooKeeper
-// read may; it never goes back in time. It may skip states that are soon replaced. It
-// never misses a state that lasts, even if a connection breaks, a session ends, or a
-// znode is deleted and created again. Without a connection it shows the last known
-// state; Complete is false if a session has ended and not everything has been read
-// again.
+// A cache follows one server, so it may lag behind the ensemble, as every ZooKeeper read
+// may, but it never goes back in time. It may skip a state that is soon replaced, but it
+// never misses the last one, even if a connection breaks, a session ends, or a znode is
+// deleted and created again. Without a connection it shows the last known state; Complete
+// is false if a session has ended and not everything has been read again.
 //
-// Parents appear before their children and disappear after them. There is no snapshot
+// Parents appear before their children and disappear after them. We can't offer a snapshot
 // of several znodes at one zxid, because ZooKeeper has none.
 //
 // # Rules
 //
-// The package imports recipes and client. It needs only one-shot watches, two for
-// each znode; with WithRecursiveWatch it uses a single watch instead. The number of
-// requests in flight is bounded. A znode leaves the cache only if a read has shown
-// that it is gone.
+// The package imports recipes and client. We use only one-shot watches, two for each znode,
+// or a single watch with WithRecursiveWatch. The number of requests in flight is bounded.
+// We remove a znode from the cache only if a read has shown that it is gone.
 package cache

@@ -65,7 +65,7 @@ func ExampleCache_Changes() {
 	// Added /config v1
 }
 
-// Waits for one znode and reads it without asking the server.
+// We wait for one znode and read it without asking the server.
 func ExampleNewNode() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()

@@ -125,7 +125,7 @@ type countingSession struct {
 	c *counting
 }
 
-// enter takes some fake time, so that reads that can be concurrent overlap.
+// enter takes some fake time, so that concurrent reads overlap.
 func (s countingSession) enter() func() {
 	n := s.c.now.Add(1)
 	for most := s.c.most.Load(); n > most && !s.c.most.CompareAndSwap(most, n); most = s.c.most.Load() {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// need says what must be read of a znode.
+// need is the set of the parts of a znode that we have to read.
 type need uint8
 
 const (
@@ -21,15 +21,15 @@ const (
 	needAll = needData | needNames
 )
 
-// task is a pending or running read of one znode. At most one goroutine reads a znode
-// at any time, so an older reply never replaces a newer one.
+// task is a pending or running read of one znode. At most one goroutine reads a znode at
+// any time, so that an older reply never replaces a newer one.
 type task struct {
 	need         need
 	queued, busy bool
 }
 
-// load keeps the cache up to date in one session: watches mark the znodes that must
-// be read, and a bounded number of goroutines reads them.
+// load keeps the cache up to date in one session: when a watch fires, we mark the znode,
+// and a bounded number of goroutines read the marked znodes.
 type load struct {
 	c         *Cache
 	s         recipes.Session
@@ -49,7 +49,7 @@ type load struct {
 // follow keeps the cache up to date until the session or ctx ends, and returns the
 // reason.
 func (c *Cache) follow(ctx context.Context, s recipes.Session) error {
-	// The server of a new session may lag behind.
+	// We sync because the server of a new session may lag behind.
 	if err := s.Sync(ctx, c.root); err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (l *load) work() {
 	}
 }
 
-// rest publishes Completed if everything has been read; mu is held.
+// rest publishes Completed if we have read everything; mu is held.
 func (l *load) rest() {
 	if len(l.tasks) == 0 && !l.c.complete && l.ctx.Err() == nil {
 		l.c.complete = true
@@ -193,8 +193,8 @@ func (l *load) names(path string) ([]string, error) {
 	return names, err
 }
 
-// retryRefused is the pause before a znode is read again after the server has refused
-// a read. No watch fires when the znode's ACL changes.
+// retryRefused is the pause before a znode is read again after the server has refused a
+// read. We have to poll, because no watch fires when the znode's ACL changes.
 const retryRefused = 10 * time.Second
 
 // later marks a znode after retryRefused; mu is held.

@@ -18,7 +18,7 @@ type config struct {
 const (
 	// DefaultInFlight is the maximum number of reads in flight.
 	DefaultInFlight = 64
-	// DefaultBuffer is how many changes a slow reader may lag behind.
+	// DefaultBuffer is how many changes we buffer for a slow reader.
 	DefaultBuffer = 1024
 )
 
@@ -37,18 +37,18 @@ func WithBuffer(n int) Option { return func(c *config) { c.buffer = max(n, 1) } 
 func WithoutData() Option { return func(c *config) { c.noData = true } }
 
 // WithFilter excludes every znode below the root for which keep returns false, and
-// everything below it. keep must be fast, always return the same result for a path,
-// and not call the cache.
+// everything below it. keep should be fast, and it must always return the same result for a
+// path and not call the cache.
 func WithFilter(keep func(path string) bool) Option { return func(c *config) { c.filter = keep } }
 
 // WithRecursiveWatch uses one persistent recursive watch instead of two watches and a
-// goroutine for each znode, which saves much for a large tree. If the client or the
+// goroutine for each znode, which is much cheaper for a large tree. If the client or the
 // server (before ZooKeeper 3.6) has no such watches, the option has no effect.
 //
-// It is not the default because of a bug in ZooKeeper before 3.9: when the same
-// client sets any other watch on the cache's root, e.g. with another cache, the
-// server forgets the recursive watch, and the cache gets no more events. On such
-// servers, use a separate client for the cache.
+// We don't make it the default because of a bug in ZooKeeper before 3.9: when the same
+// client sets any other watch on the cache's root, e.g. with another cache, the server
+// forgets the recursive watch, and the cache gets no more events. With such servers you
+// should use a separate client for the cache.
 func WithRecursiveWatch() Option { return func(c *config) { c.recursive = true } }
 
 func newConfig(depth int, opts []Option) config {

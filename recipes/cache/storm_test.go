@@ -17,9 +17,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// Whatever happens to the connection and the session while the tree changes: when it
-// is quiet again, the cache and a reader that has followed its changes have the same
-// contents as the server.
+// Whatever happens to the connection and the session while the tree changes, the cache and
+// a reader of its changes should end up with the same contents as the server.
 func TestStorms(t *testing.T) {
 	for name, opts := range kinds {
 		for seed := range uint64(12) {
@@ -39,12 +38,12 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 		depth = 9
 	}
 	cl, writer := zs.Client(t), zs.Client(t)
-	// With few requests in flight, reads and events can overtake each other.
+	// We allow few requests in flight, so that reads and events can overtake each other.
 	conn := tardy{recipes.On(cl), func() { time.Sleep(time.Duration(rand.IntN(4)*rand.IntN(20)) * time.Millisecond) }}
 	c := cache.NewTree(conn, "/r", append(opts, cache.WithDepth(depth), cache.WithInFlight(1+random.IntN(6)), cache.WithBuffer(20))...)
 	defer c.Close()
 	quick, slow := follow(ctx, c, 0), follow(ctx, c, 50*time.Millisecond)
-	for round := range 40 { // only the last error would remain visible
+	for round := range 40 { // we would only see the last error
 		for range 10 {
 			change(ctx, writer, random)
 			disturb(zs, cl, random)

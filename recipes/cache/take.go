@@ -21,7 +21,7 @@ func (l *load) take(path string, n need, epoch uint64, r answer) {
 		l.end(r.err)
 	default:
 		if errors.Is(r.err, client.ErrNoAuth) {
-			l.c.drop(path) // its new state must not be shown
+			l.c.drop(path) // we must not show its new state
 		}
 		l.later(path)
 	}
@@ -37,8 +37,7 @@ func (l *load) store(path string, n need, epoch uint64, r answer) {
 	if path != c.root {
 		parent := c.entries[recipe.Parent(path)]
 		if parent == nil {
-			// The znode is read again with its parent, which is gone or was read too
-			// early.
+			// We read the znode again with its parent, which is gone or was read too early.
 			l.mark(recipe.Parent(path), needAll)
 			return
 		}
@@ -79,10 +78,10 @@ func (c *Cache) set(path string, r answer) {
 	}
 }
 
-// compare marks the children that must be read after their parent's children were
-// listed; mu is held. It also marks children that are being read at the moment,
-// because that reply may be older than the list, and children that are not in the
-// list, because the list may be older than their cached state.
+// compare marks the children that must be read after their parent's children were listed;
+// mu is held. We also mark children that we are reading at the moment, because that reply
+// may be older than the list, and children that are not in the list, because the list may
+// be older than their cached state.
 func (l *load) compare(path string, e *entry, names []string) {
 	listed := make(map[string]struct{}, len(names))
 	for _, name := range names {

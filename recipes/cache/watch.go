@@ -9,10 +9,11 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// patience is how long a cache that ends waits for the server to remove watches.
+// patience is how long we wait for the server to remove watches when a cache ends.
 const patience = 5 * time.Second
 
-// await marks a znode when its one-shot watch fires. The readers call it.
+// await marks a znode when its one-shot watch fires. The goroutines that read znodes call
+// it.
 func (l *load) await(w recipes.Watch, path string, n need) {
 	l.wg.Go(func() {
 		select {
@@ -57,7 +58,7 @@ func (l *load) watchAll() error {
 	return nil
 }
 
-// pump marks the znodes that the events of the recursive watch are about.
+// pump marks the znodes that the recursive watch reports.
 func (l *load) pump(w recipes.Watch) {
 	for {
 		select {

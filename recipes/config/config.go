@@ -1,5 +1,5 @@
-// Package config follows configuration stored in a znode. The configuration is typed,
-// and the last good value is kept when a client writes a bad one.
+// Package config follows configuration stored in a znode. The configuration is typed. If a
+// client writes a bad value, we keep the last good one.
 //
 //	settings := config.Watch(recipes.On(c), "/config/app", config.JSON[Settings])
 //	defer settings.Close()
@@ -10,9 +10,9 @@
 //
 // # Rules
 //
-// The package imports recipes/cache, recipes and client. A value is data that decode
-// has accepted. Data that decode refuses, and a missing znode, are reported by Err
-// and change nothing.
+// The package imports recipes/cache, recipes and client. A value is data that decode has
+// accepted. If decode rejects the data or the znode is missing, Err reports it and the
+// value doesn't change.
 package config
 
 import (
@@ -30,7 +30,7 @@ import (
 var (
 	// ErrMissing means that the znode does not exist.
 	ErrMissing = errors.New("configuration is missing")
-	// ErrRefused means that decode has refused the znode's data.
+	// ErrRefused means that decode has rejected the znode's data.
 	ErrRefused = errors.New("configuration is refused")
 )
 
@@ -54,12 +54,11 @@ type Config[T any] struct {
 	mzxid  int64 // of the last state seen, or 0 if the znode was missing
 	value  T
 	loaded bool  // value is valid
-	bad    error // why the newest state is no value
+	bad    error // why the newest state has no value
 }
 
-// Watch begins to follow the znode at path, which need not exist. decode is called
-// once for every state that is seen. It should also check whether the value makes
-// sense.
+// Watch begins to follow the znode at path, which need not exist. We call decode once for
+// every state that we see. It should also validate the value.
 func Watch[T any](conn recipes.Conn, path string, decode func(data []byte) (T, error)) *Config[T] {
 	return &Config[T]{path: path, c: cache.NewNode(conn, path), decode: decode}
 }
@@ -98,7 +97,7 @@ func (c *Config[T]) Err() error {
 	return bad
 }
 
-// Wait waits for the first good value. If ctx ends first, the error says what the
+// Wait waits for the first good value. If ctx ends first, the error describes what the
 // znode held instead.
 func (c *Config[T]) Wait(ctx context.Context) (T, error) {
 	_, err := c.c.WaitFor(ctx, c.path, func(n cache.Node, there bool) bool {
@@ -115,9 +114,9 @@ func (c *Config[T]) Wait(ctx context.Context) (T, error) {
 	return value, errors.Join(err, bad)
 }
 
-// Changes yields the current value, if any, and then every new value that is seen.
-// When the newest state is not a value, Changes yields the last good value, or the
-// zero T, with an error, and continues. It ends as [cache.Cache.Changes] does.
+// Changes yields the current value, if any, and then every new value. If the newest state
+// isn't a valid value, Changes yields the last good value, or the zero T, together with an
+// error, and continues. It ends as [cache.Cache.Changes] does.
 func (c *Config[T]) Changes(ctx context.Context) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		first := true

@@ -115,8 +115,8 @@ func TestConfigAtEveryStep(t *testing.T) {
 	})
 }
 
-// A znode that was not read yet is not missing. After Close, Err reports that the
-// znode is no longer followed, and the last value remains.
+// We should not report a znode as missing before we have read it. After Close, Err should
+// report that we no longer follow the znode, and the last value should remain.
 func TestErrBeforeAndAfter(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/config", `{"Limit":3}`)

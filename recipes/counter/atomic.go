@@ -25,14 +25,14 @@ type Int = Atomic[int32]
 // Atomic is a number that many clients change concurrently. A missing or empty znode
 // is zero. Sums wrap as in Go. All methods are safe for concurrent use.
 //
-// Atomic waits for a lost connection or a new session. If it can't find out whether a
-// change was done, the error matches [client.ErrUnknownOutcome]; the change was done
-// at most once. If ctx ends, the error is ctx's cause, and also matches
+// If the connection or the session is lost, Atomic waits for the next one. If we can't find
+// out whether a change was made, the error matches [client.ErrUnknownOutcome]; the change
+// was made at most once. If ctx ends, the error is ctx's cause, and also matches
 // ErrUnknownOutcome if a change may have been in flight.
 type Atomic[T Number] struct {
 	cell  cell
 	retry client.RetryPolicy
-	mutex *lock.Mutex // taken when other clients are always faster; may be nil
+	mutex *lock.Mutex // used when other clients keep winning; may be nil
 }
 
 // Option configures a counter or a shared value.
@@ -48,15 +48,14 @@ type config struct {
 // WithACL sets the ACL of the znode when it is created.
 func WithACL(acl ...client.ACL) Option { return func(c *config) { c.acl = acl } }
 
-// WithRetry sets how often a change is tried while other clients are faster. After
-// that, the lock of WithLock is taken, if there is one; otherwise the [Result] says
-// that the change did not succeed. By default, a change is tried until ctx ends, or
-// three times with a lock.
+// WithRetry sets how often we try a change while other clients are faster. After that, we
+// acquire the lock of WithLock, if there is one; otherwise the [Result] reports that the
+// change did not succeed. By default, we try until ctx ends, or three times if there is a
+// lock.
 func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry = p } }
 
-// WithLock sets the directory of a mutex for changes that have used up the attempts
-// of WithRetry. Curator calls this promotion. Under the lock, a change is tried until
-// ctx ends.
+// WithLock sets the directory of a mutex for changes that have used up the attempts of
+// WithRetry. Curator calls this promotion. Under the lock, we try a change until ctx ends.
 func WithLock(path string, opts ...lock.Option) Option {
 	return func(c *config) { c.lock, c.opts = path, opts }
 }
@@ -97,11 +96,11 @@ func newAtomic[T Number](conn recipes.Conn, path string, opts []Option) *Atomic[
 
 // Result is the result of a change.
 type Result[T Number] struct {
-	// Succeeded is true if the change was done.
+	// Succeeded is true if the change was made.
 	Succeeded bool
-	// Pre is the number before the change, or the current number if nothing was done.
+	// Pre is the number before the change, or the current number if there was no change.
 	Pre T
-	// Post is the number after the change, if it was done.
+	// Post is the number after the change, if it was made.
 	Post T
 	// Tries is the number of attempts, with and without the lock.
 	Tries int
@@ -128,8 +127,8 @@ func (a *Atomic[T]) Set(ctx context.Context, n T) (Result[T], error) {
 	return a.change(ctx, func(T, bool) (T, bool) { return n, true })
 }
 
-// CompareAndSet replaces the number if it equals expected; otherwise the Result has
-// not succeeded. As in Curator, a missing znode equals no number: see Initialize.
+// CompareAndSet replaces the number if it equals expected; otherwise the Result's Succeeded
+// is false. As in Curator, a missing znode equals no number: see Initialize.
 func (a *Atomic[T]) CompareAndSet(ctx context.Context, expected, n T) (Result[T], error) {
 	return a.change(ctx, func(pre T, there bool) (T, bool) { return n, there && pre == expected })
 }
@@ -140,7 +139,7 @@ func (a *Atomic[T]) Initialize(ctx context.Context, n T) (bool, error) {
 	return r.Succeeded, err
 }
 
-// change tries without the lock, then with it.
+// change tries first without the lock, then with it.
 func (a *Atomic[T]) change(ctx context.Context, f func(pre T, there bool) (post T, ok bool)) (Result[T], error) {
 	var r Result[T]
 	over, err := a.tries(ctx, f, &r, a.retry)
@@ -153,8 +152,7 @@ func (a *Atomic[T]) change(ctx context.Context, f func(pre T, there bool) (post 
 	}
 	r.Locked = true
 	_, err = a.tries(ctx, f, &r, client.RetryExponential(firstPause, lastPause, 0))
-	// If the lock's znode can't be deleted immediately, it is deleted in the
-	// background.
+	// If we can't delete the lock's znode immediately, we delete it in the background.
 	_ = l.Release(context.WithoutCancel(ctx))
 	return r, err
 }

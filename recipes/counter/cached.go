@@ -8,15 +8,15 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Cached assigns numbers that it takes from a [Long] in blocks, so that few numbers
-// need a request. It is Curator's CachedAtomicLong. Each number is assigned once
-// among all processes, and in no order between processes. Numbers are skipped if
-// their block is not used up or if the reply for the block was lost. All methods are
-// safe for concurrent use.
+// Cached assigns numbers that it allocates from a [Long] in blocks, so that most numbers
+// need no request. It is Curator's CachedAtomicLong. Each number is unique among all
+// processes, but there is no order between processes. We skip the rest of a block if the
+// process ends, and a whole block if its reply was lost. All methods are safe for
+// concurrent use.
 type Cached struct {
 	number *Long
 	block  int64
-	turn   chan struct{} // holds one value while no goroutine takes a number
+	turn   chan struct{} // holds one value unless a goroutine is taking a number
 	last   int64         // last number assigned
 	left   int64         // numbers left in the block
 }
@@ -36,10 +36,10 @@ func NewCached(number *Long, block int64) (*Cached, error) {
 // allows.
 var errBusy = errors.New("no block of numbers: others were faster")
 
-// Next returns the next number: one more than the last of this block, the same as
-// Post after adding 1 to the Long. Next waits for a lost connection or a new session,
-// and skips a block if it is not known whether the block was taken. It fails if other
-// clients were faster as often as the Long's WithRetry allows.
+// Next returns the next number: one more than the last of this block, the same as Post
+// after adding 1 to the Long. If the connection or the session is lost, Next waits for the
+// next one. It skips a block if we don't know whether we got it. It fails if other clients
+// were faster as often as the Long's WithRetry allows.
 func (c *Cached) Next(ctx context.Context) (int64, error) {
 	select {
 	case <-c.turn:
@@ -51,7 +51,7 @@ func (c *Cached) Next(ctx context.Context) (int64, error) {
 		r, err := c.number.Add(ctx, c.block)
 		switch {
 		case errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil:
-			continue // if it was added, that block is skipped
+			continue // if it was added, we skip that block
 		case err != nil:
 			return 0, err
 		case !r.Succeeded:

@@ -27,8 +27,7 @@ type content struct {
 
 func (c cell) failure(err error) error { return fmt.Errorf("value %s: %w", c.path, err) }
 
-// read returns the content, which includes every write that was answered before the
-// call.
+// read returns the content, including every write that completed before the call.
 func (c cell) read(ctx context.Context) (now content, err error) {
 	err = recipe.InSession(ctx, c.conn, func(s recipes.Session) error {
 		if err := s.Sync(ctx, c.path); err != nil {
@@ -49,8 +48,8 @@ func (c cell) look(ctx context.Context, s recipes.Session) (content, error) {
 	return content{session: s, there: true, data: data, stat: stat}, err
 }
 
-// replace tries once to replace the content old. It reports false if the write was
-// not done because another client was faster or the request was lost.
+// replace tries once to replace the content old. It reports false if the write did not
+// happen because another client was faster or the request was lost.
 func (c cell) replace(ctx context.Context, old content, data []byte) (client.Stat, bool, error) {
 	var stat client.Stat
 	var err error
@@ -78,8 +77,8 @@ func (c cell) replace(ctx context.Context, old content, data []byte) (client.Sta
 	return stat, false, err
 }
 
-// settle returns nil if a write was certainly not done and never will be: after a
-// sync, the znode is unchanged.
+// settle returns nil if we know that a write did not happen and never will: after a sync,
+// the znode is unchanged.
 func (c cell) settle(ctx context.Context, old content, unknown error) error {
 	now, err := c.read(ctx)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // SharedCount is a [SharedValue] that holds a number of four bytes. It is Curator's
-// SharedCount. A semaphore of package lock can use it for its size.
+// SharedCount. You can use it for the size of a semaphore of package lock.
 type SharedCount struct{ value *SharedValue }
 
 // NewSharedCount returns the count at path, which is seed until a client has set it.
@@ -24,8 +24,8 @@ func (c *SharedCount) Get(ctx context.Context) (Versioned[int32], error) {
 // Set replaces the count unconditionally.
 func (c *SharedCount) Set(ctx context.Context, n int32) error { return c.value.Set(ctx, encode(n)) }
 
-// TrySet replaces the count if it is still the one that was read as old, and reports
-// false if it is not. It returns the current count in both cases.
+// TrySet replaces the count if it has not changed since old was read, and otherwise reports
+// false. It returns the current count in both cases.
 func (c *SharedCount) TrySet(ctx context.Context, old Versioned[int32], n int32) (Versioned[int32], bool, error) {
 	now, ok, err := c.value.TrySet(ctx, Versioned[[]byte]{encode(old.Value), old.Version, old.Zxid}, encode(n))
 	count, err := c.number(now, err)

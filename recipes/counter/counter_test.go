@@ -219,7 +219,7 @@ func TestAtomicAtEveryStep(t *testing.T) {
 	})
 }
 
-// No number is assigned twice, whatever happens to a block.
+// We should not assign a number twice, whatever happens to a block.
 func TestCachedAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
@@ -245,7 +245,7 @@ func TestCachedAtEveryStep(t *testing.T) {
 			}
 		}
 		take(e.Ctx, e.Conn, e.Canceled())
-		time.Sleep(time.Second) // an abandoned request may still be done
+		time.Sleep(time.Second) // an abandoned request may still be executed
 		take(e.Bounded(), recipes.On(e.Other), false)
 	})
 }

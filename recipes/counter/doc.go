@@ -12,10 +12,11 @@
 //
 // The package imports recipes, recipes/lock and client. Invariants:
 //
-//   - Every change names the version that it replaces, so no change is lost; locks
+//   - Every change names the version that it replaces, so we never lose a change. Locks
 //     only make changes fairer.
-//   - A change whose reply was lost is retried if the znode has not changed since. If
-//     it has changed, that may have been this change or another client's: the number
-//     has no room for a mark, so the error says [client.ErrUnknownOutcome].
+//   - If the reply to a change was lost, we retry the change if the znode has not changed
+//     since. If it has changed, we can't tell whether this change or another client's did
+//     it, because the znode has no space for a mark. In that case the error is
+//     [client.ErrUnknownOutcome].
 //   - The znodes are Curator's: 8 or 4 bytes, big-endian.
 package counter

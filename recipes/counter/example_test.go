@@ -55,8 +55,8 @@ func ExampleCached() {
 	// 100 <nil>
 }
 
-// A value is replaced unless another client has replaced it since it was read. Then
-// its changes are followed.
+// We replace a value unless another client has replaced it since we read it. Then we follow
+// its changes.
 func ExampleSharedValue() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()

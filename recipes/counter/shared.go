@@ -20,7 +20,7 @@ type Versioned[T any] struct {
 // SharedValue is a value that all clients see and any client can change. It is
 // Curator's SharedValue. All methods are safe for concurrent use.
 //
-// Like [Atomic], a SharedValue waits for a lost connection or a new session.
+// Like [Atomic], a SharedValue waits for the next connection or session if it loses one.
 type SharedValue struct {
 	cell cell
 	seed []byte
@@ -45,7 +45,7 @@ func (v *SharedValue) Get(ctx context.Context) (Versioned[[]byte], error) {
 		if err == nil {
 			_, _, err = v.cell.replace(ctx, now, v.seed)
 		}
-		// Whichever client has created it, the next read returns it.
+		// Whichever client created it, our next read returns it.
 		if err != nil && (!errors.Is(err, client.ErrUnknownOutcome) || ctx.Err() != nil) {
 			return Versioned[[]byte]{}, v.cell.failure(err)
 		}
@@ -69,9 +69,9 @@ func (v *SharedValue) Set(ctx context.Context, value []byte) error {
 	}
 }
 
-// TrySet replaces the value if old.Zxid is still the zxid that wrote it, and reports
-// false if it is not. It returns the current value in both cases. It works at every
-// version, including -1, which a znode has after 2³² - 1 writes.
+// TrySet replaces the value if it has not been written since old was read, and otherwise
+// reports false. It returns the current value in both cases. It works at every version,
+// including -1, which a znode reaches after 2³² - 1 writes.
 func (v *SharedValue) TrySet(ctx context.Context, old Versioned[[]byte], value []byte) (Versioned[[]byte], bool, error) {
 	for {
 		now, err := v.Get(ctx)
@@ -97,8 +97,8 @@ func (v *SharedValue) TrySet(ctx context.Context, old Versioned[[]byte], value [
 }
 
 // Changes yields the current value and then every change. It may combine changes that
-// follow each other quickly. It ends when ctx ends, or after a permanent error, which
-// it yields last. While the znode does not exist, Changes waits.
+// follow each other quickly. It ends when ctx ends, or after a permanent error, which it
+// yields last. If the znode does not exist, Changes waits for it.
 func (v *SharedValue) Changes(ctx context.Context) iter.Seq2[Versioned[[]byte], error] {
 	return func(yield func(Versioned[[]byte], error) bool) {
 		var last int64

@@ -13,9 +13,9 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// After 2³² - 1 writes, a znode has version -1, which in a request means any version.
-// A client can still write a value there, and two clients that write at the same time
-// do not overwrite each other's value unnoticed.
+// After 2³² - 1 writes, a znode has version -1, which in a request means any version. A
+// client should still be able to write a value, and two clients that write at the same time
+// should not silently overwrite each other's value.
 func TestVersionMinusOne(t *testing.T) {
 	const writers = 8
 	shifted := func(t *testing.T, zs *zktest.Server) recipes.Conn {

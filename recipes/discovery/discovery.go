@@ -35,21 +35,20 @@ func New[P any](conn recipes.Conn, base string) *Discovery[P] {
 	return &Discovery[P]{conn: conn, base: base}
 }
 
-// Registration is an instance that is registered until Close. All methods are safe
-// for concurrent use. A lost connection has no effect while the session lasts. After
-// the session has ended, other clients don't see a Dynamic instance until it is
-// registered again in the next session, which happens automatically.
+// Registration is an instance that is registered until Close. All methods are safe for
+// concurrent use. A lost connection has no effect while the session lasts. After the
+// session has ended, other clients don't see a Dynamic instance until we have registered it
+// again in the next session, which we do automatically.
 type Registration[P any] struct {
 	inst Instance[P]
 	node *node.Node
 }
 
-// Register registers an instance from now until the Registration is closed, and
-// registers it again after its session has ended or its znode was deleted. It
-// replaces an instance of the same name and id. The Registration's Wait waits until
-// the instance is registered. Register fails with [ErrBadInstance] if the name is
-// empty, the name or id contains a slash, the type is DynamicSequential, or the
-// instance can't be encoded as JSON.
+// Register keeps an instance registered until the Registration is closed: we register it
+// again if its session ends or its znode is deleted. It replaces an instance of the same
+// name and id. To wait until the instance is registered, call the Registration's Wait.
+// Register fails with [ErrBadInstance] if the name is empty, the name or id contains a
+// slash, the type is DynamicSequential, or the instance can't be encoded as JSON.
 func (d *Discovery[P]) Register(inst Instance[P]) (*Registration[P], error) {
 	if inst.ID == "" {
 		inst.ID = recipe.NewUUID()
@@ -142,9 +141,8 @@ func (d *Discovery[P]) Instance(ctx context.Context, name, id string) (inst Inst
 	return inst, err
 }
 
-// Instances asks the server for all instances of a service, sorted by id. It omits
-// znodes that are not valid instances. A caller that asks often should use Watch
-// instead.
+// Instances asks the server for all instances of a service, sorted by id. It omits znodes
+// that are not valid instances. If you call this often, you should use Watch instead.
 func (d *Discovery[P]) Instances(ctx context.Context, name string) (list []Instance[P], err error) {
 	err = d.read(ctx, func(s recipes.Session) error {
 		list = nil

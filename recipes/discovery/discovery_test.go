@@ -34,8 +34,8 @@ func on(t *testing.T, zs *zktest.Server) (*register, *client.Client) {
 	return discovery.New[payload](recipes.On(c), "/services"), c
 }
 
-// Instances written by Curator 5.9.0 (JsonInstanceSerializer) can be read, and are
-// written again byte for byte.
+// Instances written by Curator 5.9.0 (JsonInstanceSerializer) should decode, and encode
+// again byte for byte.
 func TestJSONIsCurators(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -161,7 +161,7 @@ func TestPermanentStaysUntilUnregistered(t *testing.T) {
 	})
 }
 
-// Changes never yields a partial list.
+// Changes should never yield a partial list.
 func TestChangesBeginWithAll(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		for _, id := range []string{"a", "b", "c", "d"} {
@@ -180,8 +180,8 @@ func TestChangesBeginWithAll(t *testing.T) {
 	})
 }
 
-// A program that restarts replaces the instance of its earlier run, whose session has
-// not expired yet.
+// After a restart, a program should replace the instance of its earlier run even if that
+// session has not expired yet.
 func TestInstanceOfAFormerRunIsReplaced(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		d, c := on(t, zs)
@@ -286,7 +286,7 @@ func TestRegisterAtEveryStep(t *testing.T) {
 	})
 }
 
-// A provider finds registered instances and follows their changes.
+// A provider should find registered instances and follow their changes.
 func TestProviderAtEveryStep(t *testing.T) {
 	t.Parallel()
 	var reg *discovery.Registration[payload]
@@ -315,7 +315,7 @@ func TestProviderAtEveryStep(t *testing.T) {
 			e.Errorf("unregistered, but there is %+v, %v", inst, err)
 		}
 		web.Close()
-		time.Sleep(5 * time.Second) // a read in flight may have left a watch, which is removed when the reply arrives
+		time.Sleep(5 * time.Second) // a read in flight may set a watch, which we remove when the reply arrives
 		synctest.Wait()
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)

@@ -11,10 +11,9 @@
 //
 // # Rules
 //
-// The package imports recipes/cache, recipes/node, recipes and client. It uses the
-// paths and the JSON of Curator's x-discovery, so that Java programs can register and
-// find the same instances. The field enabled, which Curator writes only on demand, is
-// written only when it is false. Curator requires the payload's Java class in
-// "@class", so a payload type that such a program should decode as its own class
-// needs a field for it.
+// The package imports recipes/cache, recipes/node, recipes and client. It uses the paths
+// and the JSON of Curator's x-discovery, so that Java programs can register and find the
+// same instances. We write the field enabled, which Curator writes only on demand, only
+// when it is false. Curator requires the payload's Java class in "@class", so a payload
+// that a Java program should decode needs a field for it.
 package discovery

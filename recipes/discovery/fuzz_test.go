@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// FuzzInstance decodes instances that other programs have registered. A decoded
-// instance must be encoded so that it decodes to the same instance.
+// FuzzInstance decodes instances that other programs have registered. If we encode a
+// decoded instance, it should decode to the same instance.
 func FuzzInstance(f *testing.F) {
 	f.Add([]byte(`{"name":"a","id":"b","address":"h","port":1,"sslPort":null,"payload":{"x":1},"registrationTimeUTC":5,"serviceType":"DYNAMIC","uriSpec":{"parts":[{"value":"x","variable":true}]},"enabled":false}`))
 	f.Add([]byte(`{"uriSpec":{"parts":null},"address":null}`))
@@ -28,8 +28,8 @@ func FuzzInstance(f *testing.F) {
 	})
 }
 
-// FuzzURISpec parses the text of URIs with variables. A parsed specification must be
-// written so that it parses to the same specification.
+// FuzzURISpec parses the text of URIs with variables. If we format a parsed specification,
+// it should parse to the same specification.
 func FuzzURISpec(f *testing.F) {
 	f.Add("{scheme}://{address}:{port}/x")
 	f.Add("{")

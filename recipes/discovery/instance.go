@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Type says how long an instance stays registered.
+// Type determines how long an instance stays registered.
 type Type string
 
 // The types, as Curator names them.
@@ -18,8 +18,8 @@ const (
 	// Static and Permanent instances stay until they are unregistered.
 	Static    Type = "STATIC"
 	Permanent Type = "PERMANENT"
-	// DynamicSequential instances can be read but not registered here: the id in the
-	// name of the znode differs from the id in its data.
+	// We can read DynamicSequential instances but not register them: the id in the name of
+	// the znode differs from the id in its data.
 	DynamicSequential Type = "DYNAMIC_SEQUENTIAL"
 )
 
@@ -40,7 +40,7 @@ type Instance[P any] struct {
 	RegistrationTimeUTC int64
 	Type                Type // Register treats "" as Dynamic
 	URI                 URISpec
-	// Disabled instances are registered but must not be chosen.
+	// Disabled instances are registered, but clients should not choose them.
 	Disabled bool
 }
 

@@ -35,8 +35,8 @@ func Random[P any]() Strategy[P] {
 	return StrategyFunc[P](func(list []Instance[P]) Instance[P] { return list[rand.IntN(len(list))] })
 }
 
-// Sticky chooses the same instance as before while it exists, and otherwise one that
-// first chooses.
+// Sticky chooses the same instance as before while it exists. Otherwise it uses first to
+// choose one.
 func Sticky[P any](first Strategy[P]) Strategy[P] {
 	var mu sync.Mutex
 	var id string
@@ -52,7 +52,7 @@ func Sticky[P any](first Strategy[P]) Strategy[P] {
 	})
 }
 
-// DownPolicy says when an instance counts as down: after Errors errors, for Timeout
+// DownPolicy determines when an instance counts as down: after Errors errors, for Timeout
 // since the first.
 type DownPolicy struct {
 	Errors  int
@@ -92,8 +92,8 @@ func (p *Provider[P]) WithDownPolicy(policy DownPolicy) *Provider[P] {
 }
 
 // Get returns an instance that is enabled, not down, and passes the filters, or
-// [ErrNotFound] if there is none. It waits only until the instances are known for the
-// first time: without a connection it chooses among the last known instances.
+// [ErrNotFound] if there is none. It waits only until it has read the instances for the
+// first time: without a connection, it chooses among the last known instances.
 func (p *Provider[P]) Get(ctx context.Context) (Instance[P], error) {
 	list := p.All()
 	if len(list) == 0 {

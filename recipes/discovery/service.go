@@ -42,9 +42,9 @@ func (s *Service[P]) Close() { s.c.Close() }
 // Err returns why the service is no longer followed, or nil while it is.
 func (s *Service[P]) Err() error { return s.c.Err() }
 
-// Instances returns all instances, as this client knows them, sorted by id. An
-// instance whose program has died remains until its session has ended. Instances
-// omits znodes that are not valid instances: see Bad.
+// Instances returns all instances known to this client, sorted by id. If a program has
+// died, its instance remains until its session has ended. Instances omits invalid znodes;
+// see Bad.
 func (s *Service[P]) Instances() []Instance[P] {
 	list, _ := s.decode()
 	return list
@@ -91,7 +91,7 @@ func (s *Service[P]) Changes(ctx context.Context) iter.Seq2[[]Instance[P], error
 				yield(nil, err)
 				return
 			case change.Kind == cache.Resync, change.Node.Path == s.dir, !s.c.Complete():
-				continue // Completed follows, or nothing has changed
+				continue // Completed will follow, or nothing has changed
 			}
 			if !yield(s.Instances(), nil) {
 				return

@@ -5,15 +5,14 @@
 //		… lead, until ctx ends …
 //	})
 //
-// [Election] is for a candidate that has something to do as leader: Campaign and Run.
-// [Latch] stays a candidate in the background and tells on request whether it leads.
-// Observe tells all other clients which candidate leads.
+// Use [Election], with Campaign and Run, if the leader has work to do. [Latch] campaigns in
+// the background, and you can ask it whether it leads. Observe shows other clients which
+// candidate leads.
 //
 // # Rules
 //
 // The package imports recipes/lock, recipes and client. The leader is the holder of a
-// [lock.Mutex], so everything that a [lock.Lease] promises about exclusion also holds
-// for a [Term]; in particular, a term ends before another can begin, and its token
-// grows from term to term. The layout is that of Curator's LeaderSelector and, for
-// Latch, LeaderLatch.
+// [lock.Mutex], so a [Term] has the same guarantees about exclusion as a [lock.Lease]: in
+// particular, a term ends before another can begin, and the token grows from term to term.
+// We use the layout of Curator's LeaderSelector and, for Latch, LeaderLatch.
 package election

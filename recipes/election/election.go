@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/recipes/lock"
 )
 
-// Election is one candidate's part in an election. All methods are safe for
-// concurrent use; two Campaigns of one Election compete as two candidates do.
+// Election is one candidate in an election. All methods are safe for concurrent use. Two
+// Campaigns of one Election compete like two candidates.
 type Election struct {
 	conn  recipes.Conn
 	path  string
@@ -39,8 +39,8 @@ func newElection(conn recipes.Conn, path string, id []byte, name string, opts []
 	return &Election{conn: conn, path: path, id: id, name: name, mutex: lock.NewMutex(conn, path, opts...)}
 }
 
-// Term is one leader's term of office: a [lock.Lease]. Done is closed before another
-// candidate can lead.
+// Term is one leader's term: a [lock.Lease]. Done is closed before another candidate can
+// lead.
 type Term struct{ *lock.Lease }
 
 // Proclaim replaces the leader's id with new data, which all observers see, provided
@@ -50,9 +50,8 @@ func (t *Term) Proclaim(ctx context.Context, data []byte) error { return t.SetDa
 // Resign ends the term, like [lock.Lease.Release].
 func (t *Term) Resign(ctx context.Context) error { return t.Release(ctx) }
 
-// Campaign waits until this candidate leads, like [lock.Mutex.Acquire]. A connection
-// that breaks has no effect; after the end of a session the candidate loses its place
-// in line.
+// Campaign waits until this candidate leads, like [lock.Mutex.Acquire]. A broken connection
+// has no effect. If the session ends, the candidate loses its place in line.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	l, err := e.mutex.Acquire(ctx)
 	if err != nil {
@@ -61,10 +60,10 @@ func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	return &Term{l}, nil
 }
 
-// Run campaigns and, whenever the candidate is elected, calls lead with a context
-// that ends with the term. If the term was lost, Run campaigns again. Run returns
-// when ctx ends, or when lead returns while the candidate still leads, with lead's
-// error. If that error is [Again], the candidate resigns and campaigns again.
+// Run campaigns and, whenever the candidate is elected, calls lead with a context that ends
+// with the term. If the term was lost, Run campaigns again. Run returns when ctx ends, or
+// when lead returns while the candidate still leads, with lead's error. If lead returns
+// [Again], the candidate resigns and campaigns again.
 func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term *Term) error) error {
 	for {
 		term, err := e.Campaign(ctx)
@@ -83,20 +82,20 @@ func (e *Election) Run(ctx context.Context, lead func(ctx context.Context, term 
 
 var errAgain = errors.New("resign, and campaign again")
 
-// Again returns the error with which a function passed to [Election.Run] lets another
-// candidate lead and campaigns again.
+// Again is the error that a function passed to [Election.Run] should return to let another
+// candidate lead and to campaign again.
 func Again() error { return errAgain }
 
-// resignation is how long the end of a term waits for the server.
+// resignation is how long we wait for the server at the end of a term.
 const resignation = time.Second
 
 // serve runs one term.
 func serve(ctx context.Context, term *Term, lead func(ctx context.Context, term *Term) error) error {
-	// A panic in lead must not leave a leader that does nothing.
+	// If lead panics, we resign, so that there is no leader that does nothing.
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), resignation)
 		defer cancel()
-		_ = term.Resign(ctx) // if it fails, it continues in the background
+		_ = term.Resign(ctx) // if this fails, it continues in the background
 	}()
 	leading, cancel := term.Context(ctx)
 	defer cancel()
@@ -119,8 +118,8 @@ type Leader struct {
 // ErrNoLeader means that there is no leader at the moment.
 var ErrNoLeader = errors.New("no leader")
 
-// Leader returns the current leader, as the server to which the client is connected
-// knows it.
+// Leader returns the current leader according to the server that the client is connected
+// to.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	p, there, err := e.mutex.Holder(ctx)
 	if err == nil && !there {

@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/recipes/lock"
 )
 
-// Latch is a candidate that campaigns in the background until it is closed, leads
-// when it is its turn, and campaigns again after it has lost a term. Curator calls it
-// LeaderLatch and uses the same znodes. All methods are safe for concurrent use.
+// Latch is a candidate that campaigns in the background until it is closed. After it has
+// lost a term, it campaigns again. Curator calls it LeaderLatch and uses the same znodes.
+// All methods are safe for concurrent use.
 type Latch struct {
 	e      *Election
 	cancel context.CancelFunc
@@ -113,8 +113,8 @@ func (l *Latch) Leader(ctx context.Context) (Leader, error) { return l.e.Leader(
 // Candidates returns all candidates, the leader first.
 func (l *Latch) Candidates(ctx context.Context) ([]Leader, error) { return l.e.Candidates(ctx) }
 
-// Close resigns or leaves the line, and waits for that. A request that the server
-// does not answer continues in the background.
+// Close resigns or leaves the line, and waits for that. If the server does not reply, we
+// continue in the background.
 func (l *Latch) Close() {
 	l.cancel()
 	<-l.over

@@ -11,11 +11,10 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Observe yields the current leader, and then again whenever the leader or the data
-// that it has proclaimed changes. While there is no leader, it yields a Leader
-// without a Path. It may combine changes that follow each other quickly. It ends when
-// ctx ends, or after a permanent error, which it yields last. The end of a session is
-// not such an error.
+// Observe yields the current leader, and then again whenever the leader or the data that it
+// has proclaimed changes. While there is no leader, it yields a Leader without a Path. It
+// may combine changes that happen in quick succession. It ends when ctx ends, or after a
+// permanent error, which it yields last. It survives the end of a session.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last *Leader
@@ -95,8 +94,8 @@ func (e *Election) watch(ctx context.Context, s recipes.Session) (*Leader, recip
 		if len(names) == 0 {
 			return &Leader{}, w, nil
 		}
-		// Either a candidate has joined in the meantime, or the children are not
-		// candidates of this layout.
+		// Either a candidate has joined in the meantime, or the children don't use our
+		// layout.
 		_, err = e.Leader(ctx)
 		if errors.Is(err, ErrNoLeader) {
 			return &Leader{}, w, nil

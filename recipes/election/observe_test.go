@@ -31,7 +31,7 @@ func observe(ctx context.Context, t *testing.T, c *client.Client) <-chan string 
 	return seen
 }
 
-// An observer sees a candidate that comes between the observer's read and its watch.
+// An observer should see a candidate that joins between the observer's read and its watch.
 func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))
@@ -45,7 +45,7 @@ func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
 	})
 }
 
-// Observing continues after the end of the observer's session.
+// Observe should continue after the end of the observer's session.
 func TestObserverWhoseSessionEnds(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))
@@ -100,7 +100,7 @@ func (h stoppedHold) Err() error {
 	return h.Hold.Err()
 }
 
-// Immediately after a pause, a latch no longer leads.
+// Immediately after a pause, a latch should not lead any more.
 func TestLatchLooksAtTheClock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -117,8 +117,8 @@ func TestLatchLooksAtTheClock(t *testing.T) {
 	})
 }
 
-// An observer waits while the election's directory has only children that are not
-// candidates of its layout.
+// An observer should wait while the election's directory has only children that don't use
+// our layout.
 func TestObserverAmongOtherChildren(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))

@@ -14,7 +14,7 @@ import (
 type request struct {
 	op, path string
 	write    bool
-	// stray undoes a write that was done in a later session. It may be nil.
+	// stray undoes a write that happened in a later session. It may be nil.
 	stray func(result any)
 }
 
@@ -24,9 +24,9 @@ type answer[T any] struct {
 	over  error // why the session had ended, or nil
 }
 
-// call makes a call of the *zk.Conn in the session. It retries reads until they are
-// answered. It retries a write only if the server refused it with ErrThrottledOp,
-// because then the write had no effect.
+// call makes a call of the *zk.Conn in the session. We retry reads until the server
+// replies. We retry a write only if the server refused it with ErrThrottledOp, because in
+// that case it had no effect.
 func call[T any](ctx context.Context, s *session, r request, f func() (T, error)) (T, error) {
 	var none T
 	for {
@@ -86,7 +86,7 @@ func (s *session) ready(ctx context.Context) error {
 	}
 }
 
-// over returns why the session has ended, as far as the client knows, or nil.
+// over returns why the session has ended, or nil if the client doesn't know of an end.
 func (s *session) over() error {
 	if s.a.isClosed() {
 		return client.ErrClosed

@@ -29,9 +29,9 @@ type adapter struct {
 	current *session
 }
 
-// follow wakes waiters when the state may have changed. It ignores the contents of
-// the events, because go-zookeeper drops some when many arrive: each waiter checks
-// the state itself, and a dropped event is followed by others.
+// follow wakes waiters when the state may have changed. We ignore the contents of the
+// events, because go-zookeeper drops some when many arrive. Each waiter checks the state
+// itself, and after a dropped event there are always others.
 func (a *adapter) follow(events <-chan zk.Event) {
 	for range events {
 		a.d.tell(func() {})

@@ -74,8 +74,8 @@ func (r request) unsent(err error) *client.Error {
 	return e
 }
 
-// ended returns the error of a call that found the session ended, whatever its
-// result. If the server refused the call, it was not done in any session.
+// ended returns the error of a call that found the session ended, whatever its result. If
+// the server refused the call, it did not run in any session.
 func (r request) ended(why, err error) *client.Error {
 	e := r.unsent(why)
 	refusal := err != nil && code(err) != 0 && code(err) != client.ErrSessionExpired

@@ -38,7 +38,7 @@ func ExampleOn() {
 		fmt.Println(err)
 		return
 	}
-	// The fencing token and Done work as with any other client.
+	// The fencing token and Done work the same as with any other client.
 	_, err = c.Create("/stock", []byte("7"), 0, zk.WorldACL(zk.PermAll))
 	fmt.Println("stocked:", err, "held:", lease.Err())
 	fmt.Println("released:", lease.Release(ctx))

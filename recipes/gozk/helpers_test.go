@@ -43,7 +43,7 @@ func (p *peer) session(t *testing.T) int64 {
 }
 
 // servers are all the same server to the dialer. A *zk.Conn that has tried all of its
-// servers in turn drops the requests that it could not send, so there are several.
+// servers in turn drops the requests that it could not send, so we give it several.
 var servers = []string{"127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3", "127.0.0.1:4"}
 
 // open connects a *zk.Conn.

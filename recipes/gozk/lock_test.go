@@ -131,7 +131,7 @@ func TestExpiryEndsALock(t *testing.T) {
 	})
 }
 
-// A waiter whose session expires queues again in the next session.
+// If a waiter's session expires, the waiter should queue again in the next session.
 func TestExpiryOfAWaiter(t *testing.T) {
 	reconnects(t)
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
@@ -172,8 +172,7 @@ func TestDisconnect(t *testing.T) {
 	})
 }
 
-// A holder must learn that it has lost the lock before the server lets another client
-// have it.
+// A holder should learn that it has lost the lock before another client can get it.
 func TestLeaseEndsBeforeTheSession(t *testing.T) {
 	reconnects(t)
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {

@@ -57,9 +57,9 @@ func (s *session) createContainer(ctx context.Context, path string, data []byte,
 }
 
 // deleteStray deletes an ephemeral znode that was created in a later session than its
-// intended one. If the later session has ended, too, the znode is gone. The data
-// distinguishes the znode from one that was created since with the same name: locks
-// have a unique mark in the name or the data.
+// intended one. If the later session has ended, too, the znode is gone. We compare the data
+// to recognize a znode that was created since with the same name: locks have a unique mark
+// in the name or the data.
 func (a *adapter) deleteStray(path string, data []byte) {
 	id := a.zk.SessionID()
 	for !a.isClosed() && a.zk.SessionID() == id {

@@ -21,7 +21,7 @@ func begin(t *testing.T, p *peer) recipes.Session {
 	return s
 }
 
-// Both clients must behave the same.
+// Both clients should behave the same.
 func TestOperations(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
 		ctx := rig.Within(t)
@@ -138,8 +138,8 @@ func TestUnknownOutcomes(t *testing.T) {
 	})
 }
 
-// Requests that could not be sent go out in the next session. The znodes that they
-// create there must not stay.
+// Requests that could not be sent go out in the next session. The znodes that they create
+// there should not stay.
 func TestNothingIsDoneInTheNextSession(t *testing.T) {
 	reconnects(t)
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -228,7 +228,7 @@ func TestWatches(t *testing.T) {
 	})
 }
 
-// A removed watch stays and is reused, but never for a state older than the read.
+// A removed watch stays, and we should reuse it, but never for a state older than the read.
 func TestRemovedWatchesAreUsedAgain(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -288,8 +288,8 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// An operation that the server refuses because of overload has no effect and is tried
-// again.
+// If the server refuses an operation because of overload, the operation has no effect, and
+// we should try it again.
 func TestThrottled(t *testing.T) {
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
 		ctx := rig.Within(t)

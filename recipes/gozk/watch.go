@@ -58,8 +58,8 @@ func (s *session) ChildrenW(ctx context.Context, path string) ([]string, client.
 	return r.names, r.stat, w, err
 }
 
-// watching reads with a watch. It uses a spare watch that has not fired when the
-// reply arrives, so the watch is valid for the state that was read, or else sets a
+// watching reads with a watch. If there is a spare watch that has not fired when the reply
+// arrives, we use it, because it is valid for the state that we read. Otherwise we set a
 // new one.
 func (s *session) watching(ctx context.Context, k watched, op string, plain, anew func() (read, error)) (read, recipes.Watch, error) {
 	req := request{op: op, path: k.path}

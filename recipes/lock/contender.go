@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// patience is how long a failed Acquire waits for its znode to be deleted before it
-// leaves the deletion to the background.
+// patience is how long a failed Acquire waits for its znode to be deleted before we
+// continue in the background.
 const patience = 500 * time.Millisecond
 
 // retryRemoval is the pause between two attempts to delete a znode.
@@ -46,8 +46,8 @@ func (c *contender) ours(data []byte, stat client.Stat) bool {
 	return bytes.HasPrefix(data, []byte(c.mark))
 }
 
-// forget makes the next delete check who owns the znode, if the name alone doesn't
-// say it.
+// forget makes the next delete check which client owns the znode, if the name alone doesn't
+// tell us.
 func (c *contender) forget() {
 	if c.fixed != "" {
 		c.name = ""
@@ -56,8 +56,8 @@ func (c *contender) forget() {
 
 func (c *contender) path() string { return recipe.Join(c.dir, c.name) }
 
-// enter takes a place at the end of a line. If enter fails, either there is no znode
-// or it is being removed.
+// enter takes a place at the end of a line. If enter fails, either there is no znode or we
+// are removing it.
 func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *config) (*contender, error) {
 	s, err := conn.Session(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 				return nil, err
 			}
 		default:
-			// The znode may exist. If it can't be found, remove must clean it up.
+			// The znode may exist. If we can't find out, remove has to clean it up.
 			found, err := c.settle(ctx, err)
 			if err != nil {
 				c.remove()
@@ -92,9 +92,9 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 	}
 }
 
-// enterBeside takes a place that has the same number as the holder's. The server
-// checks in the same transaction that the holder's znode at holder exists, because
-// after its end another client could hold the lock.
+// enterBeside takes a place that has the same number as the holder's. We let the server
+// check in the same transaction that the holder's znode at holder exists, because otherwise
+// another client could hold the lock by then.
 func enterBeside(ctx context.Context, s recipes.Session, holder, dir, infix string, cfg *config) (*contender, error) {
 	c := &contender{session: s, dir: dir, mark: cfg.layout.mark()}
 	for {
@@ -132,8 +132,8 @@ func (c *contender) settle(ctx context.Context, unknown error) (bool, error) {
 	return found, err
 }
 
-// find looks for the znode by its mark. Sync makes the server aware of everything
-// that was done on an earlier connection.
+// find looks for the znode by its mark. We sync first, so that the server knows everything
+// that happened on an earlier connection.
 func (c *contender) find(ctx context.Context) (bool, error) {
 	if err := c.session.Sync(ctx, c.dir); err != nil {
 		return false, err
@@ -182,8 +182,8 @@ func (c *contender) delete(ctx context.Context) error {
 	if gone(err) {
 		return nil
 	}
-	// The znode may have been deleted. The next attempt must find it again: if the
-	// name is not unique, it may be another client's by then.
+	// The znode may have been deleted. The next attempt has to find it again: if the name
+	// is not unique, the znode may belong to another client by then.
 	c.name = ""
 	return err
 }
@@ -191,12 +191,12 @@ func (c *contender) delete(ctx context.Context) error {
 // gone reports whether the znode no longer exists after a delete.
 func gone(err error) bool {
 	return err == nil || errors.Is(err, client.ErrNoNode) ||
-		errors.Is(err, client.ErrSessionExpired) || errors.Is(err, client.ErrClosed) // the znode goes with the session
+		errors.Is(err, client.ErrSessionExpired) || errors.Is(err, client.ErrClosed) // the znode disappears with the session
 }
 
-// remove deletes the znode in the background, however long that takes: it stops when
-// the znode is gone, the session has ended, the client is closed, or the server
-// refuses. remove waits for that for at most patience.
+// remove deletes the znode in the background. We retry until the znode is gone, the session
+// has ended, the client is closed, or the server refuses. remove itself waits for at most
+// patience.
 func (c *contender) remove() {
 	done := make(chan struct{})
 	go func() {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// tallied counts the requests of a recipe that a leader must process.
+// tallied counts the requests of a recipe that the leader has to process.
 type tallied struct {
 	recipes.Conn
 	n map[string]int

@@ -1,7 +1,6 @@
-// Package lock provides distributed locks. Each lock is a line of ephemeral
-// sequential znodes in a directory. The client whose znode has the lowest number
-// holds the lock, and every other client watches only the one znode whose deletion
-// may make it the holder.
+// Package lock provides distributed locks. Each lock is a line of ephemeral sequential
+// znodes in a directory. The client with the lowest number holds the lock, and every other
+// client watches only the one znode whose deletion may make it the holder.
 //
 //	m := lock.NewMutex(recipes.On(c), "/locks/stock")
 //	lease, err := m.Acquire(ctx)
@@ -13,25 +12,25 @@
 //
 // # Leases
 //
-// No lock service can promise that a process that was suspended for a minute still
-// holds its lock when it resumes. So an acquired lock is a [Lease]. Done is closed
-// before any other client can hold the lock (provided that clocks run at about the
-// same speed, see [client.Lease]). Token is a number that grows from holder to
-// holder, so that a data store can refuse late writes of an earlier holder. Multi
-// writes znodes only while the lock is held, which the server checks.
+// No lock service can promise that a process that was suspended for a minute still holds
+// its lock when it resumes. Therefore we return a [Lease] for an acquired lock. Done is
+// closed before any other client can hold the lock (provided that clocks run at about the
+// same speed, see [client.Lease]). Token is a number that grows from holder to holder, so
+// that a data store can refuse late writes of an earlier holder. Multi writes znodes only
+// while the lock is held, and we let the server check that.
 //
 // # Rules
 //
 // The package imports recipes and client. Invariants:
 //
-//   - A lock is granted only after its znode was seen to be first in line and to
-//     belong to the current session, and while the leader's last confirmation of that
-//     session is recent enough to rule out that the session has ended.
-//   - An Acquire that ends without a Lease (after an error, the end of its context,
-//     or a lost reply) leaves no znode behind that could block a successor. A znode
-//     that can't be deleted immediately is deleted in the background, or ends with
-//     the session.
-//   - Waiters leave no watches behind.
-//   - The layout of znodes, names and data is Apache Curator's or, as an option,
-//     Kazoo's, so that programs in other languages can use the same lock.
+//   - We grant a lock only after we have read that its znode is first in line and belongs
+//     to the current session, and while the leader's last confirmation of that session is
+//     recent enough to rule out that the session has ended.
+//   - An Acquire that ends without a Lease (after an error, the end of its context, or a
+//     lost reply) leaves no znode behind that could block a successor. If we can't delete
+//     the znode immediately, we delete it in the background, or it disappears with the
+//     session.
+//   - Waiters remove their watches.
+//   - We use the layout of znodes, names and data of Apache Curator or, as an option, of
+//     Kazoo, so that programs in other languages can use the same lock.
 package lock

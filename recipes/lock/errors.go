@@ -3,19 +3,19 @@ package lock
 import "errors"
 
 var (
-	// ErrLost is why a [Lease] ended: the session may have ended, or another client
-	// deleted the lock's znode. The error also wraps the cause.
+	// ErrLost means that a [Lease] ended because the session may have ended or another
+	// client deleted the lock's znode. The error also wraps the cause.
 	ErrLost = errors.New("lock lost")
 
-	// ErrReleased is why a [Lease] ended that was released. A second Release also
+	// ErrReleased means that a [Lease] ended because it was released. A second Release also
 	// returns it.
 	ErrReleased = errors.New("lock released")
 
 	// ErrNotAcquired is the error of a TryAcquire when another client is first.
 	ErrNotAcquired = errors.New("lock not acquired: another client is first")
 
-	// ErrUpgrade refuses the write lock to an owner that holds the read lock, because
-	// the owner would wait for itself.
+	// ErrUpgrade means that an owner of the read lock asked for the write lock. We refuse
+	// that, because the owner would wait for itself.
 	ErrUpgrade = errors.New("a read lock cannot become a write lock")
 
 	// errVanished means that the waiter's own znode no longer exists.

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// The database refuses a client that has not noticed that it has lost the lock: a row
-// stores the greatest token, and one statement both checks and writes.
+// The database should refuse a client that has not noticed that it has lost the lock. We
+// store the greatest token in a row, and one statement both checks and writes.
 func ExampleLease_Token() {
 	c, stop := rig.Embedded()
 	defer stop()
@@ -52,8 +52,8 @@ func ExampleLease_Token() {
 	}
 	fmt.Println("the first holder:", write(2, slow.Token()))
 
-	// The first holder is suspended for so long that the servers give its lock to
-	// another client.
+	// We suspend the first holder for so long that the servers give its lock to another
+	// client.
 	_ = c.Delete(ctx, slow.Path(), client.AnyVersion)
 	next, err := m.Acquire(ctx)
 	if err != nil {

@@ -32,9 +32,8 @@ func Example() {
 	// Output: working: true true
 }
 
-// Ten customers want the last three pieces. Each reads the stock, waits a little, and
-// takes one. Without a lock, all of them have seen stock; with the lock, three are
-// served.
+// Ten customers want the last three pieces. Each reads the stock, waits a little, and takes
+// one. Without a lock, all of them see stock; with the lock, we serve three.
 func ExampleMutex_oversell() {
 	c, stop := rig.Embedded()
 	defer stop()
@@ -54,7 +53,7 @@ func ExampleMutex_oversell() {
 				if guard == nil {
 					seen := look()
 					once()
-					looked.Wait() // the worst case: all customers look before any takes
+					looked.Wait() // the worst case: all customers read the stock before any takes
 					if seen > 0 {
 						take()
 					}
@@ -76,7 +75,7 @@ func ExampleMutex_oversell() {
 	fmt.Println("with the lock:", sell(func(buy func()) {
 		lease, err := m.Acquire(ctx)
 		if err != nil {
-			return // nothing is bought without the lock
+			return // we don't buy anything without the lock
 		}
 		defer func() { _ = lease.Release(ctx) }()
 		buy()
@@ -192,7 +191,7 @@ func ExampleMulti() {
 	ctx := context.Background()
 	conn := recipes.On(c)
 
-	// All clients must list the locks in the same order.
+	// All clients should list the locks in the same order.
 	both := lock.NewMulti(lock.NewMutex(conn, "/accounts/1"), lock.NewRWMutex(conn, "/accounts/2").Writer())
 	b, err := both.Acquire(ctx)
 	if err != nil {
@@ -233,7 +232,7 @@ func ExampleLeaseLock() {
 	ctx := context.Background()
 	conn := recipes.On(c)
 
-	// Renewed every ten seconds while this process lives.
+	// We renew it every ten seconds while this process lives.
 	l, err := lock.NewLeaseLock(conn, "/locks/import").Acquire(ctx)
 	fmt.Println("held:", err)
 	_, err = lock.NewLeaseLock(conn, "/locks/import").TryAcquire(ctx)
@@ -243,7 +242,7 @@ func ExampleLeaseLock() {
 	}
 	_ = l.Release(ctx)
 
-	// Never renewed: it ends after five minutes in any case.
+	// We never renew it, so it ends after five minutes in any case.
 	l, err = lock.NewLeaseLock(conn, "/locks/import", lock.WithLease(5*time.Minute)).Acquire(ctx)
 	fmt.Println("held:", err)
 	_ = l.Release(ctx)
@@ -264,7 +263,7 @@ func ExampleSimple() {
 	// Output: /locks/simple <nil>
 }
 
-// The server does the write only while the lock is held.
+// The server executes the write only while we hold the lock.
 func ExampleLease_Multi() {
 	c, stop := rig.Embedded()
 	defer stop()

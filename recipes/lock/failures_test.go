@@ -15,7 +15,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// Each test reproduces a failure that users of other libraries have reported.
+// Each test reproduces a failure that users of other libraries have reported. We should not
+// have any of them.
 
 // asynchronously calls f and returns a channel with the outcome.
 func asynchronously(ctx context.Context, f func(context.Context) (*lock.Lease, error)) <-chan outcome {
@@ -68,8 +69,8 @@ func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
 	})
 }
 
-// CURATOR-604: the lock is granted on an existing znode that belongs to another
-// session, and the end of that session deletes it.
+// CURATOR-604: the library grants the lock based on an existing znode that belongs to
+// another session, and the end of that session deletes it.
 func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -158,8 +159,8 @@ func TestReleaseDuringConnectionLoss(t *testing.T) {
 	}
 }
 
-// python-zk/kazoo 732: a failed TryAcquire that loses its connection while it deletes
-// its znode leaves the znode, which later holds the lock for no client.
+// python-zk/kazoo 732: a failed TryAcquire that loses its connection while it deletes its
+// znode leaves the znode, which later holds the lock although no client uses it.
 func TestFailedTryLeavesNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -178,8 +179,8 @@ func TestFailedTryLeavesNothing(t *testing.T) {
 	})
 }
 
-// CURATOR-527: the predecessor goes after the line was read and before it is watched,
-// and nothing ever wakes the waiter.
+// CURATOR-527: the predecessor disappears after the client has read the line and before it
+// sets a watch, and nothing ever wakes the waiter.
 func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -195,7 +196,7 @@ func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
 	})
 }
 
-// hasty is a connection that calls then as soon as a watch is set.
+// hasty is a connection that calls a function as soon as it has set a watch.
 type hasty struct {
 	recipes.Conn
 	then func(path string)
@@ -217,8 +218,8 @@ func (s hastySession) GetW(ctx context.Context, path string) ([]byte, client.Sta
 	return data, stat, w, err
 }
 
-// CURATOR-527, as reported: the predecessor goes after it is watched and before the
-// waiter waits.
+// CURATOR-527, as reported: the predecessor disappears after the client has set the watch
+// and before it waits.
 func TestPredecessorGoesBeforeItIsWaitedFor(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -241,8 +242,8 @@ func TestPredecessorGoesBeforeItIsWaitedFor(t *testing.T) {
 	})
 }
 
-// CURATOR-335: a connection that breaks when the lease's znode exists and the line is
-// about to be read leaves the znode, until all leases are used up.
+// CURATOR-335: the connection breaks after the lease's znode was created and before the
+// client reads the line. The znode stays, until all leases are used up.
 func TestSemaphoreUnderNetworkStress(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -315,7 +316,7 @@ func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
 	})
 }
 
-// Redisson 4698: renewals fail and the holder is not told.
+// Redisson 4698: renewals fail and the holder doesn't learn of it.
 func TestFailingRenewalsAreTold(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -72,8 +72,8 @@ func (g *grant) askedToRevoke() {
 	}
 }
 
-// again adds a lease to a grant that is still held. Both results are nil if the grant
-// is being released.
+// again adds a lease to a grant that is still held. Both results are nil if we are
+// releasing the grant.
 func (g *grant) again() (*Lease, error) {
 	if err := g.state(); err != nil && g.released() {
 		return nil, nil //nolint:nilnil // see the doc comment

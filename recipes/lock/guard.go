@@ -10,17 +10,16 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// guard monitors a grant that depends on an ephemeral znode. It ends the grant when
-// the session can no longer be relied on, and when the znode is deleted.
+// guard monitors a grant that depends on an ephemeral znode. It ends the grant when we
+// can't rely on the session any more, and when the znode is deleted.
 type guard struct {
 	*grant
 	c    *contender
 	hold recipes.Hold
 }
 
-// grantTo verifies that a contender that is first in line holds the lock: the
-// contender's znode exists and belongs to the session, and after that the leader
-// confirmed the session.
+// grantTo verifies that a contender that is first in line holds the lock: its znode exists
+// and belongs to the session, and the leader confirms the session after we have read that.
 func grantTo(ctx context.Context, c *contender, cfg *config) (*grant, error) {
 	data, stat, w, err := c.session.GetW(ctx, c.path())
 	switch {

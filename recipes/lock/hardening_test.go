@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// A lock also creates the znodes of its chroot.
+// A lock should also create the znodes of its chroot.
 func TestLockInAChrootThatIsNotThere(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -32,7 +32,7 @@ func TestLockInAChrootThatIsNotThere(t *testing.T) {
 	})
 }
 
-// All Simple locks use the same znode name: a client that has lost the lock must not
+// All Simple locks use the same znode name, so a client that has lost the lock should not
 // delete another client's znode.
 func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -53,8 +53,7 @@ func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
 	})
 }
 
-// A client that finds another client's znode in place of its own does not get the
-// lock.
+// If a client finds another client's znode in place of its own, it should not get the lock.
 func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -79,7 +78,7 @@ func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
 	})
 }
 
-// A Simple lock recognizes its own znode even if the znode's data was replaced.
+// A Simple lock should recognize its own znode even if the znode's data was replaced.
 func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -95,8 +94,8 @@ func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
 	})
 }
 
-// The holder, and any client that asks for the lock, may replace the data of a lease
-// lock's znode. That doesn't affect waiters.
+// The holder, and any client that asks for the lock, may replace the data of a lease lock's
+// znode. That should not affect waiters.
 func TestLeaseLockWithOtherData(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -123,7 +122,7 @@ func TestLeaseLockWithOtherData(t *testing.T) {
 	})
 }
 
-// If a Multi loses a lock while it waits for the next one, it acquires the lost lock
+// If a Multi loses a lock while it waits for the next one, it should acquire the lost lock
 // again.
 func TestMultiIsHeldWhole(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -178,8 +177,8 @@ func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
 	})
 }
 
-// A place beside a writer is taken only while the writer's znode exists. The server
-// must check this, because the client may not know yet that the znode is gone.
+// We may take a place beside a writer only while the writer's znode exists. The server has
+// to check this, because the client may not know yet that the znode is gone.
 func TestReadingBesideAWriterChecksHim(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := lock.WithOwner(rig.Within(t))
@@ -211,7 +210,7 @@ func TestBadNames(t *testing.T) {
 	})
 }
 
-// Whatever hangs, an Acquire ends soon after its context.
+// Whatever hangs, an Acquire should end soon after its context.
 func TestAcquireEndsWithItsContext(t *testing.T) {
 	type acquire = func(conn recipes.Conn) func(context.Context) (lock.Held, error)
 	of := func(f func(recipes.Conn) func(context.Context) (*lock.Lease, error)) acquire {
@@ -262,7 +261,7 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// The loss policy decides when a lease counts as lost.
+// The loss policy should decide when a lease counts as lost.
 func TestLossPolicies(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy                      recipes.LossPolicy
@@ -332,8 +331,8 @@ func (h stoppedHold) Err() error {
 	return h.Hold.Err()
 }
 
-// Immediately after a pause, Err is already right, nothing is written, and an owner
-// doesn't get a lost lock again.
+// Immediately after a pause, Err should already be correct, nothing should be written, and
+// an owner should not get a lost lock again.
 func TestErrLooksAtTheClock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := lock.WithOwner(rig.Within(t))
@@ -358,9 +357,9 @@ func TestErrLooksAtTheClock(t *testing.T) {
 	})
 }
 
-// Writing into a waiter's znode does not increase the waiter's token, because a later
-// waiter could then not get a greater one. The waiter learns that the lock was asked
-// for.
+// Writing into a waiter's znode should not increase the waiter's token, because a later
+// waiter could then get a smaller one. The waiter should learn that another client has
+// asked for the lock.
 func TestRevokeOfWhoWaits(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -386,8 +385,7 @@ func TestRevokeOfWhoWaits(t *testing.T) {
 	})
 }
 
-// On a server with containers, the directories that an unused lock has created
-// disappear.
+// On a server with containers, the directories of an unused lock should disappear.
 func TestIdleDirectoriesVanish(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -65,9 +65,9 @@ type countedWatch struct {
 
 func (w countedWatch) Events() <-chan client.Event { return w.events }
 
-// parentWatcher waits naively: it watches the directory, and checks whether it is
-// first whenever anything changes there. It begins to watch at start, because every
-// new znode wakes the herd, too.
+// parentWatcher waits naively: it watches the directory, and checks whether it is first
+// whenever anything changes there. It begins to watch at start, because otherwise every new
+// znode would wake the herd, too.
 func parentWatcher(ctx context.Context, conn recipes.Conn, dir string, start <-chan struct{}) error {
 	s, err := conn.Session(ctx)
 	if err != nil {

@@ -53,9 +53,9 @@ type entry struct {
 	born int64 // zxid that created it, or 0 if it was not read
 }
 
-// worn reports whether the sequence number may be repeated. After the largest number,
-// ZooKeeper up to 3.5 continues with negative numbers; later versions and zkgo assign
-// the largest number again and again.
+// worn reports whether the server may assign the sequence number more than once. After the
+// largest number, ZooKeeper up to 3.5 continues with negative numbers; later versions and
+// zkgo assign the largest number again and again.
 func (e entry) worn() bool { return e.seq < 0 || e.seq == math.MaxInt32 }
 
 // parse parses the name of a place in a line. It ignores names of another form.
@@ -101,8 +101,8 @@ func arrange(list []entry) {
 		if a.worn() && b.worn() && a.born != b.born {
 			return cmp.Compare(a.born, b.born)
 		}
-		// The difference of two numbers wraps like the numbers do, so the order holds
-		// while they wrap from the largest to the smallest.
+		// We compare by the difference, which wraps like the numbers do, so the order is
+		// right even while they wrap from the largest to the smallest.
 		if d := a.seq - b.seq; d != 0 {
 			return cmp.Compare(d, 0)
 		}

@@ -18,11 +18,10 @@ type Token int64
 
 // Lease is a held lock. It is safe for concurrent use.
 //
-// A lease ends when it is released and when the lock may be lost. Then Done is
-// closed, before any other client can hold the lock (see [recipes.LossPolicy]), and
-// Err says why. The holder must call Release in both cases: if the session continues
-// after all, the lock's znode stays and blocks other clients until the holder has
-// finished.
+// A lease ends when it is released and when the lock may be lost. In both cases we close
+// Done, before any other client can hold the lock (see [recipes.LossPolicy]), and Err
+// returns the reason. The holder should always call Release: if the session continues after
+// all, the lock's znode stays and blocks other clients until the holder has finished.
 type Lease struct {
 	g    *grant
 	once sync.Once
@@ -31,25 +30,25 @@ type Lease struct {
 // Done returns a channel that is closed when the lease has ended.
 func (l *Lease) Done() <-chan struct{} { return l.g.done }
 
-// Err returns nil while the lock is held, and otherwise an error that matches
-// [ErrReleased] or [ErrLost]. It checks the clock, so its answer is right even in a
-// process that was suspended and has just resumed, before Done could be closed.
+// Err returns nil while the lock is held, and otherwise an error that matches [ErrReleased]
+// or [ErrLost]. It checks the clock, so the result is correct even if the process was
+// suspended and has just resumed, and Done isn't closed yet.
 func (l *Lease) Err() error { return l.g.state() }
 
-// Token returns the fencing token. A store that remembers the greatest token it has
-// seen, and refuses smaller ones, is safe from a holder that doesn't know yet that it
-// has lost the lock.
+// Token returns the fencing token. A data store should remember the greatest token it has
+// seen and refuse smaller ones. This makes it safe from a holder that doesn't know yet that
+// it has lost the lock.
 func (l *Lease) Token() Token { return l.g.token }
 
 // Path returns the path of the lock's znode.
 func (l *Lease) Path() string { return l.g.path }
 
-// Deadline returns when the lease ends unless a server answers first, or the zero
-// Time if that is not known.
+// Deadline returns the time at which the lease ends unless a server replies before, or the
+// zero Time if it is unknown.
 func (l *Lease) Deadline() time.Time { return l.g.deadline() }
 
-// Context returns a context that ends with ctx and with the lease. If the lease ends
-// it, its cause is the lease's Err. The caller must call cancel to free its
+// Context returns a context that ends with ctx and with the lease. If the lease ends first,
+// the context's cause is the lease's Err. The caller should call cancel to free its
 // resources.
 func (l *Lease) Context(ctx context.Context) (held context.Context, cancel context.CancelFunc) {
 	held, stop := context.WithCancelCause(ctx)
@@ -67,8 +66,8 @@ func (l *Lease) Context(ctx context.Context) (held context.Context, cancel conte
 // lock with [Revoke]. The holder decides whether to release it.
 func (l *Lease) RevokeRequested() <-chan struct{} { return l.g.revoke }
 
-// Multi does operations in one transaction, provided that the lock is held at that
-// moment, which the server checks. If the lock is not held, nothing is done, and the
+// Multi executes operations in one transaction if the lock is held at that moment. We let
+// the server check that. If the lock is not held, the transaction has no effect, and the
 // error matches [ErrLost] or [ErrReleased].
 func (l *Lease) Multi(ctx context.Context, ops ...recipes.Op) error {
 	if err := l.Err(); err != nil {
@@ -101,8 +100,8 @@ func (l *Lease) Set(ctx context.Context, path string, data []byte, version int32
 	return l.Multi(ctx, recipes.Op{Kind: recipes.OpSet, Path: path, Data: data, Version: version})
 }
 
-// SetData replaces the data that WithData put into the lock's own znode, provided
-// that the lock is held. It doesn't hide a [Revoke] that has just replaced the data.
+// SetData replaces the data that WithData put into the lock's own znode, if the lock is
+// held. It doesn't hide a [Revoke] that has just replaced the data.
 func (l *Lease) SetData(ctx context.Context, data []byte) error {
 	for {
 		if err := l.Err(); err != nil {
@@ -118,8 +117,8 @@ func (l *Lease) SetData(ctx context.Context, data []byte) error {
 	}
 }
 
-// read reads the lock's own znode for a write, and tells the holder if another client
-// has asked for the lock. If the znode is gone, the write will find that out.
+// read reads the lock's own znode for a write, and notifies the holder if another client
+// has asked for the lock. If the znode is gone, we notice that when we write.
 func (l *Lease) read(ctx context.Context) (client.Stat, error) {
 	s, err := l.g.session(ctx)
 	if err != nil {
@@ -139,9 +138,9 @@ func (l *Lease) read(ctx context.Context) (client.Stat, error) {
 // [ErrReleased] if this lease was released before, and an error that matches
 // [ErrLost] if the lock had been lost.
 //
-// When Release returns nil or ErrLost, the lock's znode is gone. If ctx ends first,
-// or the connection breaks, the error says so, and the znode is deleted in the
-// background. A reentrant lock is free when its last lease is released.
+// When Release returns nil or ErrLost, the lock's znode is gone. If ctx ends first or the
+// connection breaks, Release returns that error, and we delete the znode in the background.
+// A reentrant lock is free when its last lease is released.
 func (l *Lease) Release(ctx context.Context) error {
 	err := ErrReleased
 	l.once.Do(func() { err = l.g.release(ctx) })

@@ -17,31 +17,29 @@ import (
 // DefaultLease is how long a [LeaseLock] lasts from one renewal to the next.
 const DefaultLease = 30 * time.Second
 
-// LeaseLock is a lock that lasts for a fixed time, like Redisson's. It outlives the
-// session and the connection of its holder, and ends at a known time if the holder
-// has died. It is fair, and reentrant for an [Owner]. All methods are safe for
-// concurrent use.
+// LeaseLock is a lock that lasts for a fixed time, like Redisson's. It outlives the session
+// and the connection of its holder, and ends at a known time if the holder dies. It is
+// fair, and reentrant for an [Owner]. All methods are safe for concurrent use.
 //
-// By default, a LeaseLock has a lease of [DefaultLease], which it renews every third
-// of that time while the process lives and reaches a server. If the process can't
-// reach a server, the Lease ends before any other client can hold the lock. With
-// [WithLease], the lock is never renewed.
+// By default, a LeaseLock has a lease of [DefaultLease], which it renews every third of
+// that time while the process lives and reaches a server. If the process can't reach a
+// server, the Lease ends before any other client can hold the lock. With [WithLease], we
+// never renew the lock.
 //
 // # How it works
 //
-// The holder has a persistent znode. A waiter doesn't depend on the clock of another
-// machine: it measures with its own monotonic clock how long the znode has existed
-// without a renewal since the waiter first saw it, and may delete the znode after the
-// time that the znode's name states. The holder counts from before it sent the
-// request that created or renewed the znode, so it always sees the end first. It also
-// stops a twentieth earlier, in case clocks run at different speeds. The lock needs
-// neither TTL znodes nor synchronized clocks.
+// The holder has a persistent znode. We don't compare the clocks of different machines: a
+// waiter measures with its own monotonic clock how long the znode has existed without a
+// renewal since the waiter first saw it, and may delete the znode after the time that the
+// znode's name states. The holder counts from before it sent the request that created or
+// renewed the znode, so it always sees the end first. It also stops a twentieth earlier, in
+// case clocks run at different speeds. The lock needs neither TTL znodes nor synchronized
+// clocks.
 //
-// [Revoke] reaches a holder at its next renewal, so it doesn't reach a holder that
-// uses WithLease.
+// [Revoke] reaches a holder at its next renewal, i.e. never if the holder uses WithLease.
 //
-// The disadvantage: after a holder has died, the next client waits for a whole lease.
-// A [Mutex] is free when the session has ended.
+// The disadvantage is that the next client waits for a whole lease after a holder has died,
+// whereas a [Mutex] is free as soon as the session has ended.
 type LeaseLock struct {
 	line   line // the waiters
 	holder line // the holder, if any
@@ -50,9 +48,9 @@ type LeaseLock struct {
 	owners owners
 }
 
-// holderInfix is part of the name of the holder's znode: a mark, the length of its
-// lease in milliseconds, holderInfix, and the number. The length is in the name
-// because SetData and Revoke can replace the data.
+// holderInfix is part of the name of the holder's znode: a mark, the length of its lease in
+// milliseconds, holderInfix, and the number. We put the length into the name because
+// SetData and Revoke can replace the data.
 const holderInfix = "ms-holder-"
 
 // leaseOf returns the length of the lease that is in the name of a holder's znode.
@@ -68,14 +66,13 @@ func leaseOf(name string) (time.Duration, error) {
 // LeaseOption configures a [LeaseLock].
 type LeaseOption func(*LeaseLock)
 
-// WithLease sets how long the lock lasts after it was acquired. The lock is not
-// renewed.
+// WithLease sets how long the lock lasts after Acquire. We don't renew it.
 func WithLease(d time.Duration) LeaseOption {
 	return func(l *LeaseLock) { l.lease, l.renew = d, false }
 }
 
-// WithWatchdog sets how long the lock lasts from one renewal to the next. The lock is
-// renewed every third of that time.
+// WithWatchdog sets how long the lock lasts from one renewal to the next. We renew it every
+// third of that time.
 func WithWatchdog(d time.Duration) LeaseOption {
 	return func(l *LeaseLock) { l.lease, l.renew = d, true }
 }
@@ -104,7 +101,7 @@ func NewLeaseLock(conn recipes.Conn, path string, opts ...LeaseOption) *LeaseLoc
 
 // HeldError means that a [LeaseLock] is held. It matches [ErrNotAcquired].
 type HeldError struct {
-	// Left is the longest time that the lock can still be held without a renewal.
+	// Left is how long the lock can still be held without a renewal.
 	Left time.Duration
 	// Data is what the holder set with WithData.
 	Data []byte
@@ -121,9 +118,8 @@ func (e *HeldError) Unwrap() error { return ErrNotAcquired }
 // Acquire waits until the lock is held, like [Mutex.Acquire].
 func (l *LeaseLock) Acquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, false) }
 
-// TryAcquire is Acquire without waiting for other clients. The error is a
-// [*HeldError] if another client holds the lock, and [ErrNotAcquired] if others wait
-// for it already.
+// TryAcquire is Acquire without waiting for other clients. The error is a [*HeldError] if
+// another client holds the lock, and [ErrNotAcquired] if others are already waiting for it.
 func (l *LeaseLock) TryAcquire(ctx context.Context) (*Lease, error) { return l.acquire(ctx, true) }
 
 func (l *LeaseLock) acquireHeld(ctx context.Context, try bool) (Held, error) {
@@ -150,8 +146,8 @@ func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
 		return nil, err
 	}
 	g, err := l.succeed(ctx, session, turn, try)
-	// If the lock was taken, the same transaction deleted the place in line, so tidy
-	// sends no request unless the outcome is unknown.
+	// If we took the lock, the same transaction deleted our place in line, so tidy sends no
+	// request unless the outcome is unknown.
 	tidy(ctx, turn)
 	if err != nil {
 		return nil, l.line.failure(err)
@@ -204,8 +200,8 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 		return err
 	}
 	var (
-		seen  int64     // zxid of the last change that was read, or 0 before the first read
-		since time.Time // when it was first read
+		seen  int64     // zxid of the last change that we read, or 0 before the first read
+		since time.Time // when we first read it
 	)
 	for {
 		data, stat, w, err := s.GetW(ctx, path)
@@ -216,7 +212,7 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 			return err
 		}
 		if stat.Mzxid != seen {
-			seen, since = stat.Mzxid, time.Now() // taken after the reply: the renewal was earlier
+			seen, since = stat.Mzxid, time.Now() // we read the clock after the reply: the renewal was earlier
 		}
 		left := lease - time.Since(since)
 		switch {
@@ -236,13 +232,13 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 	}
 }
 
-// expire deletes a holder's znode after its lease has run out, which any client may
-// do without a place in line. It does nothing if the holder has renewed the znode
-// since stat was read.
+// expire deletes a holder's znode after its lease has run out, which any client may do
+// without a place in line. It does nothing if the holder has renewed the znode since we
+// read stat.
 //
-// A delete on the condition of version -1 would also delete a znode that was renewed.
-// At that version, expire writes the znode instead, and the next call, a lease later,
-// deletes it at the version that this gives.
+// A delete at version -1 is unconditional, so it would also delete a znode that was
+// renewed. At that version we write the znode instead, and the next call, a lease later,
+// deletes it at its new version.
 func expire(ctx context.Context, s recipes.Session, path string, stat client.Stat) error {
 	var err error
 	if stat.Version == client.AnyVersion {
@@ -253,12 +249,12 @@ func expire(ctx context.Context, s recipes.Session, path string, stat client.Sta
 	if err != nil && !errors.Is(err, client.ErrBadVersion) && !errors.Is(err, client.ErrNoNode) && !recipes.Again(ctx, err) {
 		return err
 	}
-	// The server may lag behind the leader, which may have seen a renewal.
+	// Our server may lag behind the leader, which may have seen a renewal.
 	return s.Sync(ctx, path)
 }
 
-// advance writes a znode's data, unchanged, if the znode has not changed since stat
-// was read.
+// advance writes a znode's data, unchanged, if the znode has not changed since we read
+// stat.
 func advance(ctx context.Context, s recipes.Session, path string, stat client.Stat) error {
 	if err := s.Sync(ctx, path); err != nil {
 		return err
@@ -298,8 +294,8 @@ func (l *LeaseLock) awaitChange(ctx context.Context, w recipes.Watch, turn *gran
 	}
 }
 
-// take makes the first in line the holder. One transaction deletes its place and
-// creates the holder's znode, so only the first in line can become the holder. take
+// take makes the first in line the holder. We delete its place and create the holder's
+// znode in one transaction, so that only the first in line can become the holder. take
 // returns neither a grant nor an error if the holder's directory is missing.
 func (l *LeaseLock) take(ctx context.Context, s recipes.Session, turn *grant) (*grant, error) {
 	mark := recipe.NewUUID() + "-"

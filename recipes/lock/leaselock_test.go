@@ -36,7 +36,7 @@ func TestLeaseIsRenewedWhileItsHolderLives(t *testing.T) {
 		if held.Left <= 0 || held.Left > lock.DefaultLease || string(held.Data) != "me" {
 			t.Errorf("%v left, data %q", held.Left, held.Data)
 		}
-		// The lock doesn't depend on the session.
+		// The lock should not depend on the session.
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(10 * time.Minute)
 		if l.Err() != nil {
@@ -79,8 +79,8 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 	})
 }
 
-// A holder that can't reach a server must know that before another client can get the
-// lock.
+// If a holder can't reach a server, it should lose the lock before another client can get
+// it.
 func TestSeveredHolderIsToldFirst(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -179,8 +179,8 @@ func TestLeaseLockAtEveryStep(t *testing.T) {
 	})
 }
 
-// stale is a connection to a server that has received no update since the holder was
-// first read, until it is asked to sync.
+// stale is a connection to a server that has received no update since we first read the
+// holder, until a client asks it to sync.
 type stale struct {
 	recipes.Conn
 	seen *atomic.Pointer[client.Stat]
@@ -220,8 +220,8 @@ type silent struct{ recipes.Watch }
 func (silent) Events() <-chan client.Event { return nil }
 func (silent) Remove(context.Context)      {}
 
-// A waiter that has seen no renewal does not take the lock from a holder that has
-// renewed it: the leader knows more than the waiter's server.
+// If a waiter has seen no renewal but the holder has renewed the lock, the waiter should
+// not take it: the leader knows more than the waiter's server.
 func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -243,7 +243,7 @@ func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 	})
 }
 
-// A lease counts from before the request was sent, however long the reply takes.
+// A lease should count from before the request was sent, however long the reply takes.
 func TestLeaseCountsFromTheSending(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -268,7 +268,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	})
 }
 
-// A lease that has run out when the reply arrives is not granted.
+// We should not grant a lease that has run out when the reply arrives.
 func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -285,8 +285,8 @@ func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
 	})
 }
 
-// Versions wrap, and a condition on version -1 always holds, so a waiter must not
-// delete a holder's znode on that condition.
+// Versions wrap, and a condition on version -1 always holds, so a waiter should not delete
+// a holder's znode on that condition.
 func TestLeaseLockAtVersionMinusOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -318,8 +318,8 @@ func TestLeaseLockAtVersionMinusOne(t *testing.T) {
 	})
 }
 
-// A lease whose znode stays at version -1 runs out: a waiter moves the znode to another
-// version, waits for one more lease and deletes it.
+// A lease should run out even if its znode stays at version -1: a waiter moves the znode to
+// another version, waits for one more lease and deletes it.
 func TestLeaseRunsOutAtVersionMinusOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -339,7 +339,7 @@ func TestLeaseRunsOutAtVersionMinusOne(t *testing.T) {
 	})
 }
 
-// A renewal doesn't overwrite a Revoke that the holder hasn't seen.
+// A renewal should not overwrite a Revoke that the holder hasn't seen.
 func TestRenewalKeepsARevoke(t *testing.T) {
 	for name, tc := range map[string]struct {
 		shift   int32

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ranker returns the name of the znode that the place at index self must wait for, or
-// "" if it need not wait.
+// ranker returns the name of the znode that the place at index self has to wait for, or ""
+// if it doesn't have to wait.
 type ranker func(line []entry, self int) (ahead string)
 
 // first waits for the place directly before.
@@ -40,7 +40,7 @@ type wish struct {
 	try  bool // don't wait for others
 }
 
-// acquire takes a place and waits until rank says that it is its turn.
+// acquire takes a place and waits until it is its turn according to rank.
 func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
 	if infix := l.infixes[want.kind]; infix == "" || strings.Contains(infix, "/") {
 		return nil, l.failure(fmt.Errorf("%q cannot be part of a znode's name", infix))
@@ -75,7 +75,7 @@ func repeat[T any](ctx context.Context, policy client.RetryPolicy, failure func(
 	for failed := 1; ; failed++ {
 		got, err := attempt()
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-			err = fmt.Errorf("%w (%w)", err, cause) // ctx's cause, whatever the last request returned
+			err = fmt.Errorf("%w (%w)", err, cause) // we return ctx's cause, whatever the last request returned
 		}
 		if err == nil || !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
 			return got, err
@@ -123,8 +123,8 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 	}
 }
 
-// places returns the places among names in their order. Sequence numbers that may be
-// repeated have no order, so places reads when those znodes were created.
+// places returns the places among names in their order. If sequence numbers may be
+// repeated, they have no order, so we read when those znodes were created.
 func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([]entry, error) {
 	list := l.infixes.line(names)
 	var there []entry
@@ -164,5 +164,5 @@ func briefly(ctx context.Context) (context.Context, context.CancelFunc) {
 func tidy(ctx context.Context, g *grant) {
 	ctx, cancel := briefly(ctx)
 	defer cancel()
-	_ = g.release(ctx) // if it fails, it continues in the background
+	_ = g.release(ctx) // if this fails, it continues in the background
 }

@@ -53,11 +53,11 @@ func (m *RWMutex) Reader() Locker { return side(m.read) }
 // Writer returns the write side as a part of a [Multi] or a [Quorum].
 func (m *RWMutex) Writer() Locker { return side(m.write) }
 
-// Multi is several locks, possibly on several ensembles, that are held together or
+// Multi combines several locks, possibly on several ensembles, that are held together or
 // not at all. Curator calls it InterProcessMultiLock.
 //
-// The locks are acquired one after another, so two Multis that share locks must list
-// them in the same order. Otherwise they may deadlock.
+// We acquire the locks one after another, so two Multis that share locks must list them in
+// the same order. Otherwise they may deadlock.
 type Multi struct{ locks []Locker }
 
 // NewMulti combines one or more locks.
@@ -88,7 +88,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*Bundle, error) {
 		if err != nil || b.Err() == nil {
 			return b, err
 		}
-		// A lock was lost while the later ones were being acquired.
+		// We lost a lock while we were acquiring the later ones.
 		ended, cancel := briefly(ctx)
 		_ = b.Release(ended)
 		cancel()
@@ -103,7 +103,7 @@ func (m *Multi) all(ctx context.Context, try bool) (*Bundle, error) {
 		if err != nil {
 			ended, cancel := briefly(ctx)
 			defer cancel()
-			_ = releaseAll(ended, got) // if it fails, it continues in the background
+			_ = releaseAll(ended, got) // if this fails, it continues in the background
 			return nil, err
 		}
 		got = append(got, h)
@@ -122,10 +122,9 @@ func releaseAll(ctx context.Context, list []Held) error {
 	return errors.Join(errs...)
 }
 
-// Bundle is the lease of a [Multi] or a [Quorum]. It is held while enough of its
-// parts are: all parts of a Multi, a majority of a Quorum. The methods correspond to
-// those of a [Lease] and are safe for concurrent use. The parts have the fencing
-// tokens.
+// Bundle is the lease of a [Multi] or a [Quorum]. It is held while enough of its parts are:
+// all parts of a Multi, a majority of a Quorum. The methods correspond to those of a
+// [Lease] and are safe for concurrent use. For fencing tokens, use those of the parts.
 type Bundle struct {
 	parts  []Held
 	enough int
@@ -178,7 +177,8 @@ func (b *Bundle) end(err error) {
 	close(b.done)
 }
 
-// Deadline returns when too few parts will be held unless servers answer first.
+// Deadline returns the time at which too few parts will be held unless servers reply
+// before.
 func (b *Bundle) Deadline() time.Time {
 	deadlines := make([]time.Time, 0, len(b.parts))
 	for _, p := range b.parts {
@@ -192,8 +192,8 @@ func (b *Bundle) Deadline() time.Time {
 // Parts returns the leases of the bundle.
 func (b *Bundle) Parts() []Held { return b.parts }
 
-// Release releases all parts. It returns nil if enough parts were held until then and
-// all could be released.
+// Release releases all parts. It returns nil if enough parts were held until then and all
+// releases succeeded.
 func (b *Bundle) Release(ctx context.Context) error {
 	err := ErrReleased
 	b.once.Do(func() {

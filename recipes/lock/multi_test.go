@@ -107,7 +107,7 @@ func TestQuorum(t *testing.T) {
 	})
 }
 
-// Members that don't answer count as members that refuse.
+// Members that don't reply should count as members that refuse.
 func TestQuorumWithSilentMembers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestQuorumWithSilentMembers(t *testing.T) {
 	})
 }
 
-// A client that gets only a minority holds nothing.
+// A client that gets only a minority should hold nothing.
 func TestQuorumReleasesAMinority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,8 @@ func TestQuorumReleasesAMinority(t *testing.T) {
 	})
 }
 
-// A quorum is valid until the last moment at which a majority of its parts is valid.
-// The parts are valid for different times.
+// A quorum should be valid as long as a majority of its parts is valid. The parts are valid
+// for different times.
 func TestValidityOfAQuorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

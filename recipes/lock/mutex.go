@@ -6,10 +6,10 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Mutex is a lock that one client at a time can hold. Clients get it in the order in
-// which they asked. Curator calls it InterProcessMutex and uses the same znodes. All
-// methods are safe for concurrent use: goroutines of one process exclude each other
-// just as processes do.
+// Mutex is a lock that one client at a time can hold. Clients get it in the order of their
+// requests. Curator calls it InterProcessMutex and uses the same znodes. All methods are
+// safe for concurrent use: goroutines of one process exclude each other just as processes
+// do.
 //
 // A Mutex is reentrant for an [Owner].
 type Mutex struct {
@@ -25,10 +25,10 @@ func NewMutex(conn recipes.Conn, path string, opts ...Option) *Mutex {
 }
 
 // Acquire waits until the lock is held or ctx ends. If ctx ends, no lock is held, and
-// Acquire returns ctx's cause after at most a second. If the connection breaks,
-// Acquire waits for the next one and keeps its place in line; if the session ends, it
-// starts again at the end of the line. Other errors are the server's, e.g.
-// [client.ErrNoAuth], and [client.ErrClosed].
+// Acquire returns ctx's cause after at most a second. If the connection breaks, Acquire
+// waits for the next one and keeps its place in line. If the session ends, it starts again
+// at the end of the line. It returns other errors, e.g. [client.ErrNoAuth] or
+// [client.ErrClosed].
 //
 // An owner that already holds the lock gets it again immediately.
 func (m *Mutex) Acquire(ctx context.Context) (*Lease, error) { return m.acquire(ctx, false) }

@@ -139,8 +139,7 @@ func TestMutexIsReentrantForAnOwner(t *testing.T) {
 	})
 }
 
-// A holder must learn that it has lost the lock before the server lets another client
-// have it.
+// A holder should learn that it has lost the lock before another client can get it.
 func TestLeaseEndsBeforeTheSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -215,8 +214,8 @@ func TestRevoke(t *testing.T) {
 	})
 }
 
-// A holder that replaces its data learns of a Revoke that it overwrites, whether the
-// Revoke comes before SetData has read the znode or after.
+// If a holder replaces its data, it should learn of a Revoke that it overwrites, whether
+// the Revoke comes before SetData has read the znode or after.
 func TestSetDataKeepsARevoke(t *testing.T) {
 	type acquire = func(context.Context) (*lock.Lease, error)
 	for name, locker := range map[string]func(recipes.Conn) acquire{
@@ -302,8 +301,8 @@ func TestClosedClient(t *testing.T) {
 	})
 }
 
-// Whatever fails at whichever step, the lock is either held or free for other
-// clients, and nothing is left behind.
+// Whichever step fails, and in whatever way, the lock should be either held or free for
+// other clients, and nothing should be left over.
 func TestMutexAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
@@ -324,7 +323,7 @@ func TestMutexAtEveryStep(t *testing.T) {
 	})
 }
 
-// The faults hit a waiter while another client holds the lock.
+// We inject the faults into a waiter while another client holds the lock.
 func TestWaiterAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {

@@ -22,15 +22,15 @@ type config struct {
 // Participants. By default the znodes are empty.
 func WithData(data []byte) Option { return func(c *config) { c.data = data } }
 
-// WithACL sets the ACL of the lock's znodes. Clients that share a lock must be able
-// to list its directory, to read the znodes of the others, and to delete their own.
+// WithACL sets the ACL of the lock's znodes. Clients that share a lock need permission to
+// list its directory, to read the znodes of the others, and to delete their own.
 func WithACL(acl ...client.ACL) Option { return func(c *config) { c.acl = acl } }
 
-// WithLossPolicy sets when a Lease counts as lost.
+// WithLossPolicy decides when a Lease counts as lost.
 func WithLossPolicy(p recipes.LossPolicy) Option { return func(c *config) { c.policy = p } }
 
-// WithRetry sets how often a waiter that has lost its znode or session takes a new
-// place at the end of the line. By default it does so until its context ends.
+// WithRetry sets how often a waiter that has lost its znode or session takes a new place at
+// the end of the line. By default it tries until its context ends.
 func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry = p } }
 
 // WithKazooLayout names znodes as Kazoo does, so that unmodified Kazoo programs can
@@ -38,9 +38,9 @@ func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry =
 func WithKazooLayout() Option { return func(c *config) { c.layout = kazooLayout } }
 
 // WithName sets the part between the mark and the number in the names of a [Mutex]'s
-// znodes, which is "lock-" by default. Programs that use different names in one
-// directory don't see each other. Curator's LeaderLatch uses "latch-". The name must
-// not be empty or contain a slash.
+// znodes, which is "lock-" by default. Programs that use different names in one directory
+// don't see each other. E.g. Curator's LeaderLatch uses "latch-". The name must not be
+// empty or contain a slash.
 func WithName(name string) Option { return func(c *config) { c.layout.mutex = name } }
 
 func newConfig(opts []Option) config {

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Owner identifies the holder of a reentrant lock. Goroutines have no identity, so
-// the owner is passed in the context.
+// Owner identifies the holder of a reentrant lock. Goroutines have no identity, so we pass
+// the owner in the context.
 //
 //	ctx = lock.WithOwner(ctx)
 //	outer, err := m.Acquire(ctx)
@@ -71,7 +71,7 @@ func (o *owners) acquire(ctx context.Context, get func() (*grant, error)) (*Leas
 		if l, err := own.grant.again(); l != nil || err != nil {
 			return l, err
 		}
-		<-own.grant.done // the grant is being released
+		<-own.grant.done // we are releasing the grant
 	}
 }
 

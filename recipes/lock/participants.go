@@ -33,7 +33,7 @@ func (l *line) participants(ctx context.Context, most int) ([]Participant, error
 		if err == nil {
 			return list, nil
 		}
-		// The list doesn't depend on the session.
+		// We retry in the next session, because the list doesn't depend on the session.
 		if !errors.Is(err, client.ErrSessionExpired) || ctx.Err() != nil {
 			return nil, l.failure(err)
 		}
@@ -72,9 +72,9 @@ func (l *line) look(ctx context.Context, s recipes.Session, most int) ([]Partici
 	return list, nil
 }
 
-// Revoke asks the holder whose znode is at path, as [Mutex.Participants] returns it,
-// to release the lock: the channel that its RevokeRequested returns is closed.
-// Curator's holders can listen for this, too. Revoke replaces the znode's data.
+// Revoke asks the holder whose znode is at path, as [Mutex.Participants] returns it, to
+// release the lock: we close the channel that its RevokeRequested returns. Curator's
+// holders can listen for this, too. Revoke replaces the znode's data.
 func Revoke(ctx context.Context, conn recipes.Conn, path string) error {
 	return recipe.InSession(ctx, conn, func(s recipes.Session) error {
 		_, err := s.Set(ctx, path, []byte(revoked), client.AnyVersion)

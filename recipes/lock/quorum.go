@@ -11,25 +11,24 @@ import (
 	"github.com/zkgo/zkgo/internal/recipe"
 )
 
-// Quorum is one lock that consists of several, each on its own ensemble. It is held
-// while a majority of them is, so it survives the loss of a minority of the
-// ensembles. It follows the steps of Redlock: try all locks at the same time, each
-// with a timeout; count; if there is a majority, and its leases have not run out
-// meanwhile, the lock is held; if not, release all of them and try again after a
-// random pause.
+// Quorum combines several locks, each on its own ensemble. It is held while a majority of
+// them is, so it survives the loss of a minority of the ensembles. We follow the steps of
+// Redlock: try all locks at the same time, each with a timeout. If a majority succeeds and
+// its leases have not run out in the meantime, the lock is held. If not, release all of
+// them and try again after a random pause.
 //
-// One ensemble of several servers is safer and simpler: it also survives the loss of
-// a minority, and is fair. Quorum is for ensembles in locations that fail
-// independently. Its waiters get the lock in no fair order.
+// You should prefer one ensemble of several servers: it is safer and simpler, also survives
+// the loss of a minority, and is fair. Quorum is for ensembles in locations that fail
+// independently. It is not fair.
 type Quorum struct {
 	locks   []Locker
 	timeout time.Duration
 	pause   time.Duration
 }
 
-// NewQuorum returns a lock made of the given locks. A lock whose ensemble doesn't
-// answer within timeout counts as refused. After a failed attempt, Acquire waits for
-// at least pause, and at most twice that, before it tries again.
+// NewQuorum returns a lock made of the given locks. If an ensemble doesn't reply within
+// timeout, its lock counts as refused. After a failed attempt, Acquire waits for at least
+// pause, and at most twice that, before it tries again.
 func NewQuorum(timeout, pause time.Duration, locks ...Locker) *Quorum {
 	return &Quorum{locks: locks, timeout: timeout, pause: max(pause, time.Millisecond)}
 }
@@ -76,7 +75,7 @@ func (q *Quorum) TryAcquire(ctx context.Context) (*Bundle, error) {
 	if err := b.Err(); err != nil || len(got) < b.enough {
 		release, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.timeout)
 		defer cancel()
-		_ = b.Release(release) // if it fails, it continues in the background
+		_ = b.Release(release) // if this fails, it continues in the background
 		return nil, errors.Join(append(errs, err)...)
 	}
 	return b, nil
@@ -93,8 +92,8 @@ func (q *Quorum) acquireHeld(ctx context.Context, try bool) (Held, error) {
 	return b, nil
 }
 
-// nthLatest returns the time until which n of the deadlines have not passed, or the
-// zero Time if there are fewer than n.
+// nthLatest returns the nth latest of the deadlines, i.e. the time until which n of them
+// have not passed, or the zero Time if there are fewer than n.
 func nthLatest(list []time.Time, n int) time.Time {
 	if len(list) < n || n < 1 {
 		return time.Time{}

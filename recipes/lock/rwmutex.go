@@ -9,19 +9,19 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// RWMutex is a lock that many readers or one writer can hold, in the order in which
-// they asked. A reader doesn't overtake a waiting writer, so no client starves.
-// Curator calls it InterProcessReadWriteLock and uses the same znodes. All methods
-// are safe for concurrent use.
+// RWMutex is a lock that many readers or one writer can hold, in the order in which they
+// asked. A reader doesn't overtake a waiting writer, so that no client starves. Curator
+// calls it InterProcessReadWriteLock and uses the same znodes. All methods are safe for
+// concurrent use.
 //
 // A reader waits for the nearest writer before it, and a writer waits for the place
-// directly before it. So the release of a writer admits all readers up to the next
-// writer, and wakes no other client.
+// directly before it. When a writer releases the lock, we therefore wake all readers up to
+// the next writer, and no other client.
 //
-// An RWMutex is reentrant for an [Owner], which may also read while it writes. A
-// holder of the write lock that wants to continue as a reader acquires the read lock
-// and releases the write lock, see [RWMutex.Downgrade]. The opposite would deadlock
-// as soon as two clients tried it, and is refused with [ErrUpgrade].
+// An RWMutex is reentrant for an [Owner], which may also read while it writes. A holder of
+// the write lock that wants to continue as a reader acquires the read lock and releases the
+// write lock, see [RWMutex.Downgrade]. We refuse the opposite with [ErrUpgrade], because
+// two clients that tried it would deadlock.
 type RWMutex struct {
 	line    line
 	readers owners
@@ -60,9 +60,9 @@ func (m *RWMutex) read(ctx context.Context, try bool) (*Lease, error) {
 	return m.readBehind(ctx, own, try)
 }
 
-// readBehind acquires the read lock for the holder of the write lock own, which may
-// be nil. The holder's place among the readers gets the number of its place among the
-// writers, so clients that wait for it as a writer also wait for it as a reader.
+// readBehind acquires the read lock for the holder of the write lock own, which may be nil.
+// We give the holder's place among the readers the number of its place among the writers,
+// so that clients that wait for it as a writer also wait for it as a reader.
 func (m *RWMutex) readBehind(ctx context.Context, own *grant, try bool) (*Lease, error) {
 	return m.readers.acquire(ctx, func() (*grant, error) {
 		if own == nil {
@@ -107,9 +107,9 @@ func (m *RWMutex) write(ctx context.Context, try bool) (*Lease, error) {
 	})
 }
 
-// Downgrade turns a write lease of this lock into a read lease. No writer gets the
-// lock in between. Downgrade releases the write lease unless it fails; then the write
-// lease is unchanged or lost, and there is no read lease. Downgrade needs no owner.
+// Downgrade turns a write lease of this lock into a read lease. No writer gets the lock in
+// between. If Downgrade succeeds, it releases the write lease. If it fails, the write lease
+// is unchanged or lost, and there is no read lease. Downgrade needs no owner.
 func (m *RWMutex) Downgrade(ctx context.Context, write *Lease) (*Lease, error) {
 	if err := write.Err(); err != nil {
 		return nil, err

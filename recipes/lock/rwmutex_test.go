@@ -69,8 +69,8 @@ func TestReadersShareWritersDoNot(t *testing.T) {
 	})
 }
 
-// The release of a writer admits all readers up to the next writer, and wakes no
-// other client.
+// The release of a writer should admit all readers up to the next writer, and wake no other
+// client.
 func TestOneReleaseAdmitsAllReaders(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -199,8 +199,8 @@ func TestReadWriteAtEveryStep(t *testing.T) {
 	})
 }
 
-// Whatever fails while a writer becomes a reader, no writer gets the lock in between.
-// If the downgrade fails, the client holds what it held before, or nothing.
+// Whatever fails while a writer becomes a reader, no other writer should get the lock in
+// between. If the downgrade fails, the client should hold what it held before, or nothing.
 func TestDowngradeAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {

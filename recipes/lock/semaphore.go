@@ -11,29 +11,27 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Semaphore is a lock with a limited number of leases that can be held at a time.
-// Clients get leases in the order in which they asked. Curator calls it
-// InterProcessSemaphoreV2 and uses the same znodes: a mutex below "locks", whose
-// holder alone takes a place below "leases" and waits there. All methods are safe for
-// concurrent use. A Semaphore is not reentrant.
+// Semaphore is a lock with a limited number of leases. Clients get leases in the order of
+// their requests. Curator calls it InterProcessSemaphoreV2 and uses the same znodes: a
+// mutex below "locks", whose holder alone takes a place below "leases" and waits there. All
+// methods are safe for concurrent use. A Semaphore is not reentrant.
 type Semaphore struct {
 	inner line // the mutex
 	line  line // the leases
 	limit func(ctx context.Context, s recipes.Session) (int, recipes.Watch, error)
 }
 
-// NewSemaphore returns the semaphore at path with n leases. All clients must use the
-// same n, which is not checked.
+// NewSemaphore returns the semaphore at path with n leases. All clients must use the same
+// n. We can't check that.
 func NewSemaphore(conn recipes.Conn, path string, n int, opts ...Option) *Semaphore {
 	s := newSemaphore(conn, path, opts)
 	s.limit = func(context.Context, recipes.Session) (int, recipes.Watch, error) { return n, nil, nil }
 	return s
 }
 
-// NewSharedSemaphore returns the semaphore at path with as many leases as the znode
-// at count says. That znode has four bytes in big-endian order, as Curator's
-// SharedCount writes them. When it changes, waiters use the new number; held leases
-// are not revoked.
+// NewSharedSemaphore returns the semaphore at path. The znode at count holds the number of
+// leases: four bytes in big-endian order, as Curator's SharedCount writes them. When it
+// changes, waiters use the new number, but we don't revoke leases that are held.
 func NewSharedSemaphore(conn recipes.Conn, path, count string, opts ...Option) *Semaphore {
 	s := newSemaphore(conn, path, opts)
 	s.limit = func(ctx context.Context, s recipes.Session) (int, recipes.Watch, error) {
@@ -71,8 +69,8 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Lease, error) {
 	return one(s.acquire(ctx, 1, true))
 }
 
-// AcquireN waits for n leases, and gets all or none. Later clients wait until it has
-// them, so two clients that want all leases can't each hold half.
+// AcquireN waits for n leases, and gets all or none. Later clients wait until it has them,
+// so it can't happen that two clients want all leases and each holds half.
 func (s *Semaphore) AcquireN(ctx context.Context, n int) ([]*Lease, error) {
 	return s.acquire(ctx, n, false)
 }
@@ -104,7 +102,7 @@ func (s *Semaphore) attempt(ctx context.Context, n int, try bool) (list []*Lease
 		return nil, err
 	}
 	defer func() {
-		// The leases are held even if the mutex can't be deleted immediately.
+		// We hold the leases even if we can't delete the mutex immediately.
 		tidy(ctx, turn)
 		if err != nil {
 			for _, l := range list {
@@ -131,8 +129,8 @@ func (s *Semaphore) take(ctx context.Context, turn *grant, try bool) (*grant, er
 	}
 	g, err := s.wait(ctx, c, turn, try)
 	if err != nil {
-		// This is needed even if the mutex was lost: the session, and with it this
-		// place, may continue.
+		// We need this even if we lost the mutex: the session, and with it this place, may
+		// continue.
 		c.remove()
 	}
 	return g, err
@@ -206,7 +204,7 @@ func (s *Semaphore) Participants(ctx context.Context) ([]Participant, error) {
 	return s.line.participants(ctx, 0)
 }
 
-// SemaphoreMutex is a mutex that is never reentrant: a semaphore with one lease.
+// SemaphoreMutex is a mutex that is never reentrant, i.e. a semaphore with one lease.
 // Curator calls it InterProcessSemaphoreMutex and uses the same znodes.
 type SemaphoreMutex struct{ *Semaphore }
 

@@ -46,7 +46,7 @@ func TestSemaphoreHoldsNoMoreThanItsLeases(t *testing.T) {
 	})
 }
 
-// Two clients that want all leases must not each hold half of them.
+// If two clients want all leases, they should not end up with half of them each.
 func TestAllOrNone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -71,8 +71,8 @@ func TestAllOrNone(t *testing.T) {
 	})
 }
 
-// The same must hold when the client that holds the mutex in front of the leases
-// loses the mutex after it has got some of the leases.
+// The same should hold if the client loses the mutex in front of the leases after it has
+// got some of them.
 func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -207,7 +207,7 @@ func TestSimpleLock(t *testing.T) {
 	})
 }
 
-// Goroutines of one session must not mistake each other's znode for their own.
+// Goroutines of one session should not mistake each other's znode for their own.
 func TestSimpleLockInOneSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -9,10 +9,10 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// Simple is the naive lock: the client that creates one ephemeral znode holds it, and
-// all other clients watch that znode. Each release wakes all waiters, and an
-// arbitrary one succeeds. It exists for comparison, and is good enough when few
-// clients compete. All methods are safe for concurrent use.
+// Simple is the naive lock: the client that creates one ephemeral znode holds it, and all
+// other clients watch that znode. Each release wakes all waiters, and an arbitrary one
+// succeeds. We offer it for comparison. It is good enough if few clients compete. All
+// methods are safe for concurrent use.
 //
 // Its Lease is as safe as that of a [Mutex]. The znode's data is a random mark
 // followed by the data of WithData.

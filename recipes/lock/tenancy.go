@@ -15,8 +15,7 @@ import (
 // errLeaseOver means that the lease has run out.
 var errLeaseOver = errors.New("its time has run out")
 
-// errTaken means that the holder's znode is gone, so another client may have the
-// lease.
+// errTaken means that the holder's znode is gone, i.e. another client may hold the lease.
 var errTaken = errors.New("its znode has gone")
 
 // tenancy is a held [LeaseLock]: one persistent znode, which may be renewed.
@@ -51,8 +50,8 @@ func (t *tenancy) begin(ctx context.Context, sent time.Time) (*grant, error) {
 	if t.path == "" {
 		return nil, errVanished
 	}
-	// A version other than that of a new znode may come from a Revoke, which the first
-	// renewal must find.
+	// If the version is not that of a new znode, there may have been a Revoke. We pass the
+	// version of a new znode, so that the first renewal finds it.
 	t.extend(sent, versionAtCreate)
 	g := newGrant(t.path, Token(stat.Czxid))
 	g.session = t.conn.Session
@@ -104,7 +103,7 @@ func (t *tenancy) look(ctx context.Context) (client.Stat, error) {
 	return client.Stat{}, nil
 }
 
-// extend records a create or a renewal that was sent at sent.
+// extend records a create or a renewal that we sent at the time sent.
 func (t *tenancy) extend(sent time.Time, version int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,9 +176,9 @@ func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 		case errors.Is(err, client.ErrNoNode), errors.Is(err, errTaken):
 			return errTaken
 		case errors.Is(err, client.ErrBadVersion):
-			// The version changed because of an earlier attempt without a reply,
-			// which doesn't count since its time is unknown, because of SetData, or
-			// because of a Revoke.
+			// The version may have changed because of SetData, a Revoke, or an earlier
+			// attempt without a reply. We don't count such an attempt, because we don't
+			// know when it was executed.
 			if err := t.catchUp(ctx, s, g); errors.Is(err, errTaken) {
 				return err
 			}
@@ -190,9 +189,9 @@ func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 	return ctx.Err()
 }
 
-// write writes the znode's data again if the znode has its last known version. At
-// version -1, where a Set has no condition, write reads the znode first: it may have
-// changed because of SetData or a Revoke.
+// write writes the znode's data again if the znode has its last known version. At version
+// -1, where a Set has no condition, we read the znode first: it may have changed because of
+// SetData or a Revoke.
 func (t *tenancy) write(ctx context.Context, s recipes.Session, g *grant) (client.Stat, error) {
 	if t.lastVersion() == client.AnyVersion {
 		if err := t.catchUp(ctx, s, g); err != nil {
@@ -254,8 +253,7 @@ func (t *tenancy) delete(ctx context.Context) error {
 	return nil
 }
 
-// remove deletes the znode in the background. It gives up when other clients may
-// delete it.
+// remove deletes the znode in the background. We give up when other clients may delete it.
 func (t *tenancy) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*t.lease)
 	defer cancel()

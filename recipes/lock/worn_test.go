@@ -34,9 +34,9 @@ func wear(t *testing.T, zs *zktest.Server, dir string, n int32) {
 
 const number = "2147483647"
 
-// python-zk/kazoo 730: after 2³¹ znodes were created in a directory, numbers no
-// longer grow. Servers from 3.6 on give the largest number to every client, so the
-// last client to come could consider itself first.
+// python-zk/kazoo 730: after 2³¹ znodes were created in a directory, numbers no longer
+// grow. Servers since 3.6 give the largest number to every client, so the client that came
+// last could consider itself first.
 func TestNumbersRunOut(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -79,7 +79,7 @@ func TestNumbersRunOut(t *testing.T) {
 	})
 }
 
-// No client gets the lock beside its holder because its name sorts before the
+// A client should not get the lock beside its holder just because its name sorts before the
 // holder's.
 func TestNewcomersWithTheSameNumber(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -128,8 +128,8 @@ func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
 	})
 }
 
-// Servers from 3.6 on assign negative numbers to creates that arrive while others are
-// in flight, and after that the largest number again to a create that arrives alone.
+// Servers since 3.6 assign negative numbers to creates that arrive while others are in
+// flight, and after that the largest number again to a create that arrives alone.
 func TestNegativeNumbers(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -8,10 +8,10 @@
 //
 // # Rules
 //
-// The package imports recipes/lock, recipes and client. No number is ever assigned
-// twice, even after failures: if the reply to the allocation of a block was lost, the
-// block remains unused. A name is either claimed, with a lock, while its owner's
-// session lives, or reserved permanently.
+// The package imports recipes/lock, recipes and client. We never assign a number twice,
+// even after failures: if the reply to the allocation of a block was lost, we don't use the
+// block. A name is either claimed, with a lock, while its owner's session lives, or
+// reserved permanently.
 package naming
 
 import (
@@ -39,10 +39,10 @@ var (
 	ErrBadName = errors.New("bad name")
 )
 
-// IDs assigns numbers that are unique among all users of the same path: 1, 2, 3 and
-// so on, with gaps after a program has ended or a reply was lost. The numbers grow
-// within each program, but not over time among several programs. IDs is safe for
-// concurrent use. It waits for a lost connection or a new session.
+// IDs assigns numbers that are unique among all users of the same path: 1, 2, 3 and so on,
+// with gaps after a program has ended or a reply was lost. The numbers grow within each
+// program, but not over time among several programs. IDs is safe for concurrent use. If the
+// connection or the session is lost, it waits for the next one.
 type IDs struct {
 	conn  recipes.Conn
 	path  string
@@ -83,8 +83,8 @@ func (i *IDs) Next(ctx context.Context) (int64, error) {
 	return i.next - 1, nil
 }
 
-// allocate tries once to allocate a block, and returns its last number. It returns 0
-// if another client was faster or if the result is not known.
+// allocate tries once to allocate a block, and returns its last number. It returns 0 if
+// another client was faster or if the result is unknown.
 func (i *IDs) allocate(ctx context.Context) (int64, error) {
 	s, err := i.conn.Session(ctx)
 	if err != nil {
@@ -127,9 +127,9 @@ func passing(ctx context.Context, err error) error {
 	return err
 }
 
-// Names are names in a directory. Each name has one owner. Names is safe for
-// concurrent use. It waits for a lost connection or a new session until ctx ends, but
-// a claimed name is lost with its session: see [lock.Lease].
+// Names are names in a directory. Each name has one owner. Names is safe for concurrent
+// use. If the connection or the session is lost, it waits for the next one until ctx ends,
+// but a claimed name is lost with its session: see [lock.Lease].
 type Names struct {
 	conn recipes.Conn
 	dir  string
@@ -224,16 +224,16 @@ func (n *Names) Free(ctx context.Context, name string, owner []byte) error {
 	})
 }
 
-// free deletes a reservation if it belongs to the owner. Two clients that free the
-// same name do so one after another. Otherwise, between the read and the delete of
-// one client, the other could free the name and a third could reserve it, and that
-// znode would have the same version.
+// free deletes a reservation if it belongs to the owner. We use a lock so that two clients
+// free the same name one after another. Otherwise, between the read and the delete of one
+// client, the other could free the name and a third could reserve it, and that znode would
+// have the same version.
 func (n *Names) free(ctx context.Context, s recipes.Session, path, turns string, owner []byte) (bool, error) {
 	turn, err := lock.NewMutex(n.conn, turns).Acquire(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer func() { _ = turn.Release(context.WithoutCancel(ctx)) }() // if it fails, it continues in the background
+	defer func() { _ = turn.Release(context.WithoutCancel(ctx)) }() // if this fails, it continues in the background
 	if err := s.Sync(ctx, path); err != nil {
 		return false, err
 	}
@@ -245,7 +245,7 @@ func (n *Names) free(ctx context.Context, s recipes.Session, path, turns string,
 	if errors.Is(err, lock.ErrLost) {
 		err = nil // take another turn
 	}
-	return false, err // look again, whatever the result
+	return false, err // read it again, whatever the result
 }
 
 // Reserved returns all reserved names, sorted.
@@ -263,8 +263,7 @@ func (n *Names) Reserved(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// each repeats do, in this session or the next, until it is done or fails
-// permanently.
+// each repeats do, in this session or the next, until it succeeds or fails permanently.
 func (n *Names) each(ctx context.Context, path string, do func(s recipes.Session) (done bool, err error)) error {
 	var r recipe.Repeated
 	for {

@@ -105,8 +105,8 @@ func TestReserve(t *testing.T) {
 	})
 }
 
-// Two clients free the same name, and another owner reserves it as soon as the first
-// is done. The second client must not delete the new reservation.
+// Two clients free the same name, and another owner reserves it as soon as the first is
+// done. The second client should not delete the new reservation.
 func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -127,8 +127,8 @@ func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
 	})
 }
 
-// If the reply to a delete was lost, and another owner has the name by then, the name
-// counts as freed for its former owner.
+// If the reply to a delete was lost and another owner has the name by then, we should tell
+// the former owner that the name is free.
 func TestFreeWithoutAnAnswer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

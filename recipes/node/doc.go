@@ -1,5 +1,5 @@
-// Package node keeps znodes in existence that announce a running program: a single
-// znode, a znode with a time to live, or a member of a group.
+// Package node maintains znodes that announce a running program: a single znode, a znode
+// with a time to live, or a member of a group.
 //
 //	n := node.Keep(recipes.On(c), "/hosts/h7", data)
 //	defer n.Close()
@@ -8,15 +8,15 @@
 //	}
 //
 // Until it is closed, a [Node] creates its znode again after its session has ended or
-// another client has deleted the znode. [Group] is a directory of such znodes and
-// tells who its members are.
+// another client has deleted the znode. [Group] is a directory of such znodes and lists its
+// members.
 //
 // # Rules
 //
-// The package imports recipes/cache, recipes and client. An ephemeral znode counts as
-// kept only if its owner is the current session. A Node never touches an ephemeral
-// znode of another client's session unless WithTakeover was given: it waits until
-// that znode is gone. It replaces a znode left by an earlier session of the same Node
-// immediately, in one transaction. The layout is that of Curator's PersistentNode,
-// PersistentTtlNode and GroupMember.
+// The package imports recipes/cache, recipes and client. We consider an ephemeral znode
+// kept only if its owner is the current session. A Node never touches an ephemeral znode of
+// another client's session unless WithTakeover was given: it waits until that znode is
+// gone. If an earlier session of the same Node has left a znode, we replace it immediately,
+// in one transaction. We use the layout of Curator's PersistentNode, PersistentTtlNode and
+// GroupMember.
 package node

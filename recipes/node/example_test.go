@@ -56,7 +56,7 @@ func ExampleKeepTTL() {
 
 	n := node.KeepTTL(recipes.On(c), "/jobs/nightly", []byte("half done"), time.Minute)
 	fmt.Println(n.Wait(ctx))
-	n.Close() // the time to live starts
+	n.Close() // the time to live starts now
 	data, _, err := c.Get(ctx, "/jobs/nightly")
 	fmt.Println(string(data), err)
 	// Output:

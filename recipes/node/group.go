@@ -16,8 +16,8 @@ import (
 // one child, named after its id. The layout is that of Curator's GroupMember. All
 // methods are safe for concurrent use.
 //
-// Without a connection, Members are the last known ones. A member whose session has
-// ended is not a member until it has joined again, which its Node does by itself.
+// Without a connection, Members returns the last known members. If a member's session ends,
+// it is not a member until its Node has joined again, which happens automatically.
 type Group struct {
 	conn recipes.Conn
 	dir  string
@@ -40,8 +40,8 @@ func (g *Group) Join(id string, data []byte, opts ...Option) *Node {
 // Wait waits until the members are known.
 func (g *Group) Wait(ctx context.Context) error { return g.c.Wait(ctx) }
 
-// Members yields the ids of the members and their data, sorted by id, as this client
-// knows them: a member whose program has died remains until its session has ended.
+// Members yields the ids of the members known to this client and their data, sorted by id.
+// If a member's program has died, the member remains until its session has ended.
 func (g *Group) Members() iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		for n := range g.c.Children(g.dir) {
@@ -52,9 +52,8 @@ func (g *Group) Members() iter.Seq2[string, []byte] {
 	}
 }
 
-// Watch yields the members, now and whenever they or their data change. It may
-// combine changes that follow each other quickly. It ends as [cache.Cache.Changes]
-// does.
+// Watch yields the members, now and whenever they or their data change. It may combine
+// changes that happen in quick succession. It ends as [cache.Cache.Changes] does.
 func (g *Group) Watch(ctx context.Context) iter.Seq2[map[string][]byte, error] {
 	return func(yield func(map[string][]byte, error) bool) {
 		var last map[string][]byte

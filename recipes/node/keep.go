@@ -11,7 +11,7 @@ import (
 
 // keep keeps the znode in one session, and returns why the session has ended.
 func (n *Node) keep(ctx context.Context, s recipes.Session) error {
-	// The server of a new session may lag behind.
+	// We sync because the server of a new session may lag behind.
 	if err := s.Sync(ctx, n.path); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (n *Node) replace(ctx context.Context, s recipes.Session, stat client.Stat)
 }
 
 // write writes the newest data if the znode still has the version that was read. With
-// another version, it may be another session's znode. write may safely be repeated.
+// another version, it may be another session's znode. It is safe to repeat write.
 func (n *Node) write(ctx context.Context, s recipes.Session, stat client.Stat) error {
 	data, version := n.wanted(s)
 	_, err := s.Set(ctx, n.path, data, stat.Version)
@@ -131,7 +131,7 @@ func (n *Node) wanted(s recipes.Session) ([]byte, int) {
 	n.former[s.ID()] = true
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.written = 0 // unknown if the write fails
+	n.written = 0 // we don't know it if the write fails
 	return n.data, n.version
 }
 

@@ -17,26 +17,25 @@ var ErrNodeClosed = errors.New("node closed")
 // Option configures a [Node].
 type Option func(*Node)
 
-// WithMode sets the znode's mode: [recipes.Ephemeral] by default, or
-// [recipes.Persistent] or [recipes.Container], which Close deletes as well.
+// WithMode sets the znode's mode: [recipes.Ephemeral] by default, or [recipes.Persistent]
+// or [recipes.Container], which Close also deletes.
 func WithMode(m recipes.Mode) Option { return func(n *Node) { n.mode = m } }
 
 // WithACL sets the znode's ACL.
 func WithACL(acl ...client.ACL) Option { return func(n *Node) { n.acl = acl } }
 
-// WithTakeover replaces an ephemeral znode of another session instead of waiting
-// until it is gone. It is for a name that only this program uses, and whose earlier
-// run may have left a session behind. Two Nodes that take over from each other never
-// stop.
+// WithTakeover replaces an ephemeral znode of another session instead of waiting until it
+// is gone. You should use it only for a name that belongs to this program, whose earlier
+// run may have left a session. If two Nodes take over from each other, they never stop.
 func WithTakeover() Option { return func(n *Node) { n.takeover = true } }
 
 // Node is a znode that is kept in existence until Close. All methods are safe for
 // concurrent use.
 //
-// A lost connection does not affect the znode while the session lasts. After the
-// session has ended, the Node creates an ephemeral znode again in the next session. A
-// Node does not learn in time that its session has ended: use a lock of package lock
-// for exclusion.
+// A lost connection does not affect the znode while the session lasts. After the session
+// has ended, the Node creates an ephemeral znode again in the next session. A Node may
+// learn too late that its session has ended, so you should use a lock of package lock for
+// exclusion.
 type Node struct {
 	conn     recipes.Conn
 	path     string
@@ -112,9 +111,9 @@ func (n *Node) Wait(ctx context.Context) error {
 	}
 }
 
-// SetData replaces the data. The Node writes it soon, and again whenever it recreates
-// the znode. Wait waits for that. Data that other clients write into the znode stays
-// until then.
+// SetData replaces the data. The Node writes it soon, and again whenever it recreates the
+// znode. Wait waits until it is written. If other clients write data into the znode, that
+// data stays until then.
 func (n *Node) SetData(data []byte) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -130,9 +129,9 @@ func (n *Node) Data() []byte {
 	return n.data
 }
 
-// Close deletes the znode, if it belongs to this Node, and stops keeping it. Close
-// waits for the server for a few seconds; after that, an ephemeral znode remains
-// until its session ends.
+// Close deletes the znode, if it belongs to this Node, and stops keeping it. Close waits
+// for the server for a few seconds. If that isn't enough, an ephemeral znode remains until
+// its session ends.
 func (n *Node) Close() {
 	n.cancel()
 	<-n.over

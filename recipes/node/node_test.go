@@ -64,7 +64,7 @@ func TestNodeComesBack(t *testing.T) {
 	})
 }
 
-// Two Nodes have the same name: the second waits until the first is gone, and changes
+// Two Nodes have the same name: the second should wait until the first is gone, and change
 // nothing.
 func TestSecondWaits(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -122,7 +122,7 @@ func TestPersistentNodeIsTakenAsItIs(t *testing.T) {
 	})
 }
 
-// The Node retries a refused write, and Wait reports the refusal.
+// The Node should retry a refused write, and Wait should report the refusal.
 func TestRefusalIsToldAndTriedAgain(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		c := zs.Client(t)

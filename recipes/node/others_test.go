@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// A Node never deletes another client's znode, in whatever state it is closed.
+// A Node should never delete another client's znode, in whatever state it is closed.
 func TestCloseLeavesAnothersZnode(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -43,8 +43,8 @@ func TestCloseLeavesAnothersZnode(t *testing.T) {
 	})
 }
 
-// A Node doesn't write into a znode that another session has created since the Node
-// has read its own.
+// A Node should not write into a znode that another session has created since the Node read
+// its own.
 func TestWriteThatArrivesAfterATakeover(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -65,7 +65,7 @@ func TestWriteThatArrivesAfterATakeover(t *testing.T) {
 	})
 }
 
-// A Node that has not written an existing persistent znode yet doesn't delete it.
+// A Node should not delete an existing persistent znode before it has written it.
 func TestCloseBeforeTheFirstWrite(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/p", "another's")
@@ -79,7 +79,7 @@ func TestCloseBeforeTheFirstWrite(t *testing.T) {
 	})
 }
 
-// Whichever client recreates a persistent znode first, the znode gets this Node's
+// Whichever client recreates a persistent znode first, the znode should get this Node's
 // data.
 func TestPersistentNodeThatAnotherCreates(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -142,9 +142,8 @@ func (s laggingSession) Sync(ctx context.Context, path string) error {
 	return err
 }
 
-// A waiting Node gets the znode when the session of the first Node ends. The first
-// Node doesn't take the znode back when a server that lags behind shows its old
-// znode.
+// A waiting Node should get the znode when the session of the first Node ends. The first
+// Node should not take the znode back when a stale server shows its old znode.
 func TestOldZnodeOnAServerThatIsBehind(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -163,8 +162,8 @@ func TestOldZnodeOnAServerThatIsBehind(t *testing.T) {
 	})
 }
 
-// A Node whose session has ended doesn't report that its znode exists, even if no
-// server can be reached.
+// If a Node's session has ended, it should not report that its znode exists, even if no
+// server is reachable.
 func TestExistsWithoutASession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// touchName is the name of the child whose expiry shows that the keeper is gone.
+// touchName is the name of the child that expires when the keeper is gone.
 const touchName = "touch"
 
 // TTLNode is a znode that outlives its keeper by a time to live, e.g. long enough to

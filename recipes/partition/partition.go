@@ -20,13 +20,13 @@ import (
 const DefaultQuietTime = 30 * time.Second
 
 var (
-	// ErrRunning is the error of a second concurrent Run.
+	// ErrRunning is the error of a Run that is called while another one is running.
 	ErrRunning = errors.New("it is running already")
 	// ErrBadItem means that an item, or a member's id, can't be part of a path, or
 	// that a share has an item that is not in the set.
 	ErrBadItem = errors.New("bad item")
 
-	// errChanged is why a share ends when the members have changed.
+	// errChanged ends a share when the members have changed.
 	errChanged = errors.New("the members have changed")
 )
 
@@ -41,10 +41,10 @@ const (
 	Allocating State = iota
 	// Acquired means that there is a share, which may be empty.
 	Acquired
-	// Releasing means that the share must be given up. It lasts until the work has
+	// Releasing means that the member has to give up its share. It lasts until work has
 	// returned and the locks are released.
 	Releasing
-	// Ended means that Run has returned. Run can be called again.
+	// Ended means that Run has returned. You can call Run again.
 	Ended
 )
 
@@ -56,10 +56,10 @@ func (s State) String() string {
 // Option configures a [Partitioner].
 type Option func(*Partitioner)
 
-// WithQuietTime sets how long the members must not have changed before shares are
-// computed, [DefaultQuietTime] by default. Kazoo calls it time_boundary. All members
-// should use the same value, and it should be longer than the restart of a member
-// takes, or each restart moves all items twice.
+// WithQuietTime sets how long the list of members has to be unchanged before we compute
+// shares, [DefaultQuietTime] by default. Kazoo calls it time_boundary. All members should
+// use the same value. It should be longer than the restart of a member takes: otherwise
+// each restart moves all items twice.
 func WithQuietTime(d time.Duration) Option { return func(p *Partitioner) { p.quiet = d } }
 
 // WithShares sets the function that computes shares: of is one of members, and
@@ -75,7 +75,7 @@ func WithShares(f func(of string, members, set []string) []string) Option {
 // able to list their directories and to delete their own znodes.
 func WithACL(acl ...client.ACL) Option { return func(p *Partitioner) { p.acl = acl } }
 
-// WithLossPolicy sets when the locks of a share count as lost.
+// WithLossPolicy decides when the locks of a share count as lost.
 func WithLossPolicy(policy recipes.LossPolicy) Option {
 	return func(p *Partitioner) { p.policy = policy }
 }
@@ -139,23 +139,22 @@ func (p *Partitioner) enter(s State, finish <-chan struct{}) {
 	p.state, p.finish = s, finish
 }
 
-// Run joins the party and calls work, in Run's own goroutine, with one share after
-// another, including empty ones. The context that work gets ends when the share must
-// be given up: the members have changed, a lock may be lost, or ctx has ended. Until
-// work has returned, no other client can have an item whose lock was not lost, so
-// work should return soon. If work returns nil earlier, the share is held until then.
-// If work returns an error while its context has not ended, Run returns it.
+// Run joins the party and calls work, in Run's own goroutine, with one share after another,
+// including empty ones. The context of work ends when the member has to give up the share:
+// the members have changed, a lock may be lost, or ctx has ended. Until work has returned,
+// other clients can't get its items (unless a lock was lost), so work should return soon.
+// If work returns nil earlier, the share is held until then. If work returns an error while
+// its context has not ended, Run returns it.
 //
-// Run waits for a lost connection. Members that reconnect before their sessions end
-// keep their shares, unless WithLossPolicy says otherwise. If the session is about to
-// end, the share is given up first; the member then joins again and gets another
-// share when the party is quiet.
+// If the connection is lost, Run waits for the next one. Members that reconnect before
+// their sessions end keep their shares, unless WithLossPolicy demands otherwise. If the
+// session is about to end, the member gives up its share first. It then joins again and
+// gets another share when the party is quiet.
 //
 // Run returns when ctx ends, with its cause; with the error of work; with
-// [client.ErrClosed]; or with a refusal of the server, e.g. [client.ErrNoAuth]. By
-// then it has released the locks and left the party. A request that the server does
-// not answer within seconds continues in the background, and is settled by the end of
-// the session at the latest.
+// [client.ErrClosed]; or with a refusal of the server, e.g. [client.ErrNoAuth]. By then it
+// has released the locks and left the party. If the server does not reply within seconds,
+// we continue in the background, until the end of the session at the latest.
 func (p *Partitioner) Run(ctx context.Context, work func(ctx context.Context, share Share) error) error {
 	if err := p.begin(); err != nil {
 		return p.failure(err)

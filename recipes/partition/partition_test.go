@@ -25,11 +25,11 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// board records which member works on which item, and fails the test if two work on
+// board records which member works on which item, and fails the test if two members work on
 // the same item.
 type board struct {
 	t    *testing.T
-	tidy time.Duration // how long a worker continues after it is told to finish
+	tidy time.Duration // how long a worker continues after its context has ended
 
 	mu sync.Mutex
 	by map[string]string
@@ -39,7 +39,7 @@ func newBoard(t *testing.T, tidy time.Duration) *board {
 	return &board{t: t, tidy: tidy, by: map[string]string{}}
 }
 
-// work holds a share until it must be given up.
+// work holds a share until the member has to give it up.
 func (b *board) work(id string) func(ctx context.Context, share partition.Share) error {
 	return func(ctx context.Context, share partition.Share) error {
 		b.mu.Lock()
@@ -136,7 +136,7 @@ func TestSharesFollowTheMembers(t *testing.T) {
 	})
 }
 
-// A restart within the quiet time moves no item to another member.
+// A restart within the quiet time should move no item to another member.
 func TestQuietTime(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 0)
@@ -209,7 +209,7 @@ func TestStates(t *testing.T) {
 // both makes two members claim the same item.
 var both = partition.WithShares(func(_ string, _, set []string) []string { return set[:1] })
 
-// A member that is cut off is told to finish before another member has the item: by
+// If a member is cut off, it should have to finish before another member gets the item: by
 // then a worker that finishes immediately has finished.
 func TestCutOffMemberFinishesFirst(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -237,7 +237,8 @@ func TestCutOffMemberFinishesFirst(t *testing.T) {
 	})
 }
 
-// While the session lives, no other member has an item whose worker has not returned.
+// While the session lives, no other member should get an item before its worker has
+// returned.
 func TestSlowWorkerKeepsHisItems(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 10*time.Minute)

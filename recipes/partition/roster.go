@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/node"
 )
 
-// roster is the list of the party's members, as this member knows it.
+// roster is the list of the party's members known to this member.
 type roster struct {
 	mu      sync.Mutex
 	ids     []string      // sorted

@@ -17,14 +17,14 @@ const releasing = 5 * time.Second
 type Share struct {
 	// Items are sorted.
 	Items []string
-	// Leases are those of the items' locks. Their tokens fence off earlier holders of
-	// an item, their Err checks the clock, and their Multi writes only while the item
-	// is held. Run releases them.
+	// Leases are those of the items' locks. Use their tokens to fence off earlier holders
+	// of an item, their Err to check the clock, and their Multi to write only while the
+	// item is held. Run releases them.
 	Leases map[string]*lock.Lease
 }
 
-// round handles one share: it acquires the locks, calls work, and releases the locks.
-// It returns why the share has ended, which is never nil.
+// round handles one share: it acquires the locks, calls work, and releases the locks. It
+// returns the reason why the share has ended, which is never nil.
 func (p *Partitioner) round(ctx context.Context, members []string, changed <-chan struct{}, work func(context.Context, Share) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -39,7 +39,7 @@ func (p *Partitioner) round(ctx context.Context, members []string, changed <-cha
 		defer func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releasing)
 			defer cancel()
-			_ = held.Release(ctx) // if it fails, it continues in the background
+			_ = held.Release(ctx) // if this fails, it continues in the background
 		}()
 	}
 	p.enter(Acquired, ctx.Done())

@@ -19,16 +19,16 @@
 //
 // The package imports recipes/election, recipes and client. Invariants:
 //
-//   - An item leaves the queue only in the transaction that also ends its consumer's
-//     claim, in the session of the claim. When the session ends, the claim ends, and
-//     other consumers can take the item. So an item is processed at least once, and
-//     by one consumer at a time as long as consumers heed Done.
-//   - A Put whose reply was lost may have been done: the layout has no room for a
-//     mark, so the error says [client.ErrUnknownOutcome]. The Put was done at most
-//     once.
-//   - A Sharder adds a queue only in a transaction that also checks that the sharder
-//     leads.
-//   - The znodes are Curator's (DistributedQueue and its variants with a lock path,
-//     SimpleDistributedQueue and QueueSharder), and items are encoded like those of
-//     its ItemSerializer.
+//   - We remove an item only in the transaction that also ends its consumer's claim, in the
+//     session of the claim. When the session ends, the claim ends, and other consumers can
+//     take the item. As a result, each item is processed at least once, and by one consumer
+//     at a time as long as consumers watch Done.
+//   - If the reply to a Put was lost, the Put may or may not have been executed. The layout
+//     has no place for a mark, so we can't find out, and the error is
+//     [client.ErrUnknownOutcome]. The Put was executed at most once.
+//   - A Sharder adds a queue only in a transaction that also checks that the sharder is the
+//     leader.
+//   - We use Curator's znodes (DistributedQueue and its variants with a lock path,
+//     SimpleDistributedQueue and QueueSharder), and encode items as its ItemSerializer
+//     does.
 package queue

@@ -29,7 +29,7 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		// The item stays in the queue until it is acknowledged.
+		// The item stays in the queue until we acknowledge it.
 		fmt.Printf("%s %v\n", item.Values[0], item.Ack(ctx))
 		if left--; left == 0 {
 			break
@@ -93,7 +93,7 @@ func ExampleDelay() {
 	// true
 }
 
-// An item that is no longer wanted is removed by its id.
+// We remove an item that we no longer want by its id.
 func ExampleID() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()
@@ -133,7 +133,7 @@ func ExampleSimple() {
 	// hint <nil>
 }
 
-// Many items are distributed among queues that are added as needed.
+// We distribute many items among queues, which are added as needed.
 func ExampleSharder() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

@@ -13,20 +13,20 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ErrLost means that an item no longer belongs to its consumer, because the session
-// in which it was taken has ended. Another consumer may have it.
+// ErrLost means that an item no longer belongs to its consumer, because the session in
+// which it was taken has ended. Another consumer may have claimed it.
 var ErrLost = errors.New("item lost")
 
-// Item is an item that was taken. One goroutine must finally call one of Ack, Return
-// and Requeue; the other methods are safe for concurrent use.
+// Item is an item that a consumer has taken. One goroutine should finally call one of Ack,
+// Return and Requeue. The other methods are safe for concurrent use.
 //
-// The item belongs to its consumer while the session in which it was taken lasts. A
-// lost connection that is restored in time has no effect. After the end of the
-// session, other consumers get the item, and Done is closed before that.
+// The item belongs to its consumer while the session in which it was taken lasts. If the
+// connection is lost but restored in time, nothing happens. After the end of the session,
+// other consumers can take the item. We close Done before that.
 type Item struct {
-	// Values are the values that were put, one or more. It is nil if Data is not in
-	// the format of the queue. Such an item is taken again and again until a consumer
-	// acks it.
+	// Values holds the one or more values of the item. It is nil if Data is not in the
+	// format of the queue. A consumer should Ack such an item, because otherwise it is
+	// taken again and again.
 	Values [][]byte
 	// Data is the znode's data.
 	Data []byte
@@ -52,10 +52,10 @@ func (i *Item) Path() string { return recipe.Join(i.l.path, i.name) }
 
 func (i *Item) claimPath() string { return recipe.Join(i.l.claims, i.name) }
 
-// Ack removes the item after it was processed. An error that matches [ErrLost] means
-// that this call did not remove the item, and the item may be processed again; if the
-// error also matches [client.ErrUnknownOutcome], it is not known whether the item was
-// removed. After another error, Ack can be tried again.
+// Ack removes the item after it was processed. If the error matches [ErrLost], this call
+// did not remove the item, and the item may be processed again. If the error also matches
+// [client.ErrUnknownOutcome], we don't know whether the item was removed. After any other
+// error, you can retry Ack.
 func (i *Item) Ack(ctx context.Context) error {
 	return i.finish(ctx, recipes.Op{Kind: recipes.OpDelete, Path: i.Path(), Version: client.AnyVersion})
 }
@@ -72,9 +72,8 @@ func (i *Item) Requeue(ctx context.Context) error {
 		recipes.Op{Kind: recipes.OpCreate, Path: recipe.Join(i.l.path, name), Data: i.Data, Mode: recipes.PersistentSequential, ACL: i.l.acl})
 }
 
-// Return gives the item up: other consumers can take it at its old place, whether
-// Return succeeds or not. If the server does not answer, Return continues in the
-// background.
+// Return gives the item up: other consumers can take it at its old place, whether Return
+// succeeds or not. If the server does not reply, we continue in the background.
 func (i *Item) Return(ctx context.Context) error {
 	i.hold.Release()
 	err := i.s.Delete(ctx, i.claimPath(), client.AnyVersion)
@@ -85,7 +84,7 @@ func (i *Item) Return(ctx context.Context) error {
 	return i.l.failure(err)
 }
 
-// finish does ops and ends the claim in one transaction, in the claim's own session.
+// finish executes ops and ends the claim in one transaction, in the claim's own session.
 func (i *Item) finish(ctx context.Context, ops ...recipes.Op) error {
 	all := append([]recipes.Op{{Kind: recipes.OpDelete, Path: i.claimPath(), Version: client.AnyVersion}}, ops...)
 	for {
@@ -113,7 +112,7 @@ func (i *Item) finish(ctx context.Context, ops ...recipes.Op) error {
 	}
 }
 
-// settle finds out whether a transaction whose reply was lost was done. While the
+// settle finds out whether a transaction was executed when its reply was lost. While the
 // session lives, only this transaction can have removed the item.
 func (i *Item) settle(ctx context.Context, unknown error) (over bool, err error) {
 	err = i.s.Sync(ctx, i.Path())
@@ -150,8 +149,8 @@ func (i *Item) giveUp() {
 	i.abandon()
 }
 
-// abandon deletes the claim, if it exists, in the background. It stops when that is
-// done or the session has ended.
+// abandon deletes the claim, if it exists, in the background. We stop when it is deleted or
+// the session has ended.
 func (i *Item) abandon() {
 	go func() {
 		ctx := context.Background()

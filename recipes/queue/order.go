@@ -36,8 +36,8 @@ var byDelay = order{
 	due:     dueAt,
 }
 
-// dueAt returns when an item may be taken. An item without a time may be taken
-// immediately.
+// dueAt returns the time from which a consumer may take an item. Items without a time are
+// available immediately.
 func dueAt(name string) time.Time {
 	_, infix, _ := cut(name)
 	ms, err := strconv.ParseInt(infix, 16, 64)

@@ -20,8 +20,8 @@ type Option func(*line)
 // by "-claims".
 func WithClaims(path string) Option { return func(l *line) { l.claims = path } }
 
-// WithMaxItems makes producers wait while the queue has n or more items. Each
-// concurrent producer can exceed this limit by one item.
+// WithMaxItems makes producers wait while the queue has n or more items. Each concurrent
+// producer can exceed this limit by one item, because we don't lock the queue.
 func WithMaxItems(n int) Option { return func(l *line) { l.limit = n } }
 
 // WithACL sets the ACL of items and claims.
@@ -48,9 +48,9 @@ func newLine(conn recipes.Conn, path string, o order, opts []Option) line {
 // Queue is a first-in, first-out queue: Curator's DistributedQueue. All methods are
 // safe for concurrent use.
 //
-// The methods wait for a lost connection or a new session, except as documented: see
-// Put, and [Item] for items that were taken. A refusal of the server is an error,
-// e.g. [client.ErrNoAuth].
+// If the connection or the session is lost, the methods wait for the next one, except as
+// documented: see Put, and [Item] for items that were taken. If the server refuses a
+// request, the method returns its error, e.g. [client.ErrNoAuth].
 type Queue struct{ line }
 
 // New returns the queue at path.
@@ -58,9 +58,8 @@ func New(conn recipes.Conn, path string, opts ...Option) *Queue {
 	return &Queue{newLine(conn, path, byName, opts)}
 }
 
-// Put adds an item of one or more values, which are taken together. It waits while
-// the queue is full. If the reply is lost, the error matches
-// [client.ErrUnknownOutcome].
+// Put adds an item of one or more values, which a consumer takes together. It waits while
+// the queue is full. If the reply is lost, the error matches [client.ErrUnknownOutcome].
 func (q *Queue) Put(ctx context.Context, values ...[]byte) error { return q.put(ctx, "", values) }
 
 // Priority is Curator's DistributedPriorityQueue: the item with the lowest number is
@@ -77,9 +76,9 @@ func (q *Priority) Put(ctx context.Context, priority int32, values ...[]byte) er
 	return q.put(ctx, priorityInfix(priority), values)
 }
 
-// Delay is Curator's DistributedDelayQueue: an item becomes available at its time, by
-// the consumers' clocks, and the earliest is first. For concurrent use and failures,
-// see [Queue].
+// Delay is Curator's DistributedDelayQueue: an item becomes available at its time,
+// according to the consumers' clocks, and the earliest is first. For concurrent use and
+// failures, see [Queue].
 type Delay struct{ line }
 
 // NewDelay returns the queue at path.
@@ -192,7 +191,7 @@ func (l *line) ensure(ctx context.Context, s recipes.Session) error {
 	}
 	_, err := s.Create(ctx, l.path, nil, recipes.Persistent, nil)
 	if errors.Is(err, client.ErrNodeExists) || errors.Is(err, client.ErrNoNode) || errors.Is(err, client.ErrUnknownOutcome) && ctx.Err() == nil {
-		return nil // the caller checks again
+		return nil // the caller will check again
 	}
 	return err
 }

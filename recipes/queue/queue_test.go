@@ -121,7 +121,7 @@ func TestIDs(t *testing.T) {
 	})
 }
 
-// An item that a consumer doesn't finish comes back.
+// If a consumer doesn't finish an item, the item should return to the queue.
 func TestLostConsumer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -260,8 +260,8 @@ func TestSimple(t *testing.T) {
 	})
 }
 
-// outrun is a connection whose first claim is lost before it is done. Another
-// consumer uses the same session and claims the item meanwhile.
+// outrun is a connection that loses its first claim before the server receives it. Another
+// consumer uses the same session and claims the item in the meantime.
 type outrun struct {
 	recipes.Conn
 	meanwhile func()
@@ -286,7 +286,7 @@ func (s outrunSession) Create(ctx context.Context, path string, data []byte, mod
 	return s.Session.Create(ctx, path, data, mode, acl)
 }
 
-// Two consumers in one session don't mistake each other's claims for their own.
+// Two consumers in one session should not mistake each other's claims for their own.
 func TestClaimOfAnotherInTheSameSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -306,8 +306,8 @@ func TestClaimOfAnotherInTheSameSession(t *testing.T) {
 	})
 }
 
-// A consumer that gives up while it is not known whether it has claimed an item does
-// not delete another consumer's claim in the same session.
+// If a consumer gives up and doesn't know whether it has claimed an item, it should not
+// delete another consumer's claim in the same session.
 func TestAbandonedClaimIsNotAnothers(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, cancel := context.WithCancel(rig.Within(t))
@@ -332,7 +332,7 @@ func TestAbandonedClaimIsNotAnothers(t *testing.T) {
 	})
 }
 
-// An item is lost when its claim is gone, even if its session lives.
+// An item should count as lost when its claim is gone, even if its session lives.
 func TestClaimThatHasGone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

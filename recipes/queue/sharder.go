@@ -55,23 +55,22 @@ type shardPolicy struct {
 	most      int
 }
 
-// Sharder distributes items among several queues below one path, because a queue with
-// very many items can no longer be listed. It is Curator's QueueSharder. Order is
-// kept within a queue, not among queues. All methods are safe for concurrent use.
+// Sharder distributes items among several queues below one path, because a client can't
+// list a queue with very many items. It is Curator's QueueSharder. We keep the order within
+// a queue, but not among queues. All methods are safe for concurrent use.
 //
-// At every interval, each sharder checks the sizes of all queues. After a queue has
-// reached the threshold, Queue prefers other queues until its size has dropped to
-// half of the threshold. One sharder leads, elected with a Curator LeaderLatch. It
-// adds one queue at every check that finds a queue at the threshold, up to the
-// maximum number of queues. The others learn of the new queue through a watch. All
-// sharders should have the same options. Queues are never removed: a znode that a
-// client deletes is created again by the next Put or Take.
+// At every interval, each sharder checks the sizes of all queues. After a queue has reached
+// the threshold, Queue prefers other queues until its size has dropped to half of the
+// threshold. One sharder leads, elected with a Curator LeaderLatch. It adds one queue at
+// every check that finds a queue at the threshold, up to the maximum number of queues. The
+// others learn of the new queue through a watch. All sharders should have the same options.
+// We never remove queues: if a client deletes a queue's znode, the next Put or Take creates
+// it again.
 //
-// A Sharder waits for a lost connection or a new session. Meanwhile Queue returns the
-// known queues, and a sharder that may no longer lead adds no queue, because the
-// transaction that adds one checks on the server that the sharder leads. If the reply
-// to an addition was lost, the sharder looks for the queue by its name and doesn't
-// add it twice.
+// If the connection or the session is lost, a Sharder waits for the next one. In the
+// meantime Queue returns the known queues. A sharder that may no longer lead adds no queue,
+// because the transaction that adds one also checks that the sharder leads. If the reply to
+// an addition was lost, we look for the queue by its name, so that we don't add it twice.
 type Sharder[Q any] struct {
 	shardPolicy
 	conn   recipes.Conn
@@ -94,11 +93,11 @@ type shard[Q any] struct {
 	full  bool
 }
 
-// NewSharder returns a sharder of the queues below path after it has found them. If
-// there was none, it creates one; two sharders that begin concurrently may create one
-// each. The sharder works until Close. NewSharder uses ctx only until it returns, and
-// keeps its values. If ctx ends before that, NewSharder fails, and a queue that it
-// has created remains.
+// NewSharder returns a sharder of the queues below path after it has found them. If there
+// was none, it creates one. Two sharders that start concurrently may create one each. The
+// sharder works until Close. NewSharder uses ctx only until it returns, and keeps its
+// values. If ctx ends before that, NewSharder fails, and a queue that it has created
+// remains.
 //
 // The leader's latch is at leaderPath, which must not be path or below it. open opens
 // each queue, e.g. [New] or [NewDelay]. The sharder calls it once for every queue,
@@ -165,12 +164,11 @@ func (s *Sharder[Q]) Err() error {
 	return s.err
 }
 
-// Run calls work for each queue in a goroutine of its own, including queues that are
-// added later. It is for consumers. When a call returns an error, Run ends the
-// context of all calls and returns that error. Otherwise Run returns when ctx ends,
-// with its cause, or when the sharder has ended, with the error of Err. Run returns
-// after all calls have returned. After work has returned nil, Run does not call it
-// again for the same queue.
+// Run is for consumers. It calls work for each queue in a separate goroutine, including
+// queues that are added later. If a call returns an error, Run cancels the context of all
+// calls and returns that error. Otherwise Run returns when ctx ends, with its cause, or
+// when the sharder has ended, with the error of Err. Run returns after all calls have
+// returned. After work has returned nil, Run does not call it again for the same queue.
 func (s *Sharder[Q]) Run(ctx context.Context, work func(ctx context.Context, q Q) error) error {
 	var calls sync.WaitGroup
 	defer calls.Wait()
@@ -203,9 +201,8 @@ func (s *Sharder[Q]) Run(ctx context.Context, work func(ctx context.Context, q Q
 	}
 }
 
-// Close ends the checks and the sharder's part in the election, and waits for that.
-// Requests that the server does not answer continue in the background. The queues
-// remain and can be used.
+// Close ends the checks, withdraws the sharder from the election, and waits for both. If
+// the server does not reply, we continue in the background. The queues remain usable.
 func (s *Sharder[Q]) Close() {
 	s.cancel()
 	<-s.over
@@ -286,8 +283,8 @@ func (s *Sharder[Q]) run(ctx context.Context) {
 	}
 }
 
-// pause waits for a change, or until the next measurement is due, in which case it
-// returns true. It removes the watch, if there is one.
+// pause waits for a change or for the time of the next measurement. It returns true in the
+// latter case. It removes the watch, if there is one.
 func pause(ctx context.Context, due <-chan time.Time, w recipes.Watch) bool {
 	var events <-chan client.Event
 	if w != nil {
@@ -335,8 +332,8 @@ func (s *Sharder[Q]) check(ctx context.Context, latch *election.Latch, measure b
 			term = latch.Term()
 		}
 		if term != nil {
-			// An earlier leader may have added queues that this server does not know
-			// yet.
+			// We sync because an earlier leader may have added queues that this server does
+			// not know yet.
 			if err := session.Sync(ctx, s.path); err != nil {
 				return err
 			}
@@ -346,7 +343,7 @@ func (s *Sharder[Q]) check(ctx context.Context, latch *election.Latch, measure b
 		}
 		full, err := s.measure(ctx, session)
 		if err == nil && full && term != nil && len(s.Paths()) < s.most {
-			err = s.add(ctx, term, added) // the watch reports the new queue, too
+			err = s.add(ctx, term, added) // the watch will report the new queue, too
 		}
 		if err != nil {
 			recipe.Drop(ctx, w)
@@ -396,8 +393,8 @@ func (s *Sharder[Q]) measure(ctx context.Context, session recipes.Session) (full
 	return full, nil
 }
 
-// add creates a queue, unless another sharder leads. If an attempt was done but its
-// reply was lost, the next attempt finds its queue.
+// add creates a queue, unless another sharder leads. If an attempt succeeded but its reply
+// was lost, the next attempt finds its queue.
 func (s *Sharder[Q]) add(ctx context.Context, term *election.Term, path string) error {
 	for {
 		err := term.Multi(ctx, recipes.Op{Kind: recipes.OpCreate, Path: path, Mode: recipes.Persistent})

@@ -48,7 +48,8 @@ func given(s *queue.Sharder[*queue.Queue]) map[*queue.Queue]int {
 	return seen
 }
 
-// Two sharders add only one queue when a queue is long, and both use the new queue.
+// Two sharders should add only one queue when a queue is long, and both should use the new
+// queue.
 func TestShardIsAddedOnce(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		a, b := shard(t, on(t, zs), queue.WithMaxShards(2)), shard(t, on(t, zs), queue.WithMaxShards(2))
@@ -88,7 +89,8 @@ func TestShardIsAddedOnce(t *testing.T) {
 		if n := len(zs.Children("/q")); n != 2 || len(given(a)) != 2 {
 			t.Errorf("%d queues, %d given out", n, len(given(a)))
 		}
-		// A queue that has dropped to half of the threshold is the only one returned.
+		// If one queue has dropped to half of the threshold, Queue should return only that
+		// one.
 		for i := range 2 {
 			if len(given(a)) != 2 {
 				t.Errorf("with %d items gone one is full, the other not", i)
@@ -104,7 +106,7 @@ func TestShardIsAddedOnce(t *testing.T) {
 	})
 }
 
-// One queue is added at each check that finds a long one, as in Curator.
+// Each check that finds a long queue should add one queue, as in Curator.
 func TestOneShardACheck(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		a := shard(t, on(t, zs), queue.WithMaxShards(4))
@@ -120,7 +122,7 @@ func TestOneShardACheck(t *testing.T) {
 	})
 }
 
-// A queue that another client adds is known before the next check.
+// If another client adds a queue, we should know it before the next check.
 func TestShardOfAnotherIsSeen(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		a := shard(t, on(t, zs))
@@ -144,7 +146,7 @@ func TestShardOfAnotherIsSeen(t *testing.T) {
 	})
 }
 
-// When the leader's session ends, another sharder adds queues.
+// When the leader's session ends, another sharder should add queues.
 func TestSharderLeaderIsLost(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		c := zs.Client(t)
@@ -163,8 +165,8 @@ func TestSharderLeaderIsLost(t *testing.T) {
 	})
 }
 
-// Items go to all queues and are taken from all queues, including those that are
-// added later.
+// We should put items into all queues and take them from all queues, including those that
+// are added later.
 func TestItemsOfAllShards(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/q/queue-a": "", "/q/queue-b": "", "/q/queue-c": ""})
@@ -215,7 +217,7 @@ func TestItemsOfAllShards(t *testing.T) {
 		if len(calls) != 4 || slices.Max(slices.Collect(maps.Values(calls))) != 1 {
 			t.Errorf("%d consumers, %v", len(calls), calls)
 		}
-		// The directory of claims is not mistaken for a queue.
+		// We should not mistake the directory of claims for a queue.
 		if n := rig.Children(zs, "/q"); len(n) != 4 || !zs.Exists("/q-claims") {
 			t.Errorf("queues %v", n)
 		}
@@ -224,7 +226,7 @@ func TestItemsOfAllShards(t *testing.T) {
 	})
 }
 
-// The error of one consumer ends all of them.
+// The error of one consumer should end all of them.
 func TestShardsRunFails(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/q/queue-a": "", "/q/queue-b": ""})
@@ -246,7 +248,7 @@ func TestShardsRunFails(t *testing.T) {
 	})
 }
 
-// Err reports a failed check until a check succeeds.
+// Err should report a failed check until a check succeeds.
 func TestShardCheckFails(t *testing.T) {
 	for what, m := range map[string]zktest.Match{
 		"list":    {Op: proto.OpGetChildren, Path: "/q"},
@@ -278,7 +280,8 @@ func TestShardCheckFails(t *testing.T) {
 	}
 }
 
-// A sharder that may not take part in the election reports it, and tries again later.
+// If a sharder has no permission to take part in the election, it should report that and
+// try again later.
 func TestSharderMayNotLead(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		refusal := zs.FailAll(zktest.Match{Op: proto.OpCreate, Path: "/leader*"}, proto.ErrNoAuth)
@@ -317,7 +320,7 @@ func TestSharderCannotBegin(t *testing.T) {
 	})
 }
 
-// Close leaves only the queues, and ends Run.
+// Close should leave only the queues, and end Run.
 func TestSharderCloses(t *testing.T) {
 	for name, end := range map[string]func(s *queue.Sharder[*queue.Queue], c *client.Client) error{
 		"sharder": func(s *queue.Sharder[*queue.Queue], _ *client.Client) error {
@@ -359,7 +362,8 @@ func TestSharderCloses(t *testing.T) {
 	}
 }
 
-// Whatever fails, one check adds one queue to a long one, and nothing is left behind.
+// Whatever fails, one check should add one queue to a long one, and nothing else should
+// remain.
 func TestSharderAtEveryStep(t *testing.T) {
 	t.Parallel()
 	before := func(e *steps.Env) {
@@ -389,7 +393,7 @@ func TestSharderAtEveryStep(t *testing.T) {
 	})
 }
 
-// The first sharder of a path creates one queue, whatever fails.
+// The first sharder of a path should create one queue, whatever fails.
 func TestFirstShardAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {

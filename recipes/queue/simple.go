@@ -16,11 +16,11 @@ import (
 // simplePrefix is the prefix of the names of a Simple queue's items.
 const simplePrefix = "qn-"
 
-// Simple is a queue of plain data whose items are removed when they are taken: a
-// client that fails while it processes an item loses the item. It is Curator's
-// SimpleDistributedQueue and the queue of ZooKeeper's own recipes. All methods are
-// safe for concurrent use. They wait for a lost connection or a new session, except
-// as documented.
+// Simple is a queue of plain data that removes items when a client takes them: if the
+// client fails while it processes an item, the item is lost. It is Curator's
+// SimpleDistributedQueue and the queue of ZooKeeper's own recipes. All methods are safe for
+// concurrent use. If the connection or the session is lost, they wait for the next one,
+// except as documented.
 type Simple struct{ l line }
 
 // NewSimple returns the queue at path. It supports only the options WithACL and
@@ -37,9 +37,9 @@ func (q *Simple) Offer(ctx context.Context, data []byte) error {
 // Peek returns the first item without removing it, or [ErrEmpty] if there is none.
 func (q *Simple) Peek(ctx context.Context) ([]byte, error) { return q.head(ctx, false, false) }
 
-// Poll removes the first item and returns it, or [ErrEmpty] if there is none. If it
-// is not known whether this call removed the item, Poll returns the item with an
-// error that matches [client.ErrUnknownOutcome].
+// Poll removes the first item and returns it, or [ErrEmpty] if there is none. If we don't
+// know whether this call removed the item, Poll returns the item with an error that matches
+// [client.ErrUnknownOutcome].
 func (q *Simple) Poll(ctx context.Context) ([]byte, error) { return q.head(ctx, true, false) }
 
 // Len returns the number of items.

@@ -51,8 +51,8 @@ func TestQueuesAtEveryStep(t *testing.T) {
 	}
 }
 
-// queueAtStep puts an item and takes it. Whatever fails, the item is neither lost nor
-// duplicated.
+// queueAtStep puts an item and takes it. Whatever fails, we should neither lose nor
+// duplicate the item.
 func queueAtStep(e *steps.Env, k kind) {
 	q := k.open(e.Conn)
 	err := k.put(e.Ctx, q)
@@ -82,7 +82,7 @@ func consume(e *steps.Env, q taker) bool {
 		return false
 	}
 	err = item.Ack(e.Ctx)
-	time.Sleep(time.Second) // an abandoned request may still be done
+	time.Sleep(time.Second) // an abandoned request may still be executed
 	lost, unknown := errors.Is(err, queue.ErrLost), errors.Is(err, client.ErrUnknownOutcome)
 	there := e.Server.Exists(item.Path())
 	switch {
@@ -113,7 +113,7 @@ func nothingLeft(e *steps.Env, path string) {
 	}
 }
 
-// Remove removes all items with an id, each once, and no others.
+// Remove should remove all items with an id, each once, and no others.
 func TestRemoveAtEveryStep(t *testing.T) {
 	t.Parallel()
 	before := func(e *steps.Env) {
@@ -139,8 +139,8 @@ func TestRemoveAtEveryStep(t *testing.T) {
 	})
 }
 
-// An item of a Simple queue is taken by one client or not at all. If that is not
-// known, the error says so.
+// One client or none should take an item of a Simple queue. If the outcome is unknown, the
+// error should say so.
 func TestSimpleAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
@@ -149,7 +149,7 @@ func TestSimpleAtEveryStep(t *testing.T) {
 		if err != nil && !errors.Is(err, client.ErrUnknownOutcome) && !e.Canceled() {
 			e.Fatalf("offer: %v", err)
 		}
-		time.Sleep(time.Second) // an abandoned request may still be done
+		time.Sleep(time.Second) // an abandoned request may still be executed
 		if err == nil {
 			data, err := q.Peek(e.Ctx)
 			if err == nil && string(data) != "x" || err != nil && !e.Canceled() {

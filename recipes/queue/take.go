@@ -51,8 +51,8 @@ func (l *line) TryTake(ctx context.Context) (*Item, error) {
 	}
 }
 
-// Items takes one item after another until ctx ends. The caller must end each with
-// Ack, Return or Requeue. After a permanent error, Items yields that error and ends.
+// Items takes one item after another until ctx ends. The caller should end each with Ack,
+// Return or Requeue. After a permanent error, Items yields that error and ends.
 func (l *line) Items(ctx context.Context) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		for {
@@ -67,20 +67,20 @@ func (l *line) Items(ctx context.Context) iter.Seq2[*Item, error] {
 	}
 }
 
-// rest is what to wait for when nothing could be taken.
+// rest is what we wait for if we could not take an item.
 type rest struct {
 	watches []recipes.Watch
 	due     time.Time // when the next item is due; zero if there is none
 }
 
-// scan claims the first wanted item that can be taken. If there is none, rest has the
+// scan claims the first wanted item that is available. If there is none, rest has the
 // watches, and the caller must remove them.
 func (l *line) scan(ctx context.Context, wanted func(name string) bool) (*Item, rest, error) {
 	s, err := l.conn.Session(ctx)
 	if err != nil {
 		return nil, rest{}, err
 	}
-	// The claims are listed first, so a claim that ends after that fires the watch.
+	// We list the claims first, so that the watch fires for a claim that ends after that.
 	var r rest
 	claims, err := l.list(ctx, s, l.claims, &r)
 	var names []string
@@ -122,7 +122,7 @@ func (l *line) first(ctx context.Context, s recipes.Session, names, claims []str
 	for _, name := range names {
 		if l.order.due != nil {
 			if due := l.order.due(name); time.Now().Before(due) {
-				return nil, due, nil // the items after it are not due either
+				return nil, due, nil // later items are not due either
 			}
 		}
 		if slices.Contains(claims, name) {
@@ -165,7 +165,7 @@ func (l *line) claim(ctx context.Context, s recipes.Session, name string) (*Item
 	}
 }
 
-// open reads a claimed item. After it has created the claim, the server knows
+// open reads a claimed item. We need no sync: the server that created our claim knows
 // everything that the holder of an earlier claim has done.
 func (i *Item) open(ctx context.Context) (*Item, error) {
 	data, stat, err := i.s.Get(ctx, i.Path())

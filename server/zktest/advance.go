@@ -3,15 +3,14 @@ package zktest
 import "time"
 
 // Advance moves the server's clock by d and immediately does the work that would have
-// happened in that time: it expires sessions without a connection, or with a
-// connection that hangs, whose timeout is over, and deletes znodes whose time to live
-// is over and empty containers. Connected clients count as having sent their pings
-// unless WithoutPings was given.
+// happened in that time. It expires sessions that have no working connection and whose
+// timeout has passed, and deletes empty containers and znodes whose time to live has
+// passed. Connected clients count as having sent their pings unless WithoutPings was given.
 //
-// As with any ZooKeeper server, a session expires between its timeout and one tick
-// later, counted from its client's last message. A client that has closed its
-// connection itself counts as connected until the server notices. On a member of a
-// cluster, Advance is Cluster.Advance.
+// As with any ZooKeeper server, a session expires between its timeout and one tick later,
+// counted from its client's last message. If a client has closed its connection itself, it
+// counts as connected until the server notices. On a member of a cluster, Advance is
+// Cluster.Advance.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
 	if s.cluster != nil {
@@ -26,8 +25,8 @@ func (s *Server) Advance(d time.Duration) {
 
 func (s *Server) advance(d time.Duration) error {
 	srv := s.Server()
-	// After the barrier, every session that a client knows of has its deadline, and
-	// the server has recorded every message that arrived before the clock moved.
+	// After the barrier, every session that a client knows of has its deadline, and we have
+	// recorded every message that arrived before the clock moved.
 	if err := barrier(srv); err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// The benchmarks report the median in addition to the mean, because on a busy machine
-// the mean reflects mostly the other processes.
+// We report the median in addition to the mean, because on a busy machine the mean mostly
+// reflects the other processes.
 
 // medians collects durations.
 type medians []time.Duration

@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestEverythingInABubble exercises time and faults while client and server are in
-// fake time. Afterwards time must still advance, and the client must be connected or
+// TestEverythingInABubble exercises time and faults while client and server are in fake
+// time. Afterwards time should still advance, and the client should be connected or
 // reconnect.
 func TestEverythingInABubble(t *testing.T) {
 	t.Parallel()
@@ -20,7 +20,7 @@ func TestEverythingInABubble(t *testing.T) {
 	get := func(t *testing.T, c *client.Client) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		_, _, _ = c.Get(ctx, "/") // it may fail, which is the purpose
+		_, _, _ = c.Get(ctx, "/") // it may fail, because we inject faults
 	}
 	for name, do := range map[string]func(t *testing.T, zs *zktest.Server, c *client.Client){
 		"advance":    func(_ *testing.T, zs *zktest.Server, _ *client.Client) { zs.Advance(time.Hour) },

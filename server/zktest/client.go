@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Client connects a client to the server without a socket and closes it when the test
-// t ends. When Client returns, the client has its first session. For several clients,
+// Client connects a client to the server without a socket and closes it when the test t
+// ends. When Client returns, the client has its first session. If you need several clients,
 // each with its own session, call it several times.
 func (s *Server) Client(t TB, opts ...client.Option) *client.Client {
 	t.Helper()

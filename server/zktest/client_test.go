@@ -23,7 +23,7 @@ func ExampleServer_Client() {
 	// world
 }
 
-// TestClusterClientGoesOn checks that a cluster's client survives the loss of any
+// TestClusterClientGoesOn checks that a cluster's client survives the failure of any
 // server.
 func TestClusterClientGoesOn(t *testing.T) {
 	t.Parallel()

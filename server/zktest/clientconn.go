@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// clientConn is the server's end of a client's connection. It can hang: nothing gets
-// through in either direction then, and nothing is lost.
+// clientConn is the server's end of a client's connection. It can hang: in that case
+// nothing gets through in either direction, but we lose no data.
 type clientConn struct {
 	net.Conn
 	gate *gate
@@ -85,7 +85,7 @@ func (c *clientConn) await() error {
 	}
 }
 
-// Read implements net.Conn. It holds back data that arrives while c hangs.
+// Read implements net.Conn. We hold back data that arrives while c hangs.
 func (c *clientConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if hung := c.await(); hung != nil {
@@ -109,8 +109,8 @@ func (c *clientConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close implements net.Conn. If the server is paused, its client sees the close only
-// after Resume.
+// Close implements net.Conn. If the server is paused, we hide the close from its client
+// until Resume.
 func (c *clientConn) Close() error {
 	later := false
 	c.once.Do(func() {

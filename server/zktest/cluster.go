@@ -14,8 +14,8 @@ import (
 )
 
 // Cluster is an ensemble that a test runs: servers in this process, connected by an
-// in-memory network. Call its methods from the test's goroutine; methods that only
-// read, and those that write, may also be called from other goroutines.
+// in-memory network. You should call its methods from the test's goroutine. Methods that
+// only read, and those that write znodes, are also safe to call from other goroutines.
 type Cluster struct {
 	t       TB
 	opts    options
@@ -79,9 +79,9 @@ func RunCluster(t TB, n int, opts ...Option) *Cluster {
 }
 
 // settled reports whether every server uses the newest version of the log. The leader
-// switches to it once it has heard from all servers, and it's the last thing an
-// ensemble does on its own. From then on only the test causes changes, and a test
-// that ends immediately leaves nothing uncommitted.
+// switches to it once it has heard from all servers, and that's the last thing an ensemble
+// does on its own. We wait for it so that from then on only the test causes changes, and a
+// test that ends immediately leaves nothing uncommitted.
 func (c *Cluster) settled() bool {
 	for _, s := range c.servers {
 		if now, newest := s.Server().Node().Level(); now < newest {
@@ -108,7 +108,7 @@ func (c *Cluster) show() {
 func (c *Cluster) Close() {
 	c.t.Helper()
 	c.over.Do(func() {
-		// Cut the network first, so that no server waits for a reply from one that is
+		// We cut the network first, so that no server waits for a reply from one that is
 		// closing.
 		for _, s := range c.servers {
 			c.net.Kill(host(s.id))
@@ -143,7 +143,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Hosts returns the addresses by which Dialer knows the members. They need no name
+// Hosts returns the addresses by which Dialer knows the members. They don't need name
 // resolution.
 func (c *Cluster) Hosts() []string {
 	var hosts []string
@@ -159,8 +159,8 @@ func (c *Cluster) Dialer() func(network, address string, timeout time.Duration) 
 	return func(_, address string, _ time.Duration) (net.Conn, error) { return c.dial(address) }
 }
 
-// leads returns the leader as seen from outside: of the servers that consider
-// themselves leader, the one with the newest epoch. It returns nil if there is none.
+// leads returns the leader as seen from outside, i.e. the server with the newest epoch
+// among those that consider themselves leader. It returns nil if there is none.
 func (c *Cluster) leads() *Server {
 	var leader *Server
 	var epoch uint32
@@ -245,9 +245,9 @@ func (c *Cluster) Serving() bool {
 	return true
 }
 
-// votes reports whether both s and lead list s as a voter. A server that is late when
-// the ensemble forms, or that returns without its data, gets its vote only after it
-// has caught up.
+// votes reports whether both s and lead list s as a voter. If a server is late when the
+// ensemble forms, or restarts without its data, it gets its vote only after it has caught
+// up.
 func (c *Cluster) votes(s, lead *Server) bool {
 	id := uint64(s.id)
 	return slices.Contains(lead.Server().Node().Voters(), id) && slices.Contains(s.Server().Node().Voters(), id)

@@ -130,7 +130,7 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
-// With data on disk, all servers may be killed.
+// With data on disk, we should be able to kill all servers.
 func TestKillAllAndRestart(t *testing.T) {
 	t.Parallel()
 	cl := zktest.RunCluster(t, 3, zktest.OnDisk())
@@ -145,7 +145,7 @@ func TestKillAllAndRestart(t *testing.T) {
 	cl.Leader().WaitExists("/a")
 }
 
-// A standalone server that can be killed is a cluster of one.
+// To kill a standalone server, use a cluster of one.
 func TestClusterOfOne(t *testing.T) {
 	t.Parallel()
 	cl := zktest.RunCluster(t, 1, zktest.OnDisk())
@@ -166,7 +166,7 @@ func TestClusterOfOne(t *testing.T) {
 	}
 }
 
-// A partitioned member serves read-only clients if configured to.
+// A partitioned member should serve read-only clients if configured to.
 func TestReadOnlyMode(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		s := cl.Follower()
@@ -224,8 +224,8 @@ func TestFaultsOnAMember(t *testing.T) {
 	})
 }
 
-// Servers that start together form their ensemble without any wait; in fake time only
-// waits take time.
+// Servers that start together should form their ensemble without any wait. In fake time
+// only waits take time, so we see every wait.
 func TestClusterIsFoundedAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 5} {

@@ -103,7 +103,7 @@ func (c *Cluster) Restart(id int) {
 	c.Server(id).Restart()
 }
 
-// Start is Restart without the wait, for a server that can't serve yet.
+// Start is Restart without the wait. Use it for a server that can't serve yet.
 func (c *Cluster) Start(id int) {
 	c.t.Helper()
 	c.Server(id).Start()
@@ -151,9 +151,9 @@ func (c *Cluster) connected(lead *Server) []int64 {
 	return ids
 }
 
-// due returns the sessions that must end when the clock moves by d, with their
-// generations. A leader that is out of touch with the followers at that moment
-// extends all sessions, so Advance has to know which ones must end.
+// due returns the sessions that must end when the clock moves by d, with their generations.
+// If the leader is out of touch with the followers at that moment, it extends all sessions,
+// so we have to know which ones should end.
 func (c *Cluster) due(lead *Server, d time.Duration, alive []int64) map[int64]uint64 {
 	gens := make(map[int64]uint64)
 	if c.opts.silent {

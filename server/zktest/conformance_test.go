@@ -15,10 +15,9 @@ import (
 // recorded is the directory with the real server's replies.
 const recorded = "../../tests/compat/conformance/testdata"
 
-// TestConformance plays the conformance scripts against the servers that Run and
-// RunCluster start, for a cluster through the leader and through a follower, and
-// compares with ZooKeeper's replies. The layers between client and server must be
-// invisible.
+// TestConformance plays the conformance scripts against the servers that Run and RunCluster
+// start, for a cluster through the leader and through a follower, and compares with
+// ZooKeeper's replies. The layers between client and server should be invisible.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	differences, err := conformance.ReadDifferences(filepath.Join(recorded, "differences.txt"))
@@ -75,9 +74,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// withMembers replaces the replies about /zookeeper/config in want with those in got.
-// The transcripts are from a standalone server, where it's empty; an ensemble has its
-// server list there.
+// withMembers replaces the replies about /zookeeper/config in want with those in got. We
+// recorded the transcripts with a standalone server, where it's empty, but an ensemble has
+// its server list there.
 func withMembers(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	if len(w) != len(g) {

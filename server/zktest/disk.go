@@ -9,10 +9,10 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// FillDisk makes the server's disk full: the next write to it fails. As after any
-// disk error, the server then acknowledges no request and serves no client, and a
-// leader steps down. heal frees the space; the server becomes usable again when the
-// test kills and restarts it. FillDisk requires OnDisk.
+// FillDisk makes the server's disk full: the next write to it fails. As after any disk
+// error, the server then acknowledges no request and serves no client, and a leader steps
+// down. heal frees the space, but the test should also kill and restart the server, because
+// it stays unusable until then. FillDisk requires OnDisk.
 func (s *Server) FillDisk() (heal func()) {
 	s.t.Helper()
 	return s.spoilDisk("FillDisk", "the disk is full", syscall.ENOSPC)
@@ -100,7 +100,7 @@ func (d *faultyDisk) err(write bool) error {
 	}
 	d.spoilt = true
 	if d.struck != nil {
-		go d.struck() // don't block on the test's log here
+		go d.struck() // we must not block on the test's log here
 		d.struck = nil
 	}
 	return d.errno

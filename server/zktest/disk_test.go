@@ -15,8 +15,8 @@ func spoils() map[string]spoil {
 	return map[string]spoil{"full": (*zktest.Server).FillDisk, "fsync": (*zktest.Server).FailFsync}
 }
 
-// A server whose disk fails acknowledges no write. After a restart with a healthy
-// disk, it has everything that it acknowledged.
+// If the disk fails, the server should acknowledge no write. After a restart with a healthy
+// disk, it should have everything that it acknowledged.
 func TestDiskOfAServerFails(t *testing.T) {
 	t.Parallel()
 	for name, fault := range spoils() {
@@ -45,7 +45,7 @@ func TestDiskOfAServerFails(t *testing.T) {
 	}
 }
 
-// A leader whose disk fails steps down, and the other servers continue.
+// If a leader's disk fails, it should step down, and the other servers should continue.
 func TestDiskOfTheLeaderFails(t *testing.T) {
 	for name, fault := range spoils() {
 		t.Run(name, func(t *testing.T) {

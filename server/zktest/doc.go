@@ -4,22 +4,21 @@
 //	zs := zktest.Run(t)
 //	c := zs.Client(t)
 //
-// Any other client can connect by [Server.Addrs] or [Server.Dial].
+// Any other client can connect through [Server.Addrs] or [Server.Dial].
 //
-// [RunCluster] does the same with a Raft ensemble whose servers talk over an
-// in-memory network. Methods of [Server] give a test what a client can't: move the
-// clock (Advance), inspect the server without a client (Get, Dump, Sessions,
-// WaitForWatch …), fill the tree (Seed, SeedYAML …), record the conversation
-// (Record), inject faults (ExpireSession, FailNext, FillDisk, Kill …), and start over
-// (Snapshot, Reset).
+// [RunCluster] does the same with a Raft ensemble whose servers talk over an in-memory
+// network. With the methods of [Server] a test can do what a client can't: move the clock
+// (Advance), inspect the server without a client (Get, Dump, Sessions, WaitForWatch …),
+// fill the tree (Seed, SeedYAML …), record the conversation (Record), inject faults
+// (ExpireSession, FailNext, FillDisk, Kill …), and start over (Snapshot, Reset).
 //
-// No part of the server is replaced. Clients talk to package server, and zktest acts
-// on them through an Interceptor, through the server's clock, disk and network, and
-// by transactions in its log. The one exception is Reset of a standalone server,
-// which replaces the tree.
+// We don't replace any part of the server. Clients talk to package server, and we act on
+// them through an Interceptor, through the server's clock, disk and network, and by
+// transactions in its log. The only exception is Reset of a standalone server, which
+// replaces the tree.
 //
-// Methods that get an error fail the test with Fatal, so call them from the test's
-// goroutine. Methods that wait give up after 30 seconds.
+// If a method gets an error, it fails the test with Fatal, so you should call it from the
+// test's goroutine. Methods that wait give up after 30 seconds.
 //
 // It imports server, internal/ops/status, raftfsm, tree, session, watch, proto,
 // internal/quorum, internal/vfs, internal/smallfile, a YAML reader for SeedYAML, and

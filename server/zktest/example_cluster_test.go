@@ -61,7 +61,7 @@ func ExampleCluster_Restart() {
 		cl.Kill(s.ID())
 	}
 	for _, s := range cl.Servers() {
-		cl.Start(s.ID()) // unlike Restart, doesn't wait for the other servers
+		cl.Start(s.ID()) // unlike Restart, this doesn't wait for the other servers
 	}
 	cl.WaitServing()
 	fmt.Println(cl.Server(1).Get("/a"))

@@ -71,7 +71,7 @@ func ExampleServer_LoseNext() {
 	// was it done? false
 }
 
-// Request faults also apply to a handshake: here the client learns that its session
+// We can also inject faults into a handshake, e.g. here the client learns that its session
 // has expired.
 func ExampleServer_FailNext_handshake() {
 	t := new(example)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestEverythingHasAnExample checks that all exported names of this package are used
-// in examples that go test runs.
+// TestEverythingHasAnExample checks that every exported name of this package occurs in an
+// example that go test runs.
 func TestEverythingHasAnExample(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

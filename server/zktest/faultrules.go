@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Fault is a fault planned for one request, or with FailAll for several.
+// Fault is a planned fault for one request, or with FailAll for several.
 type Fault struct {
 	s       *Server
 	what    string
@@ -37,22 +37,22 @@ func (s *Server) FailAll(m Match, code proto.Code) *Fault {
 	return s.plan(&Fault{what: "fails with " + code.String(), match: m, verdict: server.Verdict{Code: code}, always: true})
 }
 
-// DelayNext delays the next matching request and all requests that its client sends
-// after it. Advance shortens the delay.
+// DelayNext delays the next matching request and all later requests of the same client.
+// Advance shortens the delay.
 func (s *Server) DelayNext(m Match, d time.Duration) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "is held up for " + d.String(), match: m, delay: d})
 }
 
 // LoseReply executes the next matching request and closes the connection instead of
-// replying, so the client can't know whether the request was executed.
+// replying, so that the client can't know whether the server executed the request.
 func (s *Server) LoseReply(m Match) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "loses its reply", match: m, verdict: server.Verdict{Lose: true}})
 }
 
-// LoseNext closes the connection when the next matching request arrives. The server
-// doesn't execute the request, which the client can't know either.
+// LoseNext closes the connection when the next matching request arrives. The server doesn't
+// execute the request, but the client can't know that either.
 func (s *Server) LoseNext(m Match) *Fault {
 	s.t.Helper()
 	return s.plan(&Fault{what: "is lost", match: m, verdict: server.Verdict{Drop: true}})
@@ -122,7 +122,7 @@ func (g *gate) takeFault(r Request, paths []string) *Fault {
 // strike applies the fault to the request r of c.
 func (f *Fault) strike(g *gate, r Request, c *clientConn) server.Verdict {
 	g.log("%v %s", r, f.what)
-	end := g.clock.now().Add(f.delay) // before a waiter learns of the fault and moves the clock
+	end := g.clock.now().Add(f.delay) // we compute this before a waiter learns of the fault and moves the clock
 	f.once.Do(func() { close(f.struck) })
 	if f.delay > 0 && !g.clock.sleepUntil(end, c.done) {
 		return server.Verdict{Drop: true}

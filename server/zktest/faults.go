@@ -6,9 +6,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// ExpireSession ends a session immediately, as if its timeout were over. When it
-// returns, the session's ephemeral znodes are gone and its connection is closed. The
-// client learns of the expiry when it reconnects.
+// ExpireSession ends a session immediately, as if its timeout had passed. When it returns,
+// the session's ephemeral znodes are gone and its connection is closed. The client learns
+// of the expiry when it reconnects.
 func (s *Server) ExpireSession(id int64) {
 	s.t.Helper()
 	s.gate.log("session 0x%x expires", id)
@@ -67,10 +67,10 @@ func (s *Server) drop(format string, list []*clientConn, arg any) {
 	}
 }
 
-// HangConnection stops all traffic between the server and a client until resume is
-// called. Nothing arrives on either side, and nothing is lost. Each side notices only
-// by its timeouts; for Advance such a client is silent. If the server closes the
-// connection because the session has ended, the client does see that.
+// HangConnection stops all traffic between the server and a client until resume is called.
+// Nothing arrives on either side, and nothing is lost. Each side notices only by its
+// timeouts, and Advance treats such a client as silent. If the server closes the connection
+// because the session has ended, the client does see that.
 func (s *Server) HangConnection(session int64) (resume func()) {
 	s.t.Helper()
 	list := s.gate.ofSession(session)

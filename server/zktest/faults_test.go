@@ -79,7 +79,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &ne) && ne.Timeout()
 }
 
-// A hanging connection passes no data, and loses none.
+// A hanging connection should pass no data, and lose none.
 func TestHangConnection(t *testing.T) {
 	t.Parallel()
 	for _, transport := range []string{"pipe", "tcp"} {
@@ -101,7 +101,7 @@ func TestHangConnection(t *testing.T) {
 			read <- err
 		}()
 		zs.Set("/", "an event")
-		// A reply to another client shows that the server had time.
+		// Once another client gets a reply, we know that the server had enough time.
 		rawConnect(t, zs).create("/b", proto.ModePersistent)
 		select {
 		case err := <-read:
@@ -186,7 +186,7 @@ func TestDelayNext(t *testing.T) {
 	}
 }
 
-// A delay is over if the clock moves as soon as the request is delayed.
+// A delay should end even if the clock moves as soon as the request is delayed.
 func TestDelayIsCountedFromTheFault(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -220,7 +220,7 @@ func TestAServerClosesWithFaultsPending(t *testing.T) {
 	zs.Close()
 }
 
-// Every fault is written to the test's log.
+// We should write every fault to the test's log.
 func TestFaultsAreLogged(t *testing.T) {
 	t.Parallel()
 	r := &recordingTB{TB: t}

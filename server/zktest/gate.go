@@ -50,8 +50,8 @@ func (g *gate) Accept(nc net.Conn) net.Conn {
 	return c.asConn()
 }
 
-// forget is called for every connection that the server closes. It reports whether
-// the close must be postponed because the server is paused.
+// forget is called for every connection that the server closes. It reports whether we have
+// to postpone the close because the server is paused.
 func (g *gate) forget(c *clientConn) (later bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -93,8 +93,8 @@ func (g *gate) pause(on bool) {
 	}
 }
 
-// Live implements server.Interceptor. Clients whose connection hangs don't count as
-// live; while Advance moves the clock, all other clients do.
+// Live implements server.Interceptor. A client doesn't count as live if its connection
+// hangs. While Advance moves the clock, all other clients do.
 func (g *gate) Live(sessions []int64) []int64 {
 	if hung := g.sessions(true); len(hung) > 0 {
 		reachable := g.sessions(false)

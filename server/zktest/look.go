@@ -101,7 +101,7 @@ func dump(b *strings.Builder, t *tree.Tree, n *tree.Node, path string, depth int
 	}
 }
 
-// Session is a session as a Server sees it.
+// Session is the state of a session on a Server.
 type Session struct {
 	ID        int64
 	Timeout   time.Duration
@@ -184,7 +184,7 @@ func (s *Server) Watches() []Watch {
 	return list
 }
 
-// Wait waits until ok returns true. On timeout, the test fails with a message that
+// Wait waits until ok returns true. On timeout, it fails the test with a message that
 // contains what.
 func (s *Server) Wait(what string, ok func() bool) {
 	s.t.Helper()

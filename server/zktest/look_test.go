@@ -46,7 +46,7 @@ func TestLookInside(t *testing.T) {
 	}
 }
 
-// Set makes a normal write that triggers watches, but it ignores ACLs.
+// Set should make a normal write that triggers watches but ignores ACLs.
 func TestSetFiresWatchesAndMindsNoACL(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)

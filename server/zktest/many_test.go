@@ -22,8 +22,8 @@ const manyAtOnce = 200
 // inChild marks a process started by TestManyAtOnce.
 const inChild = "ZKTEST_MANY_AT_ONCE"
 
-// TestManyAtOnce runs this test binary again, as go test -parallel 200 would, with
-// 200 tests that wait until all of them have a server.
+// TestManyAtOnce runs this test binary again, as go test -parallel 200 would, with 200
+// tests. Each waits until all of them have a server.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(inChild) != "" {
@@ -88,7 +88,8 @@ func TestManyInOneProcess(t *testing.T) {
 		stacks := make([]byte, 1<<20)
 		t.Fatalf("%v: %d, %d before:\n%s", err, runtime.NumGoroutine(), goroutines, stacks[:runtime.Stack(stacks, true)])
 	}
-	// The first socket of a process opens the runtime's poller, which stays open.
+	// We allow for one more: the first socket of a process opens the runtime's poller,
+	// which stays open.
 	wait.Eventually(t, fmt.Sprintf("no more open files than %d before", files), func() bool { return openFiles(t) <= files+4 })
 	if !t.Failed() && len(addrs) == manyAtOnce {
 		t.Log("nothing is left")

@@ -15,10 +15,10 @@ type Request struct {
 	Session int64
 }
 
-// Match selects requests. The zero value of a field matches any value, with two
-// exceptions that must be named by Op: requests that client libraries send to keep
-// their session (pings, auth, sasl, setWatches, closeSession), and the handshake,
-// which is proto.OpCreateSession with the session that the client reconnects to.
+// Match selects requests. The zero value of a field matches any value, with two exceptions
+// that you have to select with Op: requests that client libraries send to keep their
+// session (pings, auth, sasl, setWatches, closeSession), and the handshake, which is
+// proto.OpCreateSession with the session that the client reconnects to.
 type Match struct {
 	// Op also matches its variants: proto.OpCreate matches create2, createContainer
 	// and createTTL, proto.OpGetChildren matches getChildren2, and proto.OpSetWatches
@@ -112,7 +112,7 @@ func pathsOf(op proto.Op, body []byte) []string {
 	return nil
 }
 
-// multiPaths returns the paths of a multi's operations.
+// multiPaths returns the paths of the operations in a multi.
 func multiPaths(ops []proto.MultiOp) []string {
 	var paths []string
 	for i := range ops {

@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// Faults can apply to a handshake: it's lost, its reply is lost, it's delayed, or the
-// server reports that the session has expired.
+// We should be able to inject faults into a handshake: it's lost, its reply is lost, it's
+// delayed, or the server reports that the session has expired.
 func TestHandshakeFaults(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -67,7 +67,7 @@ func shakeHands(t *testing.T, zs *zktest.Server, session int64) (resp proto.Conn
 	return resp, r.Err()
 }
 
-// Slow connections delay data in both directions.
+// Slow connections should delay data in both directions.
 func TestSlowConnections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestSlowConnections(t *testing.T) {
 	})
 }
 
-// A slow link between servers slows down the writes that need it.
+// A slow link between servers should slow down the writes that need it.
 func TestSlowLink(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		lead := cl.Leader()
@@ -138,7 +138,7 @@ func TestSlowLink(t *testing.T) {
 	})
 }
 
-// FailAll fails all matching requests until it's cancelled.
+// FailAll should fail all matching requests until it's cancelled.
 func TestFailAll(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -156,8 +156,8 @@ func TestFailAll(t *testing.T) {
 	c.must(proto.OpGetData, &proto.GetDataRequest{Path: "/"})
 }
 
-// Read-only mode on a standalone server and on a member: clients that ask for it can
-// read.
+// Read-only mode on a standalone server and on a member: clients that ask for it should be
+// able to read.
 func TestReadOnlyByOneCall(t *testing.T) {
 	for _, n := range []int{1, 3} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { inCluster(t, n, readOnlyByOneCall) })
@@ -212,7 +212,7 @@ func readOnlyClient(t *testing.T, zs *zktest.Server) (resp proto.ConnectResponse
 	return resp, c
 }
 
-// A four-letter word isn't part of a recording.
+// A four-letter word should not be part of a recording.
 func TestRecordingOfAWord(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)

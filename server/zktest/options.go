@@ -27,11 +27,10 @@ func newOptions(opts []Option) options {
 	return o
 }
 
-// WithConfig changes the server's configuration: ACLs and super users, quotas,
-// four-letter words, TLS and any other setting of the real server. In a cluster it's
-// called for every member. It must not change the fields that define the server's
-// identity and the location of its data: ID, Members, Network, Memory, DataDir,
-// LogDir, Now, Logger and Interceptor.
+// WithConfig changes the server's configuration: ACLs and super users, quotas, four-letter
+// words, TLS and any other setting of the real server. In a cluster we call f for every
+// member. It must not change the fields that define the server's identity and the location
+// of its data: ID, Members, Network, Memory, DataDir, LogDir, Now, Logger and Interceptor.
 func WithConfig(change func(*server.Config)) Option {
 	return func(o *options) { o.configure = append(o.configure, change) }
 }
@@ -46,9 +45,9 @@ func WithTick(tick time.Duration) Option {
 // is shown only when the test fails.
 func WithLogs() Option { return func(o *options) { o.logs = true } }
 
-// WithPort makes Addrs listen on a fixed port, for clients whose address can't be
-// changed. In a cluster, the member with id n listens on port+n−1. Tests that use it
-// can't run in parallel.
+// WithPort makes Addrs listen on a fixed port, for clients whose address can't be changed.
+// In a cluster, the member with id n listens on port+n−1. Tests that use it should not run
+// in parallel.
 func WithPort(port int) Option { return func(o *options) { o.port = port } }
 
 // WithoutPings makes Advance count a client as alive only if the client itself has

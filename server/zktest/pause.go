@@ -2,16 +2,14 @@ package zktest
 
 import "time"
 
-// Pause suspends the server as SIGSTOP does. The server sends nothing to its clients
-// and to the other members of its cluster, and receives nothing; its connections stay
-// open; its clock stops, so nothing expires; and it writes nothing to disk. Incoming
-// data waits. At Resume its clock jumps to the current time, as it does for a resumed
-// process.
+// Pause suspends the server as SIGSTOP does. The server sends nothing to its clients and to
+// the other members of its cluster, and receives nothing; its connections stay open; its
+// clock stops, so nothing expires; and it writes nothing to disk. Incoming data waits. On
+// Resume its clock jumps to the current time, as it does for a resumed process.
 //
-// Unlike a stopped process, a paused server notices that it hears nothing, because
-// Raft's own timers keep running. A leader that is paused for a second or two knows
-// at Resume that it has lost leadership; a real one finds out within milliseconds.
-// finds out within milliseconds.
+// Unlike a stopped process, a paused server notices that it hears nothing, because Raft's
+// own timers keep running. A leader that is paused for a second or two knows at Resume that
+// it has lost leadership; a real one finds out within milliseconds.
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.logs.say("%s stands still", s.name)

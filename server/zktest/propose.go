@@ -23,7 +23,7 @@ type outcome struct {
 	gen     uint64
 }
 
-// propose makes srv execute a command that didn't come from a client.
+// propose makes srv execute a command that we made ourselves.
 func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	done := make(chan outcome, 1)
 	cmd.Waiter = srv.Waiter(func(a *raftfsm.Applied) {
@@ -38,8 +38,8 @@ func propose(srv *server.Server, cmd raftfsm.Command) (outcome, error) {
 	if err := node.Propose(&cmd); err != nil {
 		return outcome{}, err
 	}
-	// A command can get lost on its way to a leader without an error. If a sync
-	// proposed after it completes first, the command was lost.
+	// A command can get lost on its way to a leader without an error. We propose a sync
+	// after it: if the sync completes first, the command was lost.
 	passed := make(chan struct{}, 1)
 	sync := raftfsm.Command{Kind: raftfsm.KindSync, Op: proto.OpSync, Waiter: srv.Waiter(func(*raftfsm.Applied) {
 		select {
@@ -103,7 +103,7 @@ func endSession(srv *server.Server, id int64, gen uint64) (proto.Code, error) {
 // milliseconds.
 const ownTimeout = 60_000
 
-// execute runs a multi as the super user, in a session of its own.
+// execute runs a multi as the super user, in a separate session.
 func execute(srv *server.Server, ops []proto.MultiOp) (proto.Code, error) {
 	attach := raftfsm.Command{Kind: raftfsm.KindAttach, Op: proto.OpCreateSession, Timeout: ownTimeout}
 	rand.Read(attach.Password[:])

@@ -1,11 +1,10 @@
 package zktest
 
-// ReadOnly puts the server into read-only mode, as if it had lost its ensemble, until
-// back is called. The server disconnects its clients. Clients that ask for read-only
-// mode get a session that can only read; other clients get none. An ensemble session
-// stays alive as long as another server hears from its client, so on a standalone
-// server it expires after its timeout. Writes of this package still succeed, as if
-// another server had made them.
+// ReadOnly puts the server into read-only mode, as if it had lost its ensemble, until back
+// is called. The server disconnects its clients. Clients that ask for read-only mode get a
+// session that can only read; other clients get none. An ensemble session stays alive only
+// while another server hears from its client, so on a standalone server it expires after
+// its timeout. Writes by this package still succeed, as if another server had made them.
 func (s *Server) ReadOnly() (back func()) {
 	s.t.Helper()
 	if !s.isUp() {

@@ -29,9 +29,9 @@ type Recording struct {
 	lines []string
 }
 
-// Record starts to record the matching requests between this server and its clients,
-// with their replies and events. The zero Match selects everything except pings; Nth
-// is ignored. A multi is one line. Traffic on a TLS port can't be recorded.
+// Record starts to record the matching requests between this server and its clients, with
+// their replies and events. The zero Match selects everything except pings; Nth is ignored.
+// A multi is one line. We can't record traffic on a TLS port.
 func (s *Server) Record(m Match) *Recording {
 	r := &Recording{tape: &s.gate.tape, match: m}
 	r.tape.mu.Lock()
@@ -80,7 +80,7 @@ type said struct {
 	paths   []string
 }
 
-// maxOpen limits the number of requests kept for replies that never come.
+// maxOpen limits how many requests we keep, in case their replies never come.
 const maxOpen = 4096
 
 // request records a request.
@@ -118,8 +118,8 @@ func (t *tape) note(what said, line string) {
 	}
 }
 
-// said records what the server writes to a client. It tracks frame boundaries even
-// while there is no recording.
+// said records what the server writes to a client. We track frame boundaries even while
+// there is no recording.
 func (t *tape) said(c *clientConn, b []byte) {
 	on := t.on.Load()
 	c.frames.take(b, on, func(frame []byte, first bool) {

@@ -68,8 +68,8 @@ func named(text string, clients ...*raw) string {
 	return text
 }
 
-// sameLines compares two texts regardless of the order between the clients, because
-// different goroutines write the event of one and the reply to the other.
+// sameLines compares two texts regardless of the order between the clients, because the
+// event of one and the reply to the other come from different goroutines.
 func sameLines(got, want string) bool {
 	for _, client := range []string{"1 ", "2 "} {
 		of := func(text string) (list string) {
@@ -87,7 +87,7 @@ func sameLines(got, want string) bool {
 	return len(got) == len(want)
 }
 
-// The conversation is in the log of a failed test if requested.
+// The conversation should be in the log of a failed test if requested.
 func TestConversationOnFailure(t *testing.T) {
 	t.Parallel()
 	for _, failed := range []bool{false, true} {

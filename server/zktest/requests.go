@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Request implements server.Interceptor. It counts the request and applies the first
-// fault that matches.
+// Request implements server.Interceptor. We count the request and apply the first fault
+// that matches.
 func (g *gate) Request(q server.Request) server.Verdict {
 	r := Request{Op: q.Op, Session: q.Session}
 	paths := pathsOf(q.Op, q.Body)
@@ -45,8 +45,7 @@ func (s *Server) Requests(m Match) int {
 	return n
 }
 
-// RequestCounts returns all requests read so far, each with the number of times it
-// came.
+// RequestCounts returns all requests read so far, each with its count.
 func (s *Server) RequestCounts() map[Request]int {
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()

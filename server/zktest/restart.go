@@ -23,7 +23,7 @@ func (s *Server) Kill() {
 	srv := s.Server()
 	closed := make(chan error, 1)
 	s.closing = closed
-	go func() { // may wait for servers that it can't reach anymore
+	go func() { // this may wait for servers that it can't reach any more
 		closed <- srv.Close()
 		close(closed)
 	}()
@@ -44,7 +44,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Start is Restart without the wait, for a server that can't serve yet.
+// Start is Restart without the wait. Use it for a server that can't serve yet.
 func (s *Server) Start() {
 	s.t.Helper()
 	if s.closing == nil {
@@ -60,7 +60,7 @@ func (s *Server) Start() {
 	}
 }
 
-// awaitKilled waits until a killed server has ended. It logs an error of that end
+// awaitKilled waits until a killed server has ended. If closing fails, we log the error
 // instead of failing the test, because the server was cut off from its ensemble.
 func (s *Server) awaitKilled() {
 	if s.closing == nil {

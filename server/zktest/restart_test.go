@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// A server on disk restarts with its data, its sessions and its address.
+// A server on disk should restart with its data, its sessions and its address.
 func TestKillAndRestartAlone(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t, zktest.OnDisk())
@@ -44,8 +44,7 @@ func TestRestartInMemoryIsEmpty(t *testing.T) {
 	rawConnect(t, zs).create("/b", proto.ModePersistent)
 }
 
-// A paused server sends no replies, expires nothing and writes nothing; all of that
-// waits.
+// A paused server should send no replies, expire nothing and write nothing until Resume.
 func TestPauseAlone(t *testing.T) {
 	for name, opts := range map[string][]zktest.Option{"memory": nil, "disk": {zktest.OnDisk()}} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +75,7 @@ func TestPauseAlone(t *testing.T) {
 	}
 }
 
-// A member that was paused catches up with the others.
+// A member that was paused should catch up with the others.
 func TestPauseOnDisk(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		old := cl.Leader()

@@ -94,8 +94,8 @@ func TestLogsAppearOnFailureOnly(t *testing.T) {
 	}
 }
 
-// After Advance, connected clients are alive; sessions of disconnected and hanging
-// clients have expired.
+// After Advance, connected clients should be alive, and sessions of disconnected and
+// hanging clients should have expired.
 func TestAdvanceExpiresSessions(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
@@ -156,7 +156,7 @@ func TestAdvanceReapsContainersAndTTL(t *testing.T) {
 	}
 }
 
-// Client and server work in fake time without special support.
+// Client and server should work in fake time without special support.
 func TestInABubble(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -47,8 +47,8 @@ func (s *Server) SeedYAML(text string) {
 	s.seedTree("SeedYAML", tree, err)
 }
 
-// SeedText is Seed for a tree in the format of Dump. It skips ephemeral znodes,
-// because they need a session.
+// SeedText is Seed for a tree in the format of Dump. We skip ephemeral znodes, because they
+// need a session.
 func (s *Server) SeedText(dump string) {
 	s.t.Helper()
 	nodes, err := parseDump(dump)
@@ -128,8 +128,8 @@ func flatten(nodes map[string]string, path string, tree any) error {
 	return nil
 }
 
-// yamlTree converts YAML to the input of flatten. It keeps all scalars as written:
-// data that looks like a number or a date stays text.
+// yamlTree converts YAML to the input of flatten. We keep all scalars as written: data that
+// looks like a number or a date stays text.
 func yamlTree(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.DocumentNode:

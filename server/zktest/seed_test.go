@@ -58,7 +58,7 @@ func write(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// refusing is a test whose Fatal ends only a function.
+// refusing is a test that turns Fatal into the end of one function.
 type refusing struct {
 	testing.TB
 	said string

@@ -121,7 +121,8 @@ func (s *Server) awaitReady() bool {
 	}
 }
 
-// Server returns the underlying server, for features that this package doesn't cover.
+// Server returns the underlying server. Use it for features that this package doesn't
+// cover.
 func (s *Server) Server() *server.Server { return s.gate.srv.Load() }
 
 // ID returns the server's id in its cluster, or 1 for a standalone server.

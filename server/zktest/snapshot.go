@@ -112,10 +112,10 @@ func (s *Server) endSessions() {
 	}
 }
 
-// recall replaces the tree's contents without a log entry. For an in-memory server
-// this is safe, because its log is never read back. A server on disk takes a snapshot
-// of the new contents, and recovery starts from that snapshot. The barrier's log
-// entry before the snapshot puts the digest of the new contents into the log.
+// recall replaces the tree's contents without a log entry. For an in-memory server this is
+// safe, because it never reads its log. On disk we take a snapshot of the new contents, and
+// recovery starts from that snapshot. The barrier's log entry before the snapshot puts the
+// digest of the new contents into the log.
 func (s *Server) recall(c *tree.Copy) error {
 	srv := s.Server()
 	t := srv.Node().Tree()

@@ -49,7 +49,7 @@ func TestSnapshotAndReset(t *testing.T) {
 	}
 }
 
-// On disk, the restored state survives a restart.
+// On disk, the restored state should survive a restart.
 func TestResetOnDisk(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t, zktest.OnDisk())
@@ -68,7 +68,7 @@ func TestResetOnDisk(t *testing.T) {
 	}
 }
 
-// In a cluster, all members are reset, including one that is down.
+// In a cluster, we should reset all members, including one that is down.
 func TestResetOfACluster(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		zs := cl.Follower()

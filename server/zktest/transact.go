@@ -44,7 +44,7 @@ func imagesOf(t *tree.Tree) []image {
 	var walk func(n *tree.Node)
 	walk = func(n *tree.Node) {
 		if n.Path() == tree.ConfigPath {
-			return // its contents don't come from a client
+			return // a client didn't write its contents
 		}
 		list = append(list, imageOf(n))
 		for _, name := range slices.Sorted(t.Children(n)) {
@@ -66,9 +66,8 @@ func (s *Server) transact(to []image) {
 // maxVersions limits the number of writes that restore a znode's version.
 const maxVersions = 1000
 
-// goingBack returns the operations that make t match the images. It deletes and
-// recreates a znode that differs, with its whole subtree, because that also restores
-// the version.
+// goingBack returns the operations that make t match the images. We delete and recreate a
+// znode that differs, with its whole subtree, because that also restores the version.
 func goingBack(t *tree.Tree, to []image) []proto.MultiOp {
 	kept := map[string]bool{"/zookeeper/config": true}
 	anew := make(map[string]bool)

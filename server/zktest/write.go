@@ -25,8 +25,8 @@ func (s *Server) Seed(nodes map[string]string) {
 	s.write("Seed", func(t *tree.Tree) []proto.MultiOp { return seeding(t, nodes) })
 }
 
-// Delete deletes the znode at path and its subtree, if it exists. For "/" it keeps
-// the root and /zookeeper.
+// Delete deletes the znode at path and its subtree, if it exists. For "/" we keep the root
+// and /zookeeper.
 func (s *Server) Delete(path string) {
 	s.t.Helper()
 	s.write("Delete", func(t *tree.Tree) []proto.MultiOp { return deleting(nil, t, path) })

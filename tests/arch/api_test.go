@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// mostNames bounds the public API: the exported constants, variables, functions and types
-// of all packages that other modules can import. A group of constants or variables counts
-// once, as in the list of go doc -short.
+// mostNames limits the public API, i.e. the exported constants, variables, functions and
+// types of all packages that other modules can import. We count a group of constants or
+// variables once, like the list of go doc -short.
 const mostNames = 550
 
 // internalTypes lists the exported declarations that may mention a type of an internal
@@ -39,7 +39,7 @@ var internalTypes = map[string]string{
 // isInternal reports whether other modules can't import a package.
 func isInternal(pkg string) bool { return slices.Contains(strings.Split(pkg, "/"), "internal") }
 
-// api is what the rules look at in the exported declarations of one package.
+// api holds the parts of one package's exported declarations that the rules check.
 type api struct {
 	names    int
 	mentions map[string][]string // types of internal packages, by the declaration that mentions them

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// isPublic reports whether a Java class, and what it is nested in, is public, as its
-// class file says.
+// isPublic reports whether a Java class, and every class around it, is public according to
+// its class file.
 func isPublic(f *zip.File) (bool, error) {
 	r, err := f.Open()
 	if err != nil {
@@ -106,7 +106,7 @@ func (c *classFile) constants() {
 	}
 }
 
-// attributes reads attributes, and hands each to each.
+// attributes reads attributes, and calls each for each of them.
 func (c *classFile) attributes(each func(name string, a *classFile)) {
 	for range c.u2() {
 		name := c.texts[c.u2()]

@@ -15,8 +15,8 @@ import (
 	"testing"
 )
 
-// docs/guide/curator.md says for every public class of Curator what it is called here.
-// testdata/curator.txt has the classes, as the jars of Curator hold them:
+// docs/guide/curator.md should name our equivalent of every public class of Curator.
+// testdata/curator.txt lists the classes in Curator's jars:
 //
 //	go test ./tests/arch -run Curator -args -record "$(ls curator-{framework,recipes,x-discovery,x-async}-*.jar)"
 var record = flag.String("record", "", "jars of Curator, from which to write testdata/curator.txt")
@@ -57,7 +57,7 @@ func recordCurator(t *testing.T) {
 	}
 }
 
-// A row of docs/guide/curator.md: classes, and what stands for them.
+// A row of docs/guide/curator.md: classes, and our equivalents.
 type row struct{ part, classes, here string }
 
 // curatorRows reads the tables of docs/guide/curator.md. A heading is a part of Curator.
@@ -83,7 +83,7 @@ func curatorRows(t *testing.T) []row {
 
 var quoted = regexp.MustCompile("`([^`]*)`")
 
-// names returns what stands between backquotes.
+// names returns the texts between backquotes.
 func names(cell string) (list []string) {
 	for _, m := range quoted.FindAllStringSubmatch(cell, -1) {
 		list = append(list, m[1])
@@ -91,8 +91,8 @@ func names(cell string) (list []string) {
 	return list
 }
 
-// TestCuratorIsAnswered holds docs/guide/curator.md against the classes of Curator: none
-// is missing, and none is named that does not exist. Names may have "…" for any
+// TestCuratorIsAnswered compares docs/guide/curator.md with the classes of Curator: the
+// page should name all of them, and no class that doesn't exist. Names may have "…" for any
 // characters; "package.*" stands for all in it; a nested class goes with its outer.
 func TestCuratorIsAnswered(t *testing.T) {
 	if *record != "" {
@@ -139,7 +139,8 @@ func TestCuratorIsAnswered(t *testing.T) {
 	t.Logf("%d classes, %d not answered", strings.Count(string(text), "\n"), missing)
 }
 
-// TestCuratorsAnswersExist looks every name of the second column up in the source.
+// TestCuratorsAnswersExist checks that every name in the second column exists in the
+// source.
 func TestCuratorsAnswersExist(t *testing.T) {
 	known := exported(t)
 	goName := regexp.MustCompile(`^([a-z]\w*\.)?[A-Z]\w*(\.[A-Z]\w*)?$`)

@@ -8,7 +8,7 @@ import (
 
 const module = "github.com/zkgo/zkgo"
 
-// rule says what one package may import of this module, and why no more.
+// rule lists the packages of this module that one package may import, with the reason.
 type rule struct {
 	pkg    string   // path below the module
 	allows []string // packages and, with /..., folders
@@ -96,7 +96,7 @@ var rules = []rule{
 	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/version", "server", "server/...", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/zoocfg"}, "the command is flags and terminal only"},
 }
 
-// libraries says which packages may import which library families.
+// libraries lists which packages may import which library families.
 var libraries = map[string][]string{
 	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/bootstrap", "raftfsm/internal/datadir", "raftfsm/boltlog", "internal/raftlog", "internal/raftlog/engine", "internal/quorum/rpc", "internal/quorum/transport"},
 	"github.com/go-zookeeper":         {"recipes/gozk"},
@@ -123,7 +123,7 @@ var unsafeFiles = map[string]string{
 	"internal/poller/socket_linux.go":      "a system call takes a pointer",
 	"internal/vfs/blocks.go":               "direct writes need aligned memory",
 	"proto/jute.go":                        "texts of a request alias its frame",
-	"internal/poller/queues_linux.go":           "a system call takes a pointer",
+	"internal/poller/queues_linux.go":      "a system call takes a pointer",
 	"tests/safety/chaos/fulldisk_linux.go": "a system call takes a pointer",
 	"tree/internal/arena/text.go":          "a znode's path and data share one allocation",
 }
@@ -159,8 +159,8 @@ func TestImportDirection(t *testing.T) {
 	}
 }
 
-// groups are the folders of tests. A suite builds on its own group and on the kit, and
-// the kit on the API: not on what a suite is about, and on nothing internal.
+// groups are the folders of tests. A suite should build on its own group and on the kit,
+// and the kit only on the API: not on the subject of a suite, and on nothing internal.
 var groups = map[string][]string{
 	"kit":    {"proto", "tree", "raftfsm", "server", "server/zktest", "client", "recipes", "tests/kit/..."},
 	"compat": {"tests/kit/...", "tests/compat/..."},
@@ -192,8 +192,8 @@ func TestGroupsOfTests(t *testing.T) {
 	}
 }
 
-// TestOnlyTheKitStartsServers: a process that has to die with its test takes a thread
-// that is kept for it, which is easy to get wrong and was written six times.
+// TestOnlyTheKitStartsServers: only the kit should start servers. To make a process die
+// with its test, we have to reserve a thread for it, which is easy to get wrong.
 func TestOnlyTheKitStartsServers(t *testing.T) {
 	t.Parallel()
 	for _, f := range sources(t) {
@@ -203,7 +203,8 @@ func TestOnlyTheKitStartsServers(t *testing.T) {
 	}
 }
 
-// TestEveryPackageHasARule: a package that the table does not know could import anything.
+// TestEveryPackageHasARule: every package should have a rule, because without one it could
+// import anything.
 func TestEveryPackageHasARule(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}
@@ -235,8 +236,8 @@ func checkInternal(t *testing.T, f file, imp string) {
 	}
 }
 
-// TestOnlyTestsImportTesting: the shipped program contains the test server, but must
-// not link package testing, which would add its flags.
+// TestOnlyTestsImportTesting: the shipped program contains the test server, but should not
+// link package testing, which would add its flags.
 func TestOnlyTestsImportTesting(t *testing.T) {
 	t.Parallel()
 	for _, f := range sources(t) {
@@ -261,7 +262,7 @@ func matches(list []string, path string) bool {
 	return false
 }
 
-// checkLibrary keeps each library where it belongs.
+// checkLibrary checks that a package may import a library.
 func checkLibrary(t *testing.T, f file, imp string) {
 	t.Helper()
 	if strings.HasPrefix(f.pkg, "tests/") {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// limit bounds what a reader has to keep in their head. Its exceptions name what exceeds it
-// and say why.
+// limit bounds the size of something that a reader has to keep in mind. Its exceptions have
+// a reason each.
 type limit struct {
 	of         string
 	most       int
@@ -36,8 +36,8 @@ var limits = []limit{
 	}},
 }
 
-// TestTypesAndFoldersStaySmall checks every package outside tests. An exception that isn't
-// needed any more fails the test, so that the lists only shrink.
+// TestTypesAndFoldersStaySmall checks every package outside tests. We fail the test if an
+// exception isn't needed any more, so that the lists only shrink.
 func TestTypesAndFoldersStaySmall(t *testing.T) {
 	t.Parallel()
 	sizes := measure(sources(t))
@@ -79,8 +79,8 @@ func TestCheckOfALimit(t *testing.T) {
 }
 
 // measure returns, in the order of limits, the fields and methods of each type by folder and
-// name, and the files of each folder. Test files don't count. A method that several systems
-// have in files of their own counts once.
+// name, and the files of each folder. We don't count test files, and count a method once if
+// several systems have it in separate files.
 func measure(files []file) (sizes [3]map[string]int) {
 	for i := range sizes {
 		sizes[i] = map[string]int{}

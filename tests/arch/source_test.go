@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// file is what the rules look at in one Go file.
+// file holds the parts of one Go file that the rules check.
 type file struct {
 	path     string // below the module's root
 	pkg      string // folder below the module's root

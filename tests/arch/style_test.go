@@ -33,10 +33,10 @@ func TestNoInitFunctions(t *testing.T) {
 	}
 }
 
-// TestNoSleepingTests: a test that sleeps is slow on a fast machine and wrong
-// on a slow one. tests/kit/wait waits for a condition. In fake time sleeping is
-// how time passes: files that make a bubble, and packages with a helper that makes one, or
-// that use the one of package rig, may.
+// TestNoSleepingTests: a test that sleeps is slow on a fast machine and wrong on a slow
+// one. tests/kit/wait waits for a condition. We allow it in fake time, where sleeping is
+// how time passes: in files that make a bubble, and in packages that use a helper to make
+// one.
 func TestNoSleepingTests(t *testing.T) {
 	t.Parallel()
 	files := sources(t)

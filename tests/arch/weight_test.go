@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestClientIsLight: a program that imports the client or the recipes links only
-// proto, sasl and the standard library besides: no server, command, user interface or
+// TestClientIsLight: a program that imports the client or the recipes should link only
+// proto, sasl and the standard library in addition: no server, command, user interface or
 // metrics, and no other library.
 func TestClientIsLight(t *testing.T) {
 	t.Parallel()
@@ -22,8 +22,8 @@ func TestClientIsLight(t *testing.T) {
 	}
 }
 
-// TestServerIsWithoutBolt: a program that embeds a server links bbolt only if it imports
-// boltlog.
+// TestServerIsWithoutBolt: a program that embeds a server should link bbolt only if it
+// imports boltlog.
 func TestServerIsWithoutBolt(t *testing.T) {
 	t.Parallel()
 	for pkg, links := range map[string]bool{"server": false, "raftfsm": false, "raftfsm/boltlog": true} {

@@ -16,8 +16,8 @@ var words = regexp.MustCompile(`(?i)\b(nobody|somebody|everybody|whoever|whom|wh
 // plain lists the packages whose comments are checked for the words.
 var plain = []string{"proto", "tree", "session", "watch", "client", "recipes/...", "raftfsm/...", "internal/...", "server/...", "cmd/...", "deploy/...", "tests/..."}
 
-// pages returns the pages of docs and of the root. The recorded hours quote messages of
-// old versions.
+// pages returns the pages of docs and of the root. We skip the recorded hours, because they
+// quote messages of old versions.
 func pages(t *testing.T) []string {
 	t.Helper()
 	found := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md"}
@@ -40,7 +40,7 @@ func TestPlainWords(t *testing.T) {
 			continue
 		}
 		for _, c := range f.comments {
-			if strings.Contains(c.text, "utput:") { // of an example: what it prints
+			if strings.Contains(c.text, "utput:") { // the output of an example
 				continue
 			}
 			for i, line := range strings.Split(c.text, "\n") {

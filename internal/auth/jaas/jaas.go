@@ -25,7 +25,7 @@ var ErrNoSection = errors.New("JAAS configuration has no section")
 //	    user_bob="secret";
 //	};
 //
-// A missing section, another login module, and a section without users are errors.
+// We reject a missing section, another login module, and a section without users.
 func Users(text, section string) (sasl.Users, error) {
 	options, err := options(text, section)
 	if err != nil {

@@ -19,8 +19,8 @@ type Options struct {
 	Trust Store
 
 	ClientAuth       string   // none, want or need; empty: need
-	Protocols        []string // TLSv1.2, TLSv1.3; older ones are dropped; empty: both
-	CipherSuites     []string // Go or Java names, unusable ones are dropped; empty: Go's choice
+	Protocols        []string // TLSv1.2, TLSv1.3; we drop older ones; empty: both
+	CipherSuites     []string // Go or Java names, we drop unusable ones; empty: Go's choice
 	VerifyClientHost bool     // a client's certificate must contain the client's address
 	ReverseDNS       bool     // or a host name of that address
 	Reload           bool     // reload the files when they change
@@ -30,7 +30,7 @@ type Options struct {
 // ServerConfig returns the TLS configuration of a listener. With Reload, it passes
 // the error of a failed reload to warn and keeps using the last good configuration.
 func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
-	stamp := o.stamp() // before reading: a file that changes meanwhile is read again
+	stamp := o.stamp() // before reading: if a file changes in the meantime, we read it again
 	if err := o.dropUnusable(warn); err != nil {
 		return nil, err
 	}
@@ -97,8 +97,8 @@ func (o Options) load() (*tls.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Disable tickets: a client that resumes a session isn't checked against a trust
-	// store that has changed since.
+	// We disable tickets: if a client resumed a session, we would not check it against a
+	// trust store that has changed since.
 	c := &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, SessionTicketsDisabled: true}
 	o.versions(c)
 	for _, name := range o.CipherSuites {
@@ -173,8 +173,8 @@ var (
 )
 
 // dropUnusable drops the TLS versions that are too old and the cipher suites that Go
-// doesn't offer, with a warning each, so that a list written for Java works. It
-// returns an error if none of a list is left, or if a version is unknown.
+// doesn't offer, and warns about each, so that a list written for Java works. It returns an
+// error if a list ends up empty or if a version is unknown.
 func (o *Options) dropUnusable(warn func(error)) error {
 	var errs []error
 	var versions, suites []string
@@ -225,8 +225,8 @@ func (o Options) versions(c *tls.Config) {
 	}
 }
 
-// suite returns a cipher suite by name. Go doesn't allow a choice of TLS 1.3 suites:
-// their names are accepted and ignored.
+// suite returns a cipher suite by name. Go doesn't let us choose the TLS 1.3 suites, so we
+// accept and ignore their names.
 func suite(name string) (uint16, bool) {
 	for _, s := range tls.CipherSuites() {
 		// Java's names of the two ChaCha suites also end in _SHA256.

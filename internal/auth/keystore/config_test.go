@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestUnusableNames checks that what isn't offered is dropped from a list, with a
-// warning, and that a list of nothing else is an error.
+// TestUnusableNames checks that we drop unsupported names from a list, with a warning, and
+// return an error if no other name is left.
 func TestUnusableNames(t *testing.T) {
 	t.Parallel()
 	id := issue(t, "server")

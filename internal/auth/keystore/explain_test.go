@@ -74,8 +74,8 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// TestOwnCertificateExpired checks that the server starts, because clients may not
-// verify the certificate, but warns.
+// TestOwnCertificateExpired checks that the server warns but still starts, because clients
+// may not verify the certificate.
 func TestOwnCertificateExpired(t *testing.T) {
 	t.Parallel()
 	caKey, ca := sign(t, "CA", nil, nil)

@@ -301,8 +301,8 @@ func TestVerifyHost(t *testing.T) {
 	}
 }
 
-// Java stores certificates in the order in which they were imported, so one of a CA may
-// come before the key's.
+// Java stores certificates in the order in which they were imported, so a CA's certificate
+// may come before the key's.
 func TestPKCS12WithTheCAFirst(t *testing.T) {
 	t.Parallel()
 	id := issue(t, "server")
@@ -313,7 +313,7 @@ func TestPKCS12WithTheCAFirst(t *testing.T) {
 	}
 }
 
-// Files on a command line may have any name.
+// Files on a command line may have any name, so we should detect the format.
 func TestSniff(t *testing.T) {
 	t.Parallel()
 	id := issue(t, "server")

@@ -18,8 +18,8 @@ import (
 )
 
 // revocation checks whether certificates were revoked, as Java does with ssl.crl and
-// ssl.ocsp, using the addresses in the certificates. A certificate whose status can't
-// be determined counts as revoked. It is safe for concurrent use.
+// ssl.ocsp, using the addresses in the certificates. If we can't determine the status of a
+// certificate, we treat it as revoked. It is safe for concurrent use.
 type revocation struct {
 	ocsp   bool // query the responders first
 	client *http.Client
@@ -48,7 +48,7 @@ const (
 func newRevocation(ocsp bool) *revocation {
 	return &revocation{
 		ocsp: ocsp, now: time.Now, lists: make(map[string]*list),
-		// No goroutine would close idle connections.
+		// We disable keep-alives, because no goroutine would close idle connections.
 		client: &http.Client{Timeout: fetchTimeout, Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}},
 	}
 }
@@ -168,8 +168,8 @@ func (r *revocation) listed(url string, c, issuer *x509.Certificate) error {
 	return nil
 }
 
-// newest returns a list that hasn't expired. It fetches the list if there is none or
-// if it is old. If the fetch fails, an old list is used until it expires.
+// newest returns a list that hasn't expired. It fetches the list if there is none or if it
+// is old. If the fetch fails, we use an old list until it expires.
 func (r *revocation) newest(l *list, url string) (*x509.RevocationList, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

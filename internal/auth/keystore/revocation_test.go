@@ -161,8 +161,8 @@ func TestRevocation(t *testing.T) {
 	}
 }
 
-// TestRevocationListIsKept checks that a list is fetched only now and then, and
-// remains usable until its expiry if the registrar is down.
+// TestRevocationListIsKept checks that we fetch a list only now and then, and use it until
+// its expiry if the registrar is down.
 func TestRevocationListIsKept(t *testing.T) {
 	t.Parallel()
 	reg := newRegistrar(t)

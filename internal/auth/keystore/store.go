@@ -55,16 +55,17 @@ func (s Store) kind() (string, error) {
 	return "", fmt.Errorf("%s: the extension is none of .jks, .pem, .p12: set the type (ssl.keyStore.type, ssl.trustStore.type)", s.Location)
 }
 
-// Sniff returns s with the format that its content shows if neither Type nor the extension
-// says it. It is for command lines, which have no flag for the format: CA files are often
-// called ca.crt. In a configuration file, ZooKeeper's rule counts.
+// Sniff returns s with the format detected from the content if neither Type nor the
+// extension determines it. We use it for command lines, which have no flag for the format:
+// e.g. CA files are often called ca.crt. In a configuration file, we follow ZooKeeper's
+// rule.
 func (s Store) Sniff() Store {
 	if _, err := s.kind(); err == nil || s.Type != "" {
 		return s
 	}
 	b, err := smallfile.Read(s.Location)
 	switch {
-	case err != nil: // reading it again says why
+	case err != nil: // the caller will read it again and report why
 		s.Type = typePEM
 	case bytes.HasPrefix(b, []byte{0xfe, 0xed, 0xfe, 0xed}):
 		s.Type = typeJKS
@@ -250,8 +251,8 @@ func keyFromPKCS12(data []byte, password string) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	// Java stores the certificates in the order in which they were imported: one of a CA may
-	// be the first.
+	// Java stores the certificates in the order in which they were imported, so a CA's
+	// certificate may be the first.
 	all := append([]*x509.Certificate{leaf}, more...)
 	if own := slices.IndexFunc(all, func(c *x509.Certificate) bool { return belongs(key, c) }); own > 0 {
 		all = append([]*x509.Certificate{all[own]}, slices.Delete(slices.Clone(all), own, own+1)...)

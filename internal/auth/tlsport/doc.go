@@ -5,6 +5,6 @@
 // and explains errors. It doesn't read the client protocol.
 //
 // Invariants:
-//   - A client that doesn't take what TLS sends can't delay [Conn.Close] for long.
-//   - No goroutine that accepts waits for a client's first byte or handshake.
+//   - A client that doesn't read what TLS sends can't delay [Conn.Close] for long.
+//   - We never wait for a client's first byte or handshake on the goroutine that accepts.
 package tlsport

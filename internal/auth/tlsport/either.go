@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// eitherListener accepts connections on a port where clients may speak TLS or
-// plaintext. A connection that begins with a TLS handshake is returned as *tls.Conn. To
-// find out, the listener waits for the first byte; a slow connection doesn't delay
-// others. The listener below bounds the number of connections that wait.
+// eitherListener accepts connections on a port where clients may speak TLS or plaintext. If
+// a connection begins with a TLS handshake, we return it as *tls.Conn. To find out, we wait
+// for the first byte. A slow connection doesn't delay others. The listener below bounds the
+// number of connections that wait.
 type eitherListener struct {
 	net.Listener
 	config *tls.Config

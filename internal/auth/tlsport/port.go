@@ -15,9 +15,9 @@ import (
 // Scheme is the scheme of the identity that a verified certificate proves.
 const Scheme = "x509"
 
-// RecordHandshake is the first byte of a TLS connection: the type of the record with
-// the client hello. No request and no four-letter word begins with it; as a frame
-// length it would be at least 352 megabytes.
+// RecordHandshake is the first byte of a TLS connection: the type of the record with the
+// client hello. No request and no four-letter word begins with it: a frame length that
+// begins with it would be at least 352 megabytes.
 const RecordHandshake = 0x16
 
 // Port is what the connections of a TLS listener share.
@@ -28,8 +28,8 @@ type Port struct {
 	optional  bool // a client may continue in plaintext
 }
 
-// New returns a Port. config is for the handshake; of options only the check of the
-// client's host is used. superUser is the subject of the super user's certificate.
+// New returns a Port. config is for the handshake. From options we use only the check of
+// the client's host. superUser is the subject of the super user's certificate.
 func New(config *tls.Config, options keystore.Options, superUser string) *Port {
 	return &Port{config: config, options: options, superUser: superUser}
 }
@@ -59,14 +59,14 @@ type Conn struct {
 	ahead bool
 }
 
-// Identify detects the client's protocol, does the handshake if it is TLS, and returns
-// the identities that the certificate proves. It waits for the client; like any
-// connection without a session, this one is closed if that takes too long.
+// Identify detects the client's protocol, does the handshake if it is TLS, and returns the
+// identities that the certificate proves. It waits for the client. If that takes too long,
+// we close the connection, like any connection without a session.
 func (c *Conn) Identify() ([]proto.ID, error) {
 	err := c.WaitRead()
 	switch {
 	case c.port.optional && (err != nil || c.first[0] != RecordHandshake):
-		return nil, nil // the reader gets the error again
+		return nil, nil // the reader will get the error again
 	case err != nil:
 		return nil, err
 	case c.first[0] != RecordHandshake:
@@ -106,8 +106,8 @@ func (c *Conn) State() *tls.ConnectionState {
 	return &state
 }
 
-// WaitRead waits for the first byte of a request, so that the buffer for the rest is
-// needed only then.
+// WaitRead waits for the first byte of a request, so that we don't need the buffer for the
+// rest before that.
 func (c *Conn) WaitRead() error {
 	if c.ahead {
 		return nil
@@ -120,8 +120,8 @@ func (c *Conn) WaitRead() error {
 	return err
 }
 
-// Read implements net.Conn. After the byte that WaitRead got it may block: a request is
-// longer than that.
+// Read implements net.Conn. After the byte that WaitRead got, it may block, because a
+// request is longer than one byte.
 func (c *Conn) Read(b []byte) (int, error) {
 	if !c.ahead || len(b) == 0 {
 		return c.read(b)
@@ -156,10 +156,10 @@ func (c *Conn) Write(b []byte) (int, error) {
 // closeTimeout bounds how long a client may delay the close of its connection.
 const closeTimeout = time.Second
 
-// Close implements net.Conn. It may wait for the client to take the close notification,
-// but not for longer than closeTimeout. crypto/tls answers key updates while it reads, and
-// holds the lock that it needs for the close notification; a client that doesn't take the
-// answers would otherwise never be closed.
+// Close implements net.Conn. It may wait for the client to read the close notification, but
+// not for longer than closeTimeout. We need the limit because crypto/tls answers key
+// updates while it reads, and holds the lock that it needs for the close notification:
+// without the limit, we could never close a client that doesn't read the answers.
 func (c *Conn) Close() error {
 	s := c.stream.Load()
 	if s == nil {

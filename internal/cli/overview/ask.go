@@ -47,7 +47,7 @@ func (w *Watcher) word(ctx context.Context, address, word string) (string, error
 	case text == "" && err != nil:
 		return "", err
 	case text == "":
-		return "", fmt.Errorf("no answer to %s: %w", word, io.EOF) // it closed the connection
+		return "", fmt.Errorf("no answer to %s: %w", word, io.EOF) // the server closed the connection
 	case strings.HasPrefix(text, "\x15\x03"):
 		return "", ErrTLSAlert
 	case strings.Contains(text, "is not executed because it is not in the whitelist"):

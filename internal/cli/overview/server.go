@@ -9,9 +9,9 @@ import (
 // Server is the state that one server reports.
 type Server struct {
 	Address string `json:"address"`
-	// Error says why the state is unknown, or why the server doesn't serve.
+	// Error is the reason why the state is unknown or the server doesn't serve.
 	Error string `json:"error,omitempty"`
-	// Note says why some of the state is unknown.
+	// Note is the reason why some of the state is unknown.
 	Note string `json:"note,omitempty"`
 	// Version is the software version.
 	Version string `json:"version,omitempty"`
@@ -42,7 +42,7 @@ type Server struct {
 	Requests *float64 `json:"requestsPerSecond,omitempty"`
 }
 
-// Zxid is a transaction id. Its text form is hexadecimal, because JSON parsers lose
+// Zxid is a transaction id. We use a hexadecimal text form, because many JSON parsers lose
 // digits of such large numbers.
 type Zxid int64
 

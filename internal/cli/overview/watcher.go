@@ -46,8 +46,8 @@ type Sample struct {
 	Unknown int `json:"unknownMembers,omitempty"`
 }
 
-// Look queries all servers concurrently, for at most 3 seconds each, not counting
-// Explain. A server that doesn't answer is in the sample with its Error.
+// Look queries all servers concurrently, for at most 3 seconds each, not counting Explain.
+// If a server doesn't answer, the sample contains it with its Error.
 func (w *Watcher) Look(ctx context.Context) Sample {
 	now := w.Now
 	if now == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Mode says how Apply treats an existing target.
+// Mode determines how Apply treats an existing target.
 type Mode int
 
 // The modes.
@@ -38,8 +38,8 @@ type ApplyOptions struct {
 	NoACL bool
 	// Parents creates missing ancestors of the target, without data.
 	Parents bool
-	// Did, if set, is called in order for every action after it was done (with
-	// DryRun: for every action that would be done).
+	// Did, if set, is called in order for every action after it succeeded (with DryRun: for
+	// every action that Apply would take).
 	Did func(Action)
 
 	// source is called with every znode of the source before Apply processes it.
@@ -64,12 +64,12 @@ type Report struct {
 // Changed reports whether anything was changed.
 func (r *Report) Changed() bool { return r.Created+r.Set+r.ACLs+r.Deleted > 0 }
 
-// Apply makes the subtree at target match the source. The source must be complete: a
-// znode that it doesn't yield counts as missing. Apply is idempotent and doesn't
+// Apply makes the subtree at target match the source. The source must be complete: if it
+// doesn't yield a znode, we consider the znode missing. Apply is idempotent and doesn't
 // touch znodes that already match.
 //
-// It stops at the first error. The Report and the tree then contain the changes made
-// until then. A *[ConflictError] means that another client writes to the subtree.
+// We stop at the first error. The Report and the tree then contain the changes made so far.
+// A *[ConflictError] means that another client writes to the subtree.
 func Apply(ctx context.Context, c *client.Client, target string, src Source, o ApplyOptions) (Report, error) {
 	a := &applier{c: c, target: target, o: o, highest: map[string]int64{}}
 	a.batch = newBatch(c, a.did)
@@ -264,7 +264,7 @@ func (a *applier) update(ctx context.Context, path string, src, dst *Node) error
 	return nil
 }
 
-// setACL first flushes the batch, because it can't be part of a transaction.
+// We flush the batch first, because setACL can't be part of a transaction.
 func (a *applier) setACL(ctx context.Context, path string, acl []client.ACL, aversion int32) error {
 	action := Action{Kind: ActionSetACL, Path: path}
 	if !a.o.DryRun {

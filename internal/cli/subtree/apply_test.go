@@ -195,7 +195,7 @@ func TestConflictInTransaction(t *testing.T) {
 	}
 }
 
-// TestBlankedACL checks that a hidden ACL isn't copied as if it were complete.
+// TestBlankedACL checks that we don't copy a hidden ACL as if it were complete.
 func TestBlankedACL(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -227,7 +227,7 @@ func TestCopyOverlap(t *testing.T) {
 	}
 }
 
-// TestLostReply checks that a transaction whose reply is lost is executed once.
+// TestLostReply checks that we execute a transaction only once if its reply is lost.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	for _, after := range []bool{true, false} {

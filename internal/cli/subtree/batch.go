@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Limits of one transaction: enough operations to amortize the round trip and the
-// fsync, and few enough bytes not to delay requests queued after it.
+// Limits of one transaction. We want enough operations to amortize the round trip and the
+// fsync, and few enough bytes not to delay the requests queued after it.
 const (
 	batchOps   = 500
 	batchBytes = 256 << 10
@@ -72,8 +72,8 @@ func (b *batch) add(ctx context.Context, w write) error {
 	return nil
 }
 
-// flush executes the queued writes. An error names the znode; then nothing of the
-// failed transaction was done.
+// flush executes the queued writes. An error names the znode. In that case the transaction
+// had no effect.
 func (b *batch) flush(ctx context.Context) error {
 	writes := b.writes
 	b.writes, b.size = nil, 0
@@ -90,7 +90,8 @@ func (b *batch) flush(ctx context.Context) error {
 }
 
 // commit executes a transaction exactly once. If the outcome is unknown because the
-// connection was lost, the first znode shows whether the whole transaction happened.
+// connection was lost, we read the first znode: it shows whether the whole transaction
+// happened.
 func (b *batch) commit(ctx context.Context, writes []write) error {
 	first := &writes[0]
 	for unknown := false; ; unknown = true {
@@ -115,8 +116,7 @@ func (b *batch) commit(ctx context.Context, writes []write) error {
 	}
 }
 
-// try sends a transaction. A single write is sent as a plain request, which may be
-// larger.
+// try sends a transaction. We send a single write as a plain request, which may be larger.
 func (b *batch) try(ctx context.Context, writes []write) error {
 	if len(writes) == 1 {
 		return writes[0].plain(ctx)

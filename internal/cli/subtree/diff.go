@@ -40,9 +40,9 @@ type DiffOptions struct {
 	NoEphemerals bool
 }
 
-// Diff compares two subtrees and calls found for every difference as it is found, in
-// the order of [Compare]. An error from found, or a znode that can't be read, ends
-// the comparison. Diff returns the number of znodes compared.
+// Diff compares two subtrees and calls found for every difference as it is found, in the
+// order of [Compare]. We stop at an error from found and at a znode that we can't read.
+// Diff returns the number of znodes compared.
 func Diff(ctx context.Context, a, b Source, o DiffOptions, found func(*Difference) error) (int, error) {
 	n := 0
 	for p, err := range pairs(ctx, a, b) {

@@ -1,33 +1,32 @@
 // Package subtree reads, copies, moves, deletes, compares, exports and imports whole
 // subtrees of any ZooKeeper.
 //
-// Everything builds on one concept: a [Source] yields the znodes of a subtree in a
-// fixed order, parents before children and siblings by name. Both a live tree
-// ([Walk]) and a file ([Read]) are sources. [Apply] makes a tree match a source,
-// [Diff] compares two sources, [Export] writes one to a file, and [Move] is a copy, a
-// comparison and a deletion.
+// Everything builds on one concept: a [Source], which yields the znodes of a subtree in a
+// fixed order, parents before children and siblings by name. Both a live tree ([Walk]) and
+// a file ([Read]) are sources. [Apply] makes a tree match a source, [Diff] compares two
+// sources, [Export] writes one to a file, and [Move] is a copy, a comparison and a
+// deletion.
 //
 // # Concurrent changes
 //
-// ZooKeeper can't read a subtree at one instant. What a source yields for one znode
-// is consistent, except that its data, its ACL and the names of its children are read
-// one after the other; different znodes are read at different times. A source skips a
-// znode that is deleted before it is read, and doesn't see one created in a parent
-// that was already read. All writes specify the version that they replace or delete.
-// If another client was faster, they stop with a [ConflictError], so no client's
-// write is lost.
+// ZooKeeper can't read a subtree at one instant. What a source yields for one znode is
+// consistent, except that its data, its ACL and the names of its children are read one
+// after the other; different znodes are read at different times. A source skips a znode
+// that is deleted before it is read, and doesn't see one created in a parent that was
+// already read. All writes specify the version that they replace or delete. If another
+// client was faster, we stop with a [ConflictError], so that we never overwrite another
+// client's write.
 //
 // # What clients can't see
 //
-// ZooKeeper doesn't tell its clients that a znode is a container or has a TTL. Both
-// are copied and exported as persistent znodes. A file may say "container" or "ttl",
-// and Apply then creates them. An ephemeral znode belongs to a session, which can't
-// be copied: the znode is skipped or, on request, made persistent. A sequential znode
-// is a plain znode with a number in its name; see [Report.Sequences] for the
-// consequences.
+// ZooKeeper doesn't tell its clients that a znode is a container or has a TTL. We copy and
+// export both as persistent znodes. A file may say "container" or "ttl", and Apply then
+// creates them. An ephemeral znode belongs to a session, which can't be copied: the znode
+// is skipped or, on request, made persistent. A sequential znode is a plain znode with a
+// number in its name; see [Report.Sequences] for the consequences.
 //
 // # Imports
 //
-// It imports client and proto, and a reader of YAML; nothing of the server.
-// All functions may be called concurrently.
+// The package imports client, proto and a YAML reader, but nothing of the server. All
+// functions are safe for concurrent use.
 package subtree

@@ -36,7 +36,8 @@ type ExportOptions struct {
 // it fails, the output is incomplete, and imports reject it.
 //
 // JSON output is one document with one line per znode. YAML output is a stream of
-// documents: the header, the znodes, and a trailer with their number.
+// documents: the header, the znodes, and a trailer with their number, so that we notice a
+// truncated file.
 func Export(ctx context.Context, w io.Writer, src Source, o ExportOptions) (int, error) {
 	buffered := bufio.NewWriterSize(w, 64<<10)
 	var f writer

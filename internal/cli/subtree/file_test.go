@@ -130,7 +130,7 @@ data: yes
 	zs.WaitGone("/x/y/a")
 }
 
-// TestBadFiles checks that each error says what is wrong and where.
+// TestBadFiles checks that each error describes the problem and its position.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
 	j := func(znodes string) string {

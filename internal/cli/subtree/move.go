@@ -35,8 +35,8 @@ func (p Place) overlap(to Place) string {
 	return ""
 }
 
-// sameSession also compares the passwords, which are random, because two ensembles
-// may have used the same session id.
+// sameSession also compares the passwords, because two ensembles may have assigned the same
+// session id, but passwords are random.
 func sameSession(a, b client.Session) bool {
 	return a.ID == b.ID && bytes.Equal(a.Password, b.Password)
 }
@@ -62,8 +62,8 @@ const (
 
 // MoveOptions are the options of Move.
 type MoveOptions struct {
-	// Apply holds the options of the copy. KeepEphemerals and NoACL are rejected,
-	// because their changes would lose information.
+	// Apply holds the options of the copy. We reject KeepEphemerals and NoACL, because they
+	// would lose information.
 	Apply ApplyOptions
 	// Stage, if set, is called when a stage begins.
 	Stage func(Stage)
@@ -74,13 +74,14 @@ type MoveOptions struct {
 // Move copies a subtree, rereads and compares both places, and only then deletes the
 // old one. It returns the number of znodes deleted there.
 //
-// If another client changes the subtree, Move stops with a *[ConflictError]. The copy
-// then contains what was read, and the old place contains all znodes not deleted yet,
-// including the changed one. Ephemeral znodes stop Move before it writes anything.
+// If another client changes the subtree, Move stops with a *[ConflictError]. The copy then
+// contains what we have read, and the old place contains all znodes that we have not
+// deleted yet, including the changed one. Ephemeral znodes stop Move before it writes
+// anything.
 //
-// One change can go unnoticed: a client deletes a znode and recreates it with the
-// same version between Move's last look at the znode and the transaction of up to 500
-// znodes that deletes it.
+// There is one change that we can't notice: a client deletes a znode and recreates it with
+// the same version after Move's last read of the znode and before the transaction (of up to
+// 500 znodes) that deletes it.
 func Move(ctx context.Context, from, to Place, o MoveOptions) (Report, int, error) {
 	m := &mover{from: from, to: to, o: o}
 	if err := m.refuse(ctx); err != nil {
@@ -150,7 +151,7 @@ func (m *mover) refuse(ctx context.Context) error {
 	return nil
 }
 
-// note records a znode that was read. It rejects a target that is the same znode over
+// note records a znode that was read. We reject a target that is the same znode over
 // another connection, because Move would delete it.
 func (m *mover) note(src, dst *Node) error {
 	path := Join(m.from.Root, src.Path)
@@ -232,8 +233,8 @@ func (m *mover) delete(ctx context.Context) error {
 	return nil
 }
 
-// unchanged checks znodes a last time. The server checks their versions when they are
-// deleted; this check finds recreated znodes with the same version.
+// unchanged checks znodes a last time. The server checks their versions when we delete
+// them. With this check, we also find recreated znodes that have the same version.
 func (m *mover) unchanged(ctx context.Context, nodes []moved) error {
 	c := m.from.Client
 	if err := c.Sync(ctx, m.from.Root); err != nil {

@@ -22,10 +22,10 @@ type Document struct {
 	sorted []*Node // nil if the file is sorted
 }
 
-// Read validates a complete file, written by [Export] or by hand, so that no part of
-// a truncated or invalid file is ever used. The first character determines the
-// format. The file must not change while the Document is in use. If the file isn't in
-// the order of [Compare], Read keeps all znodes in memory, otherwise one at a time.
+// Read validates a complete file, written by [Export] or by hand, so that we never use a
+// part of a truncated or invalid file. The first character determines the format. The file
+// must not change while the Document is in use. If the file isn't in the order of
+// [Compare], we keep all znodes in memory, otherwise one at a time.
 func Read(r io.ReadSeeker) (*Document, error) {
 	d := &Document{r: r}
 	var path string

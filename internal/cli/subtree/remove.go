@@ -26,10 +26,10 @@ type RemoveOptions struct {
 // znodes.
 const rounds = 10
 
-// Remove deletes the subtree at root, including ephemeral znodes, and returns the
-// number of znodes deleted. Znodes that other clients delete meanwhile are no error,
-// and znodes that they create meanwhile are deleted, too. ZooKeeper's own znodes
-// stay. If Remove fails, the deletions so far remain.
+// Remove deletes the subtree at root, including ephemeral znodes, and returns the number of
+// znodes deleted. If other clients delete znodes in the meantime, that's not an error, and
+// if they create znodes, we delete those, too. ZooKeeper's own znodes stay. If Remove
+// fails, the deletions so far remain.
 func Remove(ctx context.Context, c *client.Client, root string, o RemoveOptions) (int, error) {
 	r := &remover{c: c, root: root, o: o}
 	if !o.KeepRoot && (root == "/" || system(c, root)) {
@@ -67,8 +67,8 @@ type remover struct {
 	root    string
 	o       RemoveOptions
 	deleted int
-	// unreadable is the error that hid the children of some znode. The znode can be
-	// deleted anyway if it has none.
+	// unreadable is the error that hid the children of some znode. We can still delete the
+	// znode if it has none.
 	unreadable error
 }
 

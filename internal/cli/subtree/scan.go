@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// byteOrderMark is what some editors write at the start of a UTF-8 file.
+// byteOrderMark is a mark that some editors write at the start of a UTF-8 file.
 const byteOrderMark = "\ufeff"
 
 // detect determines the format from the first non-blank character. It skips a byte

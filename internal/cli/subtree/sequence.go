@@ -10,11 +10,11 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Sequence describes a parent whose next sequence number is not above the numbers of
-// its existing children. Its next creations of sequential znodes may fail because the
-// name is taken, or a newer znode may get a lower number than an older one. A server
-// derives the number from how many children were ever created in the parent, which no
-// client can set.
+// Sequence describes a parent whose next sequence number is not above the numbers of its
+// existing children. Its next creations of sequential znodes may fail because the name is
+// taken, or a newer znode may get a lower number than an older one. A server derives the
+// number from how many children were ever created in the parent. A client can't set it, so
+// we can only report the problem.
 type Sequence struct {
 	Path string `json:"path"`
 	// Next is the number of the next sequential child.

@@ -28,9 +28,9 @@ type WalkOptions struct {
 	Vanished func(path string)
 }
 
-// Walk returns the subtree at root as a [Source]. If there is no znode at root, the
-// error is client.ErrNoNode. A znode that the client may not read has its Err set,
-// and its descendants are unknown.
+// Walk returns the subtree at root as a [Source]. If there is no znode at root, the error
+// is client.ErrNoNode. If the client may not read a znode, the znode's Err is set, and we
+// don't know its descendants.
 func Walk(c *client.Client, root string, o WalkOptions) Source {
 	return func(ctx context.Context) iter.Seq2[*Node, error] {
 		return func(yield func(*Node, error) bool) {
@@ -85,8 +85,8 @@ func (w *walker) run(ctx context.Context, yield func(*Node, error) bool) {
 	}
 }
 
-// ahead prefetches the next znodes. Enough requests are in flight to hide the network
-// latency, which also limits the memory.
+// ahead prefetches the next znodes. We keep enough requests in flight to hide the network
+// latency, but few enough to limit the memory.
 func (w *walker) ahead(ctx context.Context, s *step) {
 	for range parallel {
 		if s == nil {
@@ -132,8 +132,8 @@ func (w *walker) expand(s *step) {
 	s.names = nil
 }
 
-// fetch reads one znode. It needs separate requests for data, ACL and children, and
-// repeats them if the znode was recreated in between.
+// fetch reads one znode. We need separate requests for data, ACL and children, and repeat
+// them if the znode was recreated in between.
 func (w *walker) fetch(ctx context.Context, s *step) (*Node, []string, error) {
 	path := Join(w.root, s.path)
 	for {

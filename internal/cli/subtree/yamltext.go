@@ -7,10 +7,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// text is a string that every YAML parser reads back unchanged. YAML 1.1 and 1.2
-// disagree about which plain scalars are strings (`=`, `<<`, yes, 017, 12:30:45,
-// 2026-11-26), so a text is written plain only if every version reads it as a string,
-// and quoted otherwise.
+// text is a string that every YAML parser reads back unchanged. YAML 1.1 and 1.2 disagree
+// about which plain scalars are strings (`=`, `<<`, yes, 017, 12:30:45, 2026-11-26), so we
+// write a text plain only if every version reads it as a string, and quote it otherwise.
 type text string
 
 // MarshalYAML chooses the style of the scalar.
@@ -42,10 +41,9 @@ func verbatim(s string) bool {
 	return true
 }
 
-// plain reports whether a text needs no quotes. It lists safe texts instead of
-// dangerous ones: the text begins with an ASCII letter or a slash, contains only
-// characters without a meaning inside a scalar, and isn't a word for a boolean or
-// null.
+// plain reports whether a text needs no quotes. We list safe texts instead of dangerous
+// ones: the text begins with an ASCII letter or a slash, contains only characters without a
+// meaning inside a scalar, and isn't a word for a boolean or null.
 func plain(s string) bool {
 	if s == "" || s[0] != '/' && !letter(s[0]) {
 		return false

@@ -104,7 +104,7 @@ func onlyFile(t *testing.T, path string) {
 	}
 }
 
-// No byte of a backup can be changed, removed or added unnoticed.
+// We should notice if any byte of a backup is changed, removed or added.
 func TestDamage(t *testing.T) {
 	t.Parallel()
 	_, snapshot := snapshotOf(t, 40)
@@ -137,7 +137,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// The end mark covers the snapshot, not only the records.
+// The end mark should cover the snapshot, not only the records.
 func TestTheEndFitsTheSnapshot(t *testing.T) {
 	t.Parallel()
 	_, snapshot := snapshotOf(t, 4)
@@ -159,7 +159,7 @@ func TestTheEndFitsTheSnapshot(t *testing.T) {
 	}
 }
 
-// Data spans many records, and none of them can be omitted or moved.
+// Data spans many records. We should notice if one of them is missing or was moved.
 func TestRecordsAreAChain(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -207,7 +207,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 	}
 }
 
-// Neither a server's error nor an incomplete snapshot leaves a file.
+// Neither a server's error nor an incomplete snapshot should leave a file.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	_, snapshot := snapshotOf(t, 3)

@@ -16,10 +16,9 @@ import (
 //	record = type:1 size:4 crc:4 payload
 //
 // The CRC32C of a record covers its type and payload and is seeded with that of the
-// previous record, so a lost, repeated or moved record is detected. Header and end
-// are JSON; the payloads of all data records form one gzip stream with the snapshot.
-// All integers are big-endian.
-// snapshot. All integers are big-endian.
+// previous record, so that we detect a lost, repeated or moved record. Header and end are
+// JSON; the payloads of all data records form one gzip stream with the snapshot. All
+// integers are big-endian.
 
 const (
 	magic      = "zkgobak1" // the last character is the version

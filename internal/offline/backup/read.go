@@ -92,8 +92,8 @@ func loadZkgo(dir string) (*Content, error) {
 	return &Content{Kind: KindZkgo, Tree: s.Tree, Sessions: s.Sessions, Verified: true}, nil
 }
 
-// loadBackup loads a backup. The snapshot in it is valid only after everything up to
-// the end mark has been read.
+// loadBackup loads a backup. The snapshot in it is valid only after we have read everything
+// up to the end mark.
 func loadBackup(path string, r io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {
 	c := newContent(KindBackup)
 	h, err := open(r, func(h *Header, data io.Reader) error {

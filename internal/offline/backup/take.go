@@ -18,7 +18,7 @@ type Source struct {
 	// http://host:8080, https://host:8080/commands.
 	URL string
 	// Auth authenticates the caller as in ZooKeeper: scheme, space, and the scheme's
-	// credentials. If it's empty, the caller's address counts.
+	// credentials. If it's empty, the server checks the caller's address.
 	Auth string
 	// Client sends the requests; nil means a client without a timeout. The caller
 	// configures its TLS.
@@ -87,8 +87,8 @@ func Stream(ctx context.Context, src Source, w io.Writer, created string) (*Head
 	return h, end, nil
 }
 
-// first returns the value of a header. It ignores case, because servers may write the
-// name in lower case.
+// first returns the value of a header. We ignore case, because servers may write the name
+// in lower case.
 func first(h http.Header, name string) string {
 	for key, values := range h {
 		if strings.EqualFold(key, name) && len(values) > 0 {
@@ -148,8 +148,8 @@ func (s *Source) describe(ctx context.Context, h *Header) {
 	}
 }
 
-// snapshot requests the snapshot. It retries while the server rejects the request
-// because of a recent one.
+// snapshot requests the snapshot. We retry while the server rejects the request because of
+// a recent one.
 func (s *Source) snapshot(ctx context.Context) (*http.Response, error) {
 	for try := 0; ; try++ {
 		resp, err := s.get(ctx, "snapshot?streaming=true")

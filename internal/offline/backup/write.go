@@ -45,9 +45,9 @@ func Write(w io.Writer, h Header, r io.Reader) (End, error) {
 	return end, b.Flush()
 }
 
-// create writes the file path by calling write. The file gets its final name only
-// after it is durable and accept returns no error. create replaces no file: the error
-// for an existing file matches [os.ErrExist].
+// create writes the file path by calling write. We give the file its final name only after
+// it is durable and accept returns no error. create doesn't replace files: the error for an
+// existing file matches [os.ErrExist].
 func create(path string, write func(io.Writer) error, accept func(tmp string) error) (err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return fmt.Errorf("%s: %w", path, os.ErrExist)

@@ -1,16 +1,16 @@
-// Package container converts the environment variables of ZooKeeper's official
-// container image to the files that the image's entrypoint writes: zoo.cfg and myid.
-// An image without a shell needs a program for this.
+// Package container converts the environment variables of ZooKeeper's official container
+// image to the files that the image's entrypoint writes: zoo.cfg and myid. Our image has no
+// shell, so we need a program for this.
 //
 // Rules:
 //
 //   - The same variables produce the same bytes as the entrypoint of the ZooKeeper 3.9.5
 //     image (testdata/entrypoint was recorded from it), even for invalid values: the
 //     server reports those when it reads the file.
-//   - Existing files are never changed.
-//   - A word in ZOO_SERVERS that is no member is an error: the entrypoint writes it to the
-//     file, and the server would take it for an unknown key and stand alone.
-//   - The package reads the environment only from the caller's list.
+//   - We never change existing files.
+//   - We reject a word in ZOO_SERVERS that isn't a member. The entrypoint would write it to
+//     the file, where the server would mistake it for an unknown key and run standalone.
+//   - We read the environment only from the caller's list.
 //
 // It imports internal/zoocfg and internal/smallfile.
 package container
@@ -129,7 +129,7 @@ func FromEnvironment(environ []string) Plan {
 	}
 }
 
-// unknown returns the names ZOO_* that mean nothing.
+// unknown returns the names ZOO_* that we don't know.
 func unknown(set map[string]string) (names []string) {
 	known := Variables()
 	for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -201,7 +201,7 @@ func cutLast(s, sep string) (before, after string, found bool) {
 }
 
 // Read returns the content that a file will have after Write, which writes it only if it
-// doesn't exist. A caller uses it to check the configuration before the first write.
+// doesn't exist. Callers should use it to check the configuration before the first write.
 func (p Plan) Read(path string) ([]byte, error) {
 	data, err := smallfile.Read(path)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -216,8 +216,8 @@ func (p Plan) Read(path string) ([]byte, error) {
 	return data, err
 }
 
-// Write writes the missing files. The notes say which variables had no effect because
-// a file exists.
+// Write writes the missing files. The notes list the variables that had no effect because a
+// file exists.
 func (p Plan) Write() (notes []string, err error) {
 	var dirs []string
 	if !p.given {

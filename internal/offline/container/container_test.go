@@ -47,8 +47,8 @@ func in(root string, more ...string) []string {
 	return append([]string{"ZOO_CONF_DIR=" + root + "/conf", "ZOO_DATA_DIR=" + root + "/data", "ZOO_DATA_LOG_DIR=" + root + "/log", "ZOO_MY_ID=3"}, more...)
 }
 
-// TestCheck: a word that is no member is an error that names it, unless the variable has no
-// effect.
+// TestCheck: a word that isn't a member should cause an error that names it, unless the
+// variable has no effect.
 func TestCheck(t *testing.T) {
 	t.Parallel()
 	for servers, wrong := range map[string]string{
@@ -75,7 +75,8 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestWith: a file that the caller names is used, and must be there; only myid is written.
+// TestWith: we should use a file that the caller names, which has to exist, and write only
+// myid.
 func TestWith(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -153,10 +153,9 @@ func damage(t *testing.T, rng *rand.Rand, path string) string {
 	}
 }
 
-// TestVerifyFindsDamage damages every file of a server. Either Verify reports the
-// damage, or a server serves exactly the same state as before. A warning suffices
-// only if the server was killed. ZKGO_FLIPS sets the number of times each file is
-// damaged.
+// TestVerifyFindsDamage damages every file of a server. Either Verify should report the
+// damage, or a server should serve exactly the same state as before. A warning is enough
+// only if the server was killed. ZKGO_FLIPS sets the number of times each file is damaged.
 func TestVerifyFindsDamage(t *testing.T) {
 	t.Parallel()
 	rounds := 5

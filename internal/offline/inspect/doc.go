@@ -5,9 +5,9 @@
 //
 // Invariants:
 //
-//   - It never writes, locks or repairs anything, so it's safe to use on the directories
-//     of a running server.
-//   - It reports every damaged file by name and never skips one silently.
+//   - We never write, lock or repair anything, so you can use the package on the
+//     directories of a running server.
+//   - We report every damaged file by name and never skip one silently.
 //
 // It may import proto, tree, session, raftfsm and internal/raftlog for zkgo's
 // own files, internal/offline/zkfiles for ZooKeeper's and internal/offline/backup for backups.

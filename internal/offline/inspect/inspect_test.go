@@ -52,7 +52,7 @@ func lines(t *testing.T, d Dirs, f Filter) []Transaction {
 	return all
 }
 
-// The files of a running zkgo server match what its clients see.
+// The files of a running zkgo server should match what its clients see.
 func TestOurFiles(t *testing.T) {
 	t.Parallel()
 	ctx, dir := t.Context(), t.TempDir()
@@ -155,7 +155,7 @@ func TestOurFiles(t *testing.T) {
 	}
 }
 
-// Damage is found and reported, and doesn't hide valid files.
+// We should find and report damage, and still list the valid files.
 func TestDamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -189,7 +189,7 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 }
 
-// ZooKeeper's files are recognized by name and can be inspected, too.
+// We should recognize ZooKeeper's files by name, and inspect them, too.
 func TestZooKeepersSnapshots(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -84,7 +84,7 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	for i := range log.Files {
 		files = append(files, logFileOf(&log.Files[i], verify))
 	}
-	// List snapshots after the log: a running server first writes a snapshot and then
+	// We list snapshots after the log: a running server first writes a snapshot and then
 	// removes entries.
 	snapshots, serr := raftlog.SnapshotFiles(d.Data)
 	if serr != nil {

@@ -34,8 +34,8 @@ func isZkgoSnapshot(dir string) bool {
 }
 
 // bareSnapshots returns the directories of snapshots that have no meta.json. A server
-// gives a snapshot its name when both files are in it, and takes the name away before it
-// removes them, so a file was lost.
+// renames a snapshot to its final name only when both files are in it, and renames it back
+// before it removes them, so in such a directory a file was lost.
 func bareSnapshots(d Dirs, known []raftlog.SnapshotFile) ([]File, error) {
 	dir := filepath.Join(d.Data, "snapshots")
 	entries, err := os.ReadDir(dir)
@@ -66,8 +66,8 @@ func noMeta(dir string) error {
 	return fmt.Errorf("%s: %s is missing, which has the snapshot's index, ensemble and checksum", dir, metaFile)
 }
 
-// belongs returns an error if a snapshot's meta.json is that of another snapshot. That
-// the name in it is the directory's has been checked when it was read.
+// belongs returns an error if a snapshot's meta.json is that of another snapshot. We have
+// already checked that the name in it is the directory's.
 func belongs(s *raftlog.SnapshotFile) error {
 	if prefix := fmt.Sprintf("%d-%d-", s.Meta.Term, s.Meta.Index); !strings.HasPrefix(s.Meta.ID, prefix) {
 		return fmt.Errorf("%s: it does not belong to this directory: it is of term %d and index %d", filepath.Join(s.Dir, metaFile), s.Meta.Term, s.Meta.Index)

@@ -9,9 +9,8 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 )
 
-// TestVerifySnapshotMetadata checks that verify fails for a snapshot whose meta.json is
-// missing or belongs to another snapshot, in a server's directory and on its own, and
-// says so.
+// TestVerifySnapshotMetadata checks that verify reports a snapshot whose meta.json is
+// missing or belongs to another snapshot, in a server's directory and on its own.
 func TestVerifySnapshotMetadata(t *testing.T) {
 	t.Parallel()
 	h := home{name: "standalone"}

@@ -11,7 +11,7 @@ import (
 )
 
 // TestVerifySpecialFiles checks that verify reports a device or a FIFO in place of a small
-// file, or of a log, and neither waits nor reads it.
+// file or of a log, and neither waits for it nor reads it.
 func TestVerifySpecialFiles(t *testing.T) {
 	t.Parallel()
 	h := home{name: "member", member: true}

@@ -148,9 +148,9 @@ func imageOf(path string, t *tree.Tree, sessions *session.Table) *Image {
 	return img
 }
 
-// fuzzy loads a snapshot that ZooKeeper wrote while transactions were running. On its
-// own it is a state that never existed, but it's still worth inspecting. fuzzy
-// returns nil if the file has another problem.
+// fuzzy loads a snapshot that ZooKeeper wrote while transactions were running. On its own
+// it is a state that never existed, but we can still show it. fuzzy returns nil if the file
+// has another problem.
 func fuzzy(path string) *Image {
 	dir, name := filepath.Split(path)
 	if kind, _, ok := parseName(name); !ok || kind != "snapshot" {

@@ -1,5 +1,5 @@
-// Package migrate turns the files of a ZooKeeper into the state of a zkgo server, and
-// back. The server is stopped meanwhile.
+// Package migrate converts the files of a ZooKeeper server to the state of a zkgo server,
+// and back. The server must not run in the meantime.
 //
 // May import: of this module server, raftfsm, session, tree, internal/defaults,
 // internal/raftlog, internal/vfs and internal/offline/zkfiles.
@@ -35,11 +35,11 @@ type Imported struct {
 // maxEpoch keeps zxids positive.
 const maxEpoch = 1<<31 - 1
 
-// Import turns the directories of a server without a state into the continuation of a
-// ZooKeeper whose files are src. It keeps zxids, stats, lists, quotas, sessions and
-// their ephemeral znodes; the epoch rises above any in the files. In an ensemble, cfg
-// is the configuration of one server. That server has the only vote until the others,
-// with empty directories, have joined.
+// Import initializes the directories of a new server with the state of a ZooKeeper server
+// whose files are src. We keep zxids, stats, ACLs, quotas, sessions and their ephemeral
+// znodes, and raise the epoch above any in the files. In an ensemble, cfg is the
+// configuration of one server. That server has the only vote until the others, with empty
+// directories, have joined.
 func Import(cfg server.Config, src zkfiles.Source) (*Imported, error) {
 	dirs, err := cfg.Offline()
 	if err != nil {
@@ -48,7 +48,7 @@ func Import(cfg server.Config, src zkfiles.Source) (*Imported, error) {
 	if dirs.Memory {
 		return nil, errors.New("a server that forgets cannot be imported into")
 	}
-	// Seed checks this too, but reading may take a while.
+	// Seed checks this too, but we check early because reading may take a while.
 	if has, err := raftlog.HasState(dirs.FS, dirs.LogDir, dirs.SnapDir); err != nil {
 		return nil, err
 	} else if has {
@@ -82,8 +82,8 @@ func Import(cfg server.Config, src zkfiles.Source) (*Imported, error) {
 	return r, raftfsm.Seed(dirs, t, sessions)
 }
 
-// forgetServers empties the list of ZooKeeper's servers if no leader will replace it:
-// clients that follow the list would connect to those servers.
+// forgetServers empties the list of ZooKeeper's servers if no leader will replace it. If we
+// kept it, clients that follow the list would connect to those servers.
 func forgetServers(cfg *server.Config, t *tree.Tree, now time.Time) {
 	if cfg.Quorum.Ensemble || len(cfg.Quorum.Members) > 1 || len(t.Get(tree.ConfigPath).Data()) == 0 {
 		return
@@ -91,7 +91,7 @@ func forgetServers(cfg *server.Config, t *tree.Tree, now time.Time) {
 	t.SetConfig(&tree.Txn{Zxid: t.LastZxid(), Time: now.UnixMilli()}, nil, 0)
 }
 
-// Exported describes what a ZooKeeper can start from.
+// Exported describes the state from which a ZooKeeper server can start.
 type Exported struct {
 	Snapshot         string // path
 	Zxid             int64
@@ -99,9 +99,9 @@ type Exported struct {
 	HasTTL           bool // ZooKeeper must run with extendedTypesEnabled=true, or it deletes some znodes
 }
 
-// Export writes the state of a stopped server into the empty data directory
-// dir of a ZooKeeper. An interruption at any moment leaves either no snapshot there, or
-// a complete one.
+// Export writes the state of a stopped server into dir, the empty data directory of a
+// ZooKeeper server. If it is interrupted at any time, dir contains either no snapshot or a
+// complete one.
 func Export(cfg server.Config, dir string, c zkfiles.Compression) (*Exported, error) {
 	offline, err := cfg.Offline()
 	if err != nil {

@@ -20,8 +20,8 @@ func recorded() zkfiles.Source {
 	return zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(dir), Name: dir}}
 }
 
-// TestImportIsAState: a server finds what was imported, and an export of it is the same
-// except for the zxid, which is higher.
+// TestImportIsAState: a server should find the imported state, and an export of it should
+// be the same except for the zxid, which is higher.
 func TestImportIsAState(t *testing.T) {
 	t.Parallel()
 	cfg := server.Config{DataDir: t.TempDir(), Znodes: server.Znodes{ExtendedTypes: true}}
@@ -62,8 +62,8 @@ func TestImportIsAState(t *testing.T) {
 	}
 }
 
-// TestImportRisesAboveEveryEpoch: a server of the old ensemble may know an epoch
-// without writes.
+// TestImportRisesAboveEveryEpoch: a server of the old ensemble may know an epoch without
+// writes, so we should start above it.
 func TestImportRisesAboveEveryEpoch(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -101,8 +101,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestImportForgetsServers: a standalone server has no list of servers, and clients
-// must not connect to those of the old ensemble.
+// TestImportForgetsServers: a standalone server has no list of servers, and clients should
+// not connect to those of the old ensemble.
 func TestImportForgetsServers(t *testing.T) {
 	t.Parallel()
 	for _, distributed := range []bool{false, true} {

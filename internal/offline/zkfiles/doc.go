@@ -14,24 +14,23 @@
 //
 // # A ZooKeeper snapshot alone is not a state
 //
-// ZooKeeper writes a snapshot while transactions are running, so its content is a
-// state that never existed: each znode is as it was at some time between the zxid in
-// the file's name and the end of the write. It becomes a state only after the
-// transactions of that period are applied again. [State.Apply] does that, using
-// ZooKeeper's own rules for znodes that exist already or no longer exist. ZooKeeper
-// 3.6 and later store a digest in snapshots and logs, which Load compares to check
-// the result.
+// ZooKeeper writes a snapshot while transactions are running, so its content is a state
+// that never existed: each znode is as it was at some time between the zxid in the file's
+// name and the end of the write. To get a state, we have to apply the transactions of that
+// period again. [State.Apply] does that, using ZooKeeper's own rules for znodes that exist
+// already or no longer exist. ZooKeeper 3.6 and later store a digest in snapshots and logs,
+// which Load compares to check the result.
 //
 // # Invariants
 //
-//   - Unreadable data is an error with the file, the offset and the cause. Nothing is
-//     skipped silently; what ZooKeeper itself ignores, such as the torn end of a log,
-//     is reported.
-//   - A wrong length costs no more memory than the bytes that are there.
+//   - If we can't read something, we return an error with the file, the offset and the
+//     cause. We skip nothing silently: if ZooKeeper itself ignores something, e.g. the torn
+//     end of a log, we report it.
+//   - We never allocate more memory for a wrong length than there are bytes.
 //   - A snapshot we write isn't fuzzy: it's the state at one zxid, with the digest at
 //     that zxid.
 //
-// The package imports proto, tree and session, and a library for snappy. It knows
-// nothing of servers and of zkgo's log, starts no goroutine and opens no file for
-// writing. Its functions are safe for concurrent use; its types aren't.
+// The package imports proto, tree and session, and a library for snappy. It doesn't know
+// servers or zkgo's log, starts no goroutines and opens no files for writing. Its functions
+// are safe for concurrent use; its types aren't.
 package zkfiles

@@ -18,8 +18,8 @@ type Source struct {
 	// Limits limits the size of fields and records.
 	Limits Limits
 
-	// NoLogs means that the snapshot is everything. Without it a directory without a
-	// log is rejected, because it looks the same if the logs were forgotten.
+	// NoLogs means that the snapshot is everything. Without it we reject a directory
+	// without a log, because we can't tell whether the user forgot to copy the logs.
 	NoLogs bool
 	// AcceptGaps accepts missing transactions between files, which show as gaps in
 	// the zxids.
@@ -115,8 +115,8 @@ func (l *loader) find() error {
 	if l.Logs.FS == nil || data.Name == logs.Name {
 		return l.needLogs(data)
 	}
-	// Reject this, as ZooKeeper does: if one of the two directories was moved, we
-	// would load half a state.
+	// We reject this, as ZooKeeper does: if one of the two directories was moved, we would
+	// load half a state.
 	strayLogs, err := data.files(logPrefix)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func (l *loader) snapshot() error {
 		l.plan(f)
 		state, info, err := l.read(f)
 		if errors.Is(err, ErrTooLong) {
-			return err // the file is probably valid, so an older one wouldn't help
+			return err // the file is probably valid, so an older one would not help
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -298,8 +298,8 @@ func (l *loader) file(f *file, last *join) error {
 }
 
 // follows checks that tx is the next transaction. The zxids of an epoch have no gaps,
-// except for requests that some versions numbered but didn't log. So only a gap
-// between two files counts as a loss.
+// except for requests that some versions numbered but didn't log. We therefore treat only a
+// gap between two files as a loss.
 func (l *loader) follows(f *file, tx *Txn, last *join, first bool) error {
 	before := last.zxid
 	last.zxid = tx.Zxid
@@ -323,9 +323,9 @@ func (l *loader) follows(f *file, tx *Txn, last *join, first bool) error {
 	return errors.New(text)
 }
 
-// oldStart reports whether tx is the first transaction after a start so old that
-// whole epochs may be missing: there was no snapshot, or not the newest one. Then
-// only the next zxid is accepted.
+// oldStart reports whether tx is the first transaction after a start that is so old that
+// whole epochs may be missing, because there was no snapshot, or not the newest one. In
+// that case we accept only the next zxid.
 func (l *loader) oldStart(tx *Txn) bool {
 	return l.report.Transactions == 0 && (l.older || l.report.Snapshot == "" && tx.Zxid>>32 > 1)
 }
@@ -353,8 +353,8 @@ func (l *loader) apply(tx *Txn) error {
 	return nil
 }
 
-// snapshotDigest compares the state with the snapshot's digest. A mismatch isn't
-// conclusive: ZooKeeper records the zxid of a transaction after it has changed the
+// snapshotDigest compares the state with the snapshot's digest. We don't treat a mismatch
+// as conclusive: ZooKeeper records the zxid of a transaction after it has changed the
 // znodes, so a snapshot may contain the change of the transaction after its digest.
 func (l *loader) snapshotDigest(d *Digest) bool {
 	if d.Version == digestVersion && d.Value != l.state.digest {
@@ -381,7 +381,7 @@ func (l *loader) compare(d *Digest) {
 	}
 }
 
-// verify checks that the loaded state is the source's. The newest digest decides: an
+// verify checks that the loaded state is the source's. We decide by the newest digest: an
 // earlier mismatch may be a bug in ZooKeeper, but a wrong state never matches again.
 func (l *loader) verify() error {
 	if l.unsure != nil {

@@ -161,7 +161,7 @@ func (l *Log) record() ([]byte, error) {
 	return payload, nil
 }
 
-// readUpTo reads n bytes, or fewer at the end of r. It allocates memory only as bytes
+// readUpTo reads n bytes, or fewer at the end of r. We allocate memory only as bytes
 // arrive.
 func readUpTo(r io.Reader, n int) ([]byte, error) {
 	b := make([]byte, 0, min(n, readStep))
@@ -183,8 +183,8 @@ func readUpTo(r io.Reader, n int) ([]byte, error) {
 	return b, nil
 }
 
-// ends handles the absence of a complete record at l.off. Zeros up to the end of the
-// file are its clean end. Anything else is an interrupted write, unless a complete
+// ends handles the absence of a complete record at l.off. Zeros up to the end of the file
+// are its clean end. We treat anything else as an interrupted write, unless a complete
 // record follows.
 func (l *Log) ends(cause string, parts ...[]byte) error {
 	var rest []byte
@@ -244,8 +244,8 @@ type window struct {
 	ended bool  // it contains the end of the file
 }
 
-// grow reads more bytes. It drops leading zeros, because a file may end with 64 MiB
-// of them, but keeps those that may be the start of a record.
+// grow reads more bytes. We drop leading zeros, because a file may end with 64 MiB of them,
+// but keep those that may be the start of a record.
 func (w *window) grow(r io.Reader) error {
 	have := len(w.buf)
 	w.buf = slices.Grow(w.buf, readStep)[:have+readStep]
@@ -268,8 +268,8 @@ func (w *window) drop(n int) {
 	w.buf = w.buf[:copy(w.buf, w.buf[n:])]
 }
 
-// allZero reports whether b contains only zeros. It compares each byte with the next
-// one, which bytes.Equal does for many bytes at a time.
+// allZero reports whether b contains only zeros. We compare each byte with the next one,
+// because bytes.Equal does that for many bytes at a time.
 func allZero(b []byte) bool {
 	return len(b) == 0 || b[0] == 0 && bytes.Equal(b[1:], b[:len(b)-1])
 }

@@ -102,7 +102,7 @@ func (d Dir) files(prefix string) ([]*file, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", f.path, cause(err))
 		}
-		if !info.Mode().IsRegular() { // e.g. a FIFO, on which Open would wait
+		if !info.Mode().IsRegular() { // e.g. a FIFO, for which Open would wait
 			return nil, fmt.Errorf("%s is not a regular file (%v)", f.path, info.Mode())
 		}
 		f.size = info.Size()

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestSpecialFiles checks that a device, a FIFO or a large file in place of one of
-// ZooKeeper's files is refused, and neither read nor waited for.
+// TestSpecialFiles checks that we refuse a device, a FIFO or a large file in place of one
+// of ZooKeeper's files, and neither read it nor wait for it.
 func TestSpecialFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

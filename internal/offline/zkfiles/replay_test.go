@@ -111,9 +111,8 @@ func after(t *testing.T, n int) *State {
 }
 
 // TestFuzzySnapshot builds every snapshot that a server could have written during the
-// history: it begins after transaction a and ends after b, with each znode as it was
-// at some time in between. The logs must lead to the same final state from all of
-// them.
+// history: it begins after transaction a and ends after b, with each znode as it was at
+// some time in between. The logs should lead to the same final state from all of them.
 func TestFuzzySnapshot(t *testing.T) {
 	t.Parallel()
 	all := history()

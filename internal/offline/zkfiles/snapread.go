@@ -37,10 +37,10 @@ type SnapshotInfo struct {
 
 // ReadSnapshot replaces the content of t with a ZooKeeper snapshot file and adds its
 // sessions to table, each with the password that ZooKeeper gave it. name is used in
-// messages. The zxid is taken from the file or its name (snapshot.<zxid>), or else
-// it's the largest zxid of any znode. A digest that doesn't match is an error,
-// because the snapshot isn't a state without its log. After an error, t is a fresh
-// tree or unchanged. The error for a field that exceeds l matches ErrTooLong.
+// messages. The zxid is taken from the file or its name (snapshot.<zxid>), or else it's the
+// largest zxid of any znode. We return an error if the digest doesn't match, because
+// without its log the snapshot isn't a state. After an error, t is a fresh tree or
+// unchanged. The error for a field that exceeds l matches ErrTooLong.
 func ReadSnapshot(name string, r io.Reader, p tree.Policy, l Limits, t *tree.Tree, table *session.Table) (SnapshotInfo, error) {
 	s, info, err := readSnapshot(name, r, p, l)
 	if err != nil {
@@ -115,9 +115,8 @@ func (s *snapshotReader) sessions() {
 	}
 }
 
-// acls reads the table of access control lists. A list is no longer than a field, since
-// it came in a request: the number of its entries, which a file announces, is not
-// believed.
+// acls reads the table of access control lists. We don't trust the number of entries that a
+// file announces: a list came in a request, so it can't be longer than a field.
 func (s *snapshotReader) acls() {
 	for n := s.count("access control lists"); n > 0 && s.err == nil; n-- {
 		number, from := s.long(), s.off
@@ -186,8 +185,8 @@ const (
 	lastZxidSize = 8 + sealSize
 )
 
-// trailer reads the fields that ZooKeeper 3.6 and 3.9 added after the znodes. Either
-// of them can be disabled, so trailer recognizes them by their sizes.
+// trailer reads the fields that ZooKeeper 3.6 and 3.9 added after the znodes. Either of
+// them can be disabled, so we recognize them by their sizes.
 func (s *snapshotReader) trailer(info *SnapshotInfo) {
 	if !s.more() {
 		return

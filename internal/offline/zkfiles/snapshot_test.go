@@ -129,8 +129,8 @@ func TestSnapshotWithoutTheLaterParts(t *testing.T) {
 	}
 }
 
-// TestEveryDamageIsFound truncates a snapshot at every length and flips its bytes. No
-// result may be accepted.
+// TestEveryDamageIsFound truncates a snapshot at every length and flips its bytes. We
+// should accept none of the results.
 func TestEveryDamageIsFound(t *testing.T) {
 	t.Parallel()
 	tr := tree.New()

@@ -69,8 +69,8 @@ func WriteSnapshot(w io.Writer, snap *tree.Snapshot, sessions *session.Table, c 
 	return nil
 }
 
-// snapshotWriter writes znodes and the access control lists they use. It identifies a
-// list by its address, because a tree stores each list only once.
+// snapshotWriter writes znodes and the access control lists they use. We identify a list by
+// its address, because a tree stores each list only once.
 type snapshotWriter struct {
 	*sink
 	numbers map[*proto.ACL]int64

@@ -120,8 +120,8 @@ func (s *State) Fill(t *tree.Tree, table *session.Table) error {
 	return nil
 }
 
-// take yields all znodes and releases each of them, so that memory doesn't hold all
-// of them twice.
+// take yields all znodes and releases each of them, so that we don't hold all of them in
+// memory twice.
 func (s *State) take(yield func(*tree.Stored, error) bool) {
 	for path, n := range s.nodes {
 		if !yield(&n.Stored, nil) {

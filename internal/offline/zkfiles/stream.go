@@ -16,8 +16,8 @@ import (
 // readStep is the maximum allocation for a length before its bytes arrive.
 const readStep = 1 << 20
 
-// DefaultMaxField is the default maximum length of a field in bytes. It's larger than
-// any jute.maxbuffer with which ZooKeeper works well.
+// DefaultMaxField is the default maximum length of a field in bytes. We use a value larger
+// than any jute.maxbuffer with which ZooKeeper works well.
 const DefaultMaxField = 64 << 20
 
 // Limits limits the resources used to read a file. A compressed file can expand to a
@@ -157,8 +157,8 @@ func (s *source) nullable(what string) string {
 	return string(b)
 }
 
-// count reads a number of elements. Java treats a negative number as zero; here it's
-// an error, because no version of ZooKeeper writes one.
+// count reads a number of elements. Java treats a negative number as zero, but we return an
+// error, because no version of ZooKeeper writes one.
 func (s *source) count(what string) int {
 	n := s.int()
 	if s.err == nil && n < 0 {

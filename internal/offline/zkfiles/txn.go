@@ -101,8 +101,8 @@ func decodeTxn(payload []byte) (*Txn, error) {
 	return tx, nil
 }
 
-// decodeCloseSession decodes the paths, which are missing before ZooKeeper 3.6 and
-// with closeSessionTxn.enabled=false. Then at most a digest follows.
+// decodeCloseSession decodes the paths, which are missing before ZooKeeper 3.6 and with
+// closeSessionTxn.enabled=false. In that case at most a digest follows.
 func decodeCloseSession(d *proto.Reader) *CloseSessionTxn {
 	try := *d
 	paths := try.Strings()

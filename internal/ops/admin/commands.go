@@ -20,8 +20,8 @@ type command struct {
 	serve       func(s *snapshots, w http.ResponseWriter, r *http.Request) // instead of run
 }
 
-// all lists the commands. As in ZooKeeper, ruok requires that the server serves
-// clients; use /livez to check the process.
+// all lists the commands. As in ZooKeeper, ruok requires that the server serves clients, so
+// you should use /livez to check the process.
 func all() []command {
 	serving := func(run func(Source) object, names ...string) command {
 		return command{names: names, needsServer: true, run: func(src Source, _ *http.Request) (object, error) { return run(src), nil }}

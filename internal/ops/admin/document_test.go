@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// docs/operate/compatibility.md lists all commands with all their names, including all of
-// ZooKeeper's.
+// docs/operate/compatibility.md should list all commands with all their names, including
+// all of ZooKeeper's.
 func TestTheDocumentListsTheCommands(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/operate/compatibility.md")

@@ -7,9 +7,10 @@ import (
 	"time"
 )
 
-// A state is large and a client may be slow, so no deadline suits the whole transfer.
-// Without a deadline, a client that stops could hold a connection and a file with the
-// whole state forever. So each progressStep must complete within progressTime.
+// A state is large and a client may be slow, so we can't set a deadline for the whole
+// transfer. Without a deadline, however, a client that stops could hold a connection and a
+// file with the whole state forever. We therefore set a deadline, progressTime, for each
+// progressStep.
 const (
 	progressStep = 16 << 10
 	progressTime = 30 * time.Second

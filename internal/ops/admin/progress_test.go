@@ -68,7 +68,7 @@ func (v *large) Restore(ctx context.Context, r io.Reader) (int64, error) {
 	return 26, ctx.Err()
 }
 
-// A restore whose body stalls fails; a slow or long one doesn't.
+// A restore should fail if its body stalls, but not if it is slow or long.
 func TestRestoreNeedsProgress(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
@@ -100,7 +100,7 @@ func TestRestoreNeedsProgress(t *testing.T) {
 	}
 }
 
-// A snapshot that the client doesn't read fails; one that it reads slowly doesn't.
+// A snapshot should fail if the client doesn't read it, but not if it reads slowly.
 func TestSnapshotNeedsProgress(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
@@ -131,7 +131,7 @@ func TestSnapshotNeedsProgress(t *testing.T) {
 	}
 }
 
-// Each snapshot needs a file for the whole state, so only a few are sent
+// Each snapshot needs a file for the whole state, so we should send only a few
 // concurrently.
 func TestSnapshotsAtATime(t *testing.T) {
 	t.Parallel()

@@ -131,8 +131,8 @@ func (s *snapshots) refused(r *http.Request, command, reason string) {
 	}
 }
 
-// started prepares the connection of a command that isn't refused. Until then the
-// server's deadlines hold: any client may send a command that is refused.
+// started prepares the connection of a command that isn't refused. Until then we keep the
+// server's deadlines, because any client may send a command that we refuse.
 func (s *snapshots) started(w http.ResponseWriter, r *http.Request) {
 	noDeadlines(w)
 	if s.opts.Started != nil {

@@ -130,7 +130,7 @@ func TestSnapshotOptions(t *testing.T) {
 		return codes
 	}
 	for range 2 {
-		// A rejected caller doesn't use up the interval of another one.
+		// A rejected caller should not use up the interval of another one.
 		if w := state(t, h, "GET", "snapshot", "", ""); w.Code != 401 {
 			t.Error(w.Code)
 		}
@@ -160,8 +160,8 @@ type deadlined struct {
 func (d *deadlined) SetReadDeadline(at time.Time) error  { d.set = append(d.set, at); return nil }
 func (d *deadlined) SetWriteDeadline(at time.Time) error { d.set = append(d.set, at); return nil }
 
-// A command that is refused keeps the server's deadlines: its client may never send the
-// body, and never read the reply.
+// If we refuse a command, we should keep the server's deadlines: its client may never send
+// the body or read the reply.
 func TestRefusedCommandsKeepTheirDeadlines(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

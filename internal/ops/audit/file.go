@@ -88,7 +88,7 @@ func (s *file) Write(records []Record) error {
 	return s.flush()
 }
 
-// flush writes the buffer. After an error, the next flush reopens the file.
+// flush writes the buffer. After an error, we reopen the file at the next flush.
 func (s *file) flush() error {
 	if len(s.buf) == 0 {
 		return nil

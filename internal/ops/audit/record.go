@@ -88,8 +88,8 @@ func (r *Record) appendLine(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// printable escapes characters that would end a field or a line, because the client
-// chooses its user name.
+// printable escapes characters that would end a field or a line. We need it because the
+// client chooses its user name.
 func printable(s string) string {
 	control := func(c rune) bool { return c < ' ' || c >= 0x7f && c <= 0x9f || c == '\u2028' || c == '\u2029' }
 	if !strings.ContainsFunc(s, control) {

@@ -135,7 +135,7 @@ func (r *Recorder) recordOp(change Record, op proto.Op, req proto.Record, result
 	if change.Path == proto.NullString {
 		change.Path = ""
 	}
-	change.Path = strings.Clone(change.Path) // the entry that it points into will be overwritten
+	change.Path = strings.Clone(change.Path) // we will overwrite the entry that it points into
 	r.Add(change)
 }
 

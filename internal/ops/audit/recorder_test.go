@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// The names that a client gave itself don't fill the audit log, and a record still has
-// the client's address.
+// A client should not be able to fill the audit log with the names it gave itself, and a
+// record should still have the client's address.
 func TestUserNamesOfTheAuditLogAreBounded(t *testing.T) {
 	t.Parallel()
 	const maxIdentities, maxIdentityBytes = 256, 16 << 10 // of a connection, as in package server

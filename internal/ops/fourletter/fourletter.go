@@ -1,7 +1,7 @@
 // Package fourletter answers ZooKeeper's four-letter words from a server's stats
 // snapshot, byte for byte as ZooKeeper 3.9 formats them.
 //
-// It imports status and the standard library only, and has no state.
+// It imports only status and the standard library, and has no state.
 package fourletter
 
 import (
@@ -58,9 +58,9 @@ func Long(word string) bool {
 	return false
 }
 
-// Answer writes the answer to word to w, piece by piece. arg is the argument of stmk.
-// self is the address of the connection that asks; the lists show it as not being read
-// from. The error is w's.
+// Answer writes the answer to word to w, piece by piece. arg is the argument of stmk. self
+// is the address of the connection that asks. The lists show it as not being read. The
+// error is w's.
 func Answer(w io.Writer, word string, arg []byte, src status.Source, self string) error {
 	b := bufio.NewWriterSize(w, pieceSize)
 	switch word {

@@ -139,7 +139,7 @@ func watchesByPath(b *bufio.Writer, watches map[string][]int64) {
 	b.WriteByte('\n')
 }
 
-// indented prints a path in a line of its own. A path may be long, so it isn't copied.
+// indented prints a path in a line of its own. A path may be long, so we don't copy it.
 func indented(b *bufio.Writer, path string) {
 	b.WriteByte('\t')
 	b.WriteString(path)

@@ -37,10 +37,10 @@ var ErrNotServing = errors.New("the server is not currently serving requests")
 // or watches can have long answers.
 const limit = 64 << 20
 
-// Of returns the client port in a configuration, at this machine's address, and
-// prefers the plaintext port. For a TLS port it presents the server's own certificate
-// and doesn't verify the peer's: a process that can listen on this machine's port
-// could impersonate the server anyway.
+// Of returns the client port in a configuration, at this machine's address, and prefers the
+// plaintext port. For a TLS port, we present the server's own certificate and don't verify
+// the peer's: a process that can listen on this machine's port could impersonate the server
+// anyway.
 func Of(c *zoocfg.Config) (Target, error) {
 	if c.ClientPort >= 0 {
 		return Target{Addr: local(c.ClientPortAddress, c.ClientPort)}, nil
@@ -128,8 +128,8 @@ func Serving(ctx context.Context, t Target) (mode string, err error) {
 	return "", fmt.Errorf("%s does not tell its mode: %q", t.Addr, strings.TrimSpace(answer))
 }
 
-// ended reports that ctx is over. A dial that ctx cuts short may return a moment before
-// ctx.Err does, so ended also compares the deadline.
+// ended reports that ctx is over. If ctx cuts a dial short, the dial may return slightly
+// before ctx.Err reports the end, so we also compare the deadline.
 func ended(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)

@@ -219,7 +219,7 @@ func keyPair(t *testing.T) (string, tls.Certificate) {
 
 // TestAwaitCutShort checks that Await and AwaitLive return the result of an attempt and not
 // the timeout of a later one, which the end of the wait has cut short. A dial compares the
-// deadline itself, so it may fail a moment before ctx.Err reports the end.
+// deadline itself, so it may fail slightly before ctx.Err reports the end.
 func TestAwaitCutShort(t *testing.T) {
 	t.Parallel()
 	for answer, await := range map[string]func(ctx context.Context, t Target) error{

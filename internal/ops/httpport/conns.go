@@ -18,13 +18,12 @@ const (
 	evictAfter = 100 * time.Millisecond
 )
 
-// conns bounds the open connections of an HTTP server, from their acceptance on:
-// anyone who reaches the port may open some. When there are too many, it closes the one
-// that has waited for its client for the longest time: for a byte, for a complete header,
-// for the body of an answered request, or for the client to take the answer. It works on
-// the connections below TLS, because closing those never blocks. crypto/tls answers key
-// updates while it reads, and a client that doesn't take the answers would keep the
-// lock that closing needs.
+// conns limits the open connections of an HTTP server, because any client that reaches the
+// port may open some. When there are too many, we close the one that has waited for its
+// client for the longest time: for a byte, for a complete header, for the body of an
+// answered request, or for the client to read the answer. We work on the connections below
+// TLS, because closing those never blocks. crypto/tls answers key updates while it reads,
+// and a client that doesn't read the answers would keep the lock that closing needs.
 type conns struct {
 	mu     sync.Mutex
 	open   []*conn // in the order of their acceptance
@@ -82,9 +81,9 @@ func (c *conns) add(one *conn) (victim *conn) {
 	return victim
 }
 
-// oldest chooses the connection to close in favor of another one; c.mu is held. If
-// hardly any client keeps the server waiting, the oldest of all makes room: the handler
-// may wait for its turn.
+// oldest chooses the connection to close in favor of another one; c.mu is held. If hardly
+// any client keeps the server waiting, we choose the oldest of all, because its handler may
+// only be waiting for its turn.
 func (c *conns) oldest(but *conn) *conn {
 	var waiting, oldest *conn
 	var since time.Time
@@ -131,8 +130,8 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite tells the client that nothing follows, so that it gets an answer although
-// its request has not been read.
+// CloseWrite signals the end of the answer, so that the client gets it although we have not
+// read the request.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -200,9 +199,9 @@ func connOf(nc net.Conn) *conn {
 	}
 }
 
-// handle notes when h handles a request. No request but a restore needs a body, and the
-// server reads that before it answers. So others are answered at once, and their bodies
-// have BodyTimeout to arrive.
+// handle notes when h handles a request. Only a restore needs a body, and the server reads
+// that before it answers. We answer other requests immediately, and allow BodyTimeout for
+// their bodies.
 func (c *conns) handle(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if one, ok := r.Context().Value(connKey{}).(*conn); ok {

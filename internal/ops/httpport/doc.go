@@ -1,10 +1,11 @@
 // Package httpport serves HTTP to operators on a port that any client may reach.
 //
 // It imports the standard library and keystore, which explains TLS errors. It doesn't
-// know what the port serves.
+// depend on what the port serves.
 //
 // Invariants:
-//   - At most [MaxConns] connections are open. The one that has kept the server waiting
-//     for longest makes room, but never an authorized transfer ([Keep]).
-//   - [Port.Close] waits for no client, and leaves no goroutine that accepts.
+//   - We keep at most [MaxConns] connections open. If there are more, we close the one that
+//     has kept the server waiting for longest, but never an authorized transfer ([Keep]).
+//   - [Port.Close] doesn't wait for clients, and no goroutine accepts connections after it
+//     returns.
 package httpport

@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/internal/auth/keystore"
 )
 
-// httpLog receives what package http logs about a port, one line at a time. Package http
-// tells of the clients that it refuses only in these lines.
+// httpLog receives what package http logs about a port, one line at a time. We need these
+// lines because package http reports the clients that it refuses nowhere else.
 type httpLog struct {
 	*Options
 	closed <-chan struct{}

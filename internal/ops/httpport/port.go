@@ -65,8 +65,8 @@ func (p *Port) Addr() string {
 	return p.l.Addr().String()
 }
 
-// Close closes the listener and all connections. It doesn't wait for clients: once
-// their sockets are closed, closing what is above them doesn't block.
+// Close closes the listener and all connections. It doesn't wait for clients: once we have
+// closed their sockets, closing the layers above doesn't block.
 func (p *Port) Close() error {
 	if p == nil {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/zkgo/zkgo/internal/limits"
 )
 
-// The server closes the connection that has waited for its client for longest. If hardly
-// any has, it closes the oldest one, but never an authorized transfer.
+// The server should close the connection that has waited for its client for longest. If
+// hardly any has, it should close the oldest one, but never an authorized transfer.
 func TestWhichHTTPConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestWhichHTTPConnectionIsClosed(t *testing.T) {
 	})
 }
 
-// The metrics port logs what it can't accept in the same way.
+// The metrics port should log connections that it can't accept in the same way.
 func TestRefusedConnectionsOfTheMetricsPort(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -1,9 +1,9 @@
 // Package metrics exports a server's metrics to Prometheus under ZooKeeper's names.
 //
 // It imports the standard library, Prometheus' client library and package status. It
-// neither listens nor starts goroutines, and it counts nothing itself: the
-// instrumented packages do that where events happen.
+// neither listens nor starts goroutines, and it doesn't count: the instrumented packages do
+// that where events happen.
 //
-// The names are ZooKeeper's own: without a prefix, and counters without _total. As in
-// ZooKeeper, every name is exported, also those that are always 0 here.
+// We use ZooKeeper's own names, i.e. without a prefix, and counters without _total. Like
+// ZooKeeper, we export every name, even those that are always 0 here.
 package metrics

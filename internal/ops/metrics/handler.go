@@ -42,7 +42,7 @@ func Handler(src Source, process bool) http.Handler {
 // collector reads the metrics from the source for every scrape.
 type collector struct{ src Source }
 
-// Describe sends no descriptions, because the set of metrics changes: a leader has
+// Describe sends no descriptions, because the set of metrics changes: e.g. a leader has
 // more.
 func (collector) Describe(chan<- *prometheus.Desc) {}
 
@@ -70,8 +70,8 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// keyed returns the labels of a metric that has a key. The key may be the name of a
-// znode, which need not be a valid label value.
+// keyed returns the labels of a metric that has a key. The key may be the name of a znode,
+// which may not be a valid label value.
 func keyed(key string) (labels, values []string) {
 	if key == "" {
 		return nil, nil

@@ -22,7 +22,7 @@ func (m *Lines) Keyed(kind status.MetricKind, key, name string, n int64) {
 	}
 }
 
-// Text adds what isn't a number to calculate with.
+// Text adds a value that isn't a number to calculate with.
 func (m *Lines) Text(name, value string) { m.Add(status.Note, name, value) }
 
 // Int adds a value that may increase and decrease.

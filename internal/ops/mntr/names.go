@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
-// Every ZooKeeper 3.9 server shows these metrics, whatever its role and load, and
-// checks and dashboards read them. What this server doesn't count is 0.
+// Every ZooKeeper 3.9 server shows these metrics, whatever its role and load, and checks
+// and dashboards read them. If we don't count something, we show 0.
 const (
 	// Counters that zkgo counts on other servers, or with other settings.
 	zooKeeperCounters = `bytes_received_count cnxn_closed_without_zk_server_running commit_count connection_drop_count connection_rejected
@@ -29,8 +29,8 @@ const (
 		proposal_latency quorum_ack_latency read_commitproc_time_ms readlatency request_throttle_queue_time_ms
 		sync_processor_queue_flush_time_ms updatelatency`
 
-	// Metrics without a meaning in zkgo: always 0. They are exported to Prometheus, too:
-	// there an alert for a name that is missing never fires.
+	// Metrics without a meaning in zkgo: always 0. We export them to Prometheus, too,
+	// because an alert for a missing name would never fire.
 	alwaysZeroGauges   = `non_mtls_local_conn_count non_mtls_remote_conn_count synced_non_voting_followers`
 	alwaysZeroCounters = `add_dead_watcher_stall_time dead_watchers_cleared dead_watchers_queued digest_mismatches_count insecure_admin_count
 		outstanding_changes_queued outstanding_changes_removed quit_leading_due_to_disloyal_voter request_commit_queued

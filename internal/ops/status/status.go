@@ -156,9 +156,9 @@ func (m *Metric) Line() string {
 	return Plain(m.Key) + "_" + m.Name
 }
 
-// Plain returns a key as it appears in the name of a line. A blank or a newline would
-// break the line, and some tools stop parsing mntr at the first name that contains
-// anything but letters, digits and a few signs.
+// Plain returns a key as it appears in the name of a line. A blank or a newline would break
+// the line, and some tools stop parsing mntr at the first name that contains anything
+// except letters, digits and a few signs.
 func Plain(key string) string {
 	var b strings.Builder
 	for i, r := range key {
@@ -172,7 +172,7 @@ func Plain(key string) string {
 	return b.String()
 }
 
-// MetricKind says how a Metric changes.
+// MetricKind describes how a Metric changes.
 type MetricKind uint8
 
 // The kinds of metric.

@@ -9,10 +9,9 @@ import (
 	"math"
 )
 
-// Raft's messages are encoded in msgpack. This file implements the part of that format
-// that they use, with a bound on everything. A length is compared with its limit before
-// any memory is allocated for it, and the memory for a long field grows only as its bytes
-// arrive.
+// Raft's messages are encoded in msgpack. This file implements the part of that format that
+// they use, with a bound on everything. We compare a length with its limit before we
+// allocate memory for it, and the memory for a long field grows only as its bytes arrive.
 
 const (
 	// fieldStep is the initial allocation for a long field, before its bytes arrive.
@@ -63,8 +62,8 @@ func (d *Reader) byte() byte {
 	return b
 }
 
-// cut maps EOF within a message to an error of its own: EOF is the orderly end of a
-// stream only between messages.
+// cut maps EOF within a message to a separate error: EOF is the orderly end of a stream
+// only between messages.
 func cut(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

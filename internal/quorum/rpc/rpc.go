@@ -24,8 +24,8 @@ const (
 )
 
 const (
-	// maxEntries bounds the entries of one message: the most that Raft can be configured
-	// to send.
+	// maxEntries limits the entries of one message to the maximum that Raft can be
+	// configured to send.
 	maxEntries = 1024
 	// maxIDField bounds the fields that name a server.
 	maxIDField = 64

@@ -8,24 +8,24 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A path may drop large packets and let small ones pass, e.g. a tunnel with a wrong MTU.
-// A leader with such paths sends heartbeats but replicates nothing, and would lead
-// forever. So a leader whose requests to a quorum haven't got through for two stall
-// limits, even on new connections, stops its heartbeats and asks a follower to stand for
-// election. That request is a small message. The leader's lease ends and Raft makes it a
-// follower. From then on it abstains: it doesn't stand for election while another server
-// leads or may be elected, because its vote requests are small and its log is the
-// longest, so it would win again. The other servers don't wait for it. If there is no
-// leader for leaderlessGrace, no other server can lead, and this server stands again. It
-// also stands again after its own large packets have reached another leader.
+// A path may drop large packets and let small ones pass, e.g. a tunnel with a wrong MTU. A
+// leader with such paths sends heartbeats but replicates nothing, and would lead forever.
+// If a leader's requests to a quorum haven't got through for two stall limits, even on new
+// connections, we therefore stop its heartbeats and ask a follower to stand for election.
+// That request is a small message. The leader's lease ends and Raft makes it a follower.
+// From then on it abstains: it doesn't stand for election while another server leads or may
+// be elected, because its vote requests are small and its log is the longest, so it would
+// win again. The other servers don't wait for its vote. If there is no leader for
+// leaderlessGrace, no other server can lead, and this server stands again. It also stands
+// again after its own large packets have reached another leader.
 //
 // A vote request is smaller than a heartbeat. If the path drops heartbeats too, the lease
 // of such a leader ends before the two stall limits are over, and its next vote requests
-// win again. So a leader that no quorum has answered since it won abstains after one
-// stall limit. If the path drops vote requests as well, each failed candidacy would raise
-// the term and depose the leader that the other servers elect. So a candidate also
-// abstains when its vote requests get stuck on the way to so many voters that the rest
-// are no quorum.
+// win again. If no quorum has answered a leader since it won, we therefore make it abstain
+// after one stall limit. If the path drops vote requests as well, each failed candidacy
+// would raise the term and depose the leader that the other servers elect. A candidate
+// therefore also abstains when its vote requests get stuck on the way to so many voters
+// that the rest are no quorum.
 
 const (
 	// abstainFor is how long a server remembers that it could not replicate.
@@ -37,7 +37,7 @@ const (
 // errAbstains is the reason why a server doesn't stand for election.
 var errAbstains = errors.New("quorum: this server was not able to replicate as leader, and lets another one lead")
 
-// errNotLeader answers a server that transfers a leadership it doesn't have.
+// errNotLeader is our answer to a server that transfers a leadership it doesn't have.
 var errNotLeader = errors.New("quorum: only the leader hands over the lead")
 
 // abstention records until when a server leaves the leadership to other servers.
@@ -110,7 +110,7 @@ func (a *abstention) heardLeader(now time.Time) {
 	a.led = now
 }
 
-// holds reports whether this server must not stand for election.
+// holds reports whether this server must not stand for election at the moment.
 func (a *abstention) holds(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// contacts remembers, per peer, when the newest AppendEntries that it answered with
-// success in the leader's term was STARTED. A quorum of such times proves that this
-// server was the leader at the oldest of them. The answer alone proves nothing about the
-// time it arrives: it may have been in a buffer of a stopped process.
+// contacts records, per peer, when we STARTED the newest AppendEntries that the peer
+// answered with success in the leader's term. A quorum of such times proves that this
+// server was the leader at the oldest of them. We don't use the time of the answer: the
+// answer may have been in a buffer while the process was stopped.
 //
-// A start has a time and a number. The numbers tell which of two starts came first even
-// if two readings of the clock are equal.
+// A start has a time and a number. We need the numbers to order two starts even if two
+// readings of the clock are equal.
 type contacts struct {
 	self raft.ServerID
 	last atomic.Uint64 // last number assigned

@@ -6,17 +6,17 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft sends entries to the followers after the leader has stored them on disk. That is
-// later than necessary: an entry is committed when any majority has it on disk, so the
-// followers may write it at the same time as the leader. The leader therefore sends
-// entries that it is about to store immediately, as the same AppendEntries that Raft will
-// ask for afterwards. Raft then gets the answer to it.
+// Raft sends entries to the followers after the leader has stored them on disk. We can do
+// better: an entry is committed when any majority has it on disk, so the followers may
+// write it at the same time as the leader. The leader therefore sends entries immediately
+// when it is about to store them, as the same AppendEntries that Raft will ask for
+// afterwards. Raft then gets the answer to that message.
 //
 // Raft counts itself when its own log has the entries, and a follower when Raft gets that
-// follower's answer. So Raft commits nothing before a majority has it on disk. A leader
-// that never stores what it has sent, because its disk fails or because it dies, doesn't
-// lead in this term any more, and so never sends anything else in its place. Another
-// leader keeps the entries or replaces them, like any uncommitted entries.
+// follower's answer. Raft therefore commits nothing before a majority has it on disk. If a
+// leader never stores entries that it has sent, because its disk fails or because it dies,
+// it doesn't lead in this term any more, so it never sends other entries in their place.
+// Another leader keeps the entries or replaces them, like any uncommitted entries.
 
 // sent is an AppendEntries on its way to a follower, and its result.
 type sent struct {
@@ -66,7 +66,7 @@ func (p *pusher) request(id raft.ServerID, addr raft.ServerAddress, args *raft.A
 	early := p.ask(id)
 	defer p.asked(id)
 	if early != nil {
-		<-early.done // even if it is of no use: requests stay in order
+		<-early.done // even if it is useless, because requests have to stay in order
 		if early.answers(args) {
 			return early
 		}
@@ -76,7 +76,8 @@ func (p *pusher) request(id raft.ServerID, addr raft.ServerAddress, args *raft.A
 	return s
 }
 
-// ask notes that Raft has a request for a peer, and returns the one that was sent early.
+// ask records that Raft has a request for a peer, and returns the one that we have sent
+// early.
 func (p *pusher) ask(id raft.ServerID) *sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,7 +90,7 @@ func (p *pusher) ask(id raft.ServerID) *sent {
 	return s
 }
 
-// asked notes that Raft's request to a peer is over.
+// asked records that Raft's request to a peer is over.
 func (p *pusher) asked(id raft.ServerID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

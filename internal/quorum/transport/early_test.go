@@ -38,9 +38,9 @@ func (l *slowLog) StoreLogs(entries []*raft.Log) error {
 	return l.InmemStore.StoreLogs(entries)
 }
 
-// TestFollowersStoreMeanwhile: the followers store an entry while the leader does. Still
-// nothing is committed before the leader has stored it, because the leader hasn't counted
-// the answers.
+// TestFollowersStoreMeanwhile: the followers should store an entry while the leader does.
+// Still, nothing should be committed before the leader has stored it, because the leader
+// hasn't counted the answers.
 func TestFollowersStoreMeanwhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := startRaft(t, quorum.NewMemory(), 3, func(c *raft.Config, _ *Config) { c.CommitTimeout = time.Hour })
@@ -124,7 +124,8 @@ func TestSentOnce(t *testing.T) {
 	})
 }
 
-// TestSentAgainWithMore: if Raft has more entries by then, its request is another message.
+// TestSentAgainWithMore: if Raft has more entries by then, we should send its request as
+// another message.
 func TestSentAgainWithMore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,8 +162,8 @@ func TestNotSentEarly(t *testing.T) {
 	}
 }
 
-// TestEarlyAndLost: Raft is told about an early message that failed, and the next one is
-// sent again.
+// TestEarlyAndLost: if an early message fails, we should report that to Raft, and send the
+// next one again.
 func TestEarlyAndLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

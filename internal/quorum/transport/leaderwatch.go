@@ -21,9 +21,9 @@ const (
 	// answer that is missing by then won't come soon.
 	again  = 10 * time.Millisecond
 	seldom = 500 * time.Millisecond
-	// yielding is how long a server lets an equal with a higher id stand first. That
-	// server waits as long for the answer of a silent leader. If both stood at the same
-	// time they would split the votes.
+	// yielding is how long a server lets an equal with a higher id stand first. That server
+	// waits as long for the answer of a silent leader. If both stood at the same time, they
+	// would split the votes.
 	yielding = 1200 * time.Millisecond
 	// stuck is the time without a leader after which a server stands although other
 	// servers have longer logs, if the rest are a majority: something keeps those servers

@@ -18,10 +18,10 @@ const (
 
 // muting decides when a leader whose disk hangs goes silent.
 //
-// It speaks again after the write has completed, unless another server leads by then. The
-// limit doubles with every further term in which this server goes silent: if all disks
-// are equally slow no server is a better leader, and an elected leader needs enough time
-// to get an entry written.
+// It resumes after the write has completed, unless another server leads by then. We double
+// the limit with every further term in which this server goes silent: if all disks are
+// equally slow, no server is a better leader, and an elected leader needs enough time to
+// get an entry written.
 type muting struct {
 	limit time.Duration // initial limit
 

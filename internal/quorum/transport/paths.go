@@ -24,7 +24,7 @@ type failing struct {
 	times int
 }
 
-// failed notes a request that began at the given time and failed. It reports whether that
+// failed records a request that began at the given time and failed. It reports whether that
 // is the first of consecutive failures.
 func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bool) {
 	p.mu.Lock()
@@ -50,7 +50,7 @@ func (p *paths) enter(term uint64) bool {
 	return term == p.term
 }
 
-// works notes a successful request.
+// works records a successful request.
 func (p *paths) works(term uint64, id raft.ServerID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -60,8 +60,8 @@ func (p *paths) works(term uint64, id raft.ServerID) {
 	}
 }
 
-// confirmed notes that a follower has installed a newer snapshot than Raft asked for. That
-// holds until the next successful request.
+// confirmed records that a follower has installed a newer snapshot than Raft asked for.
+// That holds until the next successful request.
 func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -75,7 +75,7 @@ func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
 }
 
 // covers reports whether a follower has just confirmed a snapshot that goes up to index at
-// least. It says so only once.
+// least. It reports that only once.
 func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,7 +94,7 @@ func (p *paths) Failing(term uint64, id raft.ServerID) bool {
 	return term == p.term && max(p.failing[id].times, p.silent[id]) >= failuresInARow
 }
 
-// beat notes the outcome of a heartbeat.
+// beat records the outcome of a heartbeat.
 func (p *paths) beat(term uint64, id raft.ServerID, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

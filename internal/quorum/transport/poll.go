@@ -16,16 +16,16 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// A server that has lost its leader asks the other voters before it stands for election.
-// Raft's own pre-vote doesn't help here: a voter that hasn't yet missed the heartbeats of
-// a leader that was killed a moment ago denies it, and waiting for that voter takes
-// seconds. A server that stands without asking could depose a leader that was elected a
-// moment ago and hasn't announced itself yet. If that server's log is too short to win,
-// no server leads until Raft's timers run out.
+// When a server has lost its leader, we ask the other voters before it stands for election.
+// Raft's own pre-vote doesn't help here: a voter denies it until it has missed the
+// heartbeats of a leader that was just killed, and waiting for that takes seconds. If the
+// server stood without asking, it could depose a leader that was just elected and hasn't
+// announced itself yet. If that server's log is too short to win, no server leads until
+// Raft's timers run out.
 
 const (
-	// askLimit bounds the wait for one answer. A server that is alive answers
-	// immediately: the answer needs neither its disk nor Raft's main loop.
+	// askLimit bounds the wait for one answer. A live server answers immediately, because
+	// the answer needs neither its disk nor Raft's main loop.
 	askLimit = 300 * time.Millisecond
 	// maxAsk is the maximum that limit grows to when too few servers answer.
 	maxAsk = 3 * time.Second

@@ -212,8 +212,8 @@ func TestLeaderIsSoughtUntilThereIsOne(t *testing.T) {
 	})
 }
 
-// TestDyingLeaderIsNotTakenForLiving: a dying process closes its connections a moment
-// before its port refuses new ones.
+// TestDyingLeaderIsNotTakenForLiving: a dying process closes its connections shortly before
+// its port refuses new ones.
 func TestDyingLeaderIsNotTakenForLiving(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -232,7 +232,8 @@ func TestDyingLeaderIsNotTakenForLiving(t *testing.T) {
 	})
 }
 
-// TestFrozenLeaderIsForTheTimers: a process that doesn't answer may only be slow.
+// TestFrozenLeaderIsForTheTimers: a process that doesn't answer may only be slow, so we
+// leave it to Raft's timers.
 func TestFrozenLeaderIsForTheTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -259,8 +260,8 @@ func TestFrozenLeaderIsForTheTimers(t *testing.T) {
 	})
 }
 
-// TestRequestForAVoteGoesFirst: while a slow disk keeps Raft from a vote request, this
-// server doesn't stand against the candidate.
+// TestRequestForAVoteGoesFirst: while a slow disk keeps Raft from handling a vote request,
+// this server should not stand against the candidate.
 func TestRequestForAVoteGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -294,7 +295,7 @@ func TestRequestForAVoteGoesFirst(t *testing.T) {
 	})
 }
 
-// TestLeaderThatAnswersIsLeftAlone: a closed connection proves nothing.
+// TestLeaderThatAnswersIsLeftAlone: a closed connection alone should not start an election.
 func TestLeaderThatAnswersIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := startVoters(t, quorum.NewMemory(), 3)
@@ -315,8 +316,8 @@ func TestLeaderThatAnswersIsLeftAlone(t *testing.T) {
 	})
 }
 
-// TestVoteIsAskedOfTheNewProcess: pooled connections to a restarted server are dead,
-// which shows only when they are used.
+// TestVoteIsAskedOfTheNewProcess: pooled connections to a restarted server are dead, but we
+// notice that only when we use them.
 func TestVoteIsAskedOfTheNewProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()

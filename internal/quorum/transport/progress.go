@@ -14,11 +14,11 @@ import (
 )
 
 // The kernel reports a dead path late. A connection whose packets are silently dropped
-// looks idle, TCP keep-alive doesn't run while data is unacknowledged, and
-// retransmissions go on for 15 minutes. So every stream has its own deadlines, in both
-// directions, that measure progress instead of time. A large message on a slow link may
-// take minutes as long as bytes move, and a request may wait for the other server's disk
-// as long as that server reports that it is working.
+// looks idle, TCP keep-alive doesn't run while data is unacknowledged, and retransmissions
+// go on for 15 minutes. We therefore set our own deadlines for every stream, in both
+// directions, which measure progress instead of time. A large message on a slow link may
+// take minutes as long as bytes move, and a request may wait for the other server's disk as
+// long as that server reports that it is working.
 //
 // On a stream of Raft's RPCs
 //
@@ -32,7 +32,7 @@ import (
 //     after twice that by the receiver.
 //
 // A receiver sends working bytes only to a sender whose handshake announced that it
-// understands them. Servers of earlier releases don't.
+// understands them. Servers of earlier releases don't, so we must not send them any.
 
 const (
 	// working says that a request is being received or handled. It precedes a response
@@ -89,8 +89,8 @@ func (c *outConn) endIdle() {
 	_ = c.Close()
 }
 
-// SetDeadline begins a request. It ignores the network layer's own deadline, which bounds
-// the whole request.
+// SetDeadline begins a request. We ignore the network layer's own deadline, because it
+// limits the whole request.
 func (c *outConn) SetDeadline(time.Time) error {
 	c.asked = time.Now()
 	c.open.Store(true)

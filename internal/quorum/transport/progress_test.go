@@ -29,8 +29,8 @@ func applied(t *testing.T, leader *node, s string) time.Duration {
 }
 
 // TestForgottenConnectionsAreReplaced makes the network drop a leader's established
-// connections, in one direction of dialling or all. The next entry is committed after a
-// stall limit, and the leader stays.
+// connections, in one direction of dialling or all. The next entry should be committed
+// after a stall limit, and the leader should stay.
 func TestForgottenConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for name, match := range map[string]func(leader, dialer, acceptor string) bool{
@@ -63,8 +63,8 @@ func TestForgottenConnectionsAreReplaced(t *testing.T) {
 	}
 }
 
-// TestForgottenConnectionsDoNotDelayElections: all old connections of a candidate are
-// dead, and it still wins its first election.
+// TestForgottenConnectionsDoNotDelayElections: even if all old connections of a candidate
+// are dead, it should win its first election.
 func TestForgottenConnectionsDoNotDelayElections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -153,7 +153,7 @@ func bigRequest(size int) *raft.AppendEntriesRequest {
 }
 
 // TestSlowIsNotStalled sends 4 MB over a link of 400 kbit/s, to a server whose disk then
-// takes half a minute. Both make progress, so the request succeeds.
+// takes half a minute. Both make progress, so the request should succeed.
 func TestSlowIsNotStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -191,8 +191,8 @@ func TestSlowIsNotStalled(t *testing.T) {
 	})
 }
 
-// TestStalledRequestEnds: a request that makes no progress ends after the limit, wherever
-// it gets stuck, and so does the receiver's end of the connection.
+// TestStalledRequestEnds: a request that makes no progress should end after the limit,
+// wherever it gets stuck, and so should the receiver's end of the connection.
 func TestStalledRequestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -239,8 +239,8 @@ func TestStalledRequestEnds(t *testing.T) {
 	})
 }
 
-// TestVoteOverADeadConnection: a vote request that gets stuck on an old connection is
-// repeated on a new one, within the same election.
+// TestVoteOverADeadConnection: if a vote request gets stuck on an old connection, we should
+// repeat it on a new one, within the same election.
 func TestVoteOverADeadConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -293,8 +293,8 @@ func TestReceiverForgetsIdleStreams(t *testing.T) {
 	})
 }
 
-// TestOldServersGetNoSignsOfLife: a server of an earlier release would take working bytes
-// for the response.
+// TestOldServersGetNoSignsOfLife: a server of an earlier release would mistake working
+// bytes for the response.
 func TestOldServersGetNoSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -328,7 +328,7 @@ func TestOldServersGetNoSignsOfLife(t *testing.T) {
 }
 
 // TestFollowerIsServedWhenItIsBack silently cuts off a follower for a minute, and then
-// takes it down for another minute: entries reach it as soon as it is back.
+// takes it down for another minute: entries should reach it as soon as it is back.
 func TestFollowerIsServedWhenItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()

@@ -12,12 +12,13 @@ import (
 // then, an empty AppendEntries, as soon as there is a new commit index.
 //
 // Invariants:
-//   - The commit index sent never exceeds the last index that the peer acknowledged
-//     in this term. The follower commits up to min(LeaderCommitIndex, its last
-//     index), not up to PrevLogEntry: entries that it holds beyond the acknowledged
-//     ones may be an uncommitted rest of an older term.
-//   - A push always follows an entry: otherwise it would be taken for a heartbeat.
-//   - At most one push per peer is in flight; newer commit indexes are merged.
+//   - The commit index sent never exceeds the last index that the peer acknowledged in this
+//     term. The follower commits up to min(LeaderCommitIndex, its last index), not up to
+//     PrevLogEntry: entries that it holds beyond the acknowledged ones may be uncommitted
+//     leftovers of an older term.
+//   - We push only after an entry: otherwise the follower would mistake the push for a
+//     heartbeat.
+//   - At most one push per peer is in flight. We merge newer commit indexes.
 type pusher struct {
 	*instance
 	sender *sender
@@ -41,7 +42,7 @@ type pushPeer struct {
 	early   *sent // an entry batch sent before Raft asked for it, until Raft does
 }
 
-// acked notes a successful AppendEntries and sends the peer the commit index if that has
+// acked records a successful AppendEntries and sends the commit index to the peer if it has
 // advanced. It reports whether the peer is new to this leadership.
 func (p *pusher) acked(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest) (joined bool) {
 	last, lastOf := args.PrevLogEntry, args.PrevLogTerm

@@ -9,16 +9,16 @@ import (
 // rebase makes an AppendEntries acceptable that starts before the first entry that this
 // server still has.
 //
-// A leader gets there if it lost the answer to the entries that it sent after a snapshot:
-// it resends them, or starts to look for common ground. Raft refuses, because it knows
-// the term of the snapshot's last entry only while the log has no entries after it. Both
-// servers would then loop forever: the leader goes back to the snapshot, which this
-// server needn't install, and again to the refused entries.
+// This happens if a leader lost the answer to the entries that it sent after a snapshot: it
+// resends them, or searches for the last common entry. Raft refuses, because it knows the
+// term of the snapshot's last entry only while the log has no entries after it. Both
+// servers would then loop forever: the leader goes back to the snapshot, which this server
+// doesn't have to install, and then to the refused entries again.
 //
-// All entries up to applied are committed, so every leader has the same entries there,
-// and there is nothing to compare. rebase passes the entries after applied to Raft as if
-// the log began with them. The commit index must not exceed what the request proves to be
-// common: Raft would use the end of its own log instead.
+// All entries up to applied are committed, so every leader has the same entries there, and
+// we don't have to compare them. We pass the entries after applied to Raft as if the log
+// began with them. The commit index must not exceed what the request proves to be common:
+// Raft would use the end of its own log instead.
 func rebase(a *raft.AppendEntriesRequest, applied, first uint64) *raft.AppendEntriesRequest {
 	if a.PrevLogEntry == 0 || a.PrevLogEntry > applied || first == 0 && a.PrevLogEntry == applied || first > 0 && a.PrevLogEntry >= first {
 		return a
@@ -51,12 +51,12 @@ func (r *relay) rebased(command any) any {
 // admitted makes a vote request acceptable if the candidate has a newer log than this
 // server and isn't a voter in the configuration that this server knows.
 //
-// The candidate may have become a voter by an entry that was committed without this
-// server. If the leader is gone for good, only the candidate can be elected. Raft refuses
-// because of the older configuration, unless the request contains no candidate id. A vote
-// depends on the term and the log alone (Raft, section 6: a server uses the newest
-// configuration in its own log, and any server may vote). A removed server doesn't have a
-// newer log than the servers that know about its removal.
+// The candidate may have become a voter by an entry that was committed without this server.
+// If the leader is gone for good, only the candidate can be elected. Raft refuses because
+// of the older configuration, unless the request contains no candidate id, so we remove the
+// id. A vote depends on the term and the log alone (Raft, section 6: a server uses the
+// newest configuration in its own log, and any server may vote). A removed server doesn't
+// have a newer log than the servers that know about its removal.
 func admitted(q *raft.RequestVoteRequest, v View) *raft.RequestVoteRequest {
 	theirs := standing{Index: q.LastLogIndex, Term: q.LastLogTerm}
 	if theirs.compare(v.standing()) <= 0 || slices.ContainsFunc(v.Config.Servers, func(s raft.Server) bool {

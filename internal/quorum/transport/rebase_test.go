@@ -100,7 +100,7 @@ func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
 	}
 	a, b := &raft.Log{Index: 11, Term: 9, Data: []byte("a")}, &raft.Log{Index: 12, Term: 9, Data: []byte("b")}
 	send(10, 10, a, b)
-	send(10, 10, a, b) // the answer to these was lost
+	send(10, 10, a, b) // we lose the answer to these
 	send(10, 10)
 	send(8, 12, &raft.Log{Index: 9, Term: 3}, &raft.Log{Index: 10, Term: 3}, a)
 	fsm.waitFor(t, "a") // but no further: this request doesn't prove that 12 is the leader's entry

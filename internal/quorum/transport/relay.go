@@ -113,8 +113,8 @@ func (r *relay) pass(in incoming, unfiltered bool) bool {
 }
 
 // awaitAnswered waits until the leader has been sent the answer to a snapshot. Installed
-// makes this server close all streams of the transport. If it closed this one before the
-// answer, the leader would take the installed snapshot for a failure. The stream's limit
+// makes this server close all streams of the transport. If we closed this one before the
+// answer, the leader would mistake the installed snapshot for a failure. The stream's limit
 // bounds the wait.
 func (r *relay) awaitAnswered(in incoming) {
 	if in.answered == nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Replayer is a Network that delivers Raft's messages more than once. Streams never do
-// that, but Raft must tolerate it. It is for tests.
+// that, but Raft should tolerate it. It is for tests.
 type Replayer interface {
 	quorum.Network
 	// Replays returns the copies of a message to this host. It is called before the

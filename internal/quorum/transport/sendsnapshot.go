@@ -8,23 +8,23 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Raft's leader sleeps after a snapshot that didn't get through, too, for up to 10.24 s. So
-// the transport repeats snapshots as it repeats entries (replication.go), and under the
-// same conditions: as long as this server leads the term of the request and the follower is
-// a member at that address.
+// Raft's leader sleeps after a snapshot that didn't get through, too, for up to 10.24 s. We
+// therefore repeat snapshots as we repeat entries (replication.go), and under the same
+// conditions: as long as this server leads the term of the request and the follower is a
+// member at that address.
 //
-//   - A repetition sends the newest snapshot of this server, because the log may not reach
-//     back to an older one any more. Raft learns that the follower has the snapshot that it
-//     asked for. The follower has more than that, which is safe. If Raft then asks for a
-//     snapshot that the confirmed one covers, it gets that answer without another transfer.
-//   - Raft learns about a success only after the follower has answered that it has
-//     installed the snapshot, or has applied everything in it.
-//   - If the follower's Raft answers with an error, Raft learns about it: the follower got
-//     the snapshot and couldn't store it, e.g. because its disk is full. Raft's longer
-//     pauses are right then.
+//   - When we repeat, we send the newest snapshot of this server, because the log may not
+//     reach back to an older one any more. We tell Raft that the follower has the snapshot
+//     that it asked for. The follower has more than that, which is safe. If Raft then asks
+//     for a snapshot that the confirmed one covers, we answer without another transfer.
+//   - We report success to Raft only after the follower has answered that it has installed
+//     the snapshot, or has applied everything in it.
+//   - If the follower's Raft answers with an error, we report it to Raft: the follower got
+//     the snapshot but couldn't store it, e.g. because its disk is full. In that case
+//     Raft's longer pauses are right.
 //   - A follower that refuses the snapshot, e.g. because its format is too new, ends the
-//     stream. It will do so again, so the pauses grow unless an attempt lasts as long as a
-//     stalled stream does: that is what lost packets look like.
+//     stream. It will do so again, so we increase the pauses, unless an attempt lasts as
+//     long as a stalled stream does, i.e. as if packets were lost.
 
 // longestRefused is the longest pause before a snapshot is sent again to a server that ends
 // the stream.
@@ -89,8 +89,8 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 	return err
 }
 
-// errOlderSnapshot is returned if the newest snapshot has less than the one asked for, so
-// that Raft must not believe that the follower has that one.
+// errOlderSnapshot means that our newest snapshot has less than the requested one, so we
+// must not tell Raft that the follower has it.
 var errOlderSnapshot = errors.New("quorum: there is no snapshot any more that has all of the one to send")
 
 // sendInstead sends a newer snapshot than the one that Raft asked for, or the same again.

@@ -129,7 +129,8 @@ func (p *snapshotPair) has(t *testing.T, want ...uint64) {
 }
 
 // TestSnapshotIsSentUntilItArrives loses large packets for a minute, while the leader takes
-// newer snapshots. Raft, which would sleep for up to ten seconds, hears about no failure.
+// newer snapshots. Raft, which would sleep for up to ten seconds, should not learn of a
+// failure.
 func TestSnapshotIsSentUntilItArrives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,7 +164,7 @@ func TestSnapshotIsSentUntilItArrives(t *testing.T) {
 }
 
 // TestARefusedSnapshotIsRepeatedRarely: a follower that can't read the snapshot won't read
-// it the next time either, and each attempt makes the leader read all of it.
+// it the next time either, and the leader has to read all of it for each attempt.
 func TestARefusedSnapshotIsRepeatedRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,9 +187,9 @@ func TestARefusedSnapshotIsRepeatedRarely(t *testing.T) {
 	})
 }
 
-// TestSnapshotIsNotRepeated: a leader that leads no more stops sending the snapshot, and
-// doesn't take an older snapshot for the one to send. Raft learns about a follower that
-// can't store it.
+// TestSnapshotIsNotRepeated: a leader that has lost its leadership should stop sending the
+// snapshot, and should not send an older one instead. Raft should learn about a follower
+// that can't store it.
 func TestSnapshotIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]func(p *snapshotPair){
@@ -261,7 +262,7 @@ func (c slowConn) Write(p []byte) (int, error) {
 }
 
 // TestTheLeaderLearnsOfAnInstalledSnapshot: a follower replaces its transport as soon as it
-// has installed a snapshot. The leader gets the answer nevertheless.
+// has installed a snapshot. The leader should still get the answer.
 func TestTheLeaderLearnsOfAnInstalledSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

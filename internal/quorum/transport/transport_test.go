@@ -166,7 +166,8 @@ func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
 	}
 }
 
-// TestEntriesOfOneMessageFit sends more entries than the receiver accepts in one message.
+// TestEntriesOfOneMessageFit sends more entries than the receiver accepts in one message,
+// so we should split them.
 func TestEntriesOfOneMessageFit(t *testing.T) {
 	t.Parallel()
 	tr, seen := besidePeer(t)
@@ -220,8 +221,8 @@ func TestMutedWhileStalled(t *testing.T) {
 	})
 }
 
-// TestPatienceWithSlowDisks: a leader waits longer before it goes silent in each further
-// term, and as long as initially when no write has hung for a while.
+// TestPatienceWithSlowDisks: a leader should wait longer before it goes silent in each
+// further term, and only as long as initially when no write has hung for a while.
 func TestPatienceWithSlowDisks(t *testing.T) {
 	t.Parallel()
 	m := muting{limit: stallLimit}
@@ -254,7 +255,7 @@ func TestDeadLeaderIsReplacedBeforeItsHeartbeatsTimeOut(t *testing.T) {
 		nodes := startRaft(t, m, 3, func(c *raft.Config, _ *Config) {
 			c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = time.Minute, time.Minute, time.Minute
 		})
-		// Don't wait for the first leader either.
+		// We don't wait for the first leader either.
 		nodes[2].trans.Kick()
 		leader := leaderOf(t, nodes)
 		eventually(t, "followers that know the leader", func() bool {
@@ -381,8 +382,8 @@ type twice struct {
 
 func (n twice) Replays(any) []Replay { return []Replay{{After: n.after}} }
 
-// TestLateCopiesMeetTheNextTransport: a copy of a snapshot arrives after the Raft
-// instance that installed the original is gone, and isn't installed again.
+// TestLateCopiesMeetTheNextTransport: a copy of a snapshot arrives after the Raft instance
+// that installed the original is gone. We should not install it again.
 func TestLateCopiesMeetTheNextTransport(t *testing.T) {
 	t.Parallel()
 	for _, filtered := range []bool{true, false} {

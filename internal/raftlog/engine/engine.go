@@ -1,6 +1,6 @@
 // Package engine is the interface between a store of package raftlog and what keeps its
-// bytes. It is separate so that a program links only the engines it uses: package boltlog
-// implements it without raftlog, and raftlog doesn't import boltlog.
+// bytes. It is a separate package so that a program links only the engines it uses: package
+// boltlog implements it without raftlog, and raftlog doesn't import boltlog.
 //
 // May import: hashicorp/raft; of this module only internal/vfs.
 package engine

@@ -10,7 +10,8 @@
 //   - The layout is part of the format on disk and between servers: a change of it needs a
 //     new Format, a change of what an entry does a new Level.
 //   - An entry that Checker accepts can be decoded and applied by every server of the same
-//     Level. What can't be decoded must not get into a log, because a server stops at it.
+//     Level. We keep everything else out of the log, because a server stops at an entry
+//     that it can't decode.
 //   - Decoding aliases the entry. Encoding a command copies the client's bytes once.
 //
 // May import: proto, tree, session, the standard library.

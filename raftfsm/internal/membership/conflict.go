@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// A reconfig takes effect as soon as it is applied, and every server writes the new list
-// to its configuration file. So a list that the servers couldn't start with is refused
-// before that, with BadArguments. ZooKeeper checks only the addresses of servers that join
-// or change in an incremental reconfig, and never loopback addresses.
+// A reconfig takes effect as soon as it is applied, and every server writes the new list to
+// its configuration file. If the servers couldn't start with the new list, we therefore
+// refuse it before that, with BadArguments. ZooKeeper checks only the addresses of servers
+// that join or change in an incremental reconfig, and never loopback addresses.
 //
-// Names aren't resolved, because all servers must come to the same verdict. Two hosts are
-// the same if their texts are, or if they are notations of the same IP address.
+// We don't resolve names, because all servers have to come to the same verdict. Two hosts
+// are the same if their texts are, or if they are notations of the same IP address.
 
 // listener is an address at which a server of a list listens. Two listeners with the same
 // key can't exist at the same time.

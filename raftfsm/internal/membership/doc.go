@@ -7,7 +7,7 @@
 //
 // Invariants:
 //   - All decisions are pure functions of their arguments, because every server has to come
-//     to the same one. No host name is resolved.
+//     to the same one. We never resolve a host name.
 //   - Every server reads the same List from a text that another one has written.
 //   - A List that a reconfig leads to is one that its servers can start with (Conflict).
 //   - If the present voters and those of the target have live majorities, so has every

@@ -7,9 +7,9 @@ import (
 )
 
 // How a change of the membership becomes a sequence of single changes of Raft's
-// configuration. Plan is a pure function: it computes all steps from what the leader
-// knows. The leader carries out the first one, looks again, and plans again. So the
-// next plan accounts for a server that dies in the middle.
+// configuration. Plan is a pure function: it computes all steps from what the leader knows.
+// The leader executes the first one and then plans again, so that the next plan accounts
+// for a server that dies in the meantime.
 //
 // Call a configuration live if more than half of its voters are live. Raft commits
 // a change under the configuration that the change makes, and every later entry
@@ -37,10 +37,10 @@ import (
 //     live configuration, with and without further live voters (step 5).
 //   - Step 6 finds a live voter of T, because T is live and step 4 is done.
 //
-// If O or T is not live, no order works, since every order begins with O and ends
-// with T. So Plan refuses a change only if every other order would fail as well.
-// Steps 1 to 4 need O alone to be live. They are also taken while T, as a list that
-// is in force already, has lost its majority for the moment.
+// If O or T is not live, no order works, since every order begins with O and ends with T.
+// We therefore refuse a change only if every other order would fail as well. Steps 1 to 4
+// need O alone to be live. They are also taken while T, as a list that is in force already,
+// has lost its majority for the moment.
 //
 // A dead server of T that has no vote yet does not get one in the plan. It gets its
 // vote when it is back, which is step 4 again. The claim covers that case: T counts

@@ -3,15 +3,15 @@ package propose
 import "sync/atomic"
 
 const (
-	// commandWeight is a command's weight in addition to its bytes. It makes about a
-	// hundred small commands add up to FullWeight.
+	// commandWeight is a command's weight in addition to its bytes. We choose it so that
+	// about a hundred small commands add up to FullWeight.
 	commandWeight = 512
 
 	// FullWeight is the weight at which an entry, or a message to the leader, is sent
-	// although another one is in flight. It corresponds to about a hundred small
-	// commands. The cost of one more entry is small when it is spread over a hundred
-	// commands. If thirty clients were split between two entries, each command would pay
-	// for a larger share of an entry than the command itself costs.
+	// although another one is in flight. It corresponds to about a hundred small commands.
+	// Spread over a hundred commands, the cost of one more entry is small. If we split
+	// thirty clients between two entries, each command's share of an entry would cost more
+	// than the command itself.
 	FullWeight = 64 << 10
 )
 

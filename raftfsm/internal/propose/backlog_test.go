@@ -69,7 +69,8 @@ func opsIn(runs []byte) int {
 }
 
 // TestSecondEntry: while an entry is in flight, the proposer sends only a full one. Fewer
-// commands wait for the first entry, and are sent with all that came in the meantime.
+// commands should wait for the first entry, and be sent together with all that arrived in
+// the meantime.
 func TestSecondEntry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -195,7 +196,7 @@ func TestFewMessagesToTheLeader(t *testing.T) {
 }
 
 // TestNothingIsLeftBehind: however proposing, applying and sending interleave, no command
-// waits forever.
+// should wait forever.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	q := NewIntake(1, 7, NewBacklog())
@@ -311,8 +312,8 @@ func (refusingLog) Apply([]byte, time.Duration) raft.ApplyFuture {
 	return landedFuture{raft.ErrLeadershipTransferInProgress}
 }
 
-// TestARefusedEntryIsNoticed: the proposer learns that Raft has refused an entry although
-// neither an entry lands nor a command arrives.
+// TestARefusedEntryIsNoticed: the proposer should learn that Raft has refused an entry even
+// if no entry completes and no command arrives.
 func TestARefusedEntryIsNoticed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

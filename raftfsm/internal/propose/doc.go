@@ -8,10 +8,10 @@
 // Invariants:
 //   - The commands of a server get into the log in the order in which it proposed them. A lost
 //     command takes all later ones that depend on it (Command.Way) with it.
-//   - After Halt returns, nothing more is taken from a queue.
+//   - After Halt returns, we take nothing more from a queue.
 //   - A Proposer serves one incarnation, and ends with the first entry that Raft refuses or
 //     loses.
-//   - Queues are bounded in bytes: Intake makes its clients wait, RemoteRuns only the server
+//   - We limit queues in bytes: Intake makes its clients wait, RemoteRuns only the server
 //     that sends too much. Servers share the log fairly by bytes.
 //   - While commands wait, the sender is awake, or something that will wake it is in flight.
 //

@@ -185,9 +185,10 @@ func (q *Intake) unsent() int {
 }
 
 // worth reports whether the waiting commands are worth a message to the leader: no command
-// is in flight, or not more than wait here, or the message would be full. So a single
-// client never waits, and when one entry answers many clients, their next requests don't
-// become as many messages. If worth returns false, the sender is woken when that changes.
+// is in flight, or not more than wait here, or the message would be full. This way, a
+// single client never waits, and when one entry answers many clients, we don't send a
+// message for each of their next requests. If worth returns false, we wake the sender when
+// that changes.
 func (q *Intake) worth() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -199,8 +199,8 @@ func (q *Intake) bytesWaiting() int {
 	return q.bytes
 }
 
-// Commands after a lost command are refused until the connection is opened again. E.g. a
-// client writes a znode and then another one that announces the first. If the first write
+// We should refuse commands after a lost command until the connection is opened again. E.g.
+// a client writes a znode and then another one that announces the first. If the first write
 // is lost, the second must not be applied.
 func TestNothingFollowsALostCommand(t *testing.T) {
 	t.Parallel()

@@ -20,8 +20,8 @@ const MaxInFlight = 2
 
 // overdueAfter is how long an entry is in flight before a goroutine waits for Raft's
 // answer, which may be a refusal. Raft refuses entries when the leadership ends, which the
-// control goroutine learns from Raft, and while it transfers the leadership, after which it
-// may stay leader.
+// control goroutine learns from Raft, but also during a transfer of the leadership, after
+// which this server may still be the leader.
 const overdueAfter = 100 * time.Millisecond
 
 // applier is the part of Raft that the proposer needs.
@@ -31,7 +31,7 @@ type applier interface {
 
 // Proposer packs the runs queued on the leader into batches and hands them to Raft. It
 // serves one incarnation. The incarnation is over when Raft refuses or loses a batch,
-// because the batches after it must not count either.
+// because we must not use the batches after it either.
 type Proposer struct {
 	Raft        applier
 	Incarnation uint64
@@ -95,8 +95,8 @@ func (p *Proposer) Drain() { close(p.finish) }
 // inFlight returns the number of entries that are proposed and not yet applied.
 func (p *Proposer) inFlight() int { return int(p.seq.Load() - p.applied.Load()) }
 
-// Land notes that the state machine has applied an entry. It wakes the proposer only if the
-// commands that wait are worth an entry now. Otherwise the command that makes them worth one
+// Land records that the state machine has applied an entry. We wake the proposer only if the
+// waiting commands are worth an entry now. Otherwise the command that makes them worth one
 // wakes it.
 func (p *Proposer) Land(seq uint64) {
 	p.applied.Store(seq)

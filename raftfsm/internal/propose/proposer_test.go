@@ -17,9 +17,9 @@ func (f landedFuture) Error() error  { return f.err }
 func (f landedFuture) Index() uint64 { return 0 }
 func (f landedFuture) Response() any { return nil }
 
-// TestEntriesAndTheirMemory: the proposer builds an entry in the memory of an applied
-// entry that is no longer read, and never in that of an entry that is in flight or was
-// refused, because Raft may still use it.
+// TestEntriesAndTheirMemory: the proposer should build an entry in the memory of an applied
+// entry without readers, and never in that of an entry that is in flight or was refused,
+// because Raft may still use it.
 func TestEntriesAndTheirMemory(t *testing.T) {
 	t.Parallel()
 	for _, keeps := range []bool{true, false} {

@@ -23,9 +23,9 @@ func bulkRun(t *testing.T, server uint8, size int) []byte {
 	return run
 }
 
-// TestFairTurns: a server that sends without pause delays no other server. All of them
-// get the same number of bytes, this server included, and a server that sends only
-// occasionally gets its turn immediately.
+// TestFairTurns: a server that sends without pause should not delay other servers. All of
+// them should get the same number of bytes, including this server, and a server that sends
+// only occasionally should be served immediately.
 func TestFairTurns(t *testing.T) {
 	t.Parallel()
 	n := newQueues()

@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// TestTurnsOfServer0: a leader shares its log fairly between its own clients and those of a
-// follower with id 0.
+// TestTurnsOfServer0: a leader should share its log fairly between its own clients and
+// those of a follower with id 0.
 func TestTurnsOfServer0(t *testing.T) {
 	var u turns
 	had := make(map[turn]int)

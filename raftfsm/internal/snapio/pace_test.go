@@ -15,9 +15,9 @@ func (d slowWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestPace: other work gets eight ninths of the time, or two thirds when the log has
-// grown, unless the writer is in a hurry. The writer takes no long rest because the
-// disk was slow.
+// TestPace: other work should get eight ninths of the time, or two thirds when the log has
+// grown, unless the writer is in a hurry. The writer should not take a long rest because
+// the disk was slow.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // bench stands in for the test that usually owns a test server. Fatal ends a failing
-// operation with a panic, as it would end a test; try recovers it.
+// operation with a panic, as it would end a test, and we recover in try.
 type bench struct {
 	log func(line string)
 

@@ -102,8 +102,8 @@ func (c *call) member(text string) (*zktest.Server, error) {
 	return c.servers[id-1], nil
 }
 
-// one returns the server to inspect: the chosen one; otherwise the leader; and if
-// there is no leader, the first server that runs.
+// one returns the server to inspect: the chosen one, otherwise the leader, or if there is
+// no leader, the first server that runs.
 func (c *call) one() (*zktest.Server, error) {
 	if s, err := c.chosen(); s != nil || err != nil {
 		return s, err

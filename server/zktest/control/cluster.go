@@ -66,8 +66,8 @@ func fillDisk(c *call, s *zktest.Server)  { c.keep(onServer("disk", s), s.FillDi
 func failFsync(c *call, s *zktest.Server) { c.keep(onServer("disk", s), s.FailFsync()) }
 func healDisk(c *call, s *zktest.Server)  { c.undo(onServer("disk", s)) }
 
-// postRestart doesn't block other calls that change the ensemble while it waits,
-// because the server may not be able to serve before they run.
+// While we wait, we don't block other calls that change the ensemble, because the server
+// may need them before it can serve.
 func postRestart(c *call) (any, error) {
 	if _, err := onMember(revive)(c); err != nil {
 		return nil, err

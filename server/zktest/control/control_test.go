@@ -151,7 +151,7 @@ func TestWatchesAndWaits(t *testing.T) {
 	}
 }
 
-// Waits end when the test server ends.
+// Waits should end when the test server ends.
 func TestCloseEndsWaits(t *testing.T) {
 	t.Parallel()
 	ts, err := control.Start(control.Config{})
@@ -330,8 +330,8 @@ func TestSlowConnections(t *testing.T) {
 	}
 }
 
-// A standalone server can be killed, paused and made read-only, and its disk can be
-// filled.
+// We should be able to kill and pause a standalone server, make it read-only, and fill its
+// disk.
 func TestOneServer(t *testing.T) {
 	t.Parallel()
 	b := start(t, 0, zktest.OnDisk())
@@ -421,7 +421,7 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// In a cluster, an operation on a client runs on the server that the client is
+// In a cluster, an operation on a client should run on the server that the client is
 // connected to.
 func TestClientsOfACluster(t *testing.T) {
 	t.Parallel()
@@ -444,7 +444,7 @@ func TestClientsOfACluster(t *testing.T) {
 	b.want("GET", "/v1/exists?path=/a", "", "exists", false)
 }
 
-// Two test servers can't share a port, and the second one reports that.
+// Two test servers can't share a port, and the second one should report that.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -497,7 +497,7 @@ func TestPortAndDisk(t *testing.T) {
 	}
 }
 
-// Endpoints are called concurrently. None of them may block forever, and the race
+// We call the endpoints concurrently. None of them should block forever, and the race
 // detector checks them.
 func TestAtTheSameTime(t *testing.T) {
 	t.Parallel()

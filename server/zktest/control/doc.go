@@ -1,11 +1,11 @@
-// Package control runs a test server that programs in any language control over HTTP.
-// Each endpoint does what a call to package zktest does in a Go test. The command
-// "zkgo testserver" serves these endpoints; docs/guide/testserver.md describes them, and a
-// test compares that page with the table in routes.go.
+// Package control runs a test server that programs in any language control over HTTP. Each
+// endpoint does what a call to package zktest does in a Go test. The command "zkgo
+// testserver" serves these endpoints. docs/guide/testserver.md describes them, and we
+// compare that page with the table in routes.go in a test.
 //
-// Invalid input gets an error that names it before zktest sees it. If zktest itself
-// can't do something, it ends the operation as it would end a test, and only that
-// call returns the error (see bench).
+// We check input before zktest sees it, and return an error that names the invalid part. If
+// zktest itself can't do something, it ends the operation as it would end a test, and only
+// that call returns the error (see bench).
 //
 // The endpoints may be called concurrently. Those that move time, reset the tree or
 // change the ensemble run one at a time; those that wait don't block others.

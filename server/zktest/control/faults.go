@@ -105,8 +105,8 @@ func postFault(c *call) (any, error) {
 	return f.now(), nil
 }
 
-// faulty returns the server whose requests the fault applies to: the chosen one, the
-// one that the session is connected to, or the only one.
+// faulty returns the server that should inject the fault: the chosen one, the one that the
+// session is connected to, or the only one.
 func (c *call) faulty(id sessionID) (*zktest.Server, error) {
 	if s, err := c.chosen(); s != nil || err != nil {
 		return s, err

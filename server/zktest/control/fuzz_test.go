@@ -9,9 +9,8 @@ import (
 	"testing"
 )
 
-// FuzzBody checks that a request body for the control endpoints is either parsed or
-// rejected with an error for the caller, and that a parsed body survives encoding and
-// parsing.
+// FuzzBody checks that we either parse a request body or reject it with an error for the
+// caller, and that a parsed body survives encoding and parsing.
 func FuzzBody(f *testing.F) {
 	type body struct {
 		Session sessionID `json:"session"`

@@ -29,7 +29,7 @@ const patience = 60 * time.Second
 // asked collects the successful requests of the tests, as "METHOD /path".
 var asked sync.Map
 
-// TestMain also reports endpoints that no test has used.
+// TestMain also reports endpoints that the tests have not used.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if code == 0 && flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.list").Value.String() == "" {

@@ -138,7 +138,7 @@ func TestBadInputToACluster(t *testing.T) {
 	}
 }
 
-// The page describes all existing endpoints, and no others.
+// The page should describe all existing endpoints, and no others.
 func TestThePageHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/guide/testserver.md")

@@ -2,8 +2,8 @@ package control
 
 import "strconv"
 
-// keep remembers how to revert a state that a call has set up, e.g. a connection that
-// hangs, under a name for that state.
+// keep remembers how to revert a state, e.g. a hanging connection, under a name for that
+// state.
 func (t *TestServer) keep(name string, undo func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

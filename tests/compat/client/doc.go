@@ -1,5 +1,5 @@
 // Package client runs one test suite of the Go client against zkgo and against Apache
-// ZooKeeper: the client's guarantees must not depend on the server.
+// ZooKeeper: the client's guarantees should not depend on the server.
 //
 //	go test ./tests/compat/client              zkgo
 //	ZKGO_LIVE=1 go test ./tests/compat/client  Apache ZooKeeper as well

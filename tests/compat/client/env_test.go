@@ -23,8 +23,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience bounds every wait of a test.
 const patience = 90 * time.Second
 
-// timeout is the usual session timeout: long enough that no session expires on a slow
-// machine. Tests that wait for expiry use short, the minimum that servers grant.
+// timeout is the usual session timeout. We choose it long enough that no session expires on
+// a slow machine. Tests that wait for expiry use short, the minimum that servers grant.
 const (
 	timeout = 40 * time.Second
 	short   = 4 * time.Second

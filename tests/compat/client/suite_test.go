@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// TestSuite runs all tests against one server of each kind, sequentially, because each
-// ZooKeeper costs a JVM.
+// TestSuite runs all tests against one server of each kind. We run them sequentially,
+// because each ZooKeeper costs a JVM.
 func TestSuite(t *testing.T) {
 	forEach(t, func(t *testing.T, addr string) {
 		for name, test := range map[string]func(*testing.T, string){
@@ -360,8 +360,8 @@ func expiry(t *testing.T, addr string) {
 	}
 }
 
-// lostInTheDark: the client knows that its session has expired without any server's help,
-// and not before the lease has ended.
+// lostInTheDark: the client should notice that its session has expired without any server's
+// help, and not before the lease has ended.
 func lostInTheDark(t *testing.T, addr string) {
 	c, w := connect(t, addr, client.WithSessionTimeout(short))
 	l, err := c.Lease(bounded(t))

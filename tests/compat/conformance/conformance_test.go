@@ -95,7 +95,7 @@ func TestRealServer(t *testing.T) {
 	}
 }
 
-// TestAmount keeps the suite from shrinking unnoticed.
+// TestAmount checks that the suite doesn't shrink unnoticed.
 func TestAmount(t *testing.T) {
 	const wantScripts, wantRequests = 70, 11900
 	all := scripts(t)

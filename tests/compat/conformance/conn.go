@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patience bounds every wait for the server. It measures nothing: a server that
-// takes longer hangs.
+// patience bounds every wait for the server. We don't measure anything with it: if a server
+// takes longer, it hangs.
 const patience = 30 * time.Second
 
 // largestFrame bounds the frames that the runner accepts from a server.
@@ -63,9 +63,9 @@ func (c *conn) nextXid() int32 {
 	return c.xid
 }
 
-// write sends in the background, so that a server that replies before it has read
-// everything cannot block both sides. A write error shows as the end of the
-// connection on the reading side.
+// write sends in the background: if a server replied before it has read everything, both
+// sides could block. We notice a write error as the end of the connection on the reading
+// side.
 func (c *conn) write(b []byte, pieces bool) {
 	_ = c.net.SetWriteDeadline(time.Now().Add(patience)) // fails only on a closed socket
 	go func() {

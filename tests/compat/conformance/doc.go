@@ -1,8 +1,7 @@
-// Package conformance judges a server by transcripts. It has scripts of raw
-// frames, the replies and events of the real Apache ZooKeeper 3.9.5, and a runner
-// that plays a script against any address and writes the transcript. It uses its
-// own codec and the standard library only: no code of the server under test takes
-// part in the judgement.
+// Package conformance judges a server by transcripts. It has scripts of raw frames, the
+// replies and events of the real Apache ZooKeeper 3.9.5, and a runner that plays a script
+// against any address and writes the transcript. We use a separate codec and only the
+// standard library, so that no code of the server under test takes part in the judgement.
 //
 //	go test ./tests/compat/conformance                     zkgo against the golden files
 //	ZKGO_LIVE=1 go test ./tests/compat/conformance         the real server as well
@@ -44,11 +43,11 @@
 // len:-2:text (a false length). ACLs: open, null, [31:world:anyone,…] with ~ for
 // a null scheme or id. Lists: [/a,"/b c"], null, count:-7.
 //
-// Every request accepts: xid=, code= (another opcode), cut=N (bytes removed from
-// the end), trail=hex (bytes added at the end), len=N (another frame length);
-// maybe (a reply may come or not and is not recorded), unordered (see below),
-// anyzxid (the zxid of the reply is not recorded). After the last statement every
-// open connection is drained, so that no event is lost.
+// Every request accepts: xid=, code= (another opcode), cut=N (bytes removed from the end),
+// trail=hex (bytes added at the end), len=N (another frame length); maybe (a reply may come
+// or not and is not recorded), unordered (see below), anyzxid (the zxid of the reply is not
+// recorded). After the last statement we drain every open connection, so that we don't lose
+// an event.
 //
 // # Contents of a transcript
 //
@@ -67,7 +66,7 @@
 //     write was in flight; a time that fails the check is shown as failed
 //   - long data and lists by length and SHA-1
 //
-// Dropped or sorted, because ZooKeeper leaves it open:
+// We drop or sort the following, because ZooKeeper leaves it open:
 //
 //   - the order of the names of getChildren, getChildren2, getEphemerals and of
 //     the identities of whoAmI (sorted)

@@ -106,8 +106,8 @@ var ops = []op{
 	{"op", 0, []field{{name: "code", kind: kindInt, def: "0"}, {name: "body", kind: kindString, def: ""}}, shapeNone},
 }
 
-// replyShape returns the shape of replies to an opcode. "op" and "code=" need it,
-// because the server may understand what they send.
+// replyShape returns the shape of replies to an opcode. "op" and "code=" need it, because
+// the server may understand their requests.
 func replyShape(code int32) shape {
 	for _, o := range ops {
 		if o.code == code {

@@ -61,9 +61,8 @@ func (g *generator) script() {
 	for _, c := range []string{"a", "b", "c"} {
 		g.print("connect %s", c)
 	}
-	// Through setWatches ZooKeeper reports znodes that a client must not read,
-	// and zkgo does not (differences.txt). So a client that may read all of them
-	// sends it.
+	// Through setWatches ZooKeeper reports znodes that a client must not read, and zkgo
+	// does not (differences.txt). We therefore use a client that may read all of them.
 	g.print("connect w\nw auth digest super:secret")
 	for range statements {
 		g.statement()

@@ -32,7 +32,7 @@ func (n *normaliser) reply(r request, payload []byte) string {
 	return out + d.rest()
 }
 
-// rest reports leftover or missing bytes after decoding.
+// rest reports leftover or missing bytes after decoding, e.g. of a wrong length.
 func (d *decoder) rest() string {
 	switch {
 	case d.short:

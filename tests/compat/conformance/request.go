@@ -61,7 +61,7 @@ func sortOut(fields []field, words []string) (arguments, error) {
 
 // appendFields encodes the fields of an operation in wire order.
 func (m marks) appendFields(e *encoder, o op, a arguments) error {
-	if o.name == "op" { // the body is the payload itself, not a buffer
+	if o.name == "op" { // here the body is the payload itself, not a buffer
 		b, err := literal(a.fields["body"])
 		e.raw(b)
 		return err

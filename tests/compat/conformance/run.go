@@ -128,8 +128,8 @@ func (r *runner) echo(l line, depth int) {
 	}
 }
 
-// tick waits until the clock is clearly later than the time of any transaction so
-// far, so that a stale time is detected.
+// tick waits until the clock is clearly later than the time of any transaction so far, so
+// that we detect a stale time.
 func tick() {
 	timer := time.NewTimer(4 * clockSlack)
 	<-timer.C

@@ -8,5 +8,5 @@
 //   - The Go code compiles (TestGoCompiles). Python and Java code of the README is code that
 //     the tests of testserver run (TestExcerpts).
 //
-// No package imports it.
+// No other package should import it.
 package docs

@@ -31,7 +31,7 @@ func TestCommandsExist(t *testing.T) {
 	}
 }
 
-// TestMissingIsFound: the checks fail for what doesn't exist.
+// TestMissingIsFound: the checks should fail for a name that doesn't exist.
 func TestMissingIsFound(t *testing.T) {
 	t.Parallel()
 	c := checker{binary: process.Binary(t), root: root(t), help: map[string]string{}}

@@ -85,7 +85,7 @@ func (a *authority) issue(ip string, change ...func(*x509.Certificate)) []byte {
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})...)
 }
 
-// put replaces a file atomically, as an operator who renews certificates should.
+// put replaces a file atomically, as an operator should do to renew certificates.
 func put(t testing.TB, path string, content ...[]byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", bytes.Join(content, nil), 0o600); err != nil {

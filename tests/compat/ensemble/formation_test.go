@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// quiet is how long a test checks that no server leads. In that time the servers would have
-// elected a leader many times over.
+// quiet is how long a test checks that no server leads. We choose it so that the servers
+// could have elected a leader many times.
 const quiet = 3 * time.Second
 
 // neverLed checks for a while that no server serves.
@@ -24,8 +24,8 @@ func (c *cluster) neverLed(ids ...int) {
 	})
 }
 
-// Servers whose files differ don't form an ensemble, and each names the server that it
-// differs from.
+// Servers whose files differ should not form an ensemble, and each should name the server
+// that it differs from.
 func TestDifferingLists(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 4)
@@ -36,7 +36,7 @@ func TestDifferingLists(t *testing.T) {
 	c.says(3, "has a different list of servers in its configuration (ours: server 3", "theirs: server 2")
 	c.says(2, "has a different list of servers in its configuration")
 	c.neverLed(2, 3)
-	c.start(1) // now a majority agrees, but one server that answers doesn't
+	c.start(1) // now a majority agrees, but one server that replies doesn't
 	c.neverLed(1, 2, 3)
 	c.stop(2)
 	c.write(2, c.lines(1, 2, 3)...)
@@ -44,8 +44,8 @@ func TestDifferingLists(t *testing.T) {
 	c.await(1, 2, 3)
 }
 
-// Two of three servers lost their disks. They don't form a new ensemble beside the server
-// that has the data, and join when a majority with the data is back.
+// Two of three servers lost their disks. They should not form a new ensemble beside the
+// server that has the data, but join when a majority with the data is back.
 func TestTwoOfThreeWiped(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)
@@ -60,7 +60,8 @@ func TestTwoOfThreeWiped(t *testing.T) {
 	c.neverLed(1, 2, 3)
 }
 
-// A member of another ensemble, on the ports of one of our servers, is refused by name.
+// If a member of another ensemble runs on the ports of one of our servers, we should refuse
+// it by name.
 func TestStranger(t *testing.T) {
 	t.Parallel()
 	ours, theirs := newCluster(t, 3), newCluster(t, 3)
@@ -82,7 +83,7 @@ func TestStranger(t *testing.T) {
 	ours.await(3)
 }
 
-// The server refuses to start with unsupported settings, and says why.
+// The server should refuse to start with unsupported settings, and explain why.
 func TestRefusedAtStart(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

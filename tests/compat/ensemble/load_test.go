@@ -12,7 +12,7 @@ import (
 )
 
 // client is one session that lives throughout a test. It owns an ephemeral znode, writes
-// one znode after another, and moves to another server when its connection ends. It records
+// one znode after another, and moves to another server when its connection ends. We record
 // which writes were acknowledged.
 type client struct {
 	name string

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// These are benchmarks, which judge nothing and don't run as tests.
+// These are benchmarks. We judge nothing here and don't run them as tests.
 var (
 	runs     = flag.Int("runs", 5, "how often each side of a measurement is measured")
 	runsFor  = flag.Duration("for", 4*time.Second, "how long each run of the TLS measurement takes")
@@ -128,7 +128,7 @@ func median[T int | float64 | time.Duration](all []T) T {
 }
 
 // BenchmarkTLS prints what sslQuorum costs: two ensembles, one with it, take turns under
-// the same load, so that other load on the machine affects both.
+// the same load, so that other load on the machine affects both equally.
 func BenchmarkTLS(b *testing.B) {
 	plain, secure := newCluster(b, 3, superDigest), newCluster(b, 3, superDigest, "sslQuorum=true")
 	secure.certified(newAuthority(b, "CA"), 1, 2, 3)

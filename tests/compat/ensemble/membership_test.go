@@ -133,8 +133,8 @@ func TestFilesGrowAndShrink(t *testing.T) {
 	for _, id := range all {
 		c.eventually("mntr is content", func() bool { return strings.Contains(c.word(id, "mntr"), "zk_config_file_differs\t0") })
 	}
-	// And back: the servers that stay are restarted, then those that leave are stopped. If
-	// one that leaves is the leader, it has the old file and changes nothing.
+	// And back: we restart the servers that stay, and then stop those that leave. If the
+	// leader is one of those, it has the old file and changes nothing.
 	three := []int{1, 2, 3}
 	w.knows(c, three...)
 	roll(three, three...)
@@ -156,8 +156,8 @@ func TestReplaceAll(t *testing.T) {
 		lines = append(lines, c.nodes[id].line("participant"))
 	}
 	c.start(4, 5, 6)
-	// The leader hands over meanwhile, and server 1 leaves: its reply may be lost although
-	// the change was done, and repeating the request would fail.
+	// The leader hands over in the meantime, and server 1 leaves: its reply may be lost
+	// although the change was made, and if we repeated the request, it would fail.
 	c.eventually("three other servers", func() bool {
 		err := c.reconfig(1, "", "", strings.Join(lines, ","))
 		return err == nil || c.eventuallyReplaced(4, 1)
@@ -240,7 +240,7 @@ func TestObservers(t *testing.T) {
 	})
 	c.kill(lead)
 	w.more(c, 10)
-	// Two observers don't help: one voter of three is no majority.
+	// Two observers don't help: one voter of three isn't a majority.
 	second := c.leader()
 	c.kill(second)
 	c.eventually("nobody leads", func() bool {

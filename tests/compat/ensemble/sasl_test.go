@@ -210,7 +210,7 @@ func TestSASLRefused(t *testing.T) {
 			[]string{"from server 3", `wrong password for \"zk\"`}},
 		{"wrong user", saslSteps[2], saslSteps[2], "eve", "secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"eve\"`}},
-		// As in ZooKeeper, a server that sends credentials must send the right ones.
+		// As in ZooKeeper, if a server sends credentials, they have to be right.
 		{"wrong password where none is required", calling, calling, "zk", "Secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"zk\"`}},
 		{"calls who does not take it", without, calling, "zk", "secret", "does not take SASL",
@@ -244,7 +244,7 @@ func TestSASLRefused(t *testing.T) {
 	c.verify(clients, 1, 2, 3)
 }
 
-// TestSASLAsksForALogin: the server refuses to start with a file without logins.
+// TestSASLAsksForALogin: the server should refuse to start with a file without logins.
 func TestSASLAsksForALogin(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3)

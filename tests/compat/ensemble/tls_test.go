@@ -156,7 +156,7 @@ func TestTLSNewCertificates(t *testing.T) {
 	if c.mode(3) != "" {
 		t.Error("server 3 serves with a certificate that nobody accepts")
 	}
-	// New files are enough to let it in: it needs no restart either.
+	// New files should be enough to let it in, without a restart.
 	put(t, c.nodes[3].key(), fresh.issue(c.nodes[3].host))
 	c.await(3)
 	put(t, c.nodes[1].trust(), []byte("damaged")) // is logged, and the last good file stays in use
@@ -168,7 +168,7 @@ func TestTLSNewCertificates(t *testing.T) {
 	c.survives(clients...)
 }
 
-// TestChangeToTLS moves an ensemble from plaintext to TLS in the steps of ZooKeeper's
+// TestChangeToTLS migrates an ensemble from plaintext to TLS in the steps of ZooKeeper's
 // administrator's guide, and back, one server after the other, while clients write.
 func TestChangeToTLS(t *testing.T) {
 	t.Parallel()

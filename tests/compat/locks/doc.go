@@ -27,20 +27,21 @@
 // # What is judged
 //
 //   - No client enters while an earlier client that excludes it has not left and still has
-//     its znode. So a killed holder keeps its lock for as long as its session lasts, and a
-//     stopped one loses it when the session expires and not before.
+//     its znode. As a result, a killed holder keeps its lock for as long as its session
+//     lasts, and a stopped one loses it when the session expires, but not before.
 //   - No Go client enters by a znode that isn't its session's but has the same name: while
 //     the client waits, the test replaces its znode with another session's.
 //   - The fenced register takes no write from a client that another has followed, and every
 //     write that it takes adds one: no write is lost. The same goes for the znode, whose
 //     value has to equal its version.
-//   - No Lease says that the lock is held after another client has entered.
+//   - No Lease reports that the lock is held after another client has entered.
 //   - A client that is stopped while it holds the lock, and continues after another client
 //     was in, writes to the plain register as if nothing had happened, and overwrites what
-//     the other has written. The run must show this at least once.
+//     the other has written. The run should show this at least once.
 //
-// A run is void, and fails, if a promised kill, stop or theft did not happen or had no
-// effect, or if fewer locks than promised were acquired, in total or in one language.
+// We consider a run void, and fail it, if a promised kill, stop or theft did not happen or
+// had no effect, or if fewer locks than promised were acquired, in total or in one
+// language.
 //
 // It imports the client and its recipes in the Go worker; the servers are processes.
 package locks

@@ -41,7 +41,7 @@ func (h *holder) String() string {
 	return fmt.Sprintf("%s %d (%s, token %#x, %s)", h.lang, h.pid, h.mode, h.token, h.path)
 }
 
-// judge returns the violations. It doesn't rely on the registers' decisions.
+// judge returns the violations. We don't rely on the registers' decisions here.
 func judge(events []event) []string {
 	var wrong []string
 	greatest := make(map[string]int64) // token of all that have entered, by line

@@ -74,7 +74,7 @@ func contend(t *testing.T, r *run, want int, languages []string) {
 			r.crash(faults%2 == 0)
 			r.end(mutex, lang, "write")
 			faults++
-			// Leave some acquisitions for a time without faults.
+			// We leave some acquisitions for a time without faults.
 			r.acquisitions(want * faults / (*rounds*len(languages) + 1))
 		}
 	}

@@ -252,8 +252,8 @@ func (l *line) count() {
 	l.most = max(l.most, n)
 }
 
-// suspect checks, in the background, for znodes that must be gone by now. A znode that is
-// still there must have been there ever since its holder was let in.
+// suspect checks, in the background, for znodes that must be gone by now. If a znode still
+// exists, it must have existed ever since its holder was let in.
 func (r *register) suspect(path string, l *line, h *holder) {
 	if h.mode == "lease" {
 		r.tooMany(path, l, h)

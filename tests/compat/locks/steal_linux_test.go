@@ -46,8 +46,8 @@ func (r *run) queue(ctx context.Context, path string) ([]waiting, error) {
 }
 
 // steal replaces the znode by which a Go worker waits for a mutex with a znode of the same
-// name in the test's session. The worker must not take that for its own, and must queue
-// again.
+// name in the test's session. The worker should not mistake it for its own, and should
+// queue again.
 func (r *run) steal(path string) {
 	r.t.Helper()
 	stolen := r.take(path)

@@ -80,11 +80,13 @@ func (b *board) await(ctx context.Context, want string) {
 	}
 }
 
-// quiet is short: on a slow machine the shares come later, but they aren't wrong.
+// quiet is short. On a slow machine the shares arrive later, but they should still be
+// right.
 const quiet = time.Second
 
-// slowly is how long a member keeps the first share that it has to give up. Meanwhile the
-// others wait for its locks, or work on the share if the locks don't exclude them.
+// slowly is how long a member keeps the first share that it has to give up. In the meantime
+// the others should wait for its locks; if the locks didn't exclude them, they would work
+// on the share.
 const slowly = 3 * time.Second
 
 // goMember runs a member in Go until leave is called.

@@ -138,8 +138,8 @@ func goToJava(ctx context.Context, t *testing.T, zs *zktest.Server, java *worker
 	finish(zs, java, path)
 }
 
-// finish ends a consumer when all items are gone. Before, the consumer would put back an
-// item that it is about to delete.
+// finish ends a consumer when all items are gone. If we ended it earlier, the consumer
+// would put back an item that it is about to delete.
 func finish(zs *zktest.Server, java *worker, path string) {
 	zs.Wait("no items in "+path, func() bool { return len(zs.Children(path)) == 0 })
 	java.expect("ok", "stop", path)

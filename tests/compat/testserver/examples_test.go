@@ -36,7 +36,8 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 	return string(out), err
 }
 
-// TestThePageShowsWhatIsRun: the page has example files verbatim, and links to the test with Curator.
+// TestThePageShowsWhatIsRun: the page should contain the example files verbatim, and link
+// to the test with Curator.
 func TestThePageShowsWhatIsRun(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../docs/guide/testserver.md")
@@ -57,7 +58,7 @@ func TestThePageShowsWhatIsRun(t *testing.T) {
 	}
 }
 
-// TestTheReadmeShowsWhatIsRun: the examples in the README are parts of these files.
+// TestTheReadmeShowsWhatIsRun: the examples in the README should be parts of these files.
 func TestTheReadmeShowsWhatIsRun(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../../README.md")

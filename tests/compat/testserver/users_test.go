@@ -62,7 +62,7 @@ func users() []user {
 	}
 }
 
-// TestUsers runs the tests of modules that know nothing of zkgo.
+// TestUsers runs the tests of modules that don't know zkgo.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	process.Needed(t)

@@ -21,28 +21,27 @@
 //
 // # How
 //
-// Every reply carries the zxid of the state that it was read from, so there is
-// hardly anything to search for: a reply that shows a znode with a czxid, an
-// mzxid and a pzxid at a zxid states that the znode existed, that its data did
-// not change, and that its children did not change between those and this. All
-// such statements about a path, from all clients and servers, and all
-// acknowledged writes have to be consistent. A lost write, a stale read and two
-// diverged servers are all pairs of statements that contradict each other.
+// Every reply carries the zxid of the state that it was read from, so we hardly need to
+// search: a reply that shows a znode with a czxid, an mzxid and a pzxid at a zxid states
+// that the znode existed, that its data did not change, and that its children did not
+// change between those and this. We check that all such statements about a path, from all
+// clients and servers, and all acknowledged writes are consistent. A lost write, a stale
+// read and two diverged servers all show as a pair of statements that contradict each
+// other.
 //
-// A checker is sound: it reports only what no correct ensemble could have
-// replied, whatever became of the requests without a reply. A checker concludes
-// that such a request was executed only if a client saw its value: values are
-// unique.
+// A checker is sound: it reports only replies that no correct ensemble could have sent,
+// whatever happened to the requests without a reply. We conclude that such a request was
+// executed only if a client saw its value, because values are unique.
 //
 // # For simulations and chaos runs
 //
-// Record each fault and its time as history.Note; notes are shown around a
-// violation. When the clients have ended, the network has healed and all servers
-// follow, record a final State of each server (workload.Inspect in one process,
-// otherwise workload.Dump and the digests of the admin command hash): the
-// checkers look for acknowledged writes in them, and compare the replicas. A run
-// that found nothing is worth only what it counted: Verdict.Count returns that,
-// and the caller decides below which counts a run is void.
+// Record each fault and its time as history.Note; notes are shown around a violation. When
+// the clients have ended, the network has healed and all servers follow, record a final
+// State of each server (workload.Inspect in one process, otherwise workload.Dump and the
+// digests of the admin command hash): the checkers look for acknowledged writes in them,
+// and compare the replicas. If a run found no violation, you should check how much it has
+// covered: Verdict.Count returns that, and the caller decides below which counts a run is
+// void.
 //
 // It imports tests/kit/history, proto and porcupine, and no package of the server.
 package checkers

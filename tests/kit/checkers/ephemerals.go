@@ -9,11 +9,10 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// ephemerals checks that an ephemeral znode exists exactly as long as its
-// session. Everything that shows a session alive at some zxid (replies on its
-// connections, its znodes) has to come before everything that shows that it had
-// ended: a closeSession, a server's statement, the absence of a znode that no
-// client has deleted.
+// ephemerals checks that an ephemeral znode exists exactly as long as its session. All
+// evidence that a session was alive at some zxid (replies on its connections, its znodes)
+// has to come before all evidence that it had ended: a closeSession, a server's statement,
+// the absence of a znode that no client has deleted.
 func ephemerals(x *index, _ *Options, r *Result) {
 	bounds := x.bounds()
 	later := x.laterTransactions()
@@ -67,7 +66,7 @@ func (x *index) owners(r *Result) {
 	}
 }
 
-// bound is what is known about the zxid at which a session ended.
+// bound is what we know about the zxid at which a session ended.
 type bound struct {
 	born               int64 // the lowest zxid at which it is known to be alive; 0: none
 	alive, ended       int64 // zxids of states: alive in the first, not in the second

@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// facts checks all statements about every path against each other: there has to
-// be one history of each znode that explains every reply of every server.
+// facts checks all statements about every path against each other: there should be one
+// history of each znode that explains every reply of every server.
 func facts(x *index, _ *Options, r *Result) {
 	nodes := 0
 	for _, name := range x.names {
@@ -163,8 +163,8 @@ func (f *factCheck) versions(in *incarnation) {
 	}
 }
 
-// blind checks that data are no longer seen after a request without a reply,
-// which is known to have been executed, has replaced them.
+// blind checks that no client sees data after a request without a reply has replaced them,
+// if we know that it was executed.
 func (f *factCheck) blind() {
 	for _, w := range f.p.blind {
 		if in := f.p.before(w.zxid - 1); in != nil {
@@ -277,7 +277,7 @@ func listings(x *index, r *Result) {
 	r.count(n, "listings")
 }
 
-// conclude prepares what several checkers need to know about the writes.
+// conclude prepares the facts about the writes that several checkers need.
 func (x *index) conclude() {
 	x.first = math.MaxInt64
 	for _, o := range x.h.Ops {

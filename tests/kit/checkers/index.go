@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// index is a history arranged for the checkers. After it is built, it is only
-// read, except for the parts of a life that are computed on first use.
+// index is a history arranged for the checkers. We don't change it after it is built,
+// except for the parts of a life that we compute on first use.
 type index struct {
 	h           *history.History
 	conns       []*connection   // by number

@@ -52,8 +52,8 @@ func TestALongHistory(t *testing.T) {
 	}
 }
 
-// TestAHardRegister checks that a register whose order takes forever to find does
-// not use up the time of the registers after it.
+// TestAHardRegister checks that if finding the order of a register takes forever, that
+// doesn't use up the time of the registers after it.
 func TestAHardRegister(t *testing.T) {
 	t.Parallel()
 	m := newMade()
@@ -99,8 +99,8 @@ func manyLost(rounds int) *made {
 	return m
 }
 
-// TestManyWritesWithoutReply checks that registers for which no search would
-// finish are decided, and that violations in them are found.
+// TestManyWritesWithoutReply checks that we can decide registers for which no search would
+// finish, and find violations in them.
 func TestManyWritesWithoutReply(t *testing.T) {
 	t.Parallel()
 	registers := func(m *made) *checkers.Result {

@@ -225,9 +225,9 @@ func (x *index) list(o *history.Op) {
 	}
 }
 
-// listed records, for every list of children, that the children exist. Lists are
-// most of a long history, so listed does not keep points: it updates the
-// incarnations immediately.
+// listed records, for every list of children, that the children exist. Most of a long
+// history consists of lists, so we don't keep points for them, but update the incarnations
+// immediately.
 func (x *index) listed() {
 	for _, dir := range x.paths {
 		for _, l := range dir.listings {

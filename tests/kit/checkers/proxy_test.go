@@ -9,9 +9,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// proxy is a connection between a client and a real server that tampers with
-// frames. It plants faults into what a server says without a switch in the
-// server.
+// proxy is a connection between a client and a real server that tampers with frames. With
+// it we can plant faults into a server's replies without a switch in the server.
 type proxy struct {
 	net.Conn
 	server int

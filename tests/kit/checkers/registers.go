@@ -38,10 +38,10 @@ type access struct {
 	op   *history.Op
 }
 
-// registers searches, for every path that was written with setData, an order of
-// all its writes and linearizable reads that agrees with real time and with every
-// reply. It tries the order of the zxids first, but trusts neither zxids nor
-// versions: if that order fails, any other order is accepted.
+// registers searches, for every path that was written with setData, an order of all its
+// writes and linearizable reads that agrees with real time and with every reply. We try the
+// order of the zxids first, but trust neither zxids nor versions: if that order fails, we
+// accept any other order.
 func registers(x *index, o *Options, r *Result) {
 	byPath := x.accesses()
 	end := time.Now().Add(o.Search)
@@ -61,8 +61,8 @@ func registers(x *index, o *Options, r *Result) {
 		}
 		return result
 	}
-	// The search can take forever for a register with many requests without a
-	// reply: do the others first.
+	// The search can take forever for a register with many requests without a reply, so we
+	// do the others first.
 	for _, name := range names {
 		if witness(byPath[name]) {
 			continue

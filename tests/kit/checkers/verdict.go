@@ -9,17 +9,17 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// Options says how strict the checkers are. The zero value is right for a run
-// with only one fault at a time.
+// Options determines how strict the checkers are. The zero value is right for a run with
+// only one fault at a time.
 type Options struct {
 	// Search bounds the total time of the search for a linearization; default 10
 	// s. Registers that are not decided by then are reported as undecided, which
 	// is no violation.
 	Search time.Duration
-	// OnlyTold judges locks only by what servers told the holders, not by what
-	// the holders believed. It is for runs that cut a client off from its server
-	// and that server off from the leader at the same time: then no server can
-	// tell the client.
+	// OnlyTold judges locks only by what servers told the holders, not by what the holders
+	// believed. You should set it for runs that cut a client off from its server and that
+	// server off from the leader at the same time, because no server can tell the client
+	// then.
 	OnlyTold bool
 	// Heard is the part of its timeout, in tenths, that a session has to live
 	// after a request that was answered; default 1. A server that has lost its

@@ -124,8 +124,8 @@ func (w *watcher) lasting(mode int32) map[string]*armed {
 	return w.recursive
 }
 
-// leave registers a watch. A watch that already exists stays as it is, so that
-// changes it should have reported are still checked.
+// leave registers a watch. If the watch already exists, we don't change it, so that we
+// still check the changes it should have reported.
 func (w *watcher) leave(kind map[string]*armed, path string, zxid int64, rec record) {
 	w.left++
 	if a := kind[path]; a != nil {

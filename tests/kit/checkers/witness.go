@@ -11,10 +11,10 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// An order of all accesses that explains every reply proves that a register is
-// right, wherever the order comes from. The zxids of the replies suggest one.
-// Trying it takes no time, whereas a search may take forever. Only if that order
-// fails is a search necessary, so wrong zxids cannot hide a violation.
+// An order of all accesses that explains every reply proves that a register is right,
+// wherever the order comes from. The zxids of the replies suggest one. We can try it
+// quickly, whereas a search may take forever. If that order fails, we search, so wrong
+// zxids can't hide a violation.
 
 // witness reports whether the order of the zxids explains all replies.
 func witness(ops []porcupine.Operation) bool {
@@ -100,10 +100,10 @@ func (w *trial) holds() bool {
 	return true
 }
 
-// explain executes as few of the open writes as are needed for the reply of the
-// access, and no more than most. No client reads the value of an open write, so
-// all open writes of a kind are equivalent: using the one sent first leaves most
-// of them to later accesses.
+// explain executes as few of the open writes as are needed for the reply of the access, and
+// no more than most. No client reads the value of an open write, so all open writes of a
+// kind are equivalent: we use the one sent first, because that leaves most of them to later
+// accesses.
 func (w *trial) explain(a *access, until history.Time, most int) bool {
 	for depth := 1; depth <= most; depth++ {
 		if w.explainIn(a, until, depth) {

@@ -2,11 +2,10 @@
 // that can be told to misbehave, separately for each direction of each pair of
 // ends: they hold everything back, are slow, stall now and then, or break.
 //
-// A cut link behaves like TCP over a network that drops every packet: nothing
-// arrives, no end is told, and what was sent is delivered when the network heals,
-// unless an end has given up by then. The end of a connection is held back in the
-// same way.
+// A cut link behaves like TCP over a network that drops every packet: nothing arrives, no
+// end is told, and what was sent is delivered when the network heals, unless an end has
+// given up by then. We hold back the end of a connection in the same way.
 //
-// One thing differs from a real network: connecting over a cut link succeeds and
-// then nothing arrives, where a real connect would hang.
+// There is one difference from a real network: connecting over a cut link succeeds and then
+// nothing arrives, whereas a real connect would hang.
 package faultnet

@@ -72,8 +72,8 @@ func (p *Port) Down() {
 	}
 }
 
-// mirror takes the port down if the process behind it is gone. So an end that
-// learns that a connection has ended finds that the port refuses new ones.
+// mirror takes the port down if the process behind it is gone. This way, when an end learns
+// that a connection has ended, the port already refuses new ones.
 func (p *Port) mirror() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,10 +1,10 @@
 // Package history holds what clients of an ensemble did and were told: the input
 // of every checker.
 //
-// Clients append to a Recorder while they run. It keeps everything in memory and,
-// on request, also writes it to a file with one JSON object per line, which Read
-// turns into the same History: a run that broke a guarantee is kept and can be
-// checked again without being repeated.
+// Clients append to a Recorder while they run. It keeps everything in memory and, on
+// request, also writes it to a file with one JSON object per line, which Read turns into
+// the same History: we keep a run that broke a guarantee and can check it again without
+// repeating it.
 //
 // A History is only about observations. A client records what it sent when, and
 // what it received when and in which order; the checkers decide what that means.

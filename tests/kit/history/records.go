@@ -67,14 +67,12 @@ func (s *Session) String() string {
 
 // Hold is a time during which a client believed that it held a lock.
 //
-// The belief begins with the reply that shows the client's own znode to be the
-// first in the queue. It ends as in ZooKeeper's own clients: when the client
-// begins to release the lock, when it is told that its session has expired, when
-// its connection ends, and when it has received nothing for two thirds of its
-// session timeout, after which a client gives up its connection. A client that
-// returns to its session believes again, in a new Hold, as soon as the handshake
-// is answered.
-// handshake is answered.
+// The belief begins with the reply that shows the client's own znode to be the first in the
+// queue. It ends as in ZooKeeper's own clients: when the client begins to release the lock,
+// when it is told that its session has expired, when its connection ends, and when it has
+// received nothing for two thirds of its session timeout, after which a client gives up its
+// connection. A client that returns to its session believes again, in a new Hold, as soon
+// as the handshake is answered.
 type Hold struct {
 	Client  int   `json:"client"`
 	Session int64 `json:"session"`

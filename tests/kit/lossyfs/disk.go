@@ -17,9 +17,9 @@ type ID uint64
 // Root is the root directory.
 const Root ID = 1
 
-// MarkName is a file in the root directory that stores nothing: data written to
-// it becomes a mark among the operations. A program under test uses it to record
-// what was acknowledged at which point.
+// MarkName is a file in the root directory that stores nothing: data written to it becomes
+// a mark among the operations. A program under test should use it to record what was
+// acknowledged at which point.
 const MarkName = ".marks"
 
 // Faults says how a disk pretends to have stored something, or fails.
@@ -146,8 +146,8 @@ func (d *Disk) do(op Op) (ID, syscall.Errno) {
 	return id, errno
 }
 
-// grow accounts for the bytes that an operation adds. Removed files do not free
-// space, as if a process still had them open.
+// grow accounts for the bytes that an operation adds. We don't free the space of removed
+// files, as if a process still had them open.
 func (d *Disk) grow(op Op) syscall.Errno {
 	n := d.inodes[op.Node]
 	if n == nil || op.Kind != Write && op.Kind != Truncate {

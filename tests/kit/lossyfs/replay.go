@@ -110,8 +110,7 @@ func (n *inode) afterCut(luck *rand.Rand) []byte {
 	return out
 }
 
-// The order of iteration must be fixed, otherwise a seed would not determine the
-// result.
+// We need a fixed order of iteration, otherwise a seed would not determine the result.
 
 func sortedNames(m map[string]ID) []string { return slices.Sorted(maps.Keys(m)) }
 

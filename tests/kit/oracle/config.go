@@ -84,8 +84,8 @@ const (
 	lastPort  = 32_767 // Linux takes ports for clients from 32768 on
 )
 
-// FreePorts returns n different TCP ports of 127.0.0.1 at which no process listens.
-// Another process may choose the same ones, so callers retry.
+// FreePorts returns n different TCP ports of 127.0.0.1 at which no process listens. Another
+// process may choose the same ones, so callers should retry.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	var last error
@@ -96,7 +96,7 @@ func FreePorts(n int) ([]int, error) {
 			last = err
 			continue
 		}
-		// Hold it until all are chosen, so that no port is chosen twice.
+		// We hold it until all are chosen, so that we don't choose a port twice.
 		defer l.Close()
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil

@@ -12,9 +12,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// patience bounds every wait. It is generous because nothing is measured: a
-// healthy server starts in about a second, but an overloaded machine may need
-// much longer.
+// patience bounds every wait. We can be generous because we don't measure anything: a
+// healthy server starts in about a second, but an overloaded machine may need much longer.
 const patience = 90 * time.Second
 
 // Options describes how servers are started.
@@ -92,8 +91,7 @@ func (s *Server) Launch() error {
 			return err
 		}
 	}
-	// Keep it small and quick to start: serial collector, only the first
-	// compiler.
+	// We keep it small and quick to start: serial collector, only the first compiler.
 	args := []string{"-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Dfile.encoding=UTF-8", "-Djava.awt.headless=true"}
 	args = append(args, s.jvm...)
@@ -115,8 +113,8 @@ var errExited = errors.New("oracle: the server ended before it served")
 // await waits until srvr names a mode, which a server does only when it serves clients.
 func (s *Server) await() error {
 	err := s.proc.Await(patience, s.Addr()+" serves", func() error {
-		// ZooKeeper can leave a connection hanging forever that arrives before
-		// the database is loaded: give up soon and try another.
+		// If a connection arrives before the database is loaded, ZooKeeper can leave it
+		// hanging forever, so we give up soon and try another.
 		_, err := process.Ask(s.Addr(), 2*time.Second)
 		return err
 	})

@@ -47,7 +47,8 @@ func LaunchIn(enter func() (end bool, err error), cmd *exec.Cmd, log string) (*P
 	cmd.Stdout, cmd.Stderr = out, out
 	started := make(chan error)
 	go func() {
-		// The kernel kills the child when the thread that started it ends: keep that thread.
+		// The kernel kills the child when the thread that started it ends, so we keep that
+		// thread.
 		runtime.LockOSThread()
 		end, err := enter()
 		if !end {

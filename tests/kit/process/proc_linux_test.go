@@ -78,7 +78,7 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// TestAProcessIsFrozenStoppedAndKilled: what Proc reports is what happens to the process.
+// TestAProcessIsFrozenStoppedAndKilled: Proc should report what happens to the process.
 func TestAProcessIsFrozenStoppedAndKilled(t *testing.T) {
 	t.Parallel()
 	p, err := Launch(exec.Command("sh", "-c", "echo here; exec sleep 600"), "")

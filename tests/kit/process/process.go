@@ -66,8 +66,8 @@ func Root() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Needed skips a suite of real servers that takes a while, unless ZKGO_REQUIRE=1
-// asks for it: "go test ./..." should be quick, and .ci/run runs everything.
+// Needed skips a suite of real servers that takes a while, unless ZKGO_REQUIRE=1 asks for
+// it: "go test ./..." should be quick, so we run everything only in .ci/run.
 func Needed(t testing.TB) {
 	t.Helper()
 	if os.Getenv("ZKGO_REQUIRE") != "1" {

@@ -31,7 +31,7 @@ func WordOn(conn net.Conn, word string, limit time.Duration) (string, error) {
 	return string(b), err
 }
 
-// Status is what a server says about itself in its reply to srvr.
+// Status is a server's own description in its reply to srvr.
 type Status struct {
 	Mode string // leader, follower, observer, standalone, read-only
 	Zxid int64  // of the newest transaction applied

@@ -1,6 +1,6 @@
-// Package report writes what a run has measured: the frame that says when, where and of
-// which commit, results as JSON, records with a line for each run, and the part of a page
-// that a run replaces.
+// Package report writes the results of a run: a frame with the time, the machine and the
+// commit, results as JSON, records with a line for each run, and the part of a page that a
+// run replaces.
 //
 // It imports only the standard library.
 package report
@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// Frame says when, where and of what a run was made.
+// Frame describes when, where and with which commit a run was made.
 type Frame struct {
 	Date       time.Time
 	Took       float64 // seconds
@@ -103,7 +103,7 @@ func Append(record string, run any) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(append(line, '\n')) // in one write, because other processes append too
+	_, err = f.Write(append(line, '\n')) // we use one write, because other processes append too
 	return errors.Join(err, f.Close())
 }
 

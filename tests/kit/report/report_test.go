@@ -68,7 +68,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// TestFrame: the JSON of a run says when, where and of what it was made.
+// TestFrame: the JSON of a run should contain when, where and with which commit it was
+// made.
 func TestFrame(t *testing.T) {
 	t.Parallel()
 	f := report.Begin()

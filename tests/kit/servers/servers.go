@@ -1,6 +1,6 @@
 // Package servers runs ensembles of server processes on one machine: of zkgo, of Apache
 // ZooKeeper with the options of its own start script, of etcd, and of any other program.
-// The suites that put zkgo beside something else start both with it.
+// Suites that compare zkgo with another program start both with it.
 //
 // It imports tests/kit/oracle and tests/kit/process.
 package servers
@@ -271,8 +271,8 @@ func (s *Server) AwaitThat(what string, ok func() error) error {
 	return s.Proc.Await(wait.Patience, s.String()+" "+what, ok)
 }
 
-// Stop asks the process to end and waits until it has ended. Java ends with an error of its
-// own then, which is none.
+// Stop asks the process to end and waits until it has ended. Java ends with an error in
+// that case, which we ignore.
 func (s *Server) Stop() error {
 	err := s.Proc.Stop(syscall.SIGTERM)
 	var exit *exec.ExitError

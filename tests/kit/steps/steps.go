@@ -1,8 +1,8 @@
-// Package steps runs a piece of work with a ZooKeeper client again and again, and
-// injects a fault at each of its requests in turn: the request is lost with its
-// connection, the reply is lost, the server of the next connection has not yet
-// applied the write, the session expires, the caller's context ends. So every
-// step of a recipe is tested. Time is fake.
+// Package steps runs a piece of work with a ZooKeeper client again and again, and injects a
+// fault at each of its requests in turn: the request is lost with its connection, the reply
+// is lost, the server of the next connection has not yet applied the write, the session
+// expires, the caller's context ends. This way, we test every step of a recipe. Time is
+// fake.
 //
 // It imports client, recipes and server/zktest, and only tests import it.
 package steps

@@ -1,6 +1,6 @@
-// Package wait waits for conditions that nothing signals. It is the only place where
-// tests poll: a condition is asked for often at first and then less often, and a wait that
-// fails says what was missing.
+// Package wait waits for conditions that nothing signals. It should be the only place where
+// tests poll. We check a condition often at first and then less often, and report what was
+// missing if a wait fails.
 //
 // It imports only the standard library, so every test may use it.
 package wait

@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// idler is a client that only pings, for longer than its session timeout, and
-// then checks whether its ephemeral znode still exists. Only the pings show that
-// it is alive: its server has to tell the leader.
+// idler is a client that only pings, for longer than its session timeout, and then checks
+// whether its ephemeral znode still exists. Only the pings show that it is alive, and its
+// server has to report that to the leader.
 type idler struct {
 	*session
 	c     *conn

@@ -7,9 +7,9 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// reader is a client that only reads registers, without waiting. When a server
-// has lost the ensemble or was stopped, it finds reads that no write of the same
-// client holds back.
+// reader is a client that only reads registers, without waiting. When a server has lost the
+// ensemble or was stopped, it finds stale reads that a write of the same client would
+// prevent.
 type reader struct {
 	*session
 	sync bool // send a sync before every read

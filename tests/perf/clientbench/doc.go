@@ -1,6 +1,6 @@
 // Package clientbench compares this module's client with go-zookeeper/zk on the same
-// server. The server runs in a separate process, so that times and allocations are those of
-// the clients.
+// server. We run the server in a separate process, so that we measure only the times and
+// allocations of the clients.
 //
 //	go test -bench . ./tests/perf/clientbench
 //

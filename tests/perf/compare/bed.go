@@ -111,8 +111,7 @@ func begin(c Contender, dir string, n int) (*servers.Ensemble, func(), error) {
 	}, nil
 }
 
-// warm runs a load on the servers until a JIT and an allocator reach their long-run
-// state.
+// warm runs a load on the servers until the JIT and the allocator reach their steady state.
 func warm(ctx context.Context, c Contender, e *servers.Ensemble, o Options) error {
 	if o.Warm == 0 {
 		return nil

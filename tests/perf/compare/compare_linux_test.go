@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// The whole matrix works, with every program; the test judges no times.
+// The whole matrix should work, with every program. We don't judge times.
 func TestMatrix(t *testing.T) {
 	process.Needed(t)
 	t.Parallel() // the times don't matter
@@ -45,7 +45,7 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// Every curve can be drawn for every program.
+// We should be able to draw every curve for every program.
 func TestGrowth(t *testing.T) {
 	process.Needed(t)
 	t.Parallel() // the times don't matter

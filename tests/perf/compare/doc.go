@@ -1,4 +1,4 @@
-// Package compare measures zkgo beside Apache ZooKeeper. It runs the same loads of "zkgo
+// Package compare measures zkgo beside Apache ZooKeeper. We run the same loads of "zkgo
 // bench" on servers on one machine, with the programs taking turns, several times, so that
 // other load on the machine affects all programs alike. The result is the ratio of the
 // medians.

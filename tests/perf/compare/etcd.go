@@ -57,7 +57,7 @@ func (w worker) build() error {
 }
 
 // can excludes watches and locks, because etcd has no sessions that provide them at the
-// cost of a connection; tests/perf/lockbench measures etcd's locks.
+// cost of a connection. We measure etcd's locks in tests/perf/lockbench.
 func (worker) can(c *Cell) bool {
 	return c.Measure == nil && slices.Contains([]string{"get", "set", "create", "mixed", "multi"}, c.Load.Work)
 }

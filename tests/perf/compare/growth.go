@@ -140,8 +140,8 @@ func MeasureGrowth(ctx context.Context, contenders []Contender, o Options) (*Gro
 }
 
 // measureAll measures a whole curve several times, with the contenders taking turns, so
-// that a slow minute of the machine affects several points of one run and not all runs of
-// one point. For each point it keeps the run with the median cost.
+// that a slow minute of the machine affects several points of one run instead of all runs
+// of one point. For each point we keep the run with the median cost.
 func (a *axis) measureAll(ctx context.Context, contenders []Contender, o Options) (map[string][]Point, error) {
 	curves := make(map[string][]Point)
 	for range o.Runs {

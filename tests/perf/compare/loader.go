@@ -13,10 +13,10 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
-// loader is a zkgo binary that runs loads on servers of ZooKeeper's kind: "zkgo bench" in
-// a separate process, as a user who compares servers would run it. In this process, the
-// loads would run with the default runtime settings and with the heap left over from
-// earlier measurements.
+// loader is a zkgo binary that runs loads on servers of ZooKeeper's kind: "zkgo bench" in a
+// separate process, as a user who compares servers would run it. We don't run the loads in
+// this process, because they would use the default runtime settings and the heap left over
+// from earlier measurements.
 type loader struct {
 	binary string
 	cpus   string // for taskset

@@ -48,8 +48,8 @@ func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, e
 	return report, ctx.Err()
 }
 
-// twice repeats a failed measurement once. A single failure of a server, e.g. etcd
-// refusing requests for a few minutes, should not discard half an hour of measurements.
+// twice repeats a failed measurement once. If a server fails once, e.g. because etcd
+// refuses requests for a few minutes, we should not lose half an hour of measurements.
 func twice(ctx context.Context, c Contender, cell Cell, o Options, measure func() error) error {
 	err := measure()
 	if err != nil && ctx.Err() == nil {

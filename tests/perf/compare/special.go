@@ -24,7 +24,7 @@ func (b *Bed) restart() (time.Duration, error) {
 	}
 	for s.Running() && b.ctx.Err() == nil && time.Since(began) < process.Patience {
 		// A ZooKeeper server that gets a session request before it has loaded its database
-		// doesn't recover from that, so ask first whether it serves.
+		// doesn't recover from that, so we ask first whether it serves.
 		if _, err := s.Status(); err != nil {
 			pause(time.Millisecond)
 			continue
@@ -195,7 +195,7 @@ func reattach(b *Bed) (Values, error) {
 		set.Data = append(set.Data, path)
 	}
 	// A ZooKeeper server that gets a session request before it has loaded its data may never
-	// recover: retry with another restart.
+	// recover, so we retry with another restart.
 	for range 3 {
 		var took time.Duration
 		if took, err = b.allBack(all, &set); err == nil {

@@ -68,7 +68,7 @@ func (b *Bed) writesWith(line string) (*bench.Result, error) {
 	return r, err
 }
 
-// snapshots counts the snapshot files modified since a time.
+// snapshots counts the snapshot files that were modified since a time.
 func (b *Bed) snapshots(since time.Time) (n int, err error) {
 	err = filepath.WalkDir(b.Servers[0].Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.Contains(path, "snapshot") {

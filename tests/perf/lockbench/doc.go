@@ -4,9 +4,9 @@
 // primary fails, and what happens to one in zkgo.
 //
 // Servers are processes on a disk, with the durability that their table names. Clients are
-// the programs in workers/: eight clients in one process, so that they share one clock.
-// Services that aren't installed are left out, and the report says so.
+// the programs in workers/: eight clients in one process, so that they share one clock. We
+// leave out services that aren't installed, and say so in the report.
 //
 // run/ is the command. The tests of this package show the failover, with ZKGO_LIVE=1 or
-// ZKGO_REQUIRE=1, and never judge how long anything took.
+// ZKGO_REQUIRE=1. We never judge how long anything took.
 package lockbench

@@ -28,8 +28,8 @@ func asked(t *testing.T) context.Context {
 	return ctx
 }
 
-// TestRedisFailover shows what Redis's documentation says: an acknowledged lock is lost
-// when the primary fails before its replica has received it.
+// TestRedisFailover shows what Redis's documentation describes: an acknowledged lock is
+// lost when the primary fails before its replica has received it.
 func TestRedisFailover(t *testing.T) {
 	ctx := asked(t)
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -45,8 +45,8 @@ func TestRedisFailover(t *testing.T) {
 	}
 }
 
-// TestZkgoFailover: with the same order of events, no second client holds the lock at the
-// same time.
+// TestZkgoFailover: with the same order of events, two clients should never hold the lock
+// at the same time.
 func TestZkgoFailover(t *testing.T) {
 	ctx := asked(t)
 	timeline, err := ZkgoFailover(ctx, t.TempDir(), process.Binary(t))

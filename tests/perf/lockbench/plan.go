@@ -17,7 +17,7 @@ type contender struct {
 // key names a contender in the results and in the text.
 func (c contender) key() string { return c.service + "/" + c.kind }
 
-// warm is how long a client program runs before we count; Java's compiler needs longer.
+// warm is how long a client program runs before we count. Java's compiler needs longer.
 const (
 	warm     = 300 * time.Millisecond
 	warmJava = 1200 * time.Millisecond

@@ -29,7 +29,8 @@ var ( //nolint:gochecknoglobals // flags
 	keep     = flag.Bool("keep", false, "keep the directory of a run without failure, too")
 )
 
-// longest is the maximum duration of a run: checking a history takes memory.
+// longest is the maximum duration of a run. We limit it because checking a history takes
+// memory.
 const longest = 2 * time.Minute
 
 func TestChaos(t *testing.T) {

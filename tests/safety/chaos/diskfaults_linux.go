@@ -24,8 +24,8 @@ func diskFaults() []fault {
 	}
 }
 
-// diskFull makes a server run out of space while it works. The server has to end
-// rather than go on, and to come back once there is space again.
+// diskFull makes a server run out of space while it works. The server should end instead of
+// continuing, and be able to start again once there is space.
 func diskFull(s *scene) error {
 	m := s.any()
 	d, err := s.smallDisk(m)
@@ -53,7 +53,7 @@ func diskFull(s *scene) error {
 	return s.revive(m)
 }
 
-// damagedLog flips a bit in the log of a dead server, which has to detect it.
+// damagedLog flips a bit in the log of a dead server, which should detect it.
 func damagedLog(s *scene) error {
 	m := s.any()
 	s.logf("kill -9 of server %d", m.ID)
@@ -116,16 +116,15 @@ func (s *scene) damageLog(m *Member) (path string, err error) {
 		return "", err
 	}
 	used := len(bytes.TrimRight(b, "\x00"))
-	// The server may take the last append for a torn one, so spare the last
-	// quarter.
+	// The server may mistake the last append for a torn one, so we spare the last quarter.
 	at := s.rnd.IntN(max(1, used*3/4))
 	b[at] ^= 1 << s.rnd.IntN(8)
 	s.logf("a bit of byte %d of %d in %s of server %d is flipped", at, used, filepath.Base(path), m.ID)
 	return path, os.WriteFile(path, b, 0o600)
 }
 
-// damageBolt flips a bit in an entry that the server has to read at its start. It
-// changes every copy in the file: bolt leaves old copies of a page behind.
+// damageBolt flips a bit in an entry that the server has to read at its start. We change
+// every copy in the file, because bolt leaves old copies of a page.
 func (s *scene) damageBolt(m *Member) (path string, err error) {
 	if path, err = m.find("raft.bolt"); err != nil {
 		return "", err
@@ -138,8 +137,8 @@ func (s *scene) damageBolt(m *Member) (path string, err error) {
 	if err != nil {
 		return "", err
 	}
-	// Change the middle: an entry begins with its append time, which is
-	// informational and not covered by a checksum.
+	// We change the middle: an entry begins with its append time, which is informational
+	// and not covered by a checksum.
 	bad := bytes.Clone(entry)
 	bad[len(bad)/3+s.rnd.IntN(len(bad)/3)] ^= 1 << s.rnd.IntN(8)
 	s.logf("a bit of an entry of %d bytes in %s of server %d is flipped", len(bad), filepath.Base(path), m.ID)
@@ -168,8 +167,8 @@ func (s *scene) boltEntry(path string, above uint64) (entry []byte, err error) {
 	return entry, err
 }
 
-// damagedSnapshot flips a bit in the newest snapshot of a dead server. The server
-// has to report it; it may go on if its log still has all entries.
+// damagedSnapshot flips a bit in the newest snapshot of a dead server. The server should
+// report it. It may continue if its log still has all entries.
 func damagedSnapshot(s *scene) error {
 	m := s.any()
 	if err := s.awaitSnapshot(m); err != nil {

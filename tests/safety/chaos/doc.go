@@ -7,12 +7,11 @@
 // listens on another address, set by quorumListenAddress. All addresses are on
 // the loopback network and belong to this run alone.
 //
-// A Run injects one fault after the other, in an order fixed by its seed, and
-// each fault has to be seen to have happened: a killed leader by the epoch of the
-// next, a stopped process by its state in the kernel, a damaged log by the
-// message of the server that refuses it. A run in which a promised fault or
-// election was not seen, or in which clients did too little, proves nothing: it
-// is void, and that is a failure.
+// A Run injects one fault after the other, in an order fixed by its seed, and each fault
+// has to be seen to have happened: a killed leader by the epoch of the next, a stopped
+// process by its state in the kernel, a damaged log by the message of the server that
+// refuses it. If we didn't see a promised fault or election, or if the clients did too
+// little, the run proves nothing. We call it void and treat it as a failure.
 //
 // The package needs Linux; faultnet does not. Disks are filled in a tmpfs if that
 // can be mounted, and otherwise by a limit on the size of files.

@@ -48,7 +48,7 @@ func (s *scene) onTmpfs(m *Member) (*tmpfs, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Find out whether a mount works before the server is touched.
+	// We find out whether a mount works before we touch the server.
 	probe, err := os.MkdirTemp(m.dir, "mount")
 	if err != nil {
 		return nil, err

@@ -12,10 +12,10 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// A server that has lost the ensemble may not serve the client that held a lock
-// once another server may have told the next owner that it holds the lock. A
-// request that the old holder sent after the next owner had got its reply was
-// answered after that reply, whatever the machine did in between.
+// If a server has lost the ensemble, it should not serve the client that held a lock once
+// another server may have told the next owner that it holds the lock. To judge that
+// regardless of the machine's speed, we look at requests that the old holder sent after the
+// next owner had got its reply: their replies must be later.
 
 // lockSession is the timeout of the old holder's session.
 const lockSession = 6 * time.Second

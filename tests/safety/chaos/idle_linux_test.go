@@ -9,9 +9,8 @@ import (
 // with nothing in flight and short sessions, do not notice that the leader has
 // died.
 //
-// If no leader is found in time, their servers have to close the connections. So
-// only a quick election proves anything, and on a busy machine not every election
-// is quick.
+// If there is no leader in time, their servers have to close the connections. Only a quick
+// election therefore proves anything, and on a busy machine not every election is quick.
 func TestKilledLeaderLeavesConnections(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

@@ -91,9 +91,9 @@ func (m *Member) Start() error {
 	return nil
 }
 
-// open opens the ports once the process listens on all of them, and closes them
-// when it ends. If a port were open earlier, the first connection refused behind
-// it would take it down permanently.
+// open opens the ports once the process listens on all of them, and closes them when it
+// ends. If a port were open earlier, the first connection that the process refuses would
+// take it down permanently.
 func (m *Member) open(p *process.Proc) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -156,7 +156,7 @@ func (m *Member) Kill() {
 		return
 	}
 	m.mu.Lock()
-	m.c.net.down(m) // as its kernel would: after a connection has ended, no client finds the port open
+	m.c.net.down(m) // as its kernel would: after a connection has ended, the port should not be open for any client
 	m.mu.Unlock()
 	p.Kill()
 	m.c.forget(m)

@@ -91,8 +91,8 @@ func listed(c *process.Client, m *Member) (bool, error) {
 	return strings.Contains("\n"+string(data), fmt.Sprintf("\nserver.%d=", m.ID)), err
 }
 
-// wipe empties a server's disk. The server has forgotten its votes, so it has to
-// come back under another Raft ID.
+// wipe empties a server's disk. The server has forgotten its votes, so it should return
+// under another Raft ID.
 func wipe(s *scene) error { return s.wipeOne(s.any()) }
 
 func wipeLeader(s *scene) error {
@@ -109,8 +109,8 @@ func (s *scene) wipeOne(m *Member) error {
 	return s.rejoin(m)
 }
 
-// rejoin brings a dead server back on an empty disk, which is how an operator
-// replaces a damaged disk, and checks that the server gets a new Raft ID.
+// rejoin starts a dead server on an empty disk, as an operator does to replace a damaged
+// disk, and checks that the server gets a new Raft ID.
 func (s *scene) rejoin(m *Member) error {
 	before, err := m.raftID()
 	if err != nil {
@@ -129,8 +129,7 @@ func (s *scene) rejoin(m *Member) error {
 	if after == before || !strings.HasPrefix(after, fmt.Sprintf("%d.", m.ID)) {
 		return fmt.Errorf("server %d was %s and is %s on another disk", m.ID, before, after)
 	}
-	// Until then no other disk may be lost: a majority of the votes would be
-	// gone.
+	// Until then we must not lose another disk: a majority of the votes would be gone.
 	vote := fmt.Sprintf("give server %s a vote", after)
 	if err := s.Await(vote, patience, func([]Status) bool { return s.logged(vote) }); err != nil {
 		return err

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// needed skips a test of real processes unless it was asked for: it takes seconds
-// of real time.
+// needed skips a test of real processes unless the environment asks for it, because it
+// takes seconds of real time.
 func needed(t *testing.T) {
 	t.Helper()
 	if os.Getenv("ZKGO_REQUIRE") == "" && *duration == 0 {
@@ -72,9 +72,9 @@ func (m *Member) connect(t *testing.T, timeout time.Duration) *process.Client {
 	return c
 }
 
-// TestWipedServerDoesNotVote: A and B acknowledge X while C is down, B loses its
-// disk, A dies. B and C are a majority by number, but neither knows X: they must
-// not serve. Once A is back, B returns by itself as another server.
+// TestWipedServerDoesNotVote: A and B acknowledge X while C is down, B loses its disk, A
+// dies. B and C are a majority by number, but neither knows X, so they must not serve. Once
+// A is back, B should return by itself as another server.
 func TestWipedServerDoesNotVote(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -160,9 +160,8 @@ func every(d, during time.Duration, f func() error) error {
 	}
 }
 
-// TestPauseExpiresNobody stops all servers for three session timeouts while
-// clients ping. No session with a client may expire, and the session whose client
-// is gone has to.
+// TestPauseExpiresNobody stops all servers for three session timeouts while clients ping.
+// No session with a client should expire, but the session whose client is gone should.
 func TestPauseExpiresNobody(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -204,9 +203,9 @@ func TestPauseExpiresNobody(t *testing.T) {
 	}
 }
 
-// TestRestartShowsNothingOld: a server that was away has thousands of entries to
-// apply when a new client connects. The client's first read must not return a
-// state that is older than its connection.
+// TestRestartShowsNothingOld: a server that was away has thousands of entries to apply when
+// a new client connects. The client's first read should not return a state that is older
+// than its connection.
 func TestRestartShowsNothingOld(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

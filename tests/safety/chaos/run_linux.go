@@ -29,7 +29,7 @@ type Config struct {
 	Logf    func(format string, args ...any)
 }
 
-// ErrVoid reports that a run has proved nothing, though it found no error.
+// ErrVoid means that a run has proved nothing, although it found no error.
 var ErrVoid = errors.New("void")
 
 // Report is the result of a run.

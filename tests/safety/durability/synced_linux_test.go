@@ -18,9 +18,9 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/servers"
 )
 
-// TestLoneWriteIsSynced uses strace to see what servers do between the arrival of
-// a lone write and its reply: a majority of them makes something durable in that
-// time, for every kind of write and each log store.
+// TestLoneWriteIsSynced uses strace to see what servers do between the arrival of a lone
+// write and its reply: a majority of them should make something durable in that time, for
+// every kind of write and each log store.
 func TestLoneWriteIsSynced(t *testing.T) {
 	process.Needed(t)
 	if _, err := exec.LookPath("strace"); err != nil {

@@ -90,9 +90,9 @@ func (c *client) run(ctx context.Context) {
 	}
 }
 
-// awake notes whether the client itself ran too late. A client waits for a silent server
-// for two thirds of the timeout, never longer. If the client failed to keep its session
-// alive, the servers didn't lose it.
+// awake notes whether the client itself ran too late. A client should wait for a silent
+// server for two thirds of the timeout, never longer. If the client failed to keep its
+// session alive, we don't blame the servers for its loss.
 func (c *client) awake(now time.Time) {
 	if !c.tried.IsZero() && now.Sub(c.tried) > sessionTimeout*3/4 {
 		c.late = now
@@ -177,9 +177,9 @@ func (c *client) note(body []byte, err error) {
 	c.answered = append(c.answered, time.Now())
 }
 
-// checkVersion checks a writer's reply against the versions acknowledged before. The
-// client is the only writer of its znode, so the version reveals writes that were lost
-// or applied twice.
+// checkVersion checks a writer's reply against the versions acknowledged before. The client
+// is the only writer of its znode, so we can recognize writes that were lost or applied
+// twice by the version.
 func (c *client) checkVersion(body []byte) {
 	r := proto.NewReader(body)
 	var resp proto.SetDataResponse

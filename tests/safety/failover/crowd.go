@@ -148,7 +148,7 @@ func (c *crowd) finish() (Outcome, error) {
 		c.disperse()
 		return Outcome{}, err
 	}
-	// Every client must be served once more, so that a lost session shows.
+	// We wait until every client is served once more, so that we notice a lost session.
 	if err := c.await(time.Now(), 1, c.clients); err != nil {
 		c.disperse()
 		return Outcome{}, err

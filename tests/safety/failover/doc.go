@@ -3,13 +3,13 @@
 // measures zkgo and Apache ZooKeeper on the same machine, in the same run, with the same
 // zoo.cfg and the same clients.
 //
-// The clients speak raw frames and send one request at a time, so that the servers are
-// measured and not the clients. Each server has a writer, which sets its own znode
+// The clients speak raw frames and send one request at a time, so that we measure the
+// servers and not the clients. Each server has a writer, which sets its own znode
 // repeatedly, a reader, and holders, which own an ephemeral znode and only ping. A client
 // that loses its connection tries again after a few milliseconds, its own server first.
-// Every client checks while it runs that no acknowledged write is lost, that no error
-// other than a lost connection occurs, and that its session stays alive.
+// Every client checks while it runs that no acknowledged write is lost, that no error other
+// than a lost connection occurs, and that its session stays alive.
 //
-// run/ is the command. The tests of this package run every scenario once and check only
-// correctness, never how long it took.
+// run/ is the command. The tests of this package run every scenario once. We check only
+// correctness there, never how long it took.
 package failover

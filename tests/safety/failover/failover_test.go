@@ -119,7 +119,8 @@ func TestWhoLostASession(t *testing.T) {
 	}
 }
 
-// TestFaultsAreSeen: a report shows all faults, and ZooKeeper's don't count against zkgo.
+// TestFaultsAreSeen: a report should show all faults, and ZooKeeper's should not count
+// against zkgo.
 func TestFaultsAreSeen(t *testing.T) {
 	t.Parallel()
 	bad := Outcome{SessionsLost: 1, EphemeralsLost: 2, Errors: map[string]int{connectionLoss: 9, "NoNode": 3}, Wrong: []string{"version"}}

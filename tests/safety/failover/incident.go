@@ -34,7 +34,7 @@ const (
 )
 
 // incident makes something happen to a server and measures until all writers are served
-// again. It ignores the writers of a silent victim, because they can't notice.
+// again. We ignore the writers of a silent victim, because they can't notice.
 func (c *crowd) incident(victim *servers.Server, silent bool, happen func() error) (Incident, error) {
 	var survivors, writers []*client
 	before := map[*client]int{}
@@ -77,7 +77,8 @@ func (c *crowd) addr(m *client) string {
 
 // assess evaluates what the clients recorded.
 func (c *crowd) assess(began time.Time, writers, survivors []*client, before map[*client]int) Incident {
-	// A gap begins with the last reply before it: look back far enough to include one.
+	// A gap begins with the last reply before it, so we look back far enough to include
+	// one.
 	from := began.Add(-time.Second)
 	var in Incident
 	var all []time.Time

@@ -135,7 +135,7 @@ func verdict(ok bool) string {
 	return "**missed**"
 }
 
-// harm returns the table of what must never happen, summed up by scenario.
+// harm returns the table of the faults that must never happen, summed up by scenario.
 func (r *Report) harm() string {
 	var b strings.Builder
 	b.WriteString("||incidents|seconds|needless elections|lost: sessions/ephemerals/writes|other errors|connections lost|writes|reads|\n" +

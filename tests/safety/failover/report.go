@@ -30,7 +30,7 @@ func (r *Report) Of(program, scenario string) *Result {
 }
 
 // Faults lists zkgo's errors and, if times is set, its times that exceed their limits. We
-// don't judge ZooKeeper.
+// don't judge ZooKeeper here.
 func (r *Report) Faults(times bool) []string {
 	var faults []string
 	for _, res := range r.Results {

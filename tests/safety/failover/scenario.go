@@ -136,9 +136,9 @@ func KillLeader(n int) Scenario {
 	}}
 }
 
-// VanishLeader freezes the leader n times, so that it sends nothing but no connection
-// ends. To the other servers this looks like a machine that lost power. After the thaw
-// the server must rejoin without help.
+// VanishLeader freezes the leader n times, so that it sends nothing but no connection ends.
+// To the other servers this looks like a machine that lost power. After the thaw the server
+// should rejoin without help.
 func VanishLeader(n int) Scenario {
 	return Scenario{Name: "vanish", run: func(e *ensemble, c *crowd, r *Result) error {
 		return repeat(e, c, r, n, true,
@@ -306,7 +306,7 @@ func Idle(n int) Scenario {
 		if follower == l {
 			follower = e.Servers[1]
 		}
-		// Alternate, so that other load on the machine affects both.
+		// We alternate, so that other load on the machine affects both.
 		const turns = 10
 		for range turns {
 			for name, s := range map[string]*servers.Server{"leader, ms": l, "follower, ms": follower} {

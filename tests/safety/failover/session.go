@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// retryPause is the pause before a client tries the next server. It is short, so
-	// that the servers are measured and not the clients.
+	// retryPause is the pause before a client tries the next server. We keep it short, so
+	// that we measure the servers and not the clients.
 	retryPause = 5 * time.Millisecond
 	// dialLimit bounds an attempt to connect.
 	dialLimit = time.Second

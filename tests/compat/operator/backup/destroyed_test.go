@@ -89,8 +89,9 @@ func (l *load) end() {
 }
 
 // Three servers under load are backed up, killed and wiped. One is restored, the others
-// join it empty. Every znode acknowledged before the backup began is on every server, with
-// its Stat; sessions have ended, and zxids are above everything that clients have seen.
+// join it empty. Every znode acknowledged before the backup began should be on every
+// server, with its Stat. Sessions should have ended, and zxids should be above everything
+// that clients have seen.
 func TestADestroyedCluster(t *testing.T) {
 	process.Needed(t)
 	c := lay(t, 3)
@@ -116,7 +117,7 @@ func TestADestroyedCluster(t *testing.T) {
 	l.mu.Lock()
 	now := len(l.acked)
 	l.mu.Unlock()
-	l.reach(t, now+100) // the load continues: everything acknowledged from here on is lost
+	l.reach(t, now+100) // the load continues: we lose everything that is acknowledged from here on
 	for _, m := range c.members {
 		m.proc.Kill()
 	}
@@ -152,7 +153,7 @@ func TestADestroyedCluster(t *testing.T) {
 	if _, err := process.Connect(c.members[0].proc.Addr, session.ID, session.Password[:], time.Minute); !errors.Is(err, proto.ErrSessionExpired) {
 		t.Errorf("a session of before: %v", err)
 	}
-	// After the others have votes, any one of the three may stop again.
+	// Once the others have votes, any one of the three may stop again.
 	wait.Eventually(t, "three votes", func() bool { return strings.Count(c.members[1].proc.Output(), "a vote") >= 2 })
 	c.members[1].proc.Kill()
 	after := connect(t, c.members[0].proc.Addr+","+c.members[2].proc.Addr)

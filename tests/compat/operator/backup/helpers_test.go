@@ -81,9 +81,9 @@ type cluster struct {
 	members []*member
 }
 
-// lay creates the directories of n servers. If another process has taken a port meanwhile,
-// the server ends and the test fails; that is unlikely, because FreePorts picks from a large
-// range.
+// lay creates the directories of n servers. If another process has taken a port in the
+// meantime, the server ends and the test fails. That is unlikely, because FreePorts picks
+// from a large range.
 func lay(t *testing.T, n int) *cluster {
 	t.Helper()
 	ports, err := oracle.FreePorts(3 * n)

@@ -40,8 +40,8 @@ func running(t *testing.T, n int) *cluster {
 	return c
 }
 
-// awaitRestores waits until the server replies that the body is no snapshot, and no longer
-// that the other servers don't support restores yet.
+// awaitRestores waits until the server stops replying that the other servers don't support
+// restores yet, and replies that the body isn't a snapshot.
 func (m *member) awaitRestores(t *testing.T) {
 	t.Helper()
 	wait.Eventually(t, "restores are taken", func() bool {
@@ -86,7 +86,7 @@ func TestWeRestoreZooKeepersWhileRunning(t *testing.T) {
 	theirs, commands := zookeeper(t)
 	c := connect(t, theirs.Addr(), client.WithSessionTimeout(5*time.Minute))
 	fill(t, c)
-	if err := c.Close(); err != nil { // a restore drops ephemeral znodes, so delete them first
+	if err := c.Close(); err != nil { // a restore drops ephemeral znodes, so we delete them first
 		t.Fatal(err)
 	}
 	code, _, state := ask(t, http.MethodGet, commands+"/snapshot", nil)
@@ -127,8 +127,8 @@ func has(t *testing.T, addr, path string) bool {
 	return err == nil && is
 }
 
-// Both AdminServers give the same status and fields for unauthorized requests, for invalid
-// snapshots, and for requests that come too early. Ours says why.
+// Both AdminServers should give the same status and fields for unauthorized requests, for
+// invalid snapshots, and for requests that come too early. Ours should add the reason.
 func TestSameAnswersToRestores(t *testing.T) {
 	need(t)
 	plain := func(more ...string) string { // a ZooKeeper with these settings
@@ -298,8 +298,8 @@ func stateOf(t *testing.T, mark string) []byte {
 	return b.Bytes()
 }
 
-// Servers are killed while states are restored. Then either all have the old state or all
-// have the new one, which matches the reply.
+// Servers are killed while states are restored. Afterwards either all should have the old
+// state or all the new one, and the reply should match.
 func TestRestoresAndKills(t *testing.T) {
 	process.Needed(t)
 	c := running(t, 3)

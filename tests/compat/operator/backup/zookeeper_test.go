@@ -141,8 +141,8 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-// The real ZooKeeper accepts snapshots of our AdminServer: over HTTP into a running server,
-// and as a file in an empty data directory.
+// The real ZooKeeper should accept snapshots of our AdminServer: over HTTP into a running
+// server, and as a file in an empty data directory.
 func TestZooKeeperRestoresOurs(t *testing.T) {
 	need(t)
 	addr, commands := ours(t, t.TempDir())
@@ -179,8 +179,8 @@ func TestZooKeeperRestoresOurs(t *testing.T) {
 	same(t, "as a file", got, want)
 }
 
-// A snapshot of the real ZooKeeper becomes a new zkgo cluster, and the inspect command reads
-// its files.
+// We should be able to turn a snapshot of the real ZooKeeper into a new zkgo cluster, and
+// inspect its files.
 func TestWeRestoreZooKeepers(t *testing.T) {
 	need(t)
 	theirs, commands := zookeeper(t)
@@ -211,7 +211,7 @@ func TestWeRestoreZooKeepers(t *testing.T) {
 	}
 }
 
-// Both AdminServers give the same replies to clients that may not have the state.
+// Both AdminServers should give the same replies to clients that may not have the state.
 func TestSameAnswers(t *testing.T) {
 	need(t)
 	_, theirs := zookeeper(t)

@@ -152,8 +152,8 @@ func conversation(t *testing.T, shell func(*testing.T, ...string) []string, addr
 
 func tail(list []string) string { return list[len(list)-1] }
 
-// normal replaces what differs between runs: dates except the epoch, sessions, and zxids,
-// whose order it keeps.
+// normal replaces the values that differ between runs: dates except the epoch, sessions,
+// and zxids. We keep the order of the zxids.
 func normal(text string) string {
 	text = greeting.ReplaceAllString(text, "")
 	text = builtFrom.ReplaceAllString(text, "${1}3.9.5")

@@ -13,7 +13,7 @@ import (
 )
 
 // TestReconfig changes a real ensemble of three, once with each shell: the same commands
-// give the same replies.
+// should give the same replies.
 func TestReconfig(t *testing.T) {
 	process.Needed(t)
 	oracle.Need(t)

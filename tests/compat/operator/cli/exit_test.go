@@ -11,7 +11,7 @@ import (
 // once is one command given as arguments.
 type once struct {
 	args []string
-	// What zkgo cli does differently, and why; empty if it does the same.
+	// The difference of zkgo cli and its reason; empty if there is none.
 	code     int
 	out, err string
 	why      string

@@ -102,7 +102,7 @@ func change(t *testing.T, zk *client.Client) {
 	}
 }
 
-// sequences: the note about sequence numbers that would be assigned again is true.
+// sequences: the note about sequence numbers that would be assigned again should be true.
 func sequences(t *testing.T, sides []*side) {
 	for _, s := range sides {
 		ctx := t.Context()

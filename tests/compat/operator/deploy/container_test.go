@@ -19,8 +19,8 @@ import (
 // imageUser is the user in the image.
 const imageUser = 1000
 
-// image lays out a root directory as the Dockerfile does, with nothing but the binary, its
-// other names, and the directories of the image's user.
+// image lays out a root directory as the Dockerfile does, with only the binary, its other
+// names, and the directories of the image's user.
 func image(t *testing.T) string {
 	t.Helper()
 	rooted(t)
@@ -100,8 +100,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestContainerRefusals: the container reports what is wrong, and ends. It writes no file,
-// because existing files would keep the mistake.
+// TestContainerRefusals: the container should report what is wrong, and end. It should
+// write no file, because existing files would keep the mistake.
 func TestContainerRefusals(t *testing.T) {
 	process.Needed(t)
 	dir := image(t)
@@ -126,9 +126,9 @@ func TestContainerRefusals(t *testing.T) {
 	}
 }
 
-// TestContainerHealth: the command of HEALTHCHECK asks the server that the container runs,
-// wherever ZOO_CONF_DIR is, with the settings in the environment, and zkServer.sh takes a
-// file as ZooKeeper's does.
+// TestContainerHealth: the command of HEALTHCHECK should query the server that the
+// container runs, wherever ZOO_CONF_DIR is, with the settings in the environment, and
+// zkServer.sh should accept a file as ZooKeeper's does.
 func TestContainerHealth(t *testing.T) {
 	process.Needed(t)
 	text, err := os.ReadFile(filepath.Join(root, "deploy/container/Dockerfile"))
@@ -155,7 +155,8 @@ func TestContainerHealth(t *testing.T) {
 	if out, err := inside(t, dir, env, "/bin/zkServer.sh", "status").CombinedOutput(); err == nil {
 		t.Errorf("a server that was stopped is healthy: %s", out)
 	}
-	// A file of its own, which the server uses although the variables say something else.
+	// The user's own file, which the server should use although the variables differ from
+	// it.
 	port = freePort(t)
 	write(t, filepath.Join(dir, "tmp/own/zoo.cfg"), "dataDir=/tmp/data", fmt.Sprint("clientPort=", port), "admin.enableServer=false")
 	env = []string{"ZOO_CONF_DIR=/nowhere", "ZOO_SERVERS=nonsense"}

@@ -101,7 +101,7 @@ func TestNewAddress(t *testing.T) {
 }
 
 // oldVersion is the older version of the upgrade: one of the first commits with the current formats
-// of files and of messages between servers. There was no release before it.
+// of files and of messages between servers. There was no release before it, so we can't use one.
 const oldVersion = "d87dc7f"
 
 // older builds an older version from the repository's history.
@@ -163,8 +163,8 @@ func newer(t *testing.T) (string, int) {
 
 // TestUpgrade upgrades the servers one after another while clients write: from an older
 // version to this one, and from this one to a version that changes what entries do. Until
-// the last server runs the newer version, every step can be reverted. Afterwards the older
-// version refuses to start, and does no harm.
+// the last server runs the newer version, we can revert every step. Afterwards the older
+// version should refuse to start, and do no harm.
 func TestUpgrade(t *testing.T) {
 	e := newEnsemble(t, 3)
 	a, b := older(t), program(t)

@@ -131,8 +131,8 @@ func (e *ensemble) leader(ids ...int) int {
 	return lead
 }
 
-// whole waits until all other servers are in sync with the leader. An operator who restarts
-// servers one after another should wait for that.
+// whole waits until all other servers are in sync with the leader. An operator should wait
+// for that when restarting servers one after another.
 func (e *ensemble) whole(ids ...int) {
 	e.t.Helper()
 	e.await(ids...)

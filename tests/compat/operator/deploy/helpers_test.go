@@ -36,7 +36,7 @@ var built struct {
 }
 
 // program builds the program, once, with the flags of the Dockerfile and of a release, so
-// that all builds here share the compiled packages.
+// that all our builds share the compiled packages.
 func program(t testing.TB) string {
 	t.Helper()
 	built.once.Do(func() {
@@ -131,7 +131,8 @@ func write(t testing.TB, path string, lines ...string) {
 // local returns a loopback address with a port.
 func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// rooted fails the test unless it runs as root. It doesn't skip.
+// rooted fails the test unless it runs as root. We don't skip, because these tests run only
+// on request.
 func rooted(t testing.TB) {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -44,8 +44,8 @@ func words(t *testing.T, home string, env []string, name string, args ...string)
 	return strings.Split(strings.TrimSuffix(stdout.String(), "\n"), "\n"), stderr.String(), err
 }
 
-// TestServerFlags: the program gets the variables of ZooKeeper's scripts, whose system
-// properties it reads, and zkgo's flags. status asks with the settings of start.
+// TestServerFlags: the program should get the variables of ZooKeeper's scripts, which
+// contain system properties, and zkgo's flags. status should use the settings of start.
 func TestServerFlags(t *testing.T) {
 	t.Parallel()
 	const properties = "-Dzookeeper.sslQuorum=true -Dzookeeper.4lw.commands.whitelist=*"
@@ -74,7 +74,8 @@ func TestServerFlags(t *testing.T) {
 	}
 }
 
-// TestJavaEnv: java.env may set a variable that isn't exported, and extend one that isn't set.
+// TestJavaEnv: java.env should be able to set a variable that isn't exported, and extend
+// one that isn't set.
 func TestJavaEnv(t *testing.T) {
 	t.Parallel()
 	home := stub(t, "dataDir=/data")
@@ -86,7 +87,7 @@ func TestJavaEnv(t *testing.T) {
 	}
 }
 
-// TestClientFlags: zkCli.sh says that TLS settings of the JVM have no effect.
+// TestClientFlags: zkCli.sh should warn that TLS settings of the JVM have no effect.
 func TestClientFlags(t *testing.T) {
 	t.Parallel()
 	home := stub(t)
@@ -102,8 +103,8 @@ func TestClientFlags(t *testing.T) {
 	}
 }
 
-// TestNoDataDirectory: with ZOO_DATADIR_AUTOCREATE_DISABLE no command makes the data
-// directory, and no server starts.
+// TestNoDataDirectory: with ZOO_DATADIR_AUTOCREATE_DISABLE no command should create the
+// data directory, and no server should start.
 func TestNoDataDirectory(t *testing.T) {
 	t.Parallel()
 	home := stub(t)

@@ -68,7 +68,7 @@ func manifests(t *testing.T) pods {
 
 // TestKubernetes runs the pods of the manifests without Kubernetes: each in its own empty
 // root directory, with the host name that a stateful set assigns, and with the arguments and
-// variables of the manifests. Only host names and ports are replaced with this machine's.
+// variables of the manifests. We replace only host names and ports with this machine's.
 func TestKubernetes(t *testing.T) {
 	process.Needed(t)
 	rooted(t)
@@ -137,7 +137,8 @@ func TestKubernetes(t *testing.T) {
 	wait.Eventually(t, "another one leads", func() bool {
 		return serves(t, all[next].client) == "leader" || serves(t, all[(next+1)%p.replicas].client) == "leader"
 	})
-	// A single server is alive but not ready: a restart would not help it.
+	// A single server is alive but not ready. Kubernetes should not restart it, because
+	// that would not help.
 	if err := all[next].Stop(syscall.SIGTERM); err != nil {
 		t.Errorf("pod %d on SIGTERM: %v", next, err)
 	}

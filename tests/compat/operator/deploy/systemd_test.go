@@ -16,8 +16,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// TestNotify acts as systemd: the server notifies it when it has opened its ports, when it
-// serves, and when it stops.
+// TestNotify acts as systemd: the server should notify it when it has opened its ports,
+// when it serves, and when it stops.
 func TestNotify(t *testing.T) {
 	process.Needed(t)
 	dir := t.TempDir()

@@ -209,8 +209,8 @@ func steps(text string) []string {
 	return all
 }
 
-// TestWrapperKeepsOffOthers: a stale pid file, left by a machine crash, names a process that
-// is now another program's.
+// TestWrapperKeepsOffOthers: if a crash has left a stale pid file, its pid may belong to
+// another program by now, which we should not touch.
 func TestWrapperKeepsOffOthers(t *testing.T) {
 	process.Needed(t)
 	home := install(t)

@@ -74,8 +74,9 @@ func TestSessionsThatBeginTooFast(t *testing.T) {
 		})
 }
 
-// TestRequestsThatWait tests request_throttle_max_requests and throttled_op_wait_time. How
-// many requests wait too long differs from run to run; how they are answered does not.
+// TestRequestsThatWait tests request_throttle_max_requests and throttled_op_wait_time. The
+// number of requests that wait too long differs from run to run, but the replies to them
+// should not.
 func TestRequestsThatWait(t *testing.T) {
 	needOracle(t)
 	compare(t, []string{"request_throttle_max_requests=1", "request_throttle_stall_time=5", "throttled_op_wait_time=1", "globalOutstandingLimit=100000"}, nil,

@@ -64,7 +64,8 @@ func says(t *testing.T, answer string) (addr string) {
 	return l.Addr().String()
 }
 
-// TestGoZookeeperReadsBothAlike: it parses our replies as it parses the real server's.
+// TestGoZookeeperReadsBothAlike: it should parse our replies as it parses the real
+// server's.
 func TestGoZookeeperReadsBothAlike(t *testing.T) {
 	needOracle(t)
 	t.Parallel()

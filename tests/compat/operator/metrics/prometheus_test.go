@@ -113,7 +113,8 @@ func TestQueried(t *testing.T) {
 	}
 }
 
-// TestRulesAndDashboardAskForWhatThereIs: some server exports every metric that they name.
+// TestRulesAndDashboardAskForWhatThereIs: some server should export every metric that they
+// name.
 func TestRulesAndDashboardAskForWhatThereIs(t *testing.T) {
 	t.Parallel()
 	exported := names(t)
@@ -192,8 +193,8 @@ var complaints = []string{
 	"non-counter metrics should not have",
 }
 
-// TestPromtoolReadsMetrics makes promtool parse the metrics of servers of every role. It
-// may complain about ZooKeeper's names, and about nothing else.
+// TestPromtoolReadsMetrics makes promtool parse the metrics of servers of every role. We
+// accept complaints about ZooKeeper's names, but no others.
 func TestPromtoolReadsMetrics(t *testing.T) {
 	need(t, "promtool")
 	t.Parallel()
@@ -219,9 +220,9 @@ func TestPromtoolReadsMetrics(t *testing.T) {
 	}
 }
 
-// TestZooKeepersRulesFindTheirNumbers: zkgo exports the metrics of the alerts in ZooKeeper's
-// monitoring guide, and those of its dashboard, 10465 at grafana.com, except the internals
-// of the Java server.
+// TestZooKeepersRulesFindTheirNumbers: zkgo should export the metrics of the alerts in
+// ZooKeeper's monitoring guide, and those of its dashboard, 10465 at grafana.com, except the
+// internals of the Java server.
 func TestZooKeepersRulesFindTheirNumbers(t *testing.T) {
 	t.Parallel()
 	exported := names(t)

@@ -63,15 +63,16 @@ var shapes = []struct {
 	{regexp.MustCompile(`-?\d+`), "INT"},
 }
 
-// shape returns the answer with everything that differs replaced. It sorts connections and
-// watches, which ZooKeeper lists in no fixed order, and removes the empty sets of dump.
+// shape returns the answer with everything that differs replaced. We sort connections and
+// watches, because ZooKeeper lists them in no fixed order, and remove the empty sets of
+// dump.
 func shape(word, answer string) string {
 	for _, s := range shapes {
 		answer = s.what.ReplaceAllString(answer, s.as)
 	}
 	lines := strings.Split(answer, "\n")
 	switch word {
-	case "envi": // the values differ: keep the names only
+	case "envi": // the values differ, so we keep only the names
 		for i, line := range lines {
 			name, _, _ := strings.Cut(line, "=")
 			lines[i] = name

@@ -21,8 +21,8 @@ import (
 )
 
 // TestFuzzySnapshots makes a ZooKeeper write snapshots all the time while clients write, and
-// starts from each of them. All must lead to the same state, which must match what the
-// server showed and its digest.
+// starts from each of them. All of them should lead to the same state, which should match
+// the server's output and its digest.
 func TestFuzzySnapshots(t *testing.T) {
 	t.Parallel()
 	need(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
-// TestJavaClientMovesOver: ZooKeeper's own client keeps its session, its ephemeral znode and
-// its watch.
+// TestJavaClientMovesOver: ZooKeeper's own client should keep its session, its ephemeral
+// znode and its watch.
 func TestJavaClientMovesOver(t *testing.T) {
 	t.Parallel()
 	need(t)

@@ -2,11 +2,11 @@
 // get, set, create, mixed and multi. It is a separate module, so that no other package
 // needs etcd's client.
 //
-// A connection is one etcd client, which talks to one server. A window of n is n
-// goroutines that share the client, which sends their requests over one HTTP/2 connection.
-// A get is serializable, i.e. the server answers from its own state without asking the
-// others, because ZooKeeper's reads do the same. etcd's default is a linearizable read,
-// which costs more.
+// A connection is one etcd client, which talks to one server. A window of n is n goroutines
+// that share the client, which sends their requests over one HTTP/2 connection. A get is
+// serializable, i.e. the server answers from its own state without asking the others,
+// because ZooKeeper's reads do the same. We don't use etcd's default, a linearizable read,
+// because it costs more.
 //
 // It prints "begin" and "end" when it begins and ends counting, and then a [bench.Result]
 // as JSON.
@@ -109,7 +109,7 @@ func (l *load) prepare(ctx context.Context) error {
 			return err
 		}
 		l.clients = append(l.clients, c)
-		// A client connects on first use: don't count that as work.
+		// A client connects on first use, and we don't want to count that as work.
 		if _, err := c.Get(ctx, l.prefix); err != nil {
 			return err
 		}

@@ -36,8 +36,9 @@ const (
 )
 
 // A client that works holds the lock for a while, and then doesn't ask for it for a while:
-// where clients get no notice of a release, a client that asks again immediately always
-// wins. Eight clients want the lock for more time than there is, so one always waits.
+// otherwise, in a service that doesn't notify clients of a release, a client that asks
+// again immediately would always win. Together, eight clients want the lock for more than
+// all of the time, so one always waits.
 const (
 	work = 5 * time.Millisecond
 	rest = 20 * time.Millisecond

@@ -19,7 +19,7 @@ type Result struct {
 	// Wait50, Wait99 and WaitMax are how long Acquire took.
 	Wait50, Wait99, WaitMax float64
 	// Overlaps counts acquisitions that returned before the previous holder had called
-	// Release: it has to be 0.
+	// Release: it should be 0.
 	Overlaps int
 	// Packets is the number of packets that the server received and sent per release, if
 	// the program counted them.

@@ -55,7 +55,7 @@ func bugs() []bug {
 	}
 }
 
-// TestPlantedBugsFit: the texts that the bugs replace are still in our files.
+// TestPlantedBugsFit: the texts that the bugs replace should still be in our files.
 func TestPlantedBugsFit(t *testing.T) {
 	t.Parallel()
 	for _, b := range bugs() {

@@ -17,8 +17,8 @@ import (
 )
 
 // parent waits in the naive way that causes a herd: it watches the directory and checks
-// whether it is first whenever anything changes there. It has only as much of a lock as we
-// need to count the cost.
+// whether it is first whenever anything changes there. We implement only as much of a lock
+// as we need to count the cost.
 type parent struct {
 	conn recipes.Conn
 	dir  string
