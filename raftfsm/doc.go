@@ -27,8 +27,9 @@
 //
 // Packages of raftfsm/internal hold its parts: command the layout of the log,
 // membership the list of servers, bootstrap how an ensemble forms, exchange questions
-// between servers, datadir the owner of a directory and the exchange of its state, propose
-// the way of commands into the log, snapio the stream of a snapshot.
+// between servers, datadir the owner of a directory and the exchange of its state,
+// multiaddr servers with several addresses, propose the way of commands into the log,
+// snapio the stream of a snapshot.
 //
 // May import: its own internal packages, proto, tree, session, internal/raftlog (and
 // engine), internal/quorum, hashicorp/raft and go-hclog, the standard library.

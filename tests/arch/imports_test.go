@@ -48,6 +48,7 @@ var rules = []rule{
 	{"raftfsm/internal/membership", []string{"proto", "tree"}, "who belongs to the ensemble is decided by pure functions"},
 	{"raftfsm/internal/exchange", []string{"internal/quorum"}, "a question is carried without a look at it"},
 	{"raftfsm/internal/bootstrap", []string{"internal/quorum", "internal/vfs", "raftfsm/internal/membership", "raftfsm/internal/exchange"}, "an ensemble forms before there is a state"},
+	{"raftfsm/internal/multiaddr", []string{"internal/quorum"}, "a dial knows addresses, and not whose they are"},
 	{"raftfsm/internal/datadir", []string{"internal/vfs", "internal/raftlog", "raftfsm/internal/bootstrap", "raftfsm/internal/command", "raftfsm/internal/membership"}, "whose state a directory holds is known without the state"},
 	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
 	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
