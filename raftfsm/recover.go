@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
@@ -209,7 +210,7 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.machine.post = func([]stateEvent) {}
+	n.machine.Post = func([]apply.Event) {}
 	if err := n.openState(); err != nil {
 		return nil, errors.Join(err, n.closeStores())
 	}
@@ -256,7 +257,7 @@ func (s *survivor) replayLog() error {
 		p.Term, p.Index = l.Term, l.Index
 		switch l.Type {
 		case raft.LogCommand:
-			if err := n.machine.apply(l.Index, l.Data); err != nil {
+			if err := n.machine.ApplyEntry(l.Index, l.Data); err != nil {
 				return fmt.Errorf("%s: log entry %d: %w", n.cfg.LogDir, l.Index, err)
 			}
 		case raft.LogConfiguration:
@@ -285,23 +286,23 @@ func (s *survivor) newestSnapshot() (conf raft.Configuration, err error) {
 // renew turns the state into one in which a new history can begin.
 func (n *Node) renew(minEpoch uint32) error {
 	m := n.machine
-	m.tree.Lock()
-	defer m.tree.Unlock()
-	epoch := max(m.tree.LastZxid()>>32+epochGap, int64(minEpoch))
-	if epoch > maxEpoch {
-		return fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(maxEpoch))
+	m.Tree.Lock()
+	defer m.Tree.Unlock()
+	epoch := max(m.Tree.LastZxid()>>32+epochGap, int64(minEpoch))
+	if epoch > apply.MaxEpoch {
+		return fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(apply.MaxEpoch))
 	}
-	m.beginAnew(epoch, tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy})
+	m.BeginAnew(epoch, tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy})
 	// Without a text, the first leader contributes the list of its configuration file.
 	// A text that a reconfig has set has a version, which must rise.
-	old := m.config
-	m.config = nil
+	old := m.Config
+	m.Config = nil
 	if was, err := membership.ParseState(old); err == nil && was.Version > 0 && !n.cfg.standalone() {
 		now := membership.New(n.cfg.Members)
-		now.Version = uint64(m.tree.LastZxid())
-		m.config = now.Text()
+		now.Version = uint64(m.Tree.LastZxid())
+		m.Config = now.Text()
 	}
-	return m.tree.Check()
+	return m.Tree.Check()
 }
 
 // newcomer returns this server as the first voter of a new ensemble, without its

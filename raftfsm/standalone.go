@@ -61,10 +61,10 @@ func (n *Node) openState() error {
 	if err := n.restoreNewest(); err != nil {
 		return err
 	}
-	if c := n.machine.cluster; c != (command.ClusterID{}) && c != n.identity.clusterID() {
+	if c := n.machine.Cluster; c != (command.ClusterID{}) && c != n.identity.clusterID() {
 		return fmt.Errorf("the snapshot in %s belongs to cluster %x, %s to %s", n.cfg.SnapDir, c, n.cfg.LogDir, n.identity.Cluster)
 	}
-	n.machine.cluster = n.identity.clusterID()
+	n.machine.Cluster = n.identity.clusterID()
 	return nil
 }
 
@@ -82,7 +82,7 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 			return fmt.Errorf("first configuration: %w", err)
 		}
 	}
-	if err := n.machine.align(snaps, logs); err != nil {
+	if err := n.machine.Align(snaps, logs); err != nil {
 		return err
 	}
 	type outcome struct {

@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"encoding/binary"
@@ -72,8 +72,8 @@ import (
 // prefix never becomes shorter; and newest snapshot and log together hold every entry that
 // the server has acknowledged to a leader.
 
-// openNewest opens the newest snapshot, to send it to a follower.
-func openNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, io.ReadCloser, error) {
+// OpenNewest opens the newest snapshot, to send it to a follower.
+func OpenNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	list, err := snaps.List()
 	if err != nil {
 		return nil, nil, err
@@ -84,9 +84,9 @@ func openNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, io.ReadCloser, er
 	return snaps.Open(list[0].ID)
 }
 
-// checkSnapshot reads a snapshot from another server and returns an error if a server of a
+// CheckSnapshot reads a snapshot from another server and returns an error if a server of a
 // cluster can't restore it. The zero cluster stands for a server that has none yet.
-func checkSnapshot(own command.ClusterID, q *raft.InstallSnapshotRequest, r io.Reader) error {
+func CheckSnapshot(own command.ClusterID, q *raft.InstallSnapshotRequest, r io.Reader) error {
 	c := snapio.NewReader(r)
 	h, err := readSnapshotHeader(c)
 	if err != nil {
@@ -103,11 +103,11 @@ func checkSnapshot(own command.ClusterID, q *raft.InstallSnapshotRequest, r io.R
 			return fmt.Errorf("membership: %w", err)
 		}
 	}
-	s := state{sessions: session.NewTable()}
-	if err := h.decodeSessions(s.sessions); err != nil {
+	s := State{Sessions: session.NewTable()}
+	if err := h.decodeSessions(s.Sessions); err != nil {
 		return err
 	}
-	s.sumRows()
+	s.SumRows()
 	digest, err := tree.Scan(c)
 	if err != nil {
 		return err
@@ -115,45 +115,45 @@ func checkSnapshot(own command.ClusterID, q *raft.InstallSnapshotRequest, r io.R
 	if err := c.End(); err != nil {
 		return err
 	}
-	if digest^s.rows != h.digest {
-		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", digest^s.rows, h.digest)
+	if digest^s.Rows != h.digest {
+		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", digest^s.Rows, h.digest)
 	}
 	return nil
 }
 
-// freeze makes the next Restore freeze the machine. It is called before Raft gets a snapshot
+// Freeze makes the next Restore freeze the machine. It is called before Raft gets a snapshot
 // from a leader.
-func (m *machine) freeze() { m.freezeNext.Store(true) }
+func (m *Machine) Freeze() { m.freezeNext.Store(true) }
 
 // Restore replaces the state of a running server.
-func (m *machine) Restore(r io.ReadCloser) error {
+func (m *Machine) Restore(r io.ReadCloser) error {
 	defer r.Close()
 	if m.stopped {
 		return errors.New("the state machine has stopped")
 	}
-	m.tree.Lock()
-	defer m.tree.Unlock()
-	m.intake.Lose()
-	m.handler.Jumped()
+	m.Tree.Lock()
+	defer m.Tree.Unlock()
+	m.Intake.Lose()
+	m.Handler.Jumped()
 	m.drop(errRestoreSkipped)
-	before := m.index
-	err := m.load(r)
-	if err == nil && m.index <= before {
-		err = fmt.Errorf("it ends at index %d, behind entry %d, which is applied already", m.index, before)
+	before := m.Index
+	err := m.Load(r)
+	if err == nil && m.Index <= before {
+		err = fmt.Errorf("it ends at index %d, behind entry %d, which is applied already", m.Index, before)
 	}
 	if err != nil {
 		err = fmt.Errorf("restoring a snapshot: %w", err)
 		m.stop(err)
 	}
 	m.frozen = m.freezeNext.Swap(false)
-	m.applied(m.index)
+	m.Applied(m.Index)
 	return err
 }
 
-// loadNewest loads the newest snapshot when a server starts, and returns its description, or
+// LoadNewest loads the newest snapshot when a server starts, and returns its description, or
 // nil if there is none that can be opened. Raft would do that, too, but if that fails, Raft
 // falls back to an older snapshot and continues.
-func (m *machine) loadNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, error) {
+func (m *Machine) LoadNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, error) {
 	list, err := snaps.List()
 	if err != nil || len(list) == 0 {
 		return nil, err
@@ -164,28 +164,28 @@ func (m *machine) loadNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, erro
 		return nil, err
 	}
 	defer r.Close()
-	m.tree.Lock()
-	defer m.tree.Unlock()
-	if err := m.load(r); err != nil {
+	m.Tree.Lock()
+	defer m.Tree.Unlock()
+	if err := m.Load(r); err != nil {
 		return newest, err
 	}
-	if m.index > newest.Index {
-		return newest, fmt.Errorf("holds the state of entry %d", m.index)
+	if m.Index > newest.Index {
+		return newest, fmt.Errorf("holds the state of entry %d", m.Index)
 	}
 	m.installed = newest.Index
 	return newest, nil
 }
 
-// align brings machine and log in line with the newest snapshot, before a Raft instance
+// Align brings machine and log in line with the newest snapshot, before a Raft instance
 // starts.
-func (m *machine) align(snaps raft.SnapshotStore, logs raft.LogStore) error {
+func (m *Machine) Align(snaps raft.SnapshotStore, logs raft.LogStore) error {
 	list, err := snaps.List()
 	if err != nil || len(list) == 0 {
 		return err
 	}
 	newest := list[0]
-	if newest.Index > max(m.index, m.installed) {
-		m.log.Info("taking over a snapshot that was left behind", "snapshot", newest.ID, "applied", m.index)
+	if newest.Index > max(m.Index, m.installed) {
+		m.Log.Info("taking over a snapshot that was left behind", "snapshot", newest.ID, "applied", m.Index)
 		_, r, err := snaps.Open(newest.ID)
 		if err != nil {
 			return err
@@ -205,12 +205,12 @@ func (m *machine) align(snaps raft.SnapshotStore, logs raft.LogStore) error {
 	if err != nil || last == 0 || last >= newest.Index {
 		return err
 	}
-	m.log.Info("removing a log that ends before the newest snapshot", "first", first, "last", last, "snapshot", newest.ID)
+	m.Log.Info("removing a log that ends before the newest snapshot", "first", first, "last", last, "snapshot", newest.ID)
 	return logs.DeleteRange(first, last)
 }
 
-// load replaces the state with the snapshot in r. The caller holds the tree's lock.
-func (m *machine) load(r io.Reader) error {
+// Load replaces the state with the snapshot in r. The caller holds the tree's lock.
+func (m *Machine) Load(r io.Reader) error {
 	c := snapio.NewReader(r)
 	h, err := readSnapshotHeader(c)
 	if err == nil {
@@ -219,22 +219,22 @@ func (m *machine) load(r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if err := m.tree.Restore(c); err != nil {
+	if err := m.Tree.Restore(c); err != nil {
 		return fmt.Errorf("tree: %w", err)
 	}
 	if err := c.End(); err != nil {
 		return err
 	}
-	m.sumRows()
+	m.SumRows()
 	if got := m.digest(); got != h.digest {
 		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", got, h.digest)
 	}
-	m.claims.begin(command.Check{Index: m.index, Digest: h.digest})
-	m.snapCounter.reset()
-	if m.incarnation != 0 {
+	m.Claims.begin(command.Check{Index: m.Index, Digest: h.digest})
+	m.SnapCounter.reset()
+	if m.Incarnation != 0 {
 		// The snapshot doesn't say which server leads in this incarnation, and the
 		// entry that does may be one that the snapshot replaces.
-		m.post([]stateEvent{{kind: started, server: membership.NoServer, incarnation: m.incarnation}})
+		m.Post([]Event{{Kind: Started, Server: membership.NoServer, Incarnation: m.Incarnation}})
 	}
 	return nil
 }
@@ -297,10 +297,10 @@ func (h *snapshotHeader) decodeSessions(t *session.Table) error {
 }
 
 // takeHeader makes the header part of this machine's state.
-func (m *machine) takeHeader(h *snapshotHeader) error {
-	if h.level > m.newest {
+func (m *Machine) takeHeader(h *snapshotHeader) error {
+	if h.level > m.Newest {
 		return fmt.Errorf("snapshot: %w", m.tooNew(h.level))
 	}
-	m.incarnation, m.seq, m.level, m.cluster, m.index, m.config = h.incarnation, h.seq, h.level, h.cluster, h.index, h.config
-	return h.decodeSessions(m.sessions)
+	m.Incarnation, m.Seq, m.Level, m.Cluster, m.Index, m.Config = h.incarnation, h.seq, h.level, h.cluster, h.index, h.config
+	return h.decodeSessions(m.Sessions)
 }
