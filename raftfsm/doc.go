@@ -6,7 +6,7 @@
 // The life of a command: [Node.Propose] encodes it once, with a copy of the
 // client's bytes, into the run that its server is building (propose.Intake). The
 // leader's propose.Proposer packs the waiting runs into one batch and one Raft
-// entry. Every server applies the entry (fsm.go, apply.go): session
+// entry. Every server applies the entry (apply.Machine): session
 // check, transaction, [Handler].Applied, all under the tree's lock. The server
 // that proposed the command finds its waiter by (boot nonce, sequence number);
 // the leader sends no reply.
@@ -26,8 +26,8 @@
 //     called. Under it, no lock is taken that a goroutine may hold while it waits.
 //
 // Packages of raftfsm/internal hold its parts: command the layout of the log,
-// membership the list of servers, propose the way of commands into the log,
-// snapio the stream of a snapshot.
+// membership the list of servers, propose the way of commands into the log, apply the state
+// machine, snapio the stream of a snapshot.
 //
 // May import: its own internal packages, proto, tree, session, internal/raftlog (and
 // engine), internal/quorum, hashicorp/raft and go-hclog, the standard library.

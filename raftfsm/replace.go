@@ -87,7 +87,7 @@ func (n *Node) CanReplace() error {
 	return fmt.Errorf("%w: %s", ErrRestoreLevel, strings.Join(who, ", "))
 }
 
-// Replace replaces the state of the ensemble, as described in statetransfer.go. It returns
+// Replace replaces the state of the ensemble, as described in internal/apply/statetransfer.go. It returns
 // the zxid after this server has applied the new state. It consumes t and s, and ends
 // the sessions in s. The error tells whether nothing was changed or whether that is
 // unknown. If ctx ends before the last piece is in flight, nothing is changed.

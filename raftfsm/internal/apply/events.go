@@ -9,19 +9,19 @@ import (
 // Event is a change of the state that the control goroutine acts on.
 type Event struct {
 	Kind        EventKind
-	Server      uint64        // started; NoServer: the LeaderStart is in a snapshot, and Raft knows the leader
-	Incarnation uint64        // started
-	Session     int64         // attached, ended
-	Gen         uint64        // attached
-	Timeout     time.Duration // attached
+	Server      uint64        // Started; NoServer: the LeaderStart is in a snapshot, and Raft knows the leader
+	Incarnation uint64        // Started
+	Session     int64         // Attached, Ended
+	Gen         uint64        // Attached
+	Timeout     time.Duration // Attached
 }
 
 // EventKind is the kind of an Event.
 type EventKind uint8
 
-// The kinds of stateEvent.
+// The kinds of Event.
 const (
-	// Started: a LeaderStart was applied. If this server proposed it, an attached for
+	// Started: a LeaderStart was applied. If this server proposed it, an Attached for
 	// every session of the table follows in the same post.
 	Started EventKind = iota
 	Attached

@@ -17,60 +17,62 @@ import (
 )
 
 // How a server takes over another server's state. A follower needs that if the leader has
-// removed the entries that the follower lacks. This file has the steps on the follower;
-// internal/quorum moves the bytes and talks to Raft, and internal/raftlog has the files.
+// removed the entries that the follower lacks. internal/quorum moves the bytes and passes
+// them to Raft, internal/raftlog has the files, and this file has the rest. The steps, what
+// could go wrong at each, and why the order is safe:
 //
 //  1. Send. The leader sends its newest snapshot, again and again until the follower answers
-//     (openNewest, quorum/sendsnapshot.go). The newest may hold more than Raft asked for,
-//     because an older one may no longer reach the log. That is safe: a snapshot holds
-//     committed entries only, so a newer one continues the same history. The leader's Raft
-//     learns of a success only when the follower has finished step 5.
-//  2. Check. checkSnapshot reads the snapshot as it arrives and finds everything that could
-//     make step 5 fail: another ensemble, a format or membership that this server can't read,
-//     damage. The reader that Raft gets reports the end only after that, so Raft stores
-//     nothing that wasn't checked. Raft adopts the sender's term before it reads, so the
-//     beginning is checked even before Raft sees the request. This has to come first, because
-//     step 5 discards the current state and can't go back.
-//  3. Refuse what is old. A delayed snapshot could set this server back, and Raft would also
-//     discard the entries after it, which this server has acknowledged. So the transport
-//     passes a snapshot to Raft only if it ends after the newest entry applied, and otherwise
-//     answers as if it were installed (quorum/relay.go). The transport passes one request
-//     at a time and waits for Raft, so no entry is applied between this comparison and
-//     step 5. restore compares again, because here a mistake would lose writes.
-//  4. Store. Raft writes the snapshot and syncs it, before it calls restore. A crash before
-//     the rename leaves the old state and log, which are complete. After a crash later, the
-//     next start continues with step 7.
+//     (OpenNewest; internal/quorum/sendsnapshot.go). The newest may hold more than Raft asked
+//     for, because the log may no longer reach back to an older one. That is safe: a snapshot
+//     holds committed entries only, so a newer one continues the same history. The leader's
+//     Raft learns of a success only when the follower has finished step 5.
+//  2. Check. CheckSnapshot reads the snapshot as it arrives and finds what would make step 5
+//     fail: another ensemble, a membership that this server can't read, damage. The reader
+//     that Raft gets reports the end only after that, so Raft never stores a whole snapshot
+//     that wasn't checked. Raft adopts the sender's term before it reads, so the beginning is
+//     checked even before Raft sees the request. The check has to come first: step 5 discards
+//     the current state and can't go back.
+//  3. Refuse what is old. A snapshot may arrive late. Raft would install it, set this server
+//     back, and discard its log, with entries that the server has acknowledged. So the
+//     transport passes a snapshot to Raft only if it ends after the newest entry applied, and
+//     otherwise answers as if it were installed (internal/quorum/relay.go). It passes one
+//     request at a time, so no entry is applied between this comparison and step 5. No
+//     acknowledged entry lies beyond a snapshot that passes: Raft ignores the snapshot of an
+//     older term, and within a term the leader sends entries beyond its newest snapshot only
+//     after the follower has confirmed it. Restore compares again, because a mistake here
+//     would lose writes.
+//  4. Store. Raft writes and syncs the snapshot before it calls Restore. A crash before the
+//     rename leaves the old state and log, which are complete. After a later crash, the next
+//     start loads the snapshot (LoadNewest) and continues with step 7.
 //  5. Replace the state (Restore). The server gives up its clients' commands, closes all
-//     clients, ends a state transfer in progress, and loads the snapshot, all under the
-//     tree's write lock:
-//     - The transactions that the snapshot skips fire no watches and answer no requests. A
-//     client that stayed connected would miss a deleted lock, and its reads could show it
-//     later states without the event. So Handler.Jumped closes every client before the
-//     first znode changes. A client that reconnects sets its watches again with the zxid
-//     that it has seen, and then gets the events that it missed.
-//     - A reader holds the lock, so it sees the old state or the new one.
-//     - There is no second tree: memory holds one (decision 009). So a failure leaves half a
-//     state, and stops the server. The snapshot is on disk, and the next start loads it.
+//     clients, drops a state transfer, and loads the snapshot, all under the tree's write
+//     lock.
+//     The transactions that the snapshot skips fire no watches and answer no requests: a
+//     client that stayed connected would miss, e.g., that its lock is gone, and read later
+//     states without the event. So Handler.Jumped closes every client before the first znode
+//     changes. A client that reconnects sets its watches again, with the zxid that it has
+//     seen, and gets the events that it missed. A reader holds the lock, so it sees the old
+//     state or the new one. There is no second tree, to save memory. So a failure leaves half
+//     a state, and stops the server; the next start loads the snapshot from disk.
 //  6. Freeze. Raft still assumes the old end of its log, and can refuse the leader's entries
-//     forever. So the ensemble replaces the Raft instance (ensemble.recycle). The old one may
-//     pass on further entries meanwhile, and the new one passes on all entries after the
-//     snapshot again. To apply an entry twice would be wrong. So the machine ignores entries
-//     from the end of Restore until the old instance is shut down. Only a snapshot that
-//     came from a leader freezes the machine (freeze): Raft also calls Restore when it starts.
-//  7. Align. Before any Raft instance starts, align compares the newest snapshot with the
-//     machine and the log. If the old instance ended between steps 4 and 5, align restores
-//     the snapshot; the next instance would assume that it is applied, and its entries
-//     would be missing for good. If the old instance ended before it truncated the log, the
-//     log ends before the snapshot, and nothing can be appended to it. align removes it: the
-//     snapshot has all of its entries. Then align ends the freeze, because no goroutine of
-//     the old instance is left.
-//  8. Serve. The clients were closed in step 5, and the server accepts them again when it has
-//     caught up (following.caughtUp).
+//     forever, so the ensemble replaces the Raft instance (recycle). The old one may pass on
+//     more entries until then, and the new one passes on all entries after the snapshot again.
+//     Applied twice, they would corrupt the state. So the machine ignores entries from the end
+//     of Restore, if Freeze has announced it, until the old instance is shut down.
+//  7. Align. Before a Raft instance starts, Align compares the newest snapshot with the machine
+//     and the log. If the old instance ended between steps 4 and 5, Align restores the
+//     snapshot: the next instance assumes that it is applied, and its entries would be missing
+//     for good. If the old instance ended before it truncated the log, the log may end before
+//     the snapshot, and nothing could be appended to it. Align removes it: the snapshot has
+//     all of its entries. Then Align ends the freeze, because no goroutine of the old instance
+//     is left.
+//  8. Serve. The server accepts clients again when it has caught up with the leader
+//     (following.caughtUp).
 //
-// So before and after each step, the following holds, whatever the server crashes or stops
-// at: the state that it serves is the state after a prefix of the committed entries; that
-// prefix never becomes shorter; and newest snapshot and log together hold every entry that
-// the server has acknowledged to a leader.
+// So after each step, also after a crash, the following holds: the state that the server
+// serves is that after a prefix of the committed entries, this prefix never becomes shorter,
+// and the newest snapshot and the log after it have every entry that the server has
+// acknowledged.
 
 // OpenNewest opens the newest snapshot, to send it to a follower.
 func OpenNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, io.ReadCloser, error) {
