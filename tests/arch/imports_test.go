@@ -51,6 +51,7 @@ var rules = []rule{
 	{"raftfsm/internal/multiaddr", []string{"internal/quorum"}, "a dial knows addresses, and not whose they are"},
 	{"raftfsm/internal/datadir", []string{"internal/vfs", "internal/raftlog", "raftfsm/internal/bootstrap", "raftfsm/internal/command", "raftfsm/internal/membership"}, "whose state a directory holds is known without the state"},
 	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
+	{"raftfsm/internal/apply", []string{"proto", "tree", "session", "raftfsm/internal/command", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/snapio", "internal/histogram"}, "the state is a function of the log: no configuration, no files, no other server"},
 	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
 	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/defaults", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
 	{"internal/poller", nil, "a poller knows descriptors, and neither a protocol nor a connection"},
@@ -85,7 +86,7 @@ var rules = []rule{
 
 // libraries says which packages may import which library families.
 var libraries = map[string][]string{
-	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/bootstrap", "raftfsm/internal/datadir", "raftfsm/boltlog", "internal/raftlog", "internal/raftlog/engine", "internal/quorum"},
+	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/apply", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/bootstrap", "raftfsm/internal/datadir", "raftfsm/boltlog", "internal/raftlog", "internal/raftlog/engine", "internal/quorum"},
 	"github.com/go-zookeeper":         {"recipes/gozk"},
 	"go.etcd.io/bbolt":                {"raftfsm/boltlog"},
 	"github.com/hashicorp/go-msgpack": {"raftfsm/boltlog"},
