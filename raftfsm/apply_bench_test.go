@@ -35,7 +35,7 @@ func BenchmarkApply(b *testing.B) {
 
 func benchmarkApply(b *testing.B, size int, c command.Command) {
 	r := newReplica(b)
-	r.handler = noHandler{}
+	r.Handler = noHandler{}
 	l := newLeader(1, command.FlagStandalone)
 	r.mustFeed(b, l.begin())
 	r.mustFeed(b, l.batch(attachCommand()))
@@ -64,7 +64,7 @@ func benchmarkApply(b *testing.B, size int, c command.Command) {
 		r.mustFeed(b, entries[0])
 		entries = entries[1:]
 	}
-	if changed := r.tree.LastZxid(); changed < int64(b.N) {
+	if changed := r.Tree.LastZxid(); changed < int64(b.N) {
 		b.Fatalf("%d commands changed %d times something", b.N, changed)
 	}
 }

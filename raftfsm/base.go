@@ -187,7 +187,7 @@ func (b *base) termOf(index uint64) (uint64, bool) {
 
 // replicated returns the membership as of the newest entry applied.
 func (b *base) replicated() *membership.List {
-	text := b.env.machine.membership()
+	text := b.env.machine.Membership()
 	if text == nil {
 		return nil
 	}

@@ -6,7 +6,7 @@
 // The life of a command: [Node.Propose] encodes it once, with a copy of the
 // client's bytes, into the run that its server is building (propose.Intake). The
 // leader's propose.Proposer packs the waiting runs into one batch and one Raft
-// entry. Every server applies the entry (fsm.go, apply.go): session
+// entry. Every server applies the entry (apply.Machine): session
 // check, transaction, [Handler].Applied, all under the tree's lock. The server
 // that proposed the command finds its waiter by (boot nonce, sequence number);
 // the leader sends no reply.
@@ -27,8 +27,9 @@
 //
 // Packages of raftfsm/internal hold its parts: command the layout of the log,
 // membership the list of servers, bootstrap how an ensemble forms, exchange questions
-// between servers, datadir the owner of a directory and the exchange of its state, propose
-// the way of commands into the log, snapio the stream of a snapshot.
+// between servers, datadir the owner of a directory and the exchange of its state,
+// multiaddr servers with several addresses, propose the way of commands into the log,
+// apply the state machine, snapio the stream of a snapshot.
 //
 // May import: its own internal packages, proto, tree, session, internal/raftlog (and
 // engine), internal/quorum and its transport, hashicorp/raft and go-hclog, the standard library.

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/quorum/transport"
 	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
@@ -222,8 +223,8 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan,
 
 // startMember starts the first Raft instance.
 func (e *ensemble) startMember(bootstrap raft.Configuration) error {
-	e.env.machine.cluster = e.env.identity.ClusterID()
-	e.appliedIndex.Store(e.env.machine.index)
+	e.env.machine.Cluster = e.env.identity.ClusterID()
+	e.appliedIndex.Store(e.env.machine.Index)
 	e.hub.SetIdentity(e.handshake())
 	if err := e.startRaft(bootstrap); err != nil {
 		return err
@@ -240,7 +241,7 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := transport.New(transport.Config{
 		Hub: e.hub, ID: e.env.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
 		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: func(q *raft.InstallSnapshotRequest, r io.Reader) error {
-			return checkSnapshot(e.env.identity.ClusterID(), q, r)
+			return apply.CheckSnapshot(e.env.identity.ClusterID(), q, r)
 		},
 		MaxEntry: maxForwarded + propose.MaxBatchBytes,
 		Applied:  e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses, Replays: e.replays,
@@ -248,8 +249,8 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 			e.env.numbers.Acks.observe(membership.ServerOf(id), took)
 		},
 		Joined: func() { e.env.numbers.Diffs.Add(1) }, SendingSnapshot: e.env.numbers.sendingSnapshot,
-		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return openNewest(e.env.stores().Snapshots()) },
-		Installing:   e.env.machine.freeze,
+		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return apply.OpenNewest(e.env.stores().Snapshots()) },
+		Installing:   e.env.machine.Freeze,
 		Installed: func() {
 			select {
 			case e.installed <- struct{}{}:

@@ -104,9 +104,9 @@ func FuzzEntry(f *testing.F) {
 	f.Add(append(h.Append(nil), encodeRun(f, commands()[2:4])...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := newNode(testConfig(t, memoryConfig()))
-		n.machine.incarnation = 1
+		n.machine.Incarnation = 1
 		kind, err := command.EntryKind(b)
-		err2 := n.machine.apply(1, b)
+		err2 := n.machine.ApplyEntry(1, b)
 		if err != nil && err2 == nil {
 			t.Fatalf("an entry of kind %d was applied: %v", kind, err)
 		}

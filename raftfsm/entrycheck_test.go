@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/snapio"
@@ -82,13 +83,13 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	t.Parallel()
 	n := newNode(testConfig(t, memoryConfig()))
 	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: command.Level, Cluster: command.ClusterID{5}, Flags: command.FlagConfig, Config: namedConfig()}
-	if err := n.machine.apply(1, s.Append(nil)); err != nil {
+	if err := n.machine.ApplyEntry(1, s.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(n.machine.config, []byte(membership.NamedKey)) {
-		t.Fatalf("the state is %q", n.machine.config)
+	if !bytes.Contains(n.machine.Config, []byte(membership.NamedKey)) {
+		t.Fatalf("the state is %q", n.machine.Config)
 	}
-	n.machine.fleeting = false
+	n.machine.Fleeting = false
 	img, err := n.machine.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := apply.CheckSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Error(err)
 	}
 }
@@ -116,9 +117,9 @@ func FuzzEntryCheck(f *testing.F) {
 			return
 		}
 		n := newNode(testConfig(t, memoryConfig()))
-		n.machine.incarnation = 1
-		n.machine.newest = 1<<32 - 1
-		if err := n.machine.apply(1, b); err != nil {
+		n.machine.Incarnation = 1
+		n.machine.Newest = 1<<32 - 1
+		if err := n.machine.ApplyEntry(1, b); err != nil {
 			var h command.BatchHeader
 			if _, derr := h.Decode(b); derr == nil && h.Check.Index != 0 {
 				return // only apply compares the digest
@@ -137,11 +138,11 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: 1, Cluster: command.ClusterID{5}}
 	h := command.BatchHeader{Incarnation: 1, Seq: 1}
 	for i, data := range [][]byte{s.Append(nil), append(h.Append(nil), encodeRun(t, applicable[:1])...)} {
-		if err := n.machine.apply(uint64(i+1), data); err != nil {
+		if err := n.machine.ApplyEntry(uint64(i+1), data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	n.machine.fleeting = false
+	n.machine.Fleeting = false
 	img, err := n.machine.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +152,7 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := func(at uint64, b []byte) error {
-		return checkSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
+		return apply.CheckSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
 	}
 	if err := check(2, b.Bytes()); err != nil {
 		t.Fatal(err)
@@ -199,10 +200,10 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	if err := testChecker().Entry(s.Append(nil), command.ClusterID{}); err != nil {
 		t.Errorf("leaderStart: %v", err)
 	}
-	if err := n.machine.apply(1, s.Append(nil)); err != nil {
+	if err := n.machine.ApplyEntry(1, s.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	n.machine.config, n.machine.fleeting = state, false
+	n.machine.Config, n.machine.Fleeting = state, false
 	img, err := n.machine.Snapshot()
 	if err != nil {
 		t.Fatal(err)
@@ -211,7 +212,7 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := checkSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := apply.CheckSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Errorf("snapshot: %v", err)
 	}
 }

@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
@@ -13,7 +14,7 @@ import (
 type environment struct {
 	cfg      *Config
 	identity *datadir.Identity // changed by become only, before Raft runs
-	machine  *machine
+	machine  *apply.Machine
 	numbers  *Numbers
 	intake   *propose.Intake
 	remote   *propose.RemoteRuns

@@ -3,6 +3,8 @@ package raftfsm
 import (
 	"sync"
 	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 )
 
 // event is a message to the control goroutine, mostly from the state machine. The state
@@ -10,11 +12,11 @@ import (
 // are few.
 type event struct {
 	kind    eventKind
-	state   stateEvent // evState
-	session int64      // evTouched
-	at      time.Time  // evTouched
-	do      func()     // evDo
-	err     error      // evFailed
+	state   apply.Event // evState
+	session int64       // evTouched
+	at      time.Time   // evTouched
+	do      func()      // evDo
+	err     error       // evFailed
 }
 
 type eventKind uint8
@@ -57,7 +59,7 @@ func (b *mailbox) take() []event {
 }
 
 // applied queues what the state machine reports, as one group.
-func (b *mailbox) applied(events []stateEvent) {
+func (b *mailbox) applied(events []apply.Event) {
 	list := make([]event, len(events))
 	for i := range events {
 		list[i] = event{kind: evState, state: events[i]}

@@ -206,7 +206,7 @@ func (c *changes) moved(now *membership.List) *membership.List {
 // tellsNamed reports whether the state tells the lines that a reconfig has set from those
 // of the configuration files.
 func (c *changes) tellsNamed() bool {
-	now, _ := c.env.machine.levels()
+	now, _ := c.env.machine.Levels()
 	return now >= membership.NamedLevel
 }
 

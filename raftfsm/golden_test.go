@@ -38,10 +38,10 @@ func everyKind() [][]byte {
 			panic(err)
 		}
 	}
-	for row := range r.sessions.All {
+	for row := range r.Sessions.All {
 		s = row // the newest
 	}
-	was := r.config
+	was := r.Config
 	acl := write(s, proto.OpSetACL, &proto.SetACLRequest{Path: "/g", ACL: acl10(), Version: -1})
 	multi := write(s, proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
 		{Op: proto.OpCreate, Req: &proto.CreateRequest{Path: "/g/m", ACL: proto.OpenACL()}},
@@ -102,8 +102,8 @@ func TestGoldenLogs(t *testing.T) {
 		for _, e := range readLog(t, file) {
 			r.mustFeed(t, e)
 		}
-		got := fmt.Sprintf("digest %x state %x zxid %x level %d\n", r.claims.last().Digest,
-			crc64.Checksum([]byte(r.dump(t)), crc64.MakeTable(crc64.ECMA)), r.tree.LastZxid(), r.machine.level)
+		got := fmt.Sprintf("digest %x state %x zxid %x level %d\n", r.Claims.Last().Digest,
+			crc64.Checksum([]byte(r.dump(t)), crc64.MakeTable(crc64.ECMA)), r.Tree.LastZxid(), r.Machine.Level)
 		if *recordLog && len(want) == 0 {
 			if err := os.WriteFile(strings.TrimSuffix(file, ".log.gz")+".digest", []byte(got), 0o644); err != nil {
 				t.Fatal(err)

@@ -525,12 +525,12 @@ func TestAJoiningVoterGivesUpADeadLeader(t *testing.T) {
 				continue
 			}
 			r.Tree().Lock()
-			m, err := membership.ParseState(r.machine.config)
+			m, err := membership.ParseState(r.machine.Config)
 			if err != nil {
 				t.Fatal(err)
 			}
 			m.Members = slices.DeleteFunc(m.Members, func(m membership.Member) bool { return m.ID == id })
-			r.machine.config = m.State()
+			r.machine.Config = m.State()
 			r.Tree().Unlock()
 			break
 		}

@@ -143,7 +143,7 @@ func (j *joining) join(p *bootstrap.Probe, from quorum.Identity) (refusal string
 	if membership.ServerOf(p.As) != p.ID {
 		return fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
 	}
-	if now, _ := j.env.machine.levels(); p.Level < now {
+	if now, _ := j.env.machine.Levels(); p.Level < now {
 		return fmt.Sprintf("the ensemble is at behaviour level %d, which all its servers know, and server %d knows only %d: upgrade it", now, p.ID, p.Level)
 	}
 	want, now := j.changes.wanted(), j.replicated()

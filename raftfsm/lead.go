@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
@@ -101,15 +102,15 @@ func (n *Node) handle(e event) {
 }
 
 // stateChanged acts on an event of the state machine.
-func (n *Node) stateChanged(e *stateEvent) {
-	switch e.kind {
-	case started:
-		n.started(e.server, e.incarnation)
-	case attached:
-		n.deadlines.Attached(session.Deadline{Session: e.session, Gen: e.gen, Timeout: e.timeout}, n.clocks())
+func (n *Node) stateChanged(e *apply.Event) {
+	switch e.Kind {
+	case apply.Started:
+		n.started(e.Server, e.Incarnation)
+	case apply.Attached:
+		n.deadlines.Attached(session.Deadline{Session: e.Session, Gen: e.Gen, Timeout: e.Timeout}, n.clocks())
 		n.schedule()
-	case ended:
-		n.deadlines.Ended(e.session)
+	case apply.Ended:
+		n.deadlines.Ended(e.Session)
 	}
 }
 
@@ -162,7 +163,7 @@ func (n *Node) openLead() {
 	n.deadlines.Reset()
 	n.lead.reaped = n.cfg.Now()
 	n.lead.proposer = &propose.Proposer{
-		Raft: n.raftNow(), Incarnation: n.lead.incarnation, Policy: n.cfg.Policy, Full: n.cfg.Full, Now: n.cfg.Wall, Sizes: &n.proposed, Claim: n.machine.claims.last,
+		Raft: n.raftNow(), Incarnation: n.lead.incarnation, Policy: n.cfg.Policy, Full: n.cfg.Full, Now: n.cfg.Wall, Sizes: &n.proposed, Claim: n.machine.Claims.Last,
 		Local: n.intake, Remote: n.remote, Backlog: n.backlog, Keeps: n.keepsEntries(),
 	}
 	n.proposing.Store(n.lead.proposer)

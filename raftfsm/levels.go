@@ -28,7 +28,7 @@ const levelEvery = time.Second
 // this server knows. They differ while a server of the ensemble still runs an older
 // version.
 func (n *Node) Level() (now, newest uint32) {
-	return n.machine.levels()
+	return n.machine.Levels()
 }
 
 // startLevel is the level at which a leadership begins. A new state begins at level 1.
@@ -42,7 +42,7 @@ func (n *Node) startLevel() uint32 {
 
 // raise proposes a higher level if all servers know it. Reconcile loop.
 func (c *changes) raise(l *leading) {
-	now, newest := c.env.machine.levels()
+	now, newest := c.env.machine.Levels()
 	if now >= newest || time.Since(l.asked) < levelEvery {
 		return
 	}

@@ -102,9 +102,9 @@ func TestUnknownLevel(t *testing.T) {
 	r := newReplica(t)
 	l := newLeader(1, 0)
 	r.mustFeed(t, l.begin())
-	before := r.machine.index
+	before := r.Machine.Index
 	err := r.feed(l.batch(command.Command{Kind: command.KindRaise, Body: []byte{0, 0, 0, command.Level + 1}}))
-	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("behaviour level %d, this server knows %d", command.Level+1, command.Level)) || r.machine.index != before {
-		t.Errorf("%v, index %d", err, r.machine.index)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("behaviour level %d, this server knows %d", command.Level+1, command.Level)) || r.Machine.Index != before {
+		t.Errorf("%v, index %d", err, r.Machine.Index)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
@@ -34,21 +35,21 @@ func numbered(first, n int) string {
 }
 
 // reconfigMachine returns a machine with a membership of three servers.
-func reconfigMachine(t *testing.T) *machine {
+func reconfigMachine(t *testing.T) *apply.Machine {
 	t.Helper()
 	r := newReplica(t)
 	l := newLeader(5, command.FlagConfig)
 	l.start.Config = []byte("server.1=a:1:2:participant;0.0.0.0:3\nserver.2=b:1:2:participant;0.0.0.0:3\nserver.3=c:1:2:participant;0.0.0.0:3\nversion=0")
 	r.mustFeed(t, l.begin())
-	return r.machine
+	return r.Machine
 }
 
 // verdict returns the code that applying a reconfig gives.
-func (m *machine) verdict(q *proto.ReconfigRequest, ids ...proto.ID) proto.Code {
+func verdict(m *apply.Machine, q *proto.ReconfigRequest, ids ...proto.ID) proto.Code {
 	policy := tree.ReconfigEnabled
-	next, code := m.checkReconfig(q, policy, ids)
+	next, code := m.CheckReconfig(q, policy, ids)
 	if code == proto.Ok {
-		code = m.mayReconfig(next, policy, ids)
+		code = m.MayReconfig(next, policy, ids)
 	}
 	return code
 }
@@ -78,10 +79,10 @@ func TestReconfigIsBounded(t *testing.T) {
 		{"one more", again + "server.4=d:1:2;3", null, null, -1, proto.ErrBadArguments, proto.ErrNoAuth},
 	} {
 		q := &proto.ReconfigRequest{Joining: tt.joining, Leaving: tt.leaving, NewMembers: tt.members, CurConfigID: tt.version}
-		if got := m.verdict(q, proto.ID{Scheme: "super", ID: "super:x"}); got != tt.allowed {
+		if got := verdict(m, q, proto.ID{Scheme: "super", ID: "super:x"}); got != tt.allowed {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.allowed)
 		}
-		if got := m.verdict(q, proto.ID{Scheme: "ip", ID: "1.2.3.4"}); got != tt.withoutPermission {
+		if got := verdict(m, q, proto.ID{Scheme: "ip", ID: "1.2.3.4"}); got != tt.withoutPermission {
 			t.Errorf("%s without permission: %v, want %v", tt.name, got, tt.withoutPermission)
 		}
 	}
@@ -92,7 +93,7 @@ func TestReconfigIsLinear(t *testing.T) {
 	m := reconfigMachine(t)
 	q := &proto.ReconfigRequest{Joining: numbered(10, membership.MaxServers-4), Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1}
 	allocs := testing.AllocsPerRun(1, func() {
-		if _, code := m.checkReconfig(q, tree.ReconfigEnabled, nil); code != proto.Ok && code != proto.ErrBadArguments {
+		if _, code := m.CheckReconfig(q, tree.ReconfigEnabled, nil); code != proto.Ok && code != proto.ErrBadArguments {
 			t.Errorf("%v", code)
 		}
 	})
@@ -141,7 +142,7 @@ func TestListBounds(t *testing.T) {
 		t.Errorf("a long list: %v", err)
 	}
 	q := &proto.ReconfigRequest{Joining: "server.4=x\nserver.5:1:2;3", Leaving: proto.NullString, NewMembers: proto.NullString, CurConfigID: -1}
-	if got := reconfigMachine(t).verdict(q, proto.ID{Scheme: "super", ID: "super:x"}); got != proto.ErrBadArguments {
+	if got := verdict(reconfigMachine(t), q, proto.ID{Scheme: "super", ID: "super:x"}); got != proto.ErrBadArguments {
 		t.Errorf("a host with a line break: %v", got)
 	}
 }

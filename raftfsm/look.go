@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -41,7 +42,7 @@ type State struct {
 	Level    uint32 // behaviour level that every server of the ensemble knows
 	Index    uint64 // of the newest entry that it includes
 	Config   []byte // text of /zookeeper/config; nil for a standalone server
-	machine  *machine
+	machine  *apply.Machine
 }
 
 // ReadSnapshot verifies a snapshot and loads it.
@@ -55,7 +56,7 @@ func ReadSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 		return nil, err
 	}
 	defer r.Close()
-	if err := s.machine.load(r); err != nil {
+	if err := s.machine.Load(r); err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Dir, err)
 	}
 	s.note()
@@ -69,14 +70,14 @@ func newState(h Handler) (*State, error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.machine.post = func([]stateEvent) {}
-	n.machine.fleeting = false
+	n.machine.Post = func([]apply.Event) {}
+	n.machine.Fleeting = false
 	return &State{machine: n.machine, Tree: n.tree, Sessions: n.sessions}, nil
 }
 
 func (s *State) note() {
 	m := s.machine
-	s.Cluster, s.Level, s.Index, s.Config = fmt.Sprintf("%x", m.cluster), m.level, m.index, membership.ConfigText(m.config)
+	s.Cluster, s.Level, s.Index, s.Config = fmt.Sprintf("%x", m.Cluster), m.Level, m.Index, membership.ConfigText(m.Config)
 }
 
 // Entry describes one log entry.
@@ -173,7 +174,7 @@ func (l *logReader) start(first uint64) error {
 
 func (l *logReader) begin(s *State) {
 	l.state = s
-	l.next = s.machine.index + 1
+	l.next = s.machine.Index + 1
 }
 
 // entry passes on one entry.
@@ -217,7 +218,7 @@ func (l *logReader) load(index uint64) error {
 		if err != nil {
 			continue
 		}
-		if err = errors.Join(s.machine.load(r), r.Close()); err == nil {
+		if err = errors.Join(s.machine.Load(r), r.Close()); err == nil {
 			l.begin(s)
 			l.next = f.Meta.Index + 1
 			return nil
@@ -249,9 +250,9 @@ func (l *logReader) command(e *raft.Log, out *Entry) error {
 		return out.decode(runs)
 	}
 	m := l.state.machine
-	out.Skipped = kind == command.EntryBatch && (h.Incarnation != m.incarnation || h.Seq != m.seq+1)
+	out.Skipped = kind == command.EntryBatch && (h.Incarnation != m.Incarnation || h.Seq != m.Seq+1)
 	l.shown.out = out
-	return m.apply(e.Index, e.Data)
+	return m.ApplyEntry(e.Index, e.Data)
 }
 
 // decode lists the commands of a batch whose effects are unknown.

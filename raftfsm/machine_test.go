@@ -12,6 +12,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -19,7 +20,7 @@ import (
 
 // replica is a state machine without a log: the test acts as the log.
 type replica struct {
-	*machine
+	*apply.Machine
 	*recorder
 	node  *Node
 	index uint64
@@ -32,16 +33,16 @@ func newReplica(t testing.TB) *replica {
 	cfg := memoryConfig()
 	cfg.Handler = r.recorder
 	r.node = newNode(testConfig(t, cfg))
-	r.machine = r.node.machine
-	r.machine.fleeting = false
-	r.machine.fail = func(err error) { r.fault = err }
+	r.Machine = r.node.machine
+	r.Machine.Fleeting = false
+	r.Machine.Fail = func(err error) { r.fault = err }
 	return r
 }
 
 // feed applies one entry.
 func (r *replica) feed(entry []byte) error {
 	r.index++
-	return r.machine.apply(r.index, entry)
+	return r.Machine.ApplyEntry(r.index, entry)
 }
 
 // mustFeed applies one valid entry.
@@ -55,14 +56,14 @@ func (r *replica) mustFeed(t testing.TB, entry []byte) {
 func (r *replica) dump(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
-	if err := r.tree.Dump(&b); err != nil {
+	if err := r.Tree.Dump(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.tree.Check(); err != nil {
+	if err := r.Tree.Check(); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(&b, "%x %d %x %q\n", r.incarnation, r.seq, r.cluster, r.config)
-	b.Write(r.sessions.AppendTo(nil))
+	fmt.Fprintf(&b, "%x %d %x %q\n", r.Incarnation, r.Seq, r.Cluster, r.Config)
+	b.Write(r.Sessions.AppendTo(nil))
 	return b.String()
 }
 
@@ -111,18 +112,18 @@ func TestEpochs(t *testing.T) {
 	r := newReplica(t)
 	l := newLeader(5, 0)
 	r.mustFeed(t, l.begin())
-	if z := r.tree.LastZxid(); z != 1<<32 {
+	if z := r.Tree.LastZxid(); z != 1<<32 {
 		t.Fatalf("zxid %#x after the first leaderStart", z)
 	}
 	r.mustFeed(t, l.batch(attachCommand(), command.Command{Kind: command.KindSync}))
 	l = newLeader(6, command.FlagConfig)
 	l.start.Config = []byte("server.1=a:1:2:participant\nversion=0")
 	r.mustFeed(t, l.begin())
-	node := r.tree.Get(tree.ConfigPath)
+	node := r.Tree.Get(tree.ConfigPath)
 	var st proto.Stat
 	node.Stat(&st)
-	if r.tree.LastZxid() != 2<<32 || st.Mzxid != 2<<32 || st.Version != -1 || !bytes.Equal(node.Data(), l.start.Config) {
-		t.Fatalf("zxid %#x, config %q %+v", r.tree.LastZxid(), node.Data(), st)
+	if r.Tree.LastZxid() != 2<<32 || st.Mzxid != 2<<32 || st.Version != -1 || !bytes.Equal(node.Data(), l.start.Config) {
+		t.Fatalf("zxid %#x, config %q %+v", r.Tree.LastZxid(), node.Data(), st)
 	}
 	if last := r.recorder.applied[len(r.recorder.applied)-1]; last.op != proto.OpReconfig || last.events != 1 {
 		t.Fatalf("a new config text was told as %+v", last)
@@ -135,11 +136,11 @@ func TestEpochs(t *testing.T) {
 	}
 	l = newLeader(8, command.FlagStandalone)
 	r.mustFeed(t, l.begin())
-	if z := r.tree.LastZxid(); z != 3<<32|1 || len(node.Data()) != 0 {
+	if z := r.Tree.LastZxid(); z != 3<<32|1 || len(node.Data()) != 0 {
 		t.Fatalf("a server alone, formerly a member, went to %#x with config %q", z, node.Data())
 	}
 	r.mustFeed(t, newLeader(9, command.FlagStandalone).begin())
-	if z := r.tree.LastZxid(); z != 3<<32|1 {
+	if z := r.Tree.LastZxid(); z != 3<<32|1 {
 		t.Fatalf("a server alone went to %#x", z)
 	}
 }
@@ -150,7 +151,7 @@ func TestCounterOverflow(t *testing.T) {
 	r := newReplica(t)
 	l := newLeader(5, command.FlagStandalone)
 	r.mustFeed(t, l.begin())
-	r.tree.Advance(4<<32 | 0xffffffff - 3)
+	r.Tree.Advance(4<<32 | 0xffffffff - 3)
 	s := firstSession()
 	r.mustFeed(t, l.batch(attachCommand(), create(s, "/a", 0), create(s, "/a", 0), create(s, "/b", 0), create(s, "/c", 0)))
 	var got []int64
@@ -201,7 +202,7 @@ func TestStaleBatches(t *testing.T) {
 	}
 }
 
-func (r *replica) exists(path string) bool { return r.tree.Get(path) != nil }
+func (r *replica) exists(path string) bool { return r.Tree.Get(path) != nil }
 
 // TestUnusableEntries: any entry that can't be applied stops the server.
 func TestUnusableEntries(t *testing.T) {
@@ -246,12 +247,12 @@ func TestDivergence(t *testing.T) {
 			follow.mustFeed(t, e)
 		}
 		if diverge {
-			follow.sessions.Attach(s.ID, s.Password[:], 5000, 2)
-			follow.sumRows()
+			follow.Sessions.Attach(s.ID, s.Password[:], 5000, 2)
+			follow.SumRows()
 		}
 		var err error
 		for range 3 {
-			l.claim = lead.claims.last()
+			l.claim = lead.Claims.Last()
 			e := l.batch(command.Command{Kind: command.KindSync})
 			lead.mustFeed(t, e)
 			if err = follow.feed(e); err != nil {
@@ -271,17 +272,17 @@ func TestDivergenceThatSkips(t *testing.T) {
 	lead, follow := newReplica(t), newReplica(t)
 	dir := t.TempDir()
 	cfg := Config{FS: vfs.OS{}, SnapDir: dir}
-	follow.evidence = cfg.keepEvidence
+	follow.Evidence = cfg.keepEvidence
 	l := newLeader(5, 0)
 	for _, e := range [][]byte{l.begin(), l.batch(attachCommand(), create(firstSession(), "/a", 0))} {
 		lead.mustFeed(t, e)
 		follow.mustFeed(t, e)
 	}
-	follow.seq++
+	follow.Seq++
 	skipped := l.batch(create(firstSession(), "/b", 0))
 	lead.mustFeed(t, skipped)
 	follow.mustFeed(t, skipped)
-	l.claim = lead.claims.last()
+	l.claim = lead.Claims.Last()
 	err := follow.feed(l.batch(command.Command{Kind: command.KindSync}))
 	path := filepath.Join(dir, divergenceFile)
 	if err == nil || !strings.Contains(err.Error(), path) {
@@ -402,11 +403,11 @@ func TestReplicas(t *testing.T) {
 		if x, y := a.dump(t), b.dump(t); x != y {
 			t.Fatalf("seed %d, snapshot after entry %d:\n%s\nand\n%s", seed, at, x, y)
 		}
-		if a.claims.last() != b.claims.last() && at < len(log)-1 {
-			t.Fatalf("seed %d: digests %+v and %+v", seed, a.claims.last(), b.claims.last())
+		if a.Claims.Last() != b.Claims.Last() && at < len(log)-1 {
+			t.Fatalf("seed %d: digests %+v and %+v", seed, a.Claims.Last(), b.Claims.Last())
 		}
-		if a.tree.LastZxid() < 100 {
-			t.Fatalf("seed %d: only zxid %#x: the log does too little", seed, a.tree.LastZxid())
+		if a.Tree.LastZxid() < 100 {
+			t.Fatalf("seed %d: only zxid %#x: the log does too little", seed, a.Tree.LastZxid())
 		}
 	}
 }
@@ -414,7 +415,7 @@ func TestReplicas(t *testing.T) {
 // snapshot returns the replica's snapshot in bytes.
 func (r *replica) snapshot(t testing.TB) []byte {
 	t.Helper()
-	img, err := r.machine.Snapshot()
+	img, err := r.Machine.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -428,9 +429,9 @@ func (r *replica) snapshot(t testing.TB) []byte {
 
 func (r *replica) restore(t testing.TB, snapshot []byte) {
 	t.Helper()
-	r.tree.Lock()
-	defer r.tree.Unlock()
-	if err := r.load(bytes.NewReader(snapshot)); err != nil {
+	r.Tree.Lock()
+	defer r.Tree.Unlock()
+	if err := r.Load(bytes.NewReader(snapshot)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -445,9 +446,9 @@ func TestSnapshotDamage(t *testing.T) {
 	whole := r.snapshot(t)
 	load := func(b []byte) error {
 		c := newReplica(t)
-		c.tree.Lock()
-		defer c.tree.Unlock()
-		return c.load(bytes.NewReader(b))
+		c.Tree.Lock()
+		defer c.Tree.Unlock()
+		return c.Load(bytes.NewReader(b))
 	}
 	if err := load(whole); err != nil {
 		t.Fatal(err)
@@ -481,7 +482,7 @@ func TestRunTimeRestore(t *testing.T) {
 	if err := b.node.Propose(&waiting); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
+	if err := b.Machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
 		t.Fatal(err)
 	}
 	if b.jumped != 1 || !b.exists("/a") || b.node.intake.Lose() {
@@ -494,7 +495,7 @@ func TestRunTimeRestore(t *testing.T) {
 	for _, e := range early {
 		c.mustFeed(t, e)
 	}
-	if err := c.machine.Restore(io.NopCloser(bytes.NewReader(old))); err == nil || c.fault == nil {
+	if err := c.Machine.Restore(io.NopCloser(bytes.NewReader(old))); err == nil || c.fault == nil {
 		t.Fatal("a snapshot of a state that was applied already was installed")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -37,7 +38,7 @@ type Node struct {
 	log      *slog.Logger
 	tree     *tree.Tree
 	sessions *session.Table
-	machine  *machine
+	machine  *apply.Machine
 	intake   *propose.Intake
 	remote   *propose.RemoteRuns
 	backlog  *propose.Backlog // runs queued in intake and remote
@@ -139,24 +140,24 @@ func newNode(cfg Config) *Node {
 	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
 	n.intake.Taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
 	n.remote = propose.NewRemoteRuns(n.backlog, &n.checkers)
-	n.machine = newMachine(machineEnv{
-		newest: cfg.newest, fleeting: cfg.Memory && cfg.standalone(),
-		handler: cfg.Handler, intake: n.intake, log: cfg.Logger, numbers: &n.numbers.counters, hurry: n.stopping,
-		own: func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
-		landed: func(incarnation, seq uint64) {
+	n.machine = apply.New(apply.Environment{
+		Newest: cfg.newest, Fleeting: cfg.Memory && cfg.standalone(),
+		Handler: cfg.Handler, Intake: n.intake, Log: cfg.Logger, Numbers: &n.numbers.Counters, Hurry: n.stopping,
+		Own: func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
+		Landed: func(incarnation, seq uint64) {
 			if p := n.proposing.Load(); p != nil && p.Incarnation == incarnation {
 				p.Land(seq)
 			}
 		},
-		configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
-		applied:    func(index uint64) { n.others.applied(index) },
-		post:       n.mail.applied,
-		written:    n.noteSnapshot,
-		settled:    n.replacing.settled,
-		fail:       n.fail,
-		evidence:   cfg.keepEvidence,
+		Configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
+		Applied:    func(index uint64) { n.others.applied(index) },
+		Post:       n.mail.applied,
+		Written:    n.noteSnapshot,
+		Settled:    n.replacing.settled,
+		Fail:       n.fail,
+		Evidence:   cfg.keepEvidence,
 	}, cfg.SnapCount, cfg.SnapBytes)
-	n.tree, n.sessions = n.machine.tree, n.machine.sessions
+	n.tree, n.sessions = n.machine.Tree, n.machine.Sessions
 	return n
 }
 
@@ -301,7 +302,7 @@ func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ct
 // user may have written into the znode. It returns nil on a standalone server and
 // before the first leader.
 func (n *Node) Membership() []byte {
-	return membership.ConfigText(n.machine.membership())
+	return membership.ConfigText(n.machine.Membership())
 }
 
 // Voters returns the servers that have a vote, as far as this server knows. A server

@@ -10,12 +10,13 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/histogram"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 )
 
 // Numbers are a Node's counters. All fields can be read at any time. Durations are in
 // nanoseconds. A zero Summary has no observations.
 type Numbers struct {
-	counters // of the state machine
+	apply.Counters // of the state machine
 
 	// The log.
 	Fsync  histogram.Summary // writes of the log or the vote that end in an fsync
@@ -126,8 +127,8 @@ func (c countedLogs) StoreLogs(logs []*raft.Log) error {
 	for _, l := range logs {
 		size += len(l.Data)
 		if follows {
-			observeAge(&c.numbers.ToFollower, 1, l.AppendedAt, begin)
-			observeAge(&c.numbers.ToDisk, 1, l.AppendedAt, end)
+			apply.ObserveAge(&c.numbers.ToFollower, 1, l.AppendedAt, begin)
+			apply.ObserveAge(&c.numbers.ToDisk, 1, l.AppendedAt, end)
 		}
 	}
 	if follows {

@@ -42,7 +42,7 @@ func TestRefusedBatch(t *testing.T) {
 	r.mustFeed(t, start.Append(nil))
 	n := r.node
 	log := &stubLog{r: r, refuse: func(batch int) bool { return batch == 3 }}
-	p := &propose.Proposer{Raft: log, Incarnation: 3, Now: time.Now, Claim: r.claims.last, Sizes: &n.proposed, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
+	p := &propose.Proposer{Raft: log, Incarnation: 3, Now: time.Now, Claim: r.Claims.Last, Sizes: &n.proposed, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
 	n.incarnation.Store(3)
 	n.proposing.Store(p)
 	fill := func() {
@@ -100,12 +100,12 @@ func TestRemoteRuns(t *testing.T) {
 	if err := n.intake.Propose(&c, false); err != nil {
 		t.Fatal(err)
 	}
-	p := &propose.Proposer{Incarnation: 3, Now: time.Now, Claim: r.claims.last, Sizes: &n.proposed, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
+	p := &propose.Proposer{Incarnation: 3, Now: time.Now, Claim: r.Claims.Last, Sizes: &n.proposed, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
 	r.mustFeed(t, p.Collect())
-	if len(r.recorder.applied) != 3 || r.sessions.Len() != 1 {
+	if len(r.recorder.applied) != 3 || r.Sessions.Len() != 1 {
 		t.Fatalf("%d commands were executed", len(r.recorder.applied))
 	}
-	for row := range r.sessions.All {
+	for row := range r.Sessions.All {
 		if row.Server != 2 {
 			t.Fatalf("the session belongs to server %d", row.Server)
 		}

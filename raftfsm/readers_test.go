@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
@@ -21,10 +22,10 @@ func TestReadersGetInBetween(t *testing.T) {
 	s := firstSession()
 	r.mustFeed(t, l.batch(attachCommand()))
 	in := func() (children int, between bool) {
-		r.tree.RLock()
-		defer r.tree.RUnlock()
+		r.Tree.RLock()
+		defer r.Tree.RUnlock()
 		var stat proto.Stat
-		if n := r.tree.Get("/n"); n != nil {
+		if n := r.Tree.Get("/n"); n != nil {
 			n.Stat(&stat)
 		}
 		return int(stat.NumChildren), stat.NumChildren > 0 && stat.NumChildren < propose.MaxBatchOps
@@ -39,7 +40,7 @@ func TestReadersGetInBetween(t *testing.T) {
 		go func() { done <- r.feed(batch) }()
 		got := 0
 		for running := true; running; {
-			if n, between := in(); between && (n+1)%applySlice != 0 {
+			if n, between := in(); between && (n+1)%apply.ApplySlice != 0 {
 				t.Fatalf("a reader got in after %d commands", n+1)
 			} else if between && n+1 < propose.MaxBatchOps {
 				got++

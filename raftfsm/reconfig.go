@@ -232,19 +232,19 @@ func (c *changes) examine(q *driveRequest, live map[raft.ServerID]bool) (*member
 	if m := c.replicated(); m != nil {
 		c.reconfigs.reached(m)
 	}
-	tree := c.env.machine.tree
+	tree := c.env.machine.Tree
 	tree.RLock()
 	defer tree.RUnlock()
 	policy := c.env.cfg.Policy
-	target, code := c.env.machine.checkReconfig(&req, policy, q.IDs)
+	target, code := c.env.machine.CheckReconfig(&req, policy, q.IDs)
 	if code != proto.Ok && code != proto.ErrBadVersion && code != proto.ErrBadArguments && code != proto.ErrMarshalling {
 		return nil, code
 	}
 	if t := c.reconfigs.current(); t != nil && (target == nil || c.reconfigs.busy(target)) {
 		return nil, proto.ErrReconfigInProgress
 	}
-	if code == proto.ErrBadArguments && c.env.machine.mayWriteConfig(policy, q.IDs) {
-		if why := c.env.machine.conflict(&req, policy); why != nil {
+	if code == proto.ErrBadArguments && c.env.machine.MayWriteConfig(policy, q.IDs) {
+		if why := c.env.machine.Conflict(&req, policy); why != nil {
 			c.log.Warn("a reconfig is refused: the servers couldn't listen at the addresses of its list", "reason", why)
 		}
 	}
@@ -252,12 +252,12 @@ func (c *changes) examine(q *driveRequest, live map[raft.ServerID]bool) (*member
 		return nil, code
 	}
 	if _, ok := c.planFor(target, live).Plan(); !ok {
-		if c.env.machine.mayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
+		if c.env.machine.MayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
 			c.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.Text()))
 		}
 		return nil, proto.ErrNewConfigNoQuorum
 	}
-	return target, c.env.machine.mayReconfig(target, policy, q.IDs)
+	return target, c.env.machine.MayReconfig(target, policy, q.IDs)
 }
 
 // reconfig implements others. It proposes a client's reconfig after the leader has driven it.

@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
@@ -148,7 +149,7 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 		return nil, err
 	}
 	n := newNode(cfg)
-	n.machine.post = func([]stateEvent) {}
+	n.machine.Post = func([]apply.Event) {}
 	if err := n.openState(); err != nil {
 		return nil, errors.Join(err, n.closeStores())
 	}
@@ -163,7 +164,7 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 func (s *survivor) replay() error {
 	n, done := s.node, make(chan error, 1)
 	go func() { // an unreadable entry blocks it forever
-		p, err := n.cfg.dirs().Replay(n.identity, n.stores, n.machine.apply)
+		p, err := n.cfg.dirs().Replay(n.identity, n.stores, n.machine.ApplyEntry)
 		if err == nil {
 			p.Zxid, p.Znodes, p.Sessions = n.tree.LastZxid(), n.tree.NodeCount(), n.sessions.Len()
 			s.position = p
@@ -181,23 +182,23 @@ func (s *survivor) replay() error {
 // renew turns the state into one in which a new history can begin.
 func (n *Node) renew(minEpoch uint32) error {
 	m := n.machine
-	m.tree.Lock()
-	defer m.tree.Unlock()
-	epoch := max(m.tree.LastZxid()>>32+epochGap, int64(minEpoch))
-	if epoch > maxEpoch {
-		return fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(maxEpoch))
+	m.Tree.Lock()
+	defer m.Tree.Unlock()
+	epoch := max(m.Tree.LastZxid()>>32+epochGap, int64(minEpoch))
+	if epoch > apply.MaxEpoch {
+		return fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(apply.MaxEpoch))
 	}
-	m.beginAnew(epoch, tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy})
+	m.BeginAnew(epoch, tree.Txn{Time: n.cfg.Now().UnixMilli(), Policy: n.cfg.Policy})
 	// Without a text, the first leader contributes the list of its configuration file.
 	// A text that a reconfig has set has a version, which must rise.
-	old := m.config
-	m.config = nil
+	old := m.Config
+	m.Config = nil
 	if was, err := membership.ParseState(old); err == nil && was.Version > 0 && !n.cfg.standalone() {
 		now := membership.New(n.cfg.Members)
-		now.Version = uint64(m.tree.LastZxid())
-		m.config = now.Text()
+		now.Version = uint64(m.Tree.LastZxid())
+		m.Config = now.Text()
 	}
-	return m.tree.Check()
+	return m.Tree.Check()
 }
 
 // prepare writes the renewed state to the directories that swap installs.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
@@ -34,7 +35,7 @@ const (
 // Errors of Replace.
 var (
 	// ErrRestoreUnknown: the state may have been replaced, or still be replaced later.
-	ErrRestoreUnknown = errRestoreUnknown
+	ErrRestoreUnknown = apply.ErrRestoreUnknown
 	// ErrRestoreLevel: not every server supports restores.
 	ErrRestoreLevel = errors.New("not every server of the ensemble is known to know of restores")
 	// ErrRestoreBusy: this server is already running another restore.
@@ -52,11 +53,11 @@ type replacing struct {
 
 	mu    sync.Mutex
 	id    uint64
-	ended chan restored // gets one value when the restore was begun and has ended
+	ended chan apply.Restored // gets one value when the restore was begun and has ended
 }
 
 // settled records how a restore has ended. It does not block.
-func (r *replacing) settled(id uint64, o restored) {
+func (r *replacing) settled(id uint64, o apply.Restored) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended != nil && r.id == id {
@@ -66,27 +67,27 @@ func (r *replacing) settled(id uint64, o restored) {
 }
 
 // expect prepares to receive the end of the restore with that id.
-func (r *replacing) expect(id uint64) <-chan restored {
+func (r *replacing) expect(id uint64) <-chan apply.Restored {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	ch := make(chan restored, 1)
+	ch := make(chan apply.Restored, 1)
 	r.id, r.ended = id, ch
 	return ch
 }
 
 // CanReplace returns the reason why Replace would be refused now, if it is known.
 func (n *Node) CanReplace() error {
-	if now, _ := n.Level(); now >= restoreLevel {
+	if now, _ := n.Level(); now >= apply.RestoreLevel {
 		return nil
 	}
-	who := n.others.behind(restoreLevel)
+	who := n.others.behind(apply.RestoreLevel)
 	if len(who) == 0 {
 		who = []string{"all of them have only just said so, try again"}
 	}
 	return fmt.Errorf("%w: %s", ErrRestoreLevel, strings.Join(who, ", "))
 }
 
-// Replace replaces the state of the ensemble, as described in statetransfer.go. It returns
+// Replace replaces the state of the ensemble, as described in internal/apply/statetransfer.go. It returns
 // the zxid after this server has applied the new state. It consumes t and s, and ends
 // the sessions in s. The error tells whether nothing was changed or whether that is
 // unknown. If ctx ends before the last piece is in flight, nothing is changed.
@@ -99,7 +100,7 @@ func (n *Node) Replace(ctx context.Context, t *tree.Tree, s *session.Table) (zxi
 	}
 	defer n.replacing.running.Unlock()
 	r := &replacement{n: n, ctx: ctx, id: randomUint64(), room: make(chan struct{}, piecesAhead)}
-	r.commit.sessions = endAll(t, s, n.cfg.Wall())
+	r.commit.Sessions = endAll(t, s, n.cfg.Wall())
 	r.lost, r.ended = n.intake.Losing(), n.replacing.expect(r.id)
 	return r.run(t)
 }
@@ -111,7 +112,7 @@ func endAll(t *tree.Tree, s *session.Table, now time.Time) (counter uint64) {
 	tx := tree.Txn{Time: now.UnixMilli()}
 	for row := range s.All {
 		counter = max(counter, session.Counter(row.ID))
-		tx.Zxid, tx.Session = nextZxid(t.LastZxid()), row.ID
+		tx.Zxid, tx.Session = apply.NextZxid(t.LastZxid()), row.ID
 		t.Apply(&tx, proto.OpCloseSession, nil)
 	}
 	return counter
@@ -124,11 +125,11 @@ type replacement struct {
 	id  uint64
 
 	lost  <-chan struct{}
-	ended <-chan restored
+	ended <-chan apply.Restored
 	room  chan struct{} // holds one value for each piece in flight
 
 	way    uint64
-	commit restoreCommit
+	commit apply.RestoreCommit
 	buf    []byte // the piece that is not full yet
 	failed error  // the error that ended Write
 }
@@ -153,7 +154,7 @@ func (r *replacement) run(t *tree.Tree) (int64, error) {
 		err = r.flush()
 	}
 	if err == nil {
-		err = r.propose(command.KindRestoreCommit, r.commit.append(nil), nil)
+		err = r.propose(command.KindRestoreCommit, r.commit.Append(nil), nil)
 	}
 	return r.end(err)
 }
@@ -213,23 +214,23 @@ func (r *replacement) flush() error {
 		return errEnded
 	}
 	c := &r.commit
-	body := append(binary.BigEndian.AppendUint32(nil, c.chunks), r.buf...)
-	c.chunks++
-	c.bytes += int64(len(r.buf))
-	c.sum = pieceSum(c.sum, r.buf)
+	body := append(binary.BigEndian.AppendUint32(nil, c.Chunks), r.buf...)
+	c.Chunks++
+	c.Bytes += int64(len(r.buf))
+	c.Sum = apply.PieceSum(c.Sum, r.buf)
 	r.buf = r.buf[:0]
 	return r.propose(command.KindRestoreChunk, body, func() { <-r.room })
 }
 
 // again returns a channel that delivers o.
-func again(o restored) <-chan restored {
-	ch := make(chan restored, 1)
+func again(o apply.Restored) <-chan apply.Restored {
+	ch := make(chan apply.Restored, 1)
 	ch <- o
 	return ch
 }
 
 // propose proposes a command that must not take effect without the commands before it.
-func (r *replacement) propose(k command.Kind, body []byte, done restoreWaiter) error {
+func (r *replacement) propose(k command.Kind, body []byte, done apply.RestoreWaiter) error {
 	c := command.Command{Kind: k, Body: append(binary.BigEndian.AppendUint64(nil, r.id), body...), Way: r.way}
 	if done != nil {
 		c.Waiter = done
@@ -264,19 +265,19 @@ func (r *replacement) end(why error) (int64, error) {
 			abort = true
 		case <-retry:
 		case <-limit.C:
-			return r.verdict(restored{err: fmt.Errorf("%w: it took more than %v", ErrRestoreUnknown, settleLimit)}, why)
+			return r.verdict(apply.Restored{Err: fmt.Errorf("%w: it took more than %v", ErrRestoreUnknown, settleLimit)}, why)
 		case <-r.n.stopping:
-			return r.verdict(restored{err: fmt.Errorf("%w: %w", ErrRestoreUnknown, ErrClosed)}, why)
+			return r.verdict(apply.Restored{Err: fmt.Errorf("%w: %w", ErrRestoreUnknown, ErrClosed)}, why)
 		}
 	}
 }
 
 // verdict returns the results of Replace. If the commit was not proposed, i.e. there is
 // a reason why, nothing can have changed.
-func (*replacement) verdict(o restored, why error) (int64, error) {
+func (*replacement) verdict(o apply.Restored, why error) (int64, error) {
 	switch {
 	case why == nil || errors.Is(why, errEnded):
-		return o.zxid, o.err
+		return o.Zxid, o.Err
 	case errors.Is(why, errRestoreLost):
 		return 0, why
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -19,12 +20,12 @@ import (
 // readyToRestore waits until every server knows that all servers support restores.
 func (c *cluster) readyToRestore() {
 	c.t.Helper()
-	c.awaitLevel(restoreLevel)
+	c.awaitLevel(apply.RestoreLevel)
 }
 
 // killedInTheMiddle kills all three servers when part of a restore has arrived, while
 // the state has /before. It returns the channel that reports how the restore ended.
-func (c *cluster) killedInTheMiddle() <-chan restored {
+func (c *cluster) killedInTheMiddle() <-chan apply.Restored {
 	c.t.Helper()
 	_, r := c.follower()
 	r.do(create(r.attach(time.Hour), "/before", 0))
@@ -41,18 +42,18 @@ func (c *cluster) killedInTheMiddle() <-chan restored {
 func (r *rig) pieces() int {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
-	if a := r.machine.arriving; a != nil {
-		return int(a.next)
+	if a := r.machine.Arriving; a != nil {
+		return int(a.Next)
 	}
 	return -1
 }
 
 // replace starts a restore of a tree in the background.
-func (r *rig) replace(tr *tree.Tree) chan restored {
-	done := make(chan restored, 1)
+func (r *rig) replace(tr *tree.Tree) chan apply.Restored {
+	done := make(chan apply.Restored, 1)
 	go func() {
 		z, err := r.Replace(context.Background(), tr, session.NewTable())
-		done <- restored{z, err}
+		done <- apply.Restored{Zxid: z, Err: err}
 	}()
 	return done
 }
@@ -98,15 +99,15 @@ func testRestoreInAnEnsemble(t *testing.T) {
 		sessions := session.NewTable()
 		sessions.Put(session.Session{ID: 5<<56 | high, Timeout: 4000, Gen: 1})
 		sessions.Put(session.Session{ID: 99, Timeout: 4000, Gen: 1})
-		done := make(chan restored, 1)
+		done := make(chan apply.Restored, 1)
 		go func() {
 			z, err := r.Replace(t.Context(), tr, sessions)
-			done <- restored{z, err}
+			done <- apply.Restored{Zxid: z, Err: err}
 		}()
 		// A client writes all the time. Writes acknowledged after the restore count.
 		_, w := c.follower()
 		s, writes := w.attach(time.Hour), 0
-		var o restored
+		var o apply.Restored
 		for running := true; running; writes++ {
 			if got := w.do(create(s, fmt.Sprint("/w-", writes), 0)); got.code == proto.ErrSessionExpired {
 				s = w.attach(time.Hour)
@@ -117,11 +118,11 @@ func testRestoreInAnEnsemble(t *testing.T) {
 			default:
 			}
 		}
-		if o.err != nil {
-			t.Fatalf("through server %d, %d leads: %v", id, lead, o.err)
+		if o.Err != nil {
+			t.Fatalf("through server %d, %d leads: %v", id, lead, o.Err)
 		}
-		if o.zxid>>32 <= before>>32 || uint32(o.zxid) != 0 {
-			t.Errorf("zxid %x after %x", o.zxid, before)
+		if o.Zxid>>32 <= before>>32 || uint32(o.Zxid) != 0 {
+			t.Errorf("zxid %x after %x", o.Zxid, before)
 		}
 		c.settled()
 		for other, r := range c.rigs {
@@ -226,7 +227,7 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 		}
 	}
 	// An abandoned restore is dropped, so that snapshots are possible again.
-	time.Sleep(stateTransferLimit + time.Second)
+	time.Sleep(apply.StateTransferLimit + time.Second)
 	l.do(create(s, "/later", 0))
 	c.settled()
 	for id, r := range c.rigs {
@@ -234,8 +235,8 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 			t.Errorf("server %d keeps %d pieces", id, n)
 		}
 	}
-	if o := <-l.replace(ofMany(t)); o.err != nil {
-		t.Errorf("the next one: %v", o.err)
+	if o := <-l.replace(ofMany(t)); o.Err != nil {
+		t.Errorf("the next one: %v", o.Err)
 	}
 	c.settled()
 	if !l.exists("/r/40") {
@@ -265,7 +266,7 @@ func testRestoreAndRestarts(t *testing.T) {
 	c.readyToRestore()
 	c.farApart()
 	done := c.killedInTheMiddle()
-	if o := <-done; o.err == nil {
+	if o := <-done; o.Err == nil {
 		t.Error("restored")
 	}
 	start(1, 2, 3)
@@ -280,8 +281,8 @@ func testRestoreAndRestarts(t *testing.T) {
 	out, _ := c.follower()
 	c.stop(out)
 	_, r := c.leader()
-	if o := <-r.replace(ofMany(t)); o.err != nil {
-		t.Fatal(o.err)
+	if o := <-r.replace(ofMany(t)); o.Err != nil {
+		t.Fatal(o.Err)
 	}
 	s := r.attach(time.Hour)
 	r.do(create(s, "/since", 0))
@@ -293,8 +294,8 @@ func testRestoreAndRestarts(t *testing.T) {
 	_, r = c.leader()
 	tr := ofMany(t)
 	tr.Apply(&tree.Txn{Zxid: 9<<32 | 1}, proto.OpCreate, &proto.CreateRequest{Path: "/second", ACL: proto.OpenACL()})
-	if o := <-r.replace(tr); o.err != nil {
-		t.Fatal(o.err)
+	if o := <-r.replace(tr); o.Err != nil {
+		t.Fatal(o.Err)
 	}
 	s = r.attach(time.Hour)
 	r.do(create(s, "/since", 0))
@@ -329,15 +330,15 @@ func TestRestoreNeedsAllServers(t *testing.T) {
 		c := newCluster(t, 3)
 		c.start(1)
 		c.start(2)
-		c.start(3, func(cfg *Config) { cfg.newest = restoreLevel - 1 })
+		c.start(3, func(cfg *Config) { cfg.newest = apply.RestoreLevel - 1 })
 		for _, r := range c.rigs {
 			r.awaitServed()
 		}
 		time.Sleep(10 * levelEvery)
 		for _, want := range []string{"server 3 knows level 1", "server 3 does not answer"} {
 			o := <-c.rigs[1].replace(treeOf(t, 3, 1))
-			if !errors.Is(o.err, ErrRestoreLevel) || !strings.Contains(o.err.Error(), want) || strings.Contains(o.err.Error(), "server 2") {
-				t.Errorf("%v", o.err)
+			if !errors.Is(o.Err, ErrRestoreLevel) || !strings.Contains(o.Err.Error(), want) || strings.Contains(o.Err.Error(), "server 2") {
+				t.Errorf("%v", o.Err)
 			}
 			if c.rigs[3] != nil {
 				c.stop(3)
@@ -361,11 +362,11 @@ func TestRestoreWithoutALeader(t *testing.T) {
 		time.Sleep(time.Minute)
 		first := c.rigs[1].replace(treeOf(t, 3, 1))
 		synctest.Wait()
-		if o := <-c.rigs[1].replace(treeOf(t, 3, 1)); !errors.Is(o.err, ErrRestoreBusy) {
-			t.Errorf("%v", o.err)
+		if o := <-c.rigs[1].replace(treeOf(t, 3, 1)); !errors.Is(o.Err, ErrRestoreBusy) {
+			t.Errorf("%v", o.Err)
 		}
-		if o := <-first; !errors.Is(o.err, ErrRestoreNoLeader) {
-			t.Errorf("%v", o.err)
+		if o := <-first; !errors.Is(o.Err, ErrRestoreNoLeader) {
+			t.Errorf("%v", o.Err)
 		}
 	})
 }
@@ -385,8 +386,8 @@ func TestRestoreThatDoesNotBegin(t *testing.T) {
 		synctest.Wait()
 		c.net.Reset(hostOf(origin), hostOf(lead))
 		c.net.Heal(hostOf(origin), hostOf(lead))
-		if o := <-done; !errors.Is(o.err, errRestoreLost) || time.Since(begin) > beginLimit/2 {
-			t.Errorf("%v after %v", o.err, time.Since(begin))
+		if o := <-done; !errors.Is(o.Err, errRestoreLost) || time.Since(begin) > beginLimit/2 {
+			t.Errorf("%v after %v", o.Err, time.Since(begin))
 		}
 	})
 }
@@ -425,8 +426,8 @@ func TestRestoreOfAServerAlone(t *testing.T) {
 		r.do(create(s, "/before", 0))
 		want := ofMany(t)
 		digest := want.Digest()
-		if o := <-r.replace(want); o.err != nil || o.zxid != 8<<32 {
-			t.Fatalf("%x %v", o.zxid, o.err)
+		if o := <-r.replace(want); o.Err != nil || o.Zxid != 8<<32 {
+			t.Fatalf("%x %v", o.Zxid, o.Err)
 		}
 		r.do(create(r.attach(time.Hour), "/since", 0))
 		before := r.dump()
@@ -486,18 +487,18 @@ func testUnderFire(t *testing.T, seed uint64) string {
 	if old == is {
 		t.Errorf("seed %d: neither the old state nor the new one: %.200q", seed, l.dump())
 	}
-	t.Logf("seed %d: through %d, %d dies after %v: %v", seed, origin, dead, killed, o.err)
+	t.Logf("seed %d: through %d, %d dies after %v: %v", seed, origin, dead, killed, o.Err)
 	switch {
-	case o.err == nil:
+	case o.Err == nil:
 		if !is {
 			t.Errorf("seed %d: it was not done", seed)
 		}
 		return "done"
-	case errors.Is(o.err, ErrRestoreUnknown):
+	case errors.Is(o.Err, ErrRestoreUnknown):
 		return "unknown"
 	default:
 		if !old {
-			t.Errorf("seed %d: it was done, and the answer is %v", seed, o.err)
+			t.Errorf("seed %d: it was done, and the answer is %v", seed, o.Err)
 		}
 		return "nothing"
 	}

@@ -87,8 +87,8 @@ func DirNames(a, b string) string { return datadir.Dirs{Log: a, Snap: b}.String(
 // plant makes tree and sessions the state of the machine.
 func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) error {
 	n.tree, n.sessions = t, s
-	n.machine.plant(t, s, n.cfg.newest)
-	n.machine.fleeting = false
+	n.machine.Plant(t, s, n.cfg.newest)
+	n.machine.Fleeting = false
 	if renew == nil {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) er
 // stores.
 func (n *Node) writeFirst(conf raft.Configuration) error {
 	m := n.machine
-	m.cluster, m.index = n.identity.ClusterID(), seedIndex
+	m.Cluster, m.Index = n.identity.ClusterID(), seedIndex
 	image, err := m.Snapshot()
 	if err != nil {
 		return err

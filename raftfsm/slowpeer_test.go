@@ -168,11 +168,11 @@ func TestRestoreFreesFirst(t *testing.T) { //nolint:paralleltest // see above
 	}
 	b := r.snapshot(t)
 	r.index-- // so that the snapshot is newer
-	r.machine.index--
+	r.Machine.Index--
 	r.recorder.applied = nil // these results hold the data that was written
 	before := heap()
 	end := &atTheEnd{Reader: bytes.NewReader(b), at: len(b) - 100, then: heap}
-	if err := r.machine.Restore(io.NopCloser(end)); err != nil {
+	if err := r.Machine.Restore(io.NopCloser(end)); err != nil {
 		t.Fatal(err)
 	}
 	if more := end.got - before; end.got == 0 || more > 8<<20 {

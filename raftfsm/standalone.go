@@ -47,10 +47,10 @@ func (n *Node) openState() error {
 	if err := n.restoreNewest(); err != nil {
 		return err
 	}
-	if c := n.machine.cluster; c != (command.ClusterID{}) && c != n.identity.ClusterID() {
+	if c := n.machine.Cluster; c != (command.ClusterID{}) && c != n.identity.ClusterID() {
 		return fmt.Errorf("the snapshot in %s belongs to cluster %x, %s to %s", n.cfg.SnapDir, c, n.cfg.LogDir, n.identity.Cluster)
 	}
-	n.machine.cluster = n.identity.ClusterID()
+	n.machine.Cluster = n.identity.ClusterID()
 	return nil
 }
 
@@ -81,7 +81,7 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 			return fmt.Errorf("first configuration: %w", err)
 		}
 	}
-	if err := n.machine.align(snaps, logs); err != nil {
+	if err := n.machine.Align(snaps, logs); err != nil {
 		return err
 	}
 	type outcome struct {

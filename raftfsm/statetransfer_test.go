@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -53,14 +54,14 @@ func bytesOf(t testing.TB, tr *tree.Tree) []byte {
 func restoreOf(id uint64, content []byte, size int) []command.Command {
 	head := binary.BigEndian.AppendUint64(nil, id)
 	cmds := []command.Command{{Kind: command.KindRestoreBegin, Body: head}}
-	commit := restoreCommit{bytes: int64(len(content)), sum: pieceSum(0, content), sessions: 1 << 40}
-	for ; len(content) > 0; commit.chunks++ {
+	commit := apply.RestoreCommit{Bytes: int64(len(content)), Sum: apply.PieceSum(0, content), Sessions: 1 << 40}
+	for ; len(content) > 0; commit.Chunks++ {
 		piece := content[:min(size, len(content))]
 		content = content[len(piece):]
-		body := binary.BigEndian.AppendUint32(bytes.Clone(head), commit.chunks)
+		body := binary.BigEndian.AppendUint32(bytes.Clone(head), commit.Chunks)
 		cmds = append(cmds, command.Command{Kind: command.KindRestoreChunk, Body: append(body, piece...)})
 	}
-	return append(cmds, command.Command{Kind: command.KindRestoreCommit, Body: commit.append(bytes.Clone(head))})
+	return append(cmds, command.Command{Kind: command.KindRestoreCommit, Body: commit.Append(bytes.Clone(head))})
 }
 
 func abortOf(id uint64) command.Command {
@@ -85,38 +86,38 @@ func TestRestoreReplacesTheState(t *testing.T) {
 	t.Parallel()
 	for _, epoch := range []int64{0, 40} { // lower and higher than the current epoch
 		r, l, s := inhabited(t)
-		config := string(r.tree.Get(tree.ConfigPath).Data())
+		config := string(r.Tree.Get(tree.ConfigPath).Data())
 		var was proto.Stat
-		r.tree.Get(tree.ConfigPath).Stat(&was)
+		r.Tree.Get(tree.ConfigPath).Stat(&was)
 		other := treeOf(t, epoch, 2000)
 		cmds := restoreOf(77, bytesOf(t, other), 10_000)
 		cmds = append(cmds, create(s, "/after", 0), attachCommand())
-		told := map[uint64]restored{}
-		r.machine.settled = func(id uint64, o restored) { told[id] = o }
-		r.machine.incarnation = 5
+		told := map[uint64]apply.Restored{}
+		r.Machine.Settled = func(id uint64, o apply.Restored) { told[id] = o }
+		r.Machine.Incarnation = 5
 		r.node.incarnation.Store(5) // make it the leader, so that it tracks deadlines
 		r.mustFeed(t, l.batch(cmds...))
 
 		want := (max(epoch, 1) + 1) << 32
-		if o := told[77]; o.err != nil || o.zxid != want {
-			t.Fatalf("%x, %v", o.zxid, o.err)
+		if o := told[77]; o.Err != nil || o.Zxid != want {
+			t.Fatalf("%x, %v", o.Zxid, o.Err)
 		}
-		if r.tree.LastZxid() != want+2 { // one refused write and one new session
-			t.Errorf("zxid %x", r.tree.LastZxid())
+		if r.Tree.LastZxid() != want+2 { // one refused write and one new session
+			t.Errorf("zxid %x", r.Tree.LastZxid())
 		}
 		if r.exists("/old") || r.exists("/mine") || r.exists("/after") || !r.exists("/r/2000") {
 			t.Error("the old state, or only a part of the new one")
 		}
-		if err := r.tree.Check(); err != nil {
+		if err := r.Tree.Check(); err != nil {
 			t.Error(err)
 		}
 		var st proto.Stat
-		r.tree.Get(tree.ConfigPath).Stat(&st)
-		if got := string(r.tree.Get(tree.ConfigPath).Data()); got != config || st != was {
+		r.Tree.Get(tree.ConfigPath).Stat(&st)
+		if got := string(r.Tree.Get(tree.ConfigPath).Data()); got != config || st != was {
 			t.Errorf("the membership %q %+v", got, st)
 		}
-		if r.tree.Digest() != other.Digest() {
-			t.Errorf("digest %x, of what was restored %x", r.tree.Digest(), other.Digest())
+		if r.Tree.Digest() != other.Digest() {
+			t.Errorf("digest %x, of what was restored %x", r.Tree.Digest(), other.Digest())
 		}
 		done := r.recorder.applied[len(r.recorder.applied)-3:]
 		if done[0].kind != command.KindRestoreCommit || done[0].zxid != want || done[0].waited {
@@ -126,22 +127,22 @@ func TestRestoreReplacesTheState(t *testing.T) {
 		if done[0].code != proto.ErrSessionExpired || done[0].path != "" {
 			t.Errorf("a write of a session that is gone: %+v", done[0])
 		}
-		if id := done[1].attached.ID; r.sessions.Len() != 1 || id != 2<<56|(1<<40+1) {
-			t.Errorf("%d sessions, the new one %x", r.sessions.Len(), uint64(id))
+		if id := done[1].attached.ID; r.Sessions.Len() != 1 || id != 2<<56|(1<<40+1) {
+			t.Errorf("%d sessions, the new one %x", r.Sessions.Len(), uint64(id))
 		}
-		rows := r.rows
-		r.sumRows()
+		rows := r.Rows
+		r.SumRows()
 		closed := 0
 		for _, e := range r.node.mail.take() {
-			if e.kind == evState && e.state.kind == ended {
+			if e.kind == evState && e.state.Kind == apply.Ended {
 				closed++
 			}
 		}
-		if r.rows != rows || r.jumped != 1 || closed != 2 {
-			t.Errorf("rows %x instead of %x, jumped %d times, %d sessions ended", r.rows, rows, r.jumped, closed)
+		if r.Rows != rows || r.jumped != 1 || closed != 2 {
+			t.Errorf("rows %x instead of %x, jumped %d times, %d sessions ended", r.Rows, rows, r.jumped, closed)
 		}
 		select {
-		case <-r.machine.SnapshotDue():
+		case <-r.Machine.SnapshotDue():
 		default:
 			t.Error("no snapshot is due")
 		}
@@ -155,7 +156,7 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 	content := bytesOf(t, treeOf(t, 3, 500))
 	ephemerals := treeOf(t, 3, 1)
 	ephemerals.Apply(&tree.Txn{Zxid: 3<<32 | 99, Session: 7}, proto.OpCreate, &proto.CreateRequest{Path: "/e", Flags: flagEphemeral, ACL: proto.OpenACL()})
-	last := treeOf(t, maxEpoch, 1)
+	last := treeOf(t, apply.MaxEpoch, 1)
 	pieces := func(change func([]command.Command) []command.Command) []command.Command {
 		return change(restoreOf(1, content, 5000))
 	}
@@ -193,16 +194,16 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 			t.Parallel()
 			r, l, s := inhabited(t)
 			var told []error
-			r.machine.settled = func(id uint64, o restored) {
+			r.Machine.Settled = func(id uint64, o apply.Restored) {
 				if id == 1 {
-					told = append(told, o.err)
+					told = append(told, o.Err)
 				}
 			}
 			before := r.dump(t)
 			before = before[:strings.Index(before, "\n5 ")] // cut off the batch counter
 			r.mustFeed(t, l.batch(tc.cmds...))
 			after := r.dump(t)
-			if !strings.HasPrefix(after, before) || r.jumped != 0 || r.sessions.Len() != 2 {
+			if !strings.HasPrefix(after, before) || r.jumped != 0 || r.Sessions.Len() != 2 {
 				t.Errorf("something has changed:\n%s\n%s", before, after)
 			}
 			if len(told) != 1 || told[0] == nil || !strings.Contains(told[0].Error(), tc.want) {
@@ -230,17 +231,17 @@ func TestRestoreIsInterrupted(t *testing.T) {
 			l.start.Incarnation, l.seq = 6, 0
 			r.mustFeed(t, l.begin())
 		}, "another leadership"},
-		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(stateTransferLimit/time.Second) + 1 }, "nothing more of it came"},
-		"not so much time":   {func(_ *replica, l *leader) { l.seq += uint64(stateTransferLimit/time.Second) - 1 }, ""},
+		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) + 1 }, "nothing more of it came"},
+		"not so much time":   {func(_ *replica, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) - 1 }, ""},
 		"a clock that jumps": {func(_ *replica, l *leader) { l.seq = 0 }, ""},
 	} {
 		r, l, _ := inhabited(t)
 		var told error
-		r.machine.settled = func(_ uint64, o restored) { told = o.err }
+		r.Machine.Settled = func(_ uint64, o apply.Restored) { told = o.Err }
 		r.mustFeed(t, l.batch(cmds[:end]...))
 		tc.between(r, l)
 		seq := l.seq // the batch times derive from seq, and the batch must be the machine's next one
-		r.machine.seq = seq
+		r.Machine.Seq = seq
 		r.mustFeed(t, l.batch(cmds[end]))
 		switch restored := r.exists("/r"); {
 		case restored != (tc.want == ""):
@@ -258,26 +259,26 @@ func TestNoSnapshotWhileAStateArrives(t *testing.T) {
 	r, l, s := inhabited(t)
 	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 500)), 5000)
 	r.mustFeed(t, l.batch(cmds[:3]...))
-	if i, err := r.machine.Snapshot(); err == nil {
+	if i, err := r.Machine.Snapshot(); err == nil {
 		i.Release()
 		t.Fatal("a snapshot without what has arrived")
 	}
-	r.machine.snapCounter.soon()
+	r.Machine.SnapCounter.Soon()
 	r.mustFeed(t, l.batch(create(s, "/x", 0)))
 	select {
-	case <-r.machine.SnapshotDue():
+	case <-r.Machine.SnapshotDue():
 		t.Error("one is asked for again and again")
 	default:
 	}
 	r.mustFeed(t, l.batch(abortOf(1)))
-	i, err := r.machine.Snapshot()
+	i, err := r.Machine.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
 	i.Release()
-	r.machine.fleeting = true
+	r.Machine.Fleeting = true
 	r.mustFeed(t, l.batch(cmds[:3]...))
-	if _, err := r.machine.Snapshot(); err != nil {
+	if _, err := r.Machine.Snapshot(); err != nil {
 		t.Errorf("nobody will read it, and the log has to become shorter: %v", err)
 	}
 }
@@ -291,12 +292,12 @@ func TestRestoreIsSkipped(t *testing.T) {
 	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 500)), 5000)
 	end := len(cmds) - 1
 	var told error
-	b.machine.settled = func(_ uint64, o restored) { told = o.err }
+	b.Machine.Settled = func(_ uint64, o apply.Restored) { told = o.Err }
 	begun := l.batch(cmds[:end]...)
 	a.mustFeed(t, begun)
 	b.mustFeed(t, begun)
 	a.mustFeed(t, l.batch(abortOf(1), create(s, "/since", 0)))
-	if err := b.machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
+	if err := b.Machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
 		t.Fatal(err)
 	}
 	if !errors.Is(told, ErrRestoreUnknown) {
@@ -316,14 +317,14 @@ func TestRestoreBelowItsLevel(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
 	l := newLeader(5, 0)
-	l.start.Level = restoreLevel - 1
+	l.start.Level = apply.RestoreLevel - 1
 	r.mustFeed(t, l.begin())
 	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 10)), 5000)
 	r.mustFeed(t, l.batch(cmds...))
-	if r.exists("/r") || r.machine.arriving != nil {
+	if r.exists("/r") || r.Machine.Arriving != nil {
 		t.Error("restored")
 	}
-	r.mustFeed(t, l.batch(append([]command.Command{{Kind: command.KindRaise, Body: []byte{0, 0, 0, restoreLevel}}}, cmds...)...))
+	r.mustFeed(t, l.batch(append([]command.Command{{Kind: command.KindRaise, Body: []byte{0, 0, 0, apply.RestoreLevel}}}, cmds...)...))
 	if !r.exists("/r") {
 		t.Error("not restored at its level")
 	}

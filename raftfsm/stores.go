@@ -62,7 +62,7 @@ func (n *Node) keepsEntries() bool { return n.stores.Keeps() }
 // restoreNewest loads the newest snapshot into the machine.
 func (n *Node) restoreNewest() error {
 	begin := time.Now()
-	newest, err := n.machine.loadNewest(n.stores.Snapshots())
+	newest, err := n.machine.LoadNewest(n.stores.Snapshots())
 	if err != nil && newest != nil {
 		err = fmt.Errorf("snapshot %s in %s: %w", newest.ID, n.cfg.SnapDir, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/multiaddr"
 )
 
 // Where the servers are. Raft's configuration has one address for each server, which
@@ -31,7 +32,7 @@ import (
 type places struct {
 	*base
 	joins  joins
-	blames blames
+	blames multiaddr.Blames
 
 	// Used by the reconcile loop only.
 	listening   []string  // the addresses of the quorum port
@@ -316,4 +317,43 @@ func portsOf(addrs []string) []string {
 	}
 	slices.Sort(ports)
 	return slices.Compact(ports)
+}
+
+// namesEvery is the pause between two lookups of the host names of the other servers.
+const namesEvery = 30 * time.Second
+
+// network returns the network in which this server dials the others.
+func (p *places) network() quorum.Network {
+	return multiaddr.Network{Network: p.env.cfg.Network, Alternates: p.alternates, Blames: &p.blames}
+}
+
+// keepNames looks up the host names of the other servers from time to time, so that this
+// server knows their addresses if DNS fails, also those of servers that it hasn't dialled.
+func (p *places) keepNames() {
+	n := p.network()
+	for p.ctx.Err() == nil {
+		for _, m := range p.knownMembers() {
+			for _, addr := range append([]string{m.QuorumAddr}, p.alternates(m.QuorumAddr)...) {
+				if m.ID != p.self.ID && !quorum.LookUp(n, addr) {
+					return // the network has no host names
+				}
+			}
+		}
+		pauseFor(p.ctx, namesEvery)
+	}
+}
+
+// alternates returns the other addresses of the server whose first address is addr. The
+// membership counts: it may be newer than the configuration file.
+func (p *places) alternates(addr string) []string {
+	list := p.env.cfg.Members
+	if m := p.replicated(); m != nil {
+		list = slices.Concat(m.Members, list)
+	}
+	for _, m := range list {
+		if m.QuorumAddr == addr {
+			return m.Alternates
+		}
+	}
+	return nil
 }

@@ -65,7 +65,7 @@ const (
 	// a command.
 	KindReconfigDone
 	// KindRestoreBegin, KindRestoreChunk, KindRestoreCommit and KindRestoreAbort
-	// replace the state with another one (statetransfer.go).
+	// replace the state with another one (apply/statetransfer.go).
 	KindRestoreBegin
 	KindRestoreChunk
 	KindRestoreCommit

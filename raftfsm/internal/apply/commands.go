@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"encoding/binary"
@@ -11,7 +11,7 @@ import (
 )
 
 // applyCommand applies one command and calls the handler. The tree is locked.
-func (m *machine) applyCommand(server uint8, c *command.Command) error {
+func (m *Machine) applyCommand(server uint8, c *command.Command) error {
 	m.out = command.Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
 	var err error
 	switch c.Kind {
@@ -22,12 +22,12 @@ func (m *machine) applyCommand(server uint8, c *command.Command) error {
 	case command.KindSync:
 		m.out.Op, m.out.Body = proto.OpSync, nil
 	case command.KindExpire:
-		if m.sessions.Check(c.Session, c.Gen) != proto.Ok {
+		if m.Sessions.Check(c.Session, c.Gen) != proto.Ok {
 			return nil // the client attached again, or the session has ended
 		}
 		m.endSession(c)
-		if m.own(m.incarnation) {
-			m.numbers.Expired.Add(1)
+		if m.Own(m.Incarnation) {
+			m.Numbers.Expired.Add(1)
 		}
 	case command.KindReap:
 		err = m.applyReap(c)
@@ -45,17 +45,17 @@ func (m *machine) applyCommand(server uint8, c *command.Command) error {
 	if err != nil {
 		return err
 	}
-	m.handler.Applied(&m.out)
+	m.Handler.Applied(&m.out)
 	return nil
 }
 
 // applyRequest applies a client's write.
-func (m *machine) applyRequest(c *command.Command) error {
+func (m *Machine) applyRequest(c *command.Command) error {
 	req, err := command.DecodeRequest(&m.requests, c.Op, c.Body)
 	if err != nil {
 		return err
 	}
-	if code := m.sessions.Check(c.Session, c.Gen); code != proto.Ok {
+	if code := m.Sessions.Check(c.Session, c.Gen); code != proto.Ok {
 		m.out.Code = code
 		if code == proto.ErrSessionExpired { // the refusal takes a zxid, as in ZooKeeper
 			m.advance(c)
@@ -68,20 +68,20 @@ func (m *machine) applyRequest(c *command.Command) error {
 	case proto.OpReconfig:
 		m.applyReconfig(c, req.(*proto.ReconfigRequest))
 	default:
-		m.ran(m.tree.Apply(m.begin(c), c.Op, req))
+		m.ran(m.Tree.Apply(m.begin(c), c.Op, req))
 	}
 	return nil
 }
 
 // advance gives the command a zxid although it changes no znode.
-func (m *machine) advance(c *command.Command) {
+func (m *Machine) advance(c *command.Command) {
 	tx := m.begin(c)
-	m.tree.Advance(tx.Zxid)
+	m.Tree.Advance(tx.Zxid)
 	m.out.Zxid = tx.Zxid
 }
 
 // ran records the outcome of a tree transaction.
-func (m *machine) ran(res *tree.Result) {
+func (m *Machine) ran(res *tree.Result) {
 	m.out.Zxid = m.tx.Zxid
 	m.out.Code = res.Code
 	m.out.Result = res
@@ -89,56 +89,56 @@ func (m *machine) ran(res *tree.Result) {
 }
 
 // endSession removes a session and its ephemeral znodes.
-func (m *machine) endSession(c *command.Command) {
+func (m *Machine) endSession(c *command.Command) {
 	m.out.Op, m.out.Body = proto.OpCloseSession, nil
-	m.ran(m.tree.Apply(m.begin(c), proto.OpCloseSession, nil))
-	if row, ok := m.sessions.Get(c.Session); ok {
-		m.rows ^= rowDigest(row)
-		m.sessions.Remove(c.Session)
+	m.ran(m.Tree.Apply(m.begin(c), proto.OpCloseSession, nil))
+	if row, ok := m.Sessions.Get(c.Session); ok {
+		m.Rows ^= rowDigest(row)
+		m.Sessions.Remove(c.Session)
 	}
-	m.events = m.changed(stateEvent{kind: ended, session: c.Session})
+	m.events = m.changed(Event{Kind: Ended, Session: c.Session})
 }
 
 // applyAttach creates a session or moves one to a new connection. Only creating a
 // session is a transaction.
-func (m *machine) applyAttach(server uint8, c *command.Command) {
+func (m *Machine) applyAttach(server uint8, c *command.Command) {
 	m.out.Op = proto.OpCreateSession
 	if c.Session == 0 {
-		m.attached = m.sessions.Create(server, c.Timeout, c.Password)
+		m.attached = m.Sessions.Create(server, c.Timeout, c.Password)
 		m.out.Session = m.attached.ID
 		m.advance(c)
 	} else {
-		old, _ := m.sessions.Get(c.Session)
-		row, ok := m.sessions.Attach(c.Session, c.Password[:], c.Timeout, server)
+		old, _ := m.Sessions.Get(c.Session)
+		row, ok := m.Sessions.Attach(c.Session, c.Password[:], c.Timeout, server)
 		if !ok {
 			m.out.Code = proto.ErrSessionExpired
 			return
 		}
-		m.rows ^= rowDigest(old)
+		m.Rows ^= rowDigest(old)
 		m.attached = row
 	}
-	m.rows ^= rowDigest(m.attached)
+	m.Rows ^= rowDigest(m.attached)
 	m.out.Attached = &m.attached
 	m.events = m.changed(attachedEvent(m.attached))
 }
 
 // applyReap deletes a container or TTL znode, unless it has changed since the leader
 // looked at it.
-func (m *machine) applyReap(c *command.Command) error {
+func (m *Machine) applyReap(c *command.Command) error {
 	r := proto.AliasReader(c.Body)
 	m.reap.Decode(&r)
 	if err := r.Err(); err != nil {
 		return fmt.Errorf("body: %w", err)
 	}
 	m.out.Op, m.out.Body = proto.OpDeleteContainer, nil
-	m.ran(m.tree.Apply(m.begin(c), proto.OpDeleteContainer, &m.reap))
+	m.ran(m.Tree.Apply(m.begin(c), proto.OpDeleteContainer, &m.reap))
 	return nil
 }
 
 // changed appends e to the events if this server leads. Only the leader tracks
 // deadlines.
-func (m *machine) changed(e stateEvent) []stateEvent {
-	if !m.own(m.incarnation) {
+func (m *Machine) changed(e Event) []Event {
+	if !m.Own(m.Incarnation) {
 		return m.events
 	}
 	return append(m.events, e)
@@ -146,22 +146,22 @@ func (m *machine) changed(e stateEvent) []stateEvent {
 
 // tooNew returns the error with which a server stops at an entry or a snapshot of a
 // newer version.
-func (e *machineEnv) tooNew(asked uint32) error {
-	return fmt.Errorf("it needs behaviour level %d, this server knows %d: run the version of the servers that wrote it, or a newer one", asked, e.newest)
+func (e *Environment) tooNew(asked uint32) error {
+	return fmt.Errorf("it needs behaviour level %d, this server knows %d: run the version of the servers that wrote it, or a newer one", asked, e.Newest)
 }
 
 // applyRaise applies the leader's decision that all servers know a level.
-func (m *machine) applyRaise(c *command.Command) error {
+func (m *Machine) applyRaise(c *command.Command) error {
 	if len(c.Body) != 4 {
 		return errors.New("a level of another size than 4 bytes")
 	}
 	to := binary.BigEndian.Uint32(c.Body)
-	if to > m.newest {
+	if to > m.Newest {
 		return m.tooNew(to)
 	}
-	if to > m.level {
-		m.log.Info("all servers support a newer version of the log: it is used from here on", "version", to)
-		m.level = to
+	if to > m.Level {
+		m.Log.Info("all servers support a newer version of the log: it is used from here on", "version", to)
+		m.Level = to
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"encoding/binary"
@@ -14,32 +14,32 @@ import (
 // claim. A claim is at most as old as the few entries in flight.
 const digestsKept = 256
 
-// claims are the digests of the most recent states: this server's, to be compared with what
+// Claims are the digests of the most recent states: this server's, to be compared with what
 // a leader claims, and the newest of them, for this server to claim.
-type claims struct {
+type Claims struct {
 	ring   [digestsKept]command.Check
 	newest atomic.Pointer[command.Check]
 }
 
 // note remembers the digest of the state after an entry and publishes it for the next
 // batches.
-func (r *claims) note(index uint64, s *state) {
-	s.tree.RLock()
+func (r *Claims) note(index uint64, s *State) {
+	s.Tree.RLock()
 	c := command.Check{Index: index, Digest: s.digest()}
-	s.tree.RUnlock()
+	s.Tree.RUnlock()
 	r.ring[index%digestsKept] = c
 	r.newest.Store(&c)
 }
 
 // begin forgets all states but the one of a snapshot, which this server doesn't claim.
-func (r *claims) begin(c command.Check) {
+func (r *Claims) begin(c command.Check) {
 	r.ring = [digestsKept]command.Check{}
 	r.ring[c.Index%digestsKept] = c
 	r.newest.Store(nil)
 }
 
-// last returns the newest digest, for a leader to claim.
-func (r *claims) last() command.Check {
+// Last returns the newest digest, for a leader to claim.
+func (r *Claims) Last() command.Check {
 	if c := r.newest.Load(); c != nil {
 		return *c
 	}
@@ -48,7 +48,7 @@ func (r *claims) last() command.Check {
 
 // busy returns a function that reports whether entries were applied since its last
 // call.
-func (r *claims) busy() func() bool {
+func (r *Claims) busy() func() bool {
 	seen := r.newest.Load()
 	return func() bool {
 		before := seen
@@ -60,7 +60,7 @@ func (r *claims) busy() func() bool {
 // compare returns an error if this server's state differed from the leader's after the
 // same entry. One of the two is wrong, and if the server went on, clients could see both
 // states.
-func (r *claims) compare(c command.Check) error {
+func (r *Claims) compare(c command.Check) error {
 	mine := r.ring[c.Index%digestsKept]
 	if c.Index == 0 || mine.Index != c.Index || mine.Digest == c.Digest {
 		return nil
@@ -86,6 +86,6 @@ func mix(x uint64) uint64 {
 
 // diverged dumps this server's state for debugging, and returns err with the location of
 // the dump.
-func (m *machine) diverged(err error) error {
-	return fmt.Errorf("%w; %s", err, m.evidence(func(w io.Writer) error { return m.dump(w, err) }))
+func (m *Machine) diverged(err error) error {
+	return fmt.Errorf("%w; %s", err, m.Evidence(func(w io.Writer) error { return m.dump(w, err) }))
 }

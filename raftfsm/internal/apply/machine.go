@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"fmt"
@@ -16,21 +16,21 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// applySlice is the number of commands after which apply releases the tree's lock, so that
+// ApplySlice is the number of commands after which apply releases the tree's lock, so that
 // readers get a turn.
-const applySlice = 128
+const ApplySlice = 128
 
-// machine is the state machine: the state, and what this server needs to apply the log. One
+// Machine is the state machine: the state, and what this server needs to apply the log. One
 // goroutine of Raft calls Apply, Snapshot and Restore.
-type machine struct {
-	state
-	machineEnv
-	claims      claims
-	snapCounter snapCounter
+type Machine struct {
+	State
+	Environment
+	Claims      Claims
+	SnapCounter snapCounter
 
-	// arriving is the state transfer in progress, nil if there is none. It is never in a
+	// Arriving is the state transfer in progress, nil if there is none. It is never in a
 	// snapshot: no snapshot is taken during a state transfer.
-	arriving *stateTransfer
+	Arriving *stateTransfer
 	stopped  bool // set by stop: no more entries are applied
 	// frozen: the Raft instance has installed a snapshot and is about to be replaced. The
 	// next instance applies the entries after the snapshot again.
@@ -38,31 +38,31 @@ type machine struct {
 	freezeNext atomic.Bool // the next Restore is a snapshot from a leader: freeze after it
 	installed  uint64      // index of the snapshot that the machine started from or received
 
-	events []stateEvent // of the entry being applied
+	events []Event      // of the entry being applied
 	batch  batchNumbers // of the entry being applied
 	scratch
 }
 
-// machineEnv is what a machine needs from its server.
-type machineEnv struct {
-	newest   uint32 // behaviour level that this code knows
-	fleeting bool   // no server will ever read a snapshot
-	handler  applyHandler
-	intake   *propose.Intake // of this server; holds the waiters
-	log      *slog.Logger
-	numbers  *counters
-	hurry    <-chan struct{} // closed when the server stops: a snapshot no longer throttles itself
+// Environment is what a machine needs from its server.
+type Environment struct {
+	Newest   uint32 // behaviour level that this code knows
+	Fleeting bool   // no server will ever read a snapshot
+	Handler  applyHandler
+	Intake   *propose.Intake // of this server; holds the waiters
+	Log      *slog.Logger
+	Numbers  *Counters
+	Hurry    <-chan struct{} // closed when the server stops: a snapshot no longer throttles itself
 
-	own      func(incarnation uint64) bool            // reports whether this server leads in it
-	landed   func(incarnation, seq uint64)            // called for every applied batch of this leader
-	applied  func(index uint64)                       // called for every applied entry
-	post     func([]stateEvent)                       // sends to the control goroutine; doesn't block
-	written  func(zxid, bytes int64)                  // called for every durable snapshot
-	settled  func(id uint64, o restored)              // called when a state transfer ends
-	fail     func(error)                              // reports the error that stopped the machine
-	evidence func(write func(io.Writer) error) string // stores the dump, and returns where
-	// configured is called for every change of Raft's configuration.
-	configured func(index uint64, conf raft.Configuration)
+	Own      func(incarnation uint64) bool            // reports whether this server leads in it
+	Landed   func(incarnation, seq uint64)            // called for every applied batch of this leader
+	Applied  func(index uint64)                       // called for every applied entry
+	Post     func([]Event)                            // sends to the control goroutine; doesn't block
+	Written  func(zxid, bytes int64)                  // called for every durable snapshot
+	Settled  func(id uint64, o Restored)              // called when a state transfer ends
+	Fail     func(error)                              // reports the error that stopped the machine
+	Evidence func(write func(io.Writer) error) string // stores the dump, and returns where
+	// Configured is called for every change of Raft's configuration.
+	Configured func(index uint64, conf raft.Configuration)
 }
 
 // applyHandler is the part of Handler that a machine calls.
@@ -72,12 +72,12 @@ type applyHandler interface {
 	Jumped()
 }
 
-// newMachine returns a machine without state. A snapshot is due after about ops transactions
+// New returns a machine without state. A snapshot is due after about ops transactions
 // or the given number of bytes.
-func newMachine(env machineEnv, ops int, bytes int64) *machine {
-	m := &machine{state: state{tree: tree.New(), sessions: session.NewTable()}, machineEnv: env}
-	m.snapCounter = snapCounter{maxOps: ops, maxBytes: bytes, trigger: make(chan struct{}, 1)}
-	m.snapCounter.reset()
+func New(env Environment, ops int, bytes int64) *Machine {
+	m := &Machine{State: State{Tree: tree.New(), Sessions: session.NewTable()}, Environment: env}
+	m.SnapCounter = snapCounter{maxOps: ops, maxBytes: bytes, trigger: make(chan struct{}, 1)}
+	m.SnapCounter.reset()
 	return m
 }
 
@@ -94,41 +94,42 @@ type scratch struct {
 	reap     tree.Reap
 }
 
-var _ raft.FSM = (*machine)(nil)
-var _ raft.ConfigurationStore = (*machine)(nil)
+var _ raft.FSM = (*Machine)(nil)
+var _ raft.ConfigurationStore = (*Machine)(nil)
 
 // Apply applies one entry.
-func (m *machine) Apply(l *raft.Log) any {
+func (m *Machine) Apply(l *raft.Log) any {
 	if m.stopped || m.frozen {
 		return nil
 	}
 	begin := time.Now()
 	m.batch = batchNumbers{}
-	if err := m.apply(l.Index, l.Data); err != nil {
+	if err := m.ApplyEntry(l.Index, l.Data); err != nil {
 		m.stop(fmt.Errorf("applying log entry %d: %w", l.Index, err))
 	}
-	m.numbers.applied(l, &m.batch, begin)
+	m.Numbers.applied(l, &m.batch, begin)
 	return nil
 }
 
 // StoreConfiguration records a change of Raft's configuration. Because the machine has
 // this method, Raft can also take a snapshot if the newest entry is a configuration.
-func (m *machine) StoreConfiguration(index uint64, conf raft.Configuration) {
+func (m *Machine) StoreConfiguration(index uint64, conf raft.Configuration) {
 	if m.stopped || m.frozen {
 		return
 	}
-	m.index = index
-	m.configured(index, conf)
-	m.applied(index)
+	m.Index = index
+	m.Configured(index, conf)
+	m.Applied(index)
 }
 
 // stop stops the machine: an entry that can't be applied must not be skipped.
-func (m *machine) stop(err error) {
+func (m *Machine) stop(err error) {
 	m.stopped = true
-	m.fail(err)
+	m.Fail(err)
 }
 
-func (m *machine) apply(index uint64, data []byte) error {
+// ApplyEntry applies the entry at index.
+func (m *Machine) ApplyEntry(index uint64, data []byte) error {
 	kind, err := command.EntryKind(data)
 	if err != nil {
 		return err
@@ -141,58 +142,58 @@ func (m *machine) apply(index uint64, data []byte) error {
 	if err != nil {
 		return err
 	}
-	m.index = index
-	m.claims.note(index, &m.state)
+	m.Index = index
+	m.Claims.note(index, &m.State)
 	if len(m.events) > 0 {
-		m.post(m.events)
+		m.Post(m.events)
 		m.events = m.events[:0]
 	}
-	m.applied(index)
-	m.snapCounter.bytes += int64(len(data))
-	if m.arriving == nil {
-		m.snapCounter.poke()
+	m.Applied(index)
+	m.SnapCounter.bytes += int64(len(data))
+	if m.Arriving == nil {
+		m.SnapCounter.poke()
 	}
 	return nil
 }
 
 // applyLeaderStart begins an incarnation.
-func (m *machine) applyLeaderStart(data []byte) error {
+func (m *Machine) applyLeaderStart(data []byte) error {
 	var s command.LeaderStart
 	if err := s.Decode(data); err != nil {
 		return err
 	}
 	switch {
-	case s.Level > m.newest:
+	case s.Level > m.Newest:
 		return m.tooNew(s.Level)
-	case m.cluster != (command.ClusterID{}) && s.Cluster != m.cluster:
-		return fmt.Errorf("it belongs to cluster %x, the state to cluster %x", s.Cluster, m.cluster)
+	case m.Cluster != (command.ClusterID{}) && s.Cluster != m.Cluster:
+		return fmt.Errorf("it belongs to cluster %x, the state to cluster %x", s.Cluster, m.Cluster)
 	}
-	m.tree.Lock()
-	defer m.tree.Unlock()
+	m.Tree.Lock()
+	defer m.Tree.Unlock()
 	m.drop(errRestoreLeader)
-	m.cluster = s.Cluster
-	m.level = max(m.level, s.Level)
-	m.incarnation, m.seq = s.Incarnation, 0
+	m.Cluster = s.Cluster
+	m.Level = max(m.Level, s.Level)
+	m.Incarnation, m.Seq = s.Incarnation, 0
 	if s.Flags&command.FlagConfig != 0 {
-		m.config = append([]byte(nil), s.Config...)
+		m.Config = append([]byte(nil), s.Config...)
 	}
 	if s.Flags&command.FlagStandalone == 0 {
-		zxid := (m.tree.LastZxid()>>32 + 1) << 32
+		zxid := (m.Tree.LastZxid()>>32 + 1) << 32
 		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy}
-		if m.config != nil {
+		if m.Config != nil {
 			if err := m.establish(zxid, m.tx.Policy); err != nil {
 				return err
 			}
 			m.installConfig()
 		} else {
-			m.tree.Advance(zxid)
+			m.Tree.Advance(zxid)
 		}
-	} else if m.config != nil && s.Flags&command.FlagConfig == 0 {
+	} else if m.Config != nil && s.Flags&command.FlagConfig == 0 {
 		m.dissolve(&s)
 	}
-	m.events = append(m.events, stateEvent{kind: started, server: uint64(s.Server), incarnation: s.Incarnation})
-	if m.own(s.Incarnation) {
-		for row := range m.sessions.All {
+	m.events = append(m.events, Event{Kind: Started, Server: uint64(s.Server), Incarnation: s.Incarnation})
+	if m.Own(s.Incarnation) {
+		for row := range m.Sessions.All {
 			m.events = append(m.events, attachedEvent(row))
 		}
 	}
@@ -200,7 +201,7 @@ func (m *machine) applyLeaderStart(data []byte) error {
 }
 
 // applyBatch applies the commands of a batch if it is the next one of the incarnation.
-func (m *machine) applyBatch(data []byte) error {
+func (m *Machine) applyBatch(data []byte) error {
 	var h command.BatchHeader
 	runs, err := h.Decode(data)
 	if err != nil {
@@ -208,16 +209,16 @@ func (m *machine) applyBatch(data []byte) error {
 	}
 	// Check before skipping: a skipped batch also makes a correct claim about earlier
 	// entries, and this server may be skipping it because its own state has diverged.
-	if err := m.claims.compare(h.Check); err != nil {
+	if err := m.Claims.compare(h.Check); err != nil {
 		return m.diverged(err)
 	}
-	if h.Incarnation != m.incarnation || h.Seq != m.seq+1 {
-		m.log.Info("skipping a batch that a leader left behind", "incarnation", h.Incarnation, "seq", h.Seq, "want", m.seq+1)
+	if h.Incarnation != m.Incarnation || h.Seq != m.Seq+1 {
+		m.Log.Info("skipping a batch that a leader left behind", "incarnation", h.Incarnation, "seq", h.Seq, "want", m.Seq+1)
 		return nil
 	}
-	m.seq = h.Seq
+	m.Seq = h.Seq
 	m.dropLate(h.Time)
-	m.batch.own, m.batch.made = m.own(h.Incarnation), h.Time
+	m.batch.own, m.batch.made = m.Own(h.Incarnation), h.Time
 	m.tx = tree.Txn{Time: h.Time, Policy: h.Policy}
 	for len(runs) > 0 {
 		var r command.RunHeader
@@ -230,23 +231,23 @@ func (m *machine) applyBatch(data []byte) error {
 		}
 		m.batch.ops += int(r.Count)
 	}
-	m.handler.BatchDone()
+	m.Handler.BatchDone()
 	if m.batch.own {
-		m.landed(h.Incarnation, h.Seq)
+		m.Landed(h.Incarnation, h.Seq)
 	}
 	return nil
 }
 
 // applyRun applies the commands of one server, applySlice at a time.
-func (m *machine) applyRun(r *command.RunHeader, b []byte) error {
+func (m *Machine) applyRun(r *command.RunHeader, b []byte) error {
 	num, left := r.First, int(r.Count)
-	local := r.Server == m.intake.Server && r.Nonce == m.intake.Nonce
+	local := r.Server == m.Intake.Server && r.Nonce == m.Intake.Nonce
 	var err error
 	for left > 0 {
-		n := min(left, applySlice)
+		n := min(left, ApplySlice)
 		m.waiters = m.waiters[:0]
 		if local {
-			m.waiters = m.intake.Applied(m.waiters, num, n)
+			m.waiters = m.Intake.Applied(m.waiters, num, n)
 		}
 		if b, err = m.applyCommands(r.Server, b, n); err != nil {
 			return err
@@ -263,13 +264,13 @@ func (m *machine) applyRun(r *command.RunHeader, b []byte) error {
 
 // applyCommands applies the n commands at the start of b under the tree's lock and returns
 // the bytes after them. The lock is released only between transactions.
-func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err error) {
-	m.tree.Lock()
-	defer m.tree.Unlock()
+func (m *Machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err error) {
+	m.Tree.Lock()
+	defer m.Tree.Unlock()
 	ahead := 0
 	for i := range n {
 		if i == ahead {
-			ahead += m.scratch.prefetch(m.tree, b, n-i)
+			ahead += m.scratch.prefetch(m.Tree, b, n-i)
 		}
 		if b, err = m.cmd.Decode(b); err != nil {
 			return nil, err
@@ -282,13 +283,13 @@ func (m *machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 			return nil, fmt.Errorf("%v of session 0x%x: %w", m.cmd.Kind, m.cmd.Session, err)
 		}
 	}
-	m.snapCounter.ops += n
+	m.SnapCounter.ops += n
 	return b, nil
 }
 
-// nextZxid returns the zxid after z. When the counter overflows, the next epoch begins, as
+// NextZxid returns the zxid after z. When the counter overflows, the next epoch begins, as
 // after an election.
-func nextZxid(z int64) int64 {
+func NextZxid(z int64) int64 {
 	if uint32(z) == 0xffffffff {
 		return (z>>32+1)<<32 | 1
 	}
@@ -296,8 +297,8 @@ func nextZxid(z int64) int64 {
 }
 
 // begin starts a transaction with the next zxid.
-func (m *machine) begin(c *command.Command) *tree.Txn {
-	m.tx.Zxid = nextZxid(m.tree.LastZxid())
+func (m *Machine) begin(c *command.Command) *tree.Txn {
+	m.tx.Zxid = NextZxid(m.Tree.LastZxid())
 	m.tx.Session = c.Session
 	m.tx.IDs, m.tx.Prints = c.IDs, c.Prints
 	return &m.tx

@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"encoding/binary"
@@ -38,7 +38,7 @@ type image struct {
 	head []byte
 	tree *tree.Snapshot
 
-	numbers *counters   // counts the snapshots written
+	numbers *Counters   // counts the snapshots written
 	pace    snapio.Pace // of the write
 
 	zxid    int64
@@ -49,37 +49,37 @@ var _ raft.FSMSnapshot = (*image)(nil)
 
 // Snapshot captures the state. Only the capture stalls the machine; the tree changes
 // while it is written.
-func (m *machine) Snapshot() (raft.FSMSnapshot, error) {
+func (m *Machine) Snapshot() (raft.FSMSnapshot, error) {
 	if m.stopped {
 		return nil, errors.New("the state machine has stopped")
 	}
-	m.tree.Lock()
-	defer m.tree.Unlock()
-	if m.fleeting {
-		m.snapCounter.reset()
+	m.Tree.Lock()
+	defer m.Tree.Unlock()
+	if m.Fleeting {
+		m.SnapCounter.reset()
 		return &image{}, nil
 	}
-	if m.arriving != nil {
+	if m.Arriving != nil {
 		return nil, errArriving
 	}
-	m.snapCounter.reset()
-	return &image{head: m.appendHeader(nil), tree: m.tree.Snapshot(), numbers: m.numbers,
-		pace: snapio.Pace{Hurry: m.hurry, Busy: m.claims.busy(), Late: m.snapCounter.late.Load},
-		zxid: m.tree.LastZxid(), written: m.written}, nil
+	m.SnapCounter.reset()
+	return &image{head: m.appendHeader(nil), tree: m.Tree.Snapshot(), numbers: m.Numbers,
+		pace: snapio.Pace{Hurry: m.Hurry, Busy: m.Claims.busy(), Late: m.SnapCounter.late.Load},
+		zxid: m.Tree.LastZxid(), written: m.Written}, nil
 }
 
 // appendHeader appends everything before the tree.
-func (s *state) appendHeader(b []byte) []byte {
+func (s *State) appendHeader(b []byte) []byte {
 	b = append(b, snapshotMagic...)
 	b = binary.BigEndian.AppendUint32(b, snapshotFormat)
-	b = binary.BigEndian.AppendUint64(b, s.incarnation)
-	b = binary.BigEndian.AppendUint64(b, s.seq)
-	b = binary.BigEndian.AppendUint32(b, s.level)
-	b = append(b, s.cluster[:]...)
-	b = binary.BigEndian.AppendUint64(b, s.index)
+	b = binary.BigEndian.AppendUint64(b, s.Incarnation)
+	b = binary.BigEndian.AppendUint64(b, s.Seq)
+	b = binary.BigEndian.AppendUint32(b, s.Level)
+	b = append(b, s.Cluster[:]...)
+	b = binary.BigEndian.AppendUint64(b, s.Index)
 	b = binary.BigEndian.AppendUint64(b, s.digest())
-	b = proto.AppendBuffer(b, s.config)
-	return proto.AppendBuffer(b, s.sessions.AppendTo(nil))
+	b = proto.AppendBuffer(b, s.Config)
+	return proto.AppendBuffer(b, s.Sessions.AppendTo(nil))
 }
 
 // Persist writes the image.
@@ -168,8 +168,8 @@ func (c *snapCounter) reset() {
 	c.limitBytes = c.maxBytes - rand.Int64N(c.maxBytes/2+1)
 }
 
-// soon makes the next snapshot due immediately.
-func (c *snapCounter) soon() { c.limitOps = 0 }
+// Soon makes the next snapshot due immediately.
+func (c *snapCounter) Soon() { c.limitOps = 0 }
 
 // poke triggers a snapshot if one is due.
 func (c *snapCounter) poke() {
@@ -186,4 +186,4 @@ func (c *snapCounter) poke() {
 }
 
 // SnapshotDue returns a channel that receives a value whenever a snapshot is due.
-func (m *machine) SnapshotDue() <-chan struct{} { return m.snapCounter.trigger }
+func (m *Machine) SnapshotDue() <-chan struct{} { return m.SnapCounter.trigger }

@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"fmt"
@@ -11,71 +11,71 @@ import (
 
 // The membership in the state: how commands change it, and the checks before that.
 
-// membership returns the membership (membership.List.State).
-func (s *state) membership() []byte {
-	s.tree.RLock()
-	defer s.tree.RUnlock()
-	return s.config
+// Membership returns the membership (membership.List.State).
+func (s *State) Membership() []byte {
+	s.Tree.RLock()
+	defer s.Tree.RUnlock()
+	return s.Config
 }
 
-// levels is Level.
-func (m *machine) levels() (now, newest uint32) {
-	m.tree.RLock()
-	defer m.tree.RUnlock()
-	return m.level, m.newest
+// Levels is Level.
+func (m *Machine) Levels() (now, newest uint32) {
+	m.Tree.RLock()
+	defer m.Tree.RUnlock()
+	return m.Level, m.Newest
 }
 
 // establish gives the first membership its version, as in ZooKeeper: the first zxid of the
 // current leadership. If reconfig is disabled, the configuration files determine the
 // membership, and the version stays 0.
-func (s *state) establish(zxid int64, policy tree.Policy) error {
+func (s *State) establish(zxid int64, policy tree.Policy) error {
 	if policy&tree.ReconfigEnabled == 0 {
 		return nil
 	}
-	now, err := membership.ParseState(s.config)
+	now, err := membership.ParseState(s.Config)
 	if err != nil {
 		return fmt.Errorf("membership: %w", err)
 	}
 	if now.Version == 0 {
 		now.Version = uint64(zxid)
-		s.config = now.State()
+		s.Config = now.State()
 	}
 	return nil
 }
 
 // dissolve removes the membership: the last member of an ensemble continues as a
 // standalone server, whose configuration file names no others.
-func (m *machine) dissolve(s *command.LeaderStart) {
-	m.config = nil
-	m.tx = tree.Txn{Zxid: nextZxid(m.tree.LastZxid()), Time: s.Time, Policy: s.Policy}
-	m.tell(m.tree.SetConfig(&m.tx, nil, 0))
+func (m *Machine) dissolve(s *command.LeaderStart) {
+	m.Config = nil
+	m.tx = tree.Txn{Zxid: NextZxid(m.Tree.LastZxid()), Time: s.Time, Policy: s.Policy}
+	m.tell(m.Tree.SetConfig(&m.tx, nil, 0))
 }
 
 // installConfig writes the config text into its znode, as every new leader does. If the
 // text changes, the watches on the znode fire.
-func (m *machine) installConfig() {
-	m.tell(m.tree.SetConfig(&m.tx, membership.ConfigText(m.config), -1))
+func (m *Machine) installConfig() {
+	m.tell(m.Tree.SetConfig(&m.tx, membership.ConfigText(m.Config), -1))
 }
 
 // tell makes the handler fire the watches for a change of /zookeeper/config that no client
 // asked for.
-func (m *machine) tell(res *tree.Result) {
+func (m *Machine) tell(res *tree.Result) {
 	if len(res.Events) > 0 {
 		m.out = command.Applied{Kind: command.KindReconfigDone, Op: proto.OpReconfig}
 		m.ran(res)
-		m.handler.Applied(&m.out)
+		m.Handler.Applied(&m.out)
 	}
 }
 
 // applyMembership changes the membership, unless it has changed since the leader read
 // it. If reconfig keeps a version, the change gets a new one.
-func (m *machine) applyMembership(c *command.Command) error {
+func (m *Machine) applyMembership(c *command.Command) error {
 	r := proto.AliasReader(c.Body)
 	from, to := r.Buffer(), r.Buffer()
 	if err := r.Err(); err != nil {
 		return fmt.Errorf("body: %w", err)
 	}
-	if m.config == nil || string(from) != string(m.config) {
+	if m.Config == nil || string(from) != string(m.Config) {
 		return nil
 	}
 	old, err := membership.ParseState(from)
@@ -90,16 +90,16 @@ func (m *machine) applyMembership(c *command.Command) error {
 	if old.Version != 0 {
 		next.Version = uint64(tx.Zxid)
 	}
-	m.config = next.State()
-	m.tell(m.tree.SetConfig(tx, membership.ConfigText(m.config), -1))
+	m.Config = next.State()
+	m.tell(m.Tree.SetConfig(tx, membership.ConfigText(m.Config), -1))
 	return nil
 }
 
 // applyReconfig applies a client's reconfig.
-func (m *machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
-	next, code := m.checkReconfig(q, m.tx.Policy, c.IDs)
+func (m *Machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
+	next, code := m.CheckReconfig(q, m.tx.Policy, c.IDs)
 	if code == proto.Ok {
-		code = m.mayReconfig(next, m.tx.Policy, c.IDs)
+		code = m.MayReconfig(next, m.tx.Policy, c.IDs)
 	}
 	if code != proto.Ok {
 		m.advance(c)
@@ -108,21 +108,21 @@ func (m *machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
 	}
 	tx := m.begin(c)
 	next.Version = uint64(tx.Zxid)
-	if m.level < membership.NamedLevel {
+	if m.Level < membership.NamedLevel {
 		next.ForgetNamed()
 	}
-	m.config = next.State()
-	m.ran(m.tree.SetConfig(tx, membership.ConfigText(m.config), -1))
+	m.Config = next.State()
+	m.ran(m.Tree.SetConfig(tx, membership.ConfigText(m.Config), -1))
 }
 
 // applyRefusal applies a reconfig that the leader refused.
-func (m *machine) applyRefusal(c *command.Command) error {
+func (m *Machine) applyRefusal(c *command.Command) error {
 	code, err := command.RefusalCode(c.Body)
 	if err != nil {
 		return err
 	}
 	m.out.Kind, m.out.Op, m.out.Body = command.KindRequest, proto.OpReconfig, nil
-	if session := m.sessions.Check(c.Session, c.Gen); session != proto.Ok {
+	if session := m.Sessions.Check(c.Session, c.Gen); session != proto.Ok {
 		m.out.Code = session
 		if session == proto.ErrSessionExpired {
 			m.advance(c)
@@ -134,18 +134,18 @@ func (m *machine) applyRefusal(c *command.Command) error {
 	return nil
 }
 
-// checkReconfig returns the membership that a reconfig results in, or the error code. As
+// CheckReconfig returns the membership that a reconfig results in, or the error code. As
 // in ZooKeeper, the permission comes last, see mayReconfig. Only a reconfig that is too
 // long is refused for the permission here, because it isn't parsed. The caller holds the
 // tree's lock.
-func (s *state) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership.List, proto.Code) {
+func (s *State) CheckReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership.List, proto.Code) {
 	switch {
 	case policy&tree.ReconfigEnabled == 0:
 		return nil, proto.ErrReconfigDisabled
-	case s.config == nil:
+	case s.Config == nil:
 		return nil, proto.ErrUnimplemented // a standalone server
 	}
-	now, err := membership.ParseState(s.config)
+	now, err := membership.ParseState(s.Config)
 	if err != nil {
 		return nil, proto.ErrSystemError
 	}
@@ -155,16 +155,16 @@ func (s *state) checkReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids 
 	switch {
 	case !membership.TooLong(q):
 		return now.Next(q, policy)
-	case !s.mayWriteConfig(policy, ids):
+	case !s.MayWriteConfig(policy, ids):
 		return nil, proto.ErrNoAuth
 	}
 	return nil, proto.ErrBadArguments
 }
 
-// conflict returns what is wrong with the addresses of a reconfig that checkReconfig has
+// Conflict returns what is wrong with the addresses of a reconfig that checkReconfig has
 // refused, or nil if something else is. The caller holds the tree's lock.
-func (s *state) conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
-	now, err := membership.ParseState(s.config)
+func (s *State) Conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
+	now, err := membership.ParseState(s.Config)
 	if err != nil || membership.TooLong(q) {
 		return nil
 	}
@@ -174,18 +174,18 @@ func (s *state) conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
 	return nil
 }
 
-// mayWriteConfig reports whether ids may write /zookeeper/config. The caller holds the
+// MayWriteConfig reports whether ids may write /zookeeper/config. The caller holds the
 // tree's lock.
-func (s *state) mayWriteConfig(policy tree.Policy, ids []proto.ID) bool {
-	return policy&tree.SkipACL != 0 || s.tree.Get(tree.ConfigPath).Allows(proto.OpReconfig.Perms(), ids)
+func (s *State) MayWriteConfig(policy tree.Policy, ids []proto.ID) bool {
+	return policy&tree.SkipACL != 0 || s.Tree.Get(tree.ConfigPath).Allows(proto.OpReconfig.Perms(), ids)
 }
 
-// mayReconfig checks that ids may write /zookeeper/config, and that the servers' ids are
+// MayReconfig checks that ids may write /zookeeper/config, and that the servers' ids are
 // valid. The caller holds the tree's lock.
-func (s *state) mayReconfig(target *membership.List, policy tree.Policy, ids []proto.ID) proto.Code {
+func (s *State) MayReconfig(target *membership.List, policy tree.Policy, ids []proto.ID) proto.Code {
 	_, over := target.TooLarge()
 	switch {
-	case !s.mayWriteConfig(policy, ids):
+	case !s.MayWriteConfig(policy, ids):
 		return proto.ErrNoAuth
 	case over:
 		return proto.ErrBadArguments

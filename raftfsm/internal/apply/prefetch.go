@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"github.com/zkgo/zkgo/tree"

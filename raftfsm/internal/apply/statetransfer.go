@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"encoding/binary"
@@ -38,22 +38,22 @@ import (
 // A restore in progress is never part of a snapshot: no snapshot is taken during a
 // restore, so all pieces are in the log after the newest snapshot.
 
-// restoreLevel is the behaviour level that introduced restores.
-const restoreLevel = 2
+// RestoreLevel is the behaviour level that introduced restores.
+const RestoreLevel = 2
 
-// stateTransferLimit is how long, in log time, a restore may go without a new piece.
-const stateTransferLimit = time.Minute
+// StateTransferLimit is how long, in log time, a restore may go without a new piece.
+const StateTransferLimit = time.Minute
 
-// errRestoreUnknown: the state may have been replaced, or still be replaced later.
-var errRestoreUnknown = errors.New("whether the state was replaced is not known")
+// ErrRestoreUnknown says that the state may have been replaced, or still be replaced later.
+var ErrRestoreUnknown = errors.New("whether the state was replaced is not known")
 
 // Reasons why a restore failed.
 var (
 	errRestoreLeader  = errors.New("another leadership has begun: nothing was changed, try again")
-	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", stateTransferLimit)
+	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", StateTransferLimit)
 	errRestoreOther   = errors.New("another restore has begun: this one has changed nothing")
 	errRestoreAborted = errors.New("it was given up: nothing was changed")
-	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", errRestoreUnknown)
+	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", ErrRestoreUnknown)
 )
 
 // errArriving is why no snapshot is taken.
@@ -62,62 +62,65 @@ var errArriving = errors.New("a restore is under way")
 // stateTransfer is a state transfer in progress.
 type stateTransfer struct {
 	id      uint64
-	next    uint32 // number of the next chunk
+	Next    uint32 // number of the next chunk
 	bytes   int64
 	sum     uint32
 	newest  int64 // time of the entry with the newest piece
 	loading *tree.Loading
 }
 
-// restored is the outcome of a restore.
-type restored struct {
-	zxid int64
-	err  error
+// Restored is the outcome of a restore.
+type Restored struct {
+	Zxid int64
+	Err  error
 }
 
-// restoreCommit is the body of a KindRestoreCommit.
-type restoreCommit struct {
-	chunks   uint32
-	bytes    int64
-	sum      uint32
-	sessions uint64 // lower bound for the counter of session ids
+// RestoreCommit is the body of a KindRestoreCommit.
+type RestoreCommit struct {
+	Chunks   uint32
+	Bytes    int64
+	Sum      uint32
+	Sessions uint64 // lower bound for the counter of session ids
 }
 
-func (r *restoreCommit) append(b []byte) []byte {
-	b = binary.BigEndian.AppendUint32(b, r.chunks)
-	b = binary.BigEndian.AppendUint64(b, uint64(r.bytes))
-	b = binary.BigEndian.AppendUint32(b, r.sum)
-	return binary.BigEndian.AppendUint64(b, r.sessions)
+// Append appends the encoding of r:
+//
+//	chunks:4 bytes:8 sum:4 sessions:8
+func (r *RestoreCommit) Append(b []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, r.Chunks)
+	b = binary.BigEndian.AppendUint64(b, uint64(r.Bytes))
+	b = binary.BigEndian.AppendUint32(b, r.Sum)
+	return binary.BigEndian.AppendUint64(b, r.Sessions)
 }
 
-func (r *restoreCommit) decode(b []byte) error {
+func (r *RestoreCommit) decode(b []byte) error {
 	if len(b) != 4+8+4+8 {
 		return fmt.Errorf("body of %d bytes", len(b))
 	}
-	r.chunks = binary.BigEndian.Uint32(b)
-	r.bytes = int64(binary.BigEndian.Uint64(b[4:]))
-	r.sum = binary.BigEndian.Uint32(b[12:])
-	r.sessions = binary.BigEndian.Uint64(b[16:])
+	r.Chunks = binary.BigEndian.Uint32(b)
+	r.Bytes = int64(binary.BigEndian.Uint64(b[4:]))
+	r.Sum = binary.BigEndian.Uint32(b[12:])
+	r.Sessions = binary.BigEndian.Uint64(b[16:])
 	return nil
 }
 
-// pieceSum adds a piece to the checksum of all pieces.
-func pieceSum(sum uint32, piece []byte) uint32 {
+// PieceSum adds a piece to the checksum of all pieces.
+func PieceSum(sum uint32, piece []byte) uint32 {
 	return crc32.Update(sum, crc32.MakeTable(crc32.Castagnoli), piece) // MakeTable builds the table only once
 }
 
 // applyRestore applies a command of a restore. The tree is locked.
-func (m *machine) applyRestore(c *command.Command) error {
+func (m *Machine) applyRestore(c *command.Command) error {
 	if len(c.Body) < 8 {
 		return errors.New("body without an id")
 	}
 	id, b := binary.BigEndian.Uint64(c.Body), c.Body[8:]
-	a := m.arriving
-	if m.level < restoreLevel {
-		m.log.Warn("a restore before every server knows what it is has no effect")
+	a := m.Arriving
+	if m.Level < RestoreLevel {
+		m.Log.Warn("a restore before every server knows what it is has no effect")
 	} else if c.Kind == command.KindRestoreBegin {
 		m.drop(errRestoreOther)
-		m.arriving = &stateTransfer{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
+		m.Arriving = &stateTransfer{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
 	} else if a != nil && a.id == id { // otherwise it was dropped
 		var err error
 		switch c.Kind {
@@ -138,39 +141,39 @@ func (m *machine) applyRestore(c *command.Command) error {
 	return nil
 }
 
-// restoreWaiter is the Waiter of a command of a restore.
-type restoreWaiter func()
+// RestoreWaiter is the Waiter of a command of a restore.
+type RestoreWaiter func()
 
 // Applied implements Waiter.
-func (done restoreWaiter) Applied(*command.Applied) { done() }
+func (done RestoreWaiter) Applied(*command.Applied) { done() }
 
 // dropLate drops the restore if its last piece is older than stateTransferLimit.
-func (m *machine) dropLate(now int64) {
-	if a := m.arriving; a != nil && now-a.newest > stateTransferLimit.Milliseconds() {
-		m.tree.Lock()
-		defer m.tree.Unlock()
+func (m *Machine) dropLate(now int64) {
+	if a := m.Arriving; a != nil && now-a.newest > StateTransferLimit.Milliseconds() {
+		m.Tree.Lock()
+		defer m.Tree.Unlock()
 		m.drop(errRestoreLate)
 	}
 }
 
 // drop abandons the restore in progress, if any. The tree is locked.
-func (m *machine) drop(why error) {
-	if a := m.arriving; a != nil {
-		m.arriving = nil
-		m.log.Info("a restore has come to nothing", "reason", why)
-		m.settled(a.id, restored{err: why})
+func (m *Machine) drop(why error) {
+	if a := m.Arriving; a != nil {
+		m.Arriving = nil
+		m.Log.Info("a restore has come to nothing", "reason", why)
+		m.Settled(a.id, Restored{Err: why})
 	}
 }
 
 // applyChunk adds a piece to the new tree.
-func (m *machine) applyChunk(a *stateTransfer, b []byte) error {
-	if len(b) < 4 || binary.BigEndian.Uint32(b) != a.next {
-		return fmt.Errorf("piece %d of it is missing: nothing was changed", a.next)
+func (m *Machine) applyChunk(a *stateTransfer, b []byte) error {
+	if len(b) < 4 || binary.BigEndian.Uint32(b) != a.Next {
+		return fmt.Errorf("piece %d of it is missing: nothing was changed", a.Next)
 	}
 	piece := b[4:]
-	a.next++
+	a.Next++
 	a.bytes += int64(len(piece))
-	a.sum = pieceSum(a.sum, piece)
+	a.sum = PieceSum(a.sum, piece)
 	a.newest = m.tx.Time
 	if _, err := a.loading.Write(piece); err != nil {
 		return fmt.Errorf("what came of it is damaged, nothing was changed: %w", err)
@@ -179,14 +182,14 @@ func (m *machine) applyChunk(a *stateTransfer, b []byte) error {
 }
 
 // applyRestoreCommit replaces the state if the new one is complete.
-func (m *machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
-	var r restoreCommit
+func (m *Machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
+	var r RestoreCommit
 	if err := r.decode(b); err != nil {
 		return err
 	}
-	if r.chunks != a.next || r.bytes != a.bytes || r.sum != a.sum {
+	if r.Chunks != a.Next || r.Bytes != a.bytes || r.Sum != a.sum {
 		return fmt.Errorf("%d pieces with %d bytes and checksum %08x came of %d with %d and %08x: nothing was changed",
-			a.next, a.bytes, a.sum, r.chunks, r.bytes, r.sum)
+			a.Next, a.bytes, a.sum, r.Chunks, r.Bytes, r.Sum)
 	}
 	t, err := a.loading.Tree()
 	if err != nil {
@@ -195,24 +198,24 @@ func (m *machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 	if n := t.EphemeralCount(); n > 0 {
 		return fmt.Errorf("it has %d ephemeral znodes, whose sessions cannot go on: nothing was changed", n)
 	}
-	epoch := max(m.tree.LastZxid()>>32, t.LastZxid()>>32) + 1
-	if epoch > maxEpoch {
-		return fmt.Errorf("the epoch would be %d, there is none above %d: nothing was changed", epoch, int64(maxEpoch))
+	epoch := max(m.Tree.LastZxid()>>32, t.LastZxid()>>32) + 1
+	if epoch > MaxEpoch {
+		return fmt.Errorf("the epoch would be %d, there is none above %d: nothing was changed", epoch, int64(MaxEpoch))
 	}
-	m.log.Info("the state is replaced by a restored one", "zxid", fmt.Sprintf("0x%x", epoch<<32), "znodes", t.NodeCount())
-	m.arriving = nil
-	m.handler.Jumped()
-	for row := range m.sessions.All {
-		m.events = m.changed(stateEvent{kind: ended, session: row.ID})
+	m.Log.Info("the state is replaced by a restored one", "zxid", fmt.Sprintf("0x%x", epoch<<32), "znodes", t.NodeCount())
+	m.Arriving = nil
+	m.Handler.Jumped()
+	for row := range m.Sessions.All {
+		m.events = m.changed(Event{Kind: Ended, Session: row.ID})
 	}
-	m.sessions.Clear()
-	m.sessions.Skip(r.sessions)
-	m.rows = 0
-	m.tree.Adopt(t)
-	m.tree.Advance(epoch << 32)
-	m.snapCounter.soon()
-	m.settled(a.id, restored{zxid: epoch << 32})
+	m.Sessions.Clear()
+	m.Sessions.Skip(r.Sessions)
+	m.Rows = 0
+	m.Tree.Adopt(t)
+	m.Tree.Advance(epoch << 32)
+	m.SnapCounter.Soon()
+	m.Settled(a.id, Restored{Zxid: epoch << 32})
 	m.out = command.Applied{Kind: command.KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
-	m.handler.Applied(&m.out)
+	m.Handler.Applied(&m.out)
 	return nil
 }

@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 // watchedSink records how many snapshots are being written during a Write.
 type watchedSink struct {
-	numbers *counters
+	numbers *Counters
 	seen    []int64
 }
 
@@ -25,7 +25,7 @@ func (w *watchedSink) ID() string    { return "" }
 // never counts.
 func TestSnapshotsBeingWritten(t *testing.T) {
 	t.Parallel()
-	var n counters
+	var n Counters
 	sink := &watchedSink{numbers: &n}
 	i := &image{tree: tree.New().Snapshot(), numbers: &n, written: func(zxid, bytes int64) {},
 		pace: snapio.Pace{Busy: func() bool { return false }, Late: func() bool { return false }}}

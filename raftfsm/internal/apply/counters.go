@@ -1,4 +1,4 @@
-package raftfsm
+package apply
 
 import (
 	"sync/atomic"
@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/internal/histogram"
 )
 
-// counters are the machine's counters. All fields can be read at any time. Durations are in
+// Counters are the machine's counters. All fields can be read at any time. Durations are in
 // nanoseconds.
-type counters struct {
+type Counters struct {
 	Entries   histogram.Summary // commands in a log entry, observed when it is applied
 	QuorumAck histogram.Summary // on the leader, from handing an entry to Raft until it is committed
 	Committed atomic.Int64      // entries of other leaders that were applied here
@@ -29,9 +29,9 @@ type counters struct {
 // this server was away, not how long entries take.
 const stale = 10 * time.Second
 
-// observeAge observes in s, n times, the age of an entry created at at, unless it is stale.
+// ObserveAge observes in s, n times, the age of an entry created at at, unless it is stale.
 // A negative age, from a clock that runs ahead, counts as zero.
-func observeAge(s *histogram.Summary, n int64, at, now time.Time) {
+func ObserveAge(s *histogram.Summary, n int64, at, now time.Time) {
 	if d := now.Sub(at); d < stale && !at.IsZero() {
 		s.Observe(n, int64(d))
 	}
@@ -45,7 +45,7 @@ type batchNumbers struct {
 }
 
 // applied counts an entry whose application started at begin.
-func (c *counters) applied(l *raft.Log, b *batchNumbers, begin time.Time) {
+func (c *Counters) applied(l *raft.Log, b *batchNumbers, begin time.Time) {
 	end := time.Now()
 	c.Apply.Observe(1, int64(end.Sub(begin)))
 	if b.ops == 0 {
@@ -53,11 +53,11 @@ func (c *counters) applied(l *raft.Log, b *batchNumbers, begin time.Time) {
 	}
 	ops, made := int64(b.ops), time.UnixMilli(b.made)
 	c.Entries.Observe(1, ops)
-	observeAge(&c.ToApply, ops, made, end)
+	ObserveAge(&c.ToApply, ops, made, end)
 	if b.own {
-		observeAge(&c.QuorumAck, ops, l.AppendedAt, begin)
+		ObserveAge(&c.QuorumAck, ops, l.AppendedAt, begin)
 		return
 	}
 	c.Committed.Add(1)
-	observeAge(&c.ToCommit, ops, made, begin)
+	ObserveAge(&c.ToCommit, ops, made, begin)
 }
