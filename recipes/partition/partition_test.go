@@ -140,7 +140,7 @@ func TestSharesFollowTheMembers(t *testing.T) {
 func TestQuietTime(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 0)
-		quiet := partition.WithQuietTime(time.Minute)
+		quiet := partition.WithQuietTime(time.Minute + time.Second) // no tie with expect
 		_, leaveA := b.run(recipes.On(zs.Client(t)), "a", quiet)
 		b.expect(".....")
 		b.expect("aaaaa")
