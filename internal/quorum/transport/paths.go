@@ -9,6 +9,10 @@ import (
 )
 
 // paths tracks the replication to each follower in one term.
+//
+// Invariant: what was noted in a former term counts for nothing. Otherwise a new leader
+// would give way because of failures of an earlier leadership, or take a follower for one
+// that has a snapshot which it has lost since.
 type paths struct {
 	mu      sync.Mutex
 	term    uint64
