@@ -139,7 +139,7 @@ func (s *Server) begin(nc net.Conn, port *tlsport.Port) {
 	c.reader.calls.Store(1)
 	if sc, ok := nc.(syscall.Conn); ok && poller.Supported {
 		if raw, err := sc.SyscallConn(); err == nil {
-			c.raw, c.reader.recvWait, c.reader.recvNow = raw, c.reader.recvOrWait, c.reader.recv
+			c.raw, c.reader.recvs.orWait, c.reader.recvs.now = raw, c.reader.recvOrWait, c.reader.recv
 		}
 	}
 	c.try, _ = nc.(tryWriter)

@@ -170,10 +170,10 @@ func (r *reader) serveInput(w *worker) {
 // handles it. It returns false when the connection ends.
 func (r *reader) receive() bool {
 	for {
-		if err := r.c.raw.Control(r.recvNow); err != nil {
+		if err := r.c.raw.Control(r.recvs.now); err != nil {
 			return false
 		}
-		switch r.readErr {
+		switch r.recvs.err {
 		case nil:
 		case poller.ErrNoInput:
 			r.idle()

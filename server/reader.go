@@ -23,12 +23,10 @@ type reader struct {
 	c *conn
 
 	// Input (this file).
-	in       *buffer.Buffer // unparsed input is in.B[parsed:]; nil if there is none
-	parsed   int
-	readErr  error                      // of the last recv
-	recvWait func(fd uintptr) (ok bool) // method value of recvOrWait, made once
-	recvNow  func(fd uintptr)           // method value of recv
-	inHeld   atomic.Int64               // capacity of in while it holds a long request
+	in     *buffer.Buffer // unparsed input is in.B[parsed:]; nil if there is none
+	parsed int
+	recvs  recvs
+	inHeld atomic.Int64 // capacity of in while it holds a long request
 
 	// The goroutine that reads (polling.go).
 	worker *worker     // nil: a goroutine of the connection's own
@@ -48,6 +46,13 @@ type reader struct {
 	charge    charge // of the current request
 	announced bool   // the large request that is arriving has been admitted
 	over      bool   // a request went into flight above globalOutstandingLimit
+}
+
+// recvs are the reads from a socket.
+type recvs struct {
+	err    error                      // of the last one
+	orWait func(fd uintptr) (ok bool) // method value of recvOrWait, made once
+	now    func(fd uintptr)           // method value of recv
 }
 
 // errFrame reports an invalid length of a request.
@@ -77,16 +82,16 @@ func (r *reader) fill() error {
 	if r.c.raw == nil {
 		return r.fillPlain()
 	}
-	if err := r.c.raw.Read(r.recvWait); err != nil {
+	if err := r.c.raw.Read(r.recvs.orWait); err != nil {
 		return err
 	}
-	return r.readErr
+	return r.recvs.err
 }
 
 // recvOrWait reads from a socket. If there is no input, it releases the buffers and
 // returns false; the caller calls it again when there is some.
 func (r *reader) recvOrWait(fd uintptr) bool {
-	if r.recv(fd); r.readErr != poller.ErrNoInput {
+	if r.recv(fd); r.recvs.err != poller.ErrNoInput {
 		return true
 	}
 	r.idle()
@@ -98,7 +103,7 @@ func (r *reader) recv(fd uintptr) {
 	r.makeRoom()
 	b := r.in.B
 	var n int
-	n, r.readErr = poller.Recv(fd, b[len(b):cap(b)])
+	n, r.recvs.err = poller.Recv(fd, b[len(b):cap(b)])
 	r.in.B = b[:len(b)+n]
 }
 
