@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkgo/zkgo/internal/cli"
+	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/smallfile"
@@ -164,7 +165,7 @@ func (f *backupFlags) explain(ctx context.Context, source string, err error) err
 		}
 	}
 	port := "--from is the URL of an AdminServer (admin.serverPort), and not the port for ZooKeeper clients"
-	return cli.Explain(ctx, addr, config, cli.Terms{
+	return diagnose.Explain(ctx, addr, config, diagnose.Terms{
 		CA: "--cacert, or verify none with --insecure", Cert: "--cert and --key", Name: "connect by a name that is in the certificate", Auth: "--auth",
 		UseTLS: "write https:// in --from, with --cacert if it is needed", NoTLS: "write http:// in --from",
 		Closed: "it may expect TLS (https://), or be another port: " + port, Serves: "a ZooKeeper client would be served there: " + port,

@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/bench"
 	"github.com/zkgo/zkgo/internal/cli"
+	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/proto"
 )
@@ -163,13 +164,13 @@ func (f *benchFlags) announce(stderr io.Writer) {
 
 // explain adds an explanation if err means that a server can't be reached.
 func (f *benchFlags) explain(ctx context.Context, err error) error {
-	terms := cli.ClientTerms()
+	terms := diagnose.ClientTerms()
 	terms.Auth, terms.Name = "--auth", "connect by a name that is in the certificate"
 	addr := f.failed(err)
 	if answersTLS(err) {
 		err = fmt.Errorf("%w: %w", client.ErrTLSRequired, err)
 	}
-	return cli.Explain(ctx, addr, f.TLS, terms, err)
+	return diagnose.Explain(ctx, addr, f.TLS, terms, err)
 }
 
 // answersTLS reports whether the answer to the handshake was an alert of TLS, 0x15 0x03,

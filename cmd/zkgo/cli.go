@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/zkgo/zkgo/internal/cli"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 	"github.com/zkgo/zkgo/internal/version"
 )
 
@@ -159,7 +160,7 @@ func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 	if c.TLS, err = f.tlsConfig(); err != nil {
 		return c, err
 	}
-	c.Term, err = terminal(c.Out, f.colour)
+	c.Term, err = describeTerm(c.Out, f.colour)
 	return c, err
 }
 
@@ -221,8 +222,8 @@ func (f *cliFlags) interactive(ctx context.Context, shell *cli.Shell) (int, erro
 	})
 }
 
-// terminal describes the output terminal.
-func terminal(out io.Writer, colour string) (t cli.Term, err error) {
+// describeTerm describes the output terminal.
+func describeTerm(out io.Writer, colour string) (t terminal.Term, err error) {
 	file, ok := out.(*os.File)
 	if ok && term.IsTerminal(int(file.Fd())) {
 		if t.Width, t.Height, err = term.GetSize(int(file.Fd())); err != nil || t.Width == 0 {

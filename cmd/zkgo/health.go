@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/internal/cli"
+	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/internal/ops/health"
 )
 
@@ -120,7 +120,7 @@ func (f *healthFlags) target() (health.Target, error) {
 // explain explains why a server gave no answer, in the same words as all commands that
 // connect.
 func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) error {
-	terms := cli.ClientTerms()
+	terms := diagnose.ClientTerms()
 	terms.UseTLS, terms.NoTLS = "use --secure, or name its zoo.cfg", "leave --secure out"
 	terms.Cert = "the key store (ssl.keyStore.location) of its zoo.cfg, --set or SERVER_JVMFLAGS"
 	terms.Closed = "it may expect TLS (--secure), refuse more connections from here, or not be a port for ZooKeeper clients"
@@ -129,13 +129,13 @@ func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) e
 	}
 	switch text := err.Error(); {
 	case errors.Is(err, health.ErrNotServing):
-		err = fmt.Errorf("%w: %w", cli.ErrNotServing, err)
+		err = fmt.Errorf("%w: %w", diagnose.ErrNotServing, err)
 	case strings.Contains(text, "closed the connection without an answer"), strings.Contains(text, "closes the connection without a word"):
 		err = fmt.Errorf("%w: %w", err, io.EOF)
 	case strings.Contains(text, `"\x15\x03`): // an alert of TLS as the answer
 		err = fmt.Errorf("%w: %w", client.ErrTLSRequired, err)
 	}
-	return cli.Explain(ctx, t.Addr, t.TLS, terms, err)
+	return diagnose.Explain(ctx, t.Addr, t.TLS, terms, err)
 }
 
 // ask queries the server once, or until the server serves or is live.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
@@ -240,7 +241,7 @@ func TestExplain(t *testing.T) {
 		{errors.New("http: server gave HTTP response to HTTPS client"), "zk1:2181: it does not speak TLS: leave"},
 		{context.Canceled, "context canceled"},
 	} {
-		err := Explain(t.Context(), "zk1:2181", nil, ClientTerms(), c.err)
+		err := diagnose.Explain(t.Context(), "zk1:2181", nil, diagnose.ClientTerms(), c.err)
 		if !strings.HasPrefix(err.Error(), c.want) || !errors.Is(err, c.err) {
 			t.Errorf("%v: %v", c.err, err)
 		}

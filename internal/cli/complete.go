@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zkgo/zkgo/internal/cli/subtree"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 // completionTime limits the time for a server to list completions of a path.
@@ -25,7 +26,7 @@ type candidate struct {
 // candidates returns the possible completions of a line's last word: commands,
 // options of the command, or paths in the live tree.
 func (s *Shell) candidates(ctx context.Context, line string) []candidate {
-	at, quote := lastWord(line)
+	at, quote := terminal.LastWord(line)
 	begun, before := line[at:], strings.Fields(line[:at])
 	if quote != 0 {
 		begun = begun[1:]
@@ -100,11 +101,11 @@ func (s *Shell) complete(ctx context.Context, w io.Writer, line string, at int) 
 	for _, c := range list[1:] {
 		common = commonPrefix(common, c.Value)
 	}
-	begin, quote := lastWord(line[:at])
+	begin, quote := terminal.LastWord(line[:at])
 	begun := line[begin:at]
 	switch {
 	case strings.HasPrefix(common, "/"):
-		common = quoted(common, quote, len(list) == 1)
+		common = terminal.Quote(common, quote, len(list) == 1)
 	case len(list) == 1:
 		common += " "
 	}
@@ -132,7 +133,7 @@ func (s *Shell) listCandidates(w io.Writer, list []candidate) {
 		printColumns(&b, s.cfg.Term, names)
 	} else {
 		for _, c := range list {
-			fmt.Fprintf(&b, "%-*s  %s\n", wide, c.Show, s.cfg.Term.Paint(Faint, c.Help))
+			fmt.Fprintf(&b, "%-*s  %s\n", wide, c.Show, s.cfg.Term.Paint(terminal.Faint, c.Help))
 		}
 	}
 	_, _ = io.WriteString(w, b.String())

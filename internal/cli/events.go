@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 	"io"
 	"sync"
 )
@@ -140,7 +141,7 @@ func (s *Shell) printEvent(e event) {
 		b, _ := json.Marshal(map[string]event{"event": e}) // strings and numbers always encode
 		text = string(b) + "\n"
 	default:
-		text = "\nWATCHER::\n\n" + s.cfg.Term.Paint(Good, e.String()) + "\n"
+		text = "\nWATCHER::\n\n" + s.cfg.Term.Paint(terminal.Good, e.String()) + "\n"
 	}
 	if above := s.above.Load(); above != nil {
 		(*above)(text)

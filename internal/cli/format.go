@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 // javaDate is the layout of java.util.Date.
@@ -37,13 +38,13 @@ func statLines(s client.Stat) []line {
 }
 
 // printStat prints a Stat, in columns on a terminal.
-func printStat(w io.Writer, t Term, s client.Stat) {
+func printStat(w io.Writer, t terminal.Term, s client.Stat) {
 	for _, l := range statLines(s) {
 		key := l.key
 		if t.Width > 0 {
 			key = fmt.Sprintf("%-14s", key)
 		}
-		fmt.Fprintf(w, "%s = %s\n", t.Paint(Faint, key), l.value)
+		fmt.Fprintf(w, "%s = %s\n", t.Paint(terminal.Faint, key), l.value)
 	}
 }
 

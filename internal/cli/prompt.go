@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 	"golang.org/x/term"
 )
 
@@ -35,7 +36,7 @@ const (
 // returns the exit code of the last command.
 func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error) {
 	s.reading = true
-	lines, err := openHistory(p.History)
+	lines, err := terminal.OpenHistory(p.History)
 	if err != nil {
 		fmt.Fprintf(s.cfg.Err, "no history is kept: %v\n", err)
 	}
@@ -44,13 +45,13 @@ func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error)
 		io.Writer
 	}{&keys{r: s.cfg.In}, s.cfg.Out}, "")
 	editor.History = lines
-	search := &search{lines: lines}
+	search := &terminal.Search{Lines: lines}
 	editor.AutoCompleteCallback = func(line string, at int, key rune) (string, int, bool) {
 		switch key {
 		case keyTab:
 			return s.complete(ctx, editor, line, at)
 		case keySearch:
-			return search.next(line)
+			return search.Next(line)
 		}
 		return "", 0, false
 	}
@@ -103,7 +104,7 @@ func (s *Shell) readLine(editor *term.Terminal, p Prompt) (string, error) {
 
 // prompt returns zkCli.sh's prompt: servers, state, and the command's number.
 func (s *Shell) prompt() string {
-	return s.cfg.Term.Paint(Bold, fmt.Sprintf("[zk: %s(%s) %d]", s.cfg.Server, s.javaState(), len(s.history))) + " "
+	return s.cfg.Term.Paint(terminal.Bold, fmt.Sprintf("[zk: %s(%s) %d]", s.cfg.Server, s.javaState(), len(s.history))) + " "
 }
 
 // keys passes on typed keys, but turns the interrupt key into keys that clear the
@@ -138,28 +139,4 @@ func (k *keys) Read(b []byte) (int, error) {
 	n := copy(b, k.rest)
 	k.rest = k.rest[n:]
 	return n, nil
-}
-
-// search finds old lines that contain the text typed before the search began.
-type search struct {
-	lines  *lineHistory
-	wanted string
-	shown  string // the result of the last call
-	at     int
-}
-
-// next returns the next older matching line.
-func (s *search) next(line string) (string, int, bool) {
-	if line != s.shown || s.at == 0 {
-		s.wanted, s.at = line, 0
-	}
-	for ; s.at < s.lines.Len(); s.at++ {
-		if old := s.lines.At(s.at); strings.Contains(old, s.wanted) && old != line {
-			s.at++
-			s.shown = old
-			return old, len(old), true
-		}
-	}
-	s.at = 0
-	return line, len(line), true
 }

@@ -145,28 +145,3 @@ func TestInteractive(t *testing.T) {
 		t.Errorf("others can read the history: %v, %v", info.Mode(), err)
 	}
 }
-
-func TestLineHistory(t *testing.T) {
-	t.Parallel()
-	path := filepath.Join(t.TempDir(), "history")
-	h, err := openHistory(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, line := range []string{"ls /", "ls /", "addauth digest u:p", "get /a", " ", "ls /b"} {
-		h.Add(line)
-	}
-	again, err := openHistory(path)
-	if err != nil || !slices.Equal(again.lines, []string{"ls /", "get /a", "ls /b"}) || again.At(0) != "ls /b" {
-		t.Errorf("%v %q", err, again.lines)
-	}
-	s := search{lines: again}
-	first, _, _ := s.next("ls")
-	second, _, _ := s.next(first)
-	if first != "ls /b" || second != "ls /" {
-		t.Errorf("found %q and %q", first, second)
-	}
-	if _, err := openHistory(filepath.Join(path, "not", "there")); err == nil {
-		t.Error("a history that cannot be kept is no error")
-	}
-}

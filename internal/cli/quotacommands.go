@@ -22,15 +22,21 @@ func quotaCommands() []Command {
 			{Name: "B", Arg: arg, Group: "limit", Help: "bytes hard quota"},
 		}
 	}
+	run := func(do func(quotaCall, context.Context) error) func(context.Context, *Call) error {
+		return func(ctx context.Context, c *Call) error { return do(quotaCall{c}, ctx) }
+	}
 	return []Command{
-		{Name: "setquota", Usage: "-n|-b|-N|-B val path", Short: "limit a subtree", Least: 1, Most: 1, Options: options("val"), Run: setQuota, Required: "limit"},
-		{Name: "listquota", Usage: "path", Short: "print the limits of a subtree", Least: 1, Most: 1, Run: listQuota},
-		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Short: "lift the limits of a subtree", Least: 1, Most: 1, Options: options(""), Run: deleteQuota},
+		{Name: "setquota", Usage: "-n|-b|-N|-B val path", Short: "limit a subtree", Least: 1, Most: 1, Options: options("val"), Run: run(quotaCall.set), Required: "limit"},
+		{Name: "listquota", Usage: "path", Short: "print the limits of a subtree", Least: 1, Most: 1, Run: run(quotaCall.list)},
+		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Short: "lift the limits of a subtree", Least: 1, Most: 1, Options: options(""), Run: run(quotaCall.remove)},
 	}
 }
 
+// quotaCall is a call of one of these commands.
+type quotaCall struct{ *Call }
+
 // limitOption returns the given option and its key, or "" if there is none.
-func (c *Call) limitOption() (option, key string) {
+func (c quotaCall) limitOption() (option, key string) {
 	for _, o := range c.command.Options {
 		if c.Has(o.Name) {
 			return o.Name, map[string]string{"n": softCount, "b": softBytes, "N": hardCount, "B": hardBytes}[o.Name]
@@ -42,7 +48,7 @@ func (c *Call) limitOption() (option, key string) {
 // noQuota returns the error for a path without a quota.
 func noQuota(path string) error { return refuse("quota for " + path + " does not exist.") }
 
-func listQuota(ctx context.Context, c *Call) error {
+func (c quotaCall) list(ctx context.Context) error {
 	zk, full, err := c.atRoot(c.Args[0])
 	if err != nil {
 		return err
@@ -69,7 +75,7 @@ func listQuota(ctx context.Context, c *Call) error {
 
 // atRoot returns the connection without the chroot, because quotas are outside of any
 // chroot, and the full path for that connection.
-func (c *Call) atRoot(path string) (zk *client.Client, full string, err error) {
+func (c quotaCall) atRoot(path string) (zk *client.Client, full string, err error) {
 	if zk, err = c.shell.root(); err != nil {
 		return nil, "", err
 	}
@@ -88,7 +94,7 @@ func readTrack(ctx context.Context, zk *client.Client, path string) (track, erro
 	return t, nil
 }
 
-func deleteQuota(ctx context.Context, c *Call) error {
+func (c quotaCall) remove(ctx context.Context) error {
 	zk, full, err := c.atRoot(c.Args[0])
 	if err != nil {
 		return err
@@ -144,7 +150,7 @@ func trimQuota(ctx context.Context, zk *client.Client, path string) error {
 	return nil
 }
 
-func setQuota(ctx context.Context, c *Call) error {
+func (c quotaCall) set(ctx context.Context) error {
 	zk, full, err := c.atRoot(c.Args[0])
 	if err != nil {
 		return err
@@ -177,7 +183,7 @@ func setQuota(ctx context.Context, c *Call) error {
 }
 
 // limit parses the limit to set.
-func (c *Call) limit() (key string, value int64, err error) {
+func (c quotaCall) limit() (key string, value int64, err error) {
 	option, key := c.limitOption()
 	bits := 64
 	if key == softCount || key == hardCount {
@@ -197,7 +203,7 @@ func (c *Call) limit() (key string, value int64, err error) {
 
 // noOtherQuota returns an error if there is a quota above or below full: only the
 // innermost one would have an effect.
-func (c *Call) noOtherQuota(ctx context.Context, zk *client.Client, full string) error {
+func (c quotaCall) noOtherQuota(ctx context.Context, zk *client.Client, full string) error {
 	inner := errors.New("found")
 	var at string
 	err := walkBelow(quotaRoot+full, func(path string) error {
@@ -230,7 +236,7 @@ func (c *Call) noOtherQuota(ctx context.Context, zk *client.Client, full string)
 }
 
 // storeQuota adds a limit to the existing ones, and warns if it's already exceeded.
-func (c *Call) storeQuota(ctx context.Context, zk *client.Client, home, key string, value int64) error {
+func (c quotaCall) storeQuota(ctx context.Context, zk *client.Client, home, key string, value int64) error {
 	limits, err := readTrack(ctx, zk, home+"/"+quotaLimits)
 	created := errors.Is(err, client.ErrNoNode)
 	if err != nil && !created {
@@ -273,4 +279,85 @@ func (c *Call) warnings() io.Writer {
 		return c.Err
 	}
 	return c.Out
+}
+
+// The znodes that hold limits and counters of subtrees.
+const (
+	quotaRoot   = "/zookeeper/quota"
+	quotaLimits = "zookeeper_limits"
+	quotaStats  = "zookeeper_stats"
+)
+
+// track is the content of a quota znode: limits or counters. −1 means no limit.
+type track map[string]int64
+
+// The keys of a track: limits of the number of znodes and of bytes, soft (a warning)
+// and hard (an error).
+const (
+	softCount = "count"
+	softBytes = "bytes"
+	hardCount = "countHardLimit"
+	hardBytes = "byteHardLimit"
+)
+
+// parseTrack parses the output of [track.String] and the format of older versions.
+func parseTrack(text string) (track, error) {
+	t := track{}
+	for pair := range strings.FieldsFuncSeq(text, func(r rune) bool { return r == ',' || r == ';' }) {
+		key, value, _ := strings.Cut(pair, "=")
+		value, _, _ = strings.Cut(value, "=")
+		if value == "" {
+			t[key] = -1
+			continue
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("quota %q: %q is no number", text, pair)
+		}
+		t[key] = n
+	}
+	return t, nil
+}
+
+// get returns a value, or −1 if there is none.
+func (t track) get(key string) int64 {
+	if v, ok := t[key]; ok {
+		return v
+	}
+	return -1
+}
+
+// String returns ZooKeeper's format: count first, bytes second, and a seemingly
+// superfluous "=" before the rest, for old parsers that only know these two.
+func (t track) String() string {
+	var rest []string
+	for key := range t {
+		if key != softCount && key != softBytes {
+			rest = append(rest, key)
+		}
+	}
+	slices.Sort(rest)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s=%d,%s=%d", softCount, t.get(softCount), softBytes, t.get(softBytes))
+	if len(rest) > 0 {
+		b.WriteByte('=')
+	}
+	for _, key := range rest {
+		fmt.Fprintf(&b, ";%s=%d", key, t[key])
+	}
+	return b.String()
+}
+
+// below reports whether counted exceeds one of the limits with these keys.
+func (t track) below(counted track, keys ...string) bool {
+	for _, key := range keys {
+		base := softCount
+		if key == softBytes || key == hardBytes {
+			base = softBytes
+		}
+		if limit := t.get(key); limit > -1 && limit < counted.get(base) {
+			return true
+		}
+	}
+	return false
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/cli/subtree"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 // readCommands returns the commands that only read znodes.
@@ -93,12 +94,12 @@ func list(ctx context.Context, c *Call) error {
 
 // printNames prints a list of names in brackets, or on a terminal in columns if they
 // don't fit on one line.
-func printNames(w io.Writer, t Term, names []string) {
+func printNames(w io.Writer, t terminal.Term, names []string) {
 	text := "[" + strings.Join(names, ", ") + "]"
 	if t.Width == 0 || len(text) <= t.Width {
 		painted := make([]string, len(names))
 		for i, name := range names {
-			painted[i] = t.Paint(Path, name)
+			painted[i] = t.Paint(terminal.Path, name)
 		}
 		fmt.Fprintln(w, "["+strings.Join(painted, ", ")+"]")
 		return
@@ -107,7 +108,7 @@ func printNames(w io.Writer, t Term, names []string) {
 }
 
 // printColumns prints names in columns, sorted from top to bottom.
-func printColumns(w io.Writer, t Term, names []string) {
+func printColumns(w io.Writer, t terminal.Term, names []string) {
 	wide := 0
 	for _, name := range names {
 		wide = max(wide, len([]rune(name))+2)
@@ -117,7 +118,7 @@ func printColumns(w io.Writer, t Term, names []string) {
 	for row := range rows {
 		var b strings.Builder
 		for i := row; i < len(names); i += rows {
-			b.WriteString(t.Paint(Path, names[i]))
+			b.WriteString(t.Paint(terminal.Path, names[i]))
 			if i+rows < len(names) {
 				b.WriteString(strings.Repeat(" ", wide-len([]rune(names[i]))))
 			}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 // Command runs one command as Run does, prints its error to the error stream, and
@@ -22,7 +23,7 @@ func (s *Shell) Command(ctx context.Context, args []string) int {
 // Line runs one line as zkCli.sh's prompt would, prints its error to the error
 // stream, and returns the exit code. quit reports whether the line ends the shell.
 func (s *Shell) Line(ctx context.Context, text string) (code int, quit bool) {
-	words := split(text)
+	words := terminal.Split(text)
 	if len(words) == 0 {
 		return 0, false
 	}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/diagnose"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 // Config is the configuration of a [Shell].
@@ -34,7 +36,7 @@ type Config struct {
 	In       io.Reader
 	Out, Err io.Writer
 	// Term describes the terminal behind Out.
-	Term Term
+	Term terminal.Term
 	// JSON writes data as JSON, one document per line.
 	JSON bool
 	// Quiet suppresses zkCli.sh's messages about connections.
@@ -52,20 +54,15 @@ type Shell struct {
 	chroot  string
 	watches []watch
 	events  *events
-	states  sync.WaitGroup // waits for the goroutine that reports session states
-	trouble *trouble       // finds out why there is no connection; nil without a session
+	states  sync.WaitGroup    // waits for the goroutine that reports session states
+	trouble *diagnose.Trouble // finds out why there is no connection; nil without a session
 	history []string
 	reading bool                              // commands are read from In
 	greeted chan struct{}                     // closed after the first connection state was reported
 	above   atomic.Pointer[func(text string)] // prints above the line being edited
 }
 
-var (
-	errNotConnected = &Exit{Code: 1, Message: "Not connected"}
-	// errNoConnection is the error of a command that waited too long for a
-	// connection.
-	errNoConnection = errors.New("no connection for too long")
-)
+var errNotConnected = &Exit{Code: 1, Message: "Not connected"}
 
 // New returns a shell that is not connected yet.
 func New(cfg Config) *Shell {
@@ -117,14 +114,14 @@ func (s *Shell) Connect(server string) error {
 			return err
 		}
 	}
-	trouble := newTrouble(s.cfg.TLS, s.sayTrouble)
+	trouble := diagnose.New(s.cfg.TLS, s.sayTrouble)
 	options := append(slices.Clone(s.cfg.Options), client.WithLazy(), client.WithoutNewSession(),
-		client.WithSessionTimeout(s.cfg.Timeout), client.WithEvents(s.happened), trouble.option())
+		client.WithSessionTimeout(s.cfg.Timeout), client.WithEvents(s.happened), trouble.Option())
 	zk, err := client.Connect(context.Background(), hosts, options...)
 	if err != nil {
 		return refuse(fmt.Sprintf("-server %s: %v", server, err))
 	}
-	trouble.begin(zk)
+	trouble.Begin(zk)
 	s.rootZK, s.zk, s.trouble = zk, zk, trouble
 	if s.chroot != "" {
 		s.zk = zk.Namespace(s.chroot)
@@ -207,11 +204,11 @@ func (s *Shell) Await(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, errNoConnection)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.cfg.Timeout, diagnose.ErrNoConnection)
 	defer cancel()
 	if err := zk.Await(ctx); err != nil {
-		if errors.Is(err, errNoConnection) {
-			err = s.trouble.giveUp(zk, s.cfg.Timeout)
+		if errors.Is(err, diagnose.ErrNoConnection) {
+			err = s.trouble.GiveUp(zk, s.cfg.Timeout)
 		}
 		return &Exit{Code: 1, Message: keeperCode("ConnectionLoss", "") + ": " + err.Error(), Err: err}
 	}
@@ -308,11 +305,11 @@ func (s *Shell) guard(ctx context.Context) (context.Context, context.CancelFunc)
 
 // oversee calls giveUp when zk has been without a connection for too long, until stop
 // is called or ctx ends.
-func (s *Shell) oversee(ctx context.Context, zk *client.Client, trouble *trouble, giveUp context.CancelCauseFunc) (stop func()) {
+func (s *Shell) oversee(ctx context.Context, zk *client.Client, trouble *diagnose.Trouble, giveUp context.CancelCauseFunc) (stop func()) {
 	states := zk.Subscribe()
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		late := time.AfterFunc(s.cfg.Patience, func() { giveUp(trouble.giveUp(zk, s.cfg.Patience)) })
+		late := time.AfterFunc(s.cfg.Patience, func() { giveUp(trouble.GiveUp(zk, s.cfg.Patience)) })
 		defer late.Stop()
 		for {
 			select {
@@ -371,7 +368,7 @@ func (s *Shell) disconnect() error {
 	if s.zk == nil {
 		return nil
 	}
-	s.trouble.end()
+	s.trouble.End()
 	err := s.zk.Close()
 	s.states.Wait()
 	s.zk, s.rootZK, s.watches, s.trouble = nil, nil, nil, nil

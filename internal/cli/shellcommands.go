@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 	"io"
 	"strconv"
 	"strings"
@@ -68,7 +69,7 @@ func redo(ctx context.Context, c *Call) error {
 		return refuse("Command index out of range")
 	}
 	line := c.shell.history[n]
-	words := split(line)
+	words := terminal.Split(line)
 	if words[0] == "redo" {
 		return refuse("No redoing redos")
 	}

@@ -16,6 +16,7 @@ import (
 	"unicode"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -62,7 +63,7 @@ func runEdit(ctx context.Context, c *Call) error {
 	e.file = filepath.Join(dir, fileName(e.path))
 	written, err := e.edit(ctx, c)
 	if err != nil {
-		now, rerr := readRegular(e.file, maxValue)
+		now, rerr := terminal.ReadRegular(e.file, maxValue)
 		if !errors.Is(rerr, fs.ErrNotExist) && (rerr != nil || !bytes.Equal(now, e.data)) {
 			return fmt.Errorf("%w\nwhat you have written is in %s", err, e.file)
 		}
@@ -107,7 +108,7 @@ func (e *edit) edit(ctx context.Context, c *Call) (written bool, err error) {
 	if err := runEditor(c, e.file); err != nil {
 		return false, err
 	}
-	now, err := readRegular(e.file, maxValue)
+	now, err := terminal.ReadRegular(e.file, maxValue)
 	if err != nil {
 		return false, err
 	}

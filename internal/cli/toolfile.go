@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/internal/cli/subtree"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 func exportCommand() Command {
@@ -139,24 +140,9 @@ func Replaceable(name string) (string, error) {
 		return "", refuse(name + " exists, and what it names can't be replaced: " + err.Error())
 	}
 	if !info.Mode().IsRegular() {
-		return "", refuse(name + " is " + kindOf(info.Mode()) + " and not a regular file, so it can't be replaced: name another file, or - for the standard output")
+		return "", refuse(name + " is " + terminal.KindOf(info.Mode()) + " and not a regular file, so it can't be replaced: name another file, or - for the standard output")
 	}
 	return file, nil
-}
-
-// kindOf names the kind of a file that isn't a regular file.
-func kindOf(mode fs.FileMode) string {
-	switch {
-	case mode.IsDir():
-		return "a directory"
-	case mode&fs.ModeNamedPipe != 0:
-		return "a FIFO"
-	case mode&fs.ModeSocket != 0:
-		return "a socket"
-	case mode&fs.ModeDevice != 0:
-		return "a device"
-	}
-	return "a special file"
 }
 
 func existsError(name string) error {
@@ -285,7 +271,7 @@ func (c *Call) rereadable(name string) (f *os.File, done func(), err error) {
 		defer f.Close()
 		return spool(name, f)
 	case err == nil:
-		err = refuse(name + " is " + kindOf(info.Mode()) + " and not a file")
+		err = refuse(name + " is " + terminal.KindOf(info.Mode()) + " and not a file")
 	}
 	f.Close()
 	return nil, nil, err

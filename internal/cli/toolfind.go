@@ -51,10 +51,13 @@ const mostUnreadable = 20
 // condition reports whether a znode matches.
 type condition func(path string, n *subtree.Node) bool
 
-func runFind(ctx context.Context, c *Call) error { return c.each(ctx, "/", c.find) }
+func runFind(ctx context.Context, c *Call) error { return c.each(ctx, "/", finder{c}.find) }
+
+// finder is a call of find.
+type finder struct{ *Call }
 
 // find searches one place.
-func (c *Call) find(ctx context.Context, arg string) error {
+func (c finder) find(ctx context.Context, arg string) error {
 	conditions, err := c.conditions(time.Now())
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ func (c *Call) find(ctx context.Context, arg string) error {
 }
 
 // foundRemarks returns the details after the path of a match.
-func (c *Call) foundRemarks(n *subtree.Node) string {
+func (c finder) foundRemarks(n *subtree.Node) string {
 	if !c.Has("l") {
 		return ""
 	}
@@ -120,7 +123,7 @@ func allHold(conditions []condition, full string, n *subtree.Node) bool {
 }
 
 // conditions parses the options.
-func (c *Call) conditions(now time.Time) ([]condition, error) {
+func (c finder) conditions(now time.Time) ([]condition, error) {
 	var list []condition
 	add := func(is condition) { list = append(list, is) }
 	if glob := c.Value("name"); c.Has("name") {
@@ -169,7 +172,7 @@ func aclContains(n *subtree.Node, text string) bool {
 	return false
 }
 
-func (c *Call) numberConditions() (list []condition, err error) {
+func (c finder) numberConditions() (list []condition, err error) {
 	for option, is := range map[string]func(n *subtree.Node, v int64) bool{
 		"larger":   func(n *subtree.Node, v int64) bool { return int64(n.Stat.DataLength) > v },
 		"smaller":  func(n *subtree.Node, v int64) bool { return int64(n.Stat.DataLength) < v },
@@ -194,7 +197,7 @@ func (c *Call) numberConditions() (list []condition, err error) {
 	return list, nil
 }
 
-func (c *Call) timeConditions(now time.Time) (list []condition, err error) {
+func (c finder) timeConditions(now time.Time) (list []condition, err error) {
 	for _, option := range []string{"newer", "older"} {
 		if !c.Has(option) {
 			continue

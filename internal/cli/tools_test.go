@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/cli/overview"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/zktest"
 )
@@ -376,7 +376,7 @@ func TestTop(t *testing.T) {
 	}
 	// On a terminal, top uses the alternate screen and restores the terminal.
 	b = newBench(t)
-	b.shell.cfg.Term = Term{Width: 30, Height: 4}
+	b.shell.cfg.Term = terminal.Term{Width: 30, Height: 4}
 	out = b.run("top", "-n", "2", "-i", "10ms")
 	if !strings.HasPrefix(out, "\x1b[?1049h") || !strings.HasSuffix(out, "\x1b[?1049l") || strings.Count(out, "\x1b[H") != 2 {
 		t.Errorf("%q", out)
@@ -460,34 +460,5 @@ func TestMemberHosts(t *testing.T) {
 	config := "server.1=zk1:2888:3888:participant\nserver.2=[::1]:2888:3888:participant;0.0.0.0:2181\nserver.3=a:1:2|b:1:2\nversion=0\n"
 	if got := memberHosts(config); !slices.Equal(got, []string{"zk1", "::1", "a"}) {
 		t.Errorf("%q", got)
-	}
-}
-
-// TestAwaitKey checks that q or the end of the context ends the wait, and that later
-// input isn't consumed.
-func TestAwaitKey(t *testing.T) {
-	t.Parallel()
-	if !canAwaitKeys {
-		t.Skip("keys cannot be waited for on this system")
-	}
-	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	defer w.Close()
-	io.WriteString(w, "xq") //nolint:errcheck // the test sees it
-	if !awaitKey(t.Context(), r, quitKeys) {
-		t.Error("q is not noticed")
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if awaitKey(ctx, r, quitKeys) {
-		t.Error("a key was noticed that was not pressed")
-	}
-	io.WriteString(w, "ls") //nolint:errcheck // the test sees it
-	b := make([]byte, 2)
-	if _, err := io.ReadFull(r, b); err != nil || string(b) != "ls" {
-		t.Errorf("%q, %v", b, err)
 	}
 }

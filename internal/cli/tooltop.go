@@ -18,7 +18,9 @@ import (
 	"golang.org/x/term"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/internal/cli/overview"
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 func topCommand() Command {
@@ -35,11 +37,14 @@ func topCommand() Command {
 		},
 		Offline: true, // top should also show servers that don't serve clients
 		Most:    Any,
-		Run:     runTop,
+		Run:     func(ctx context.Context, c *Call) error { return topCall{c}.run(ctx) },
 	}
 }
 
-func runTop(ctx context.Context, c *Call) error {
+// topCall is a call of top.
+type topCall struct{ *Call }
+
+func (c topCall) run(ctx context.Context) error {
 	limit, err := c.whole("n", 1)
 	if err != nil {
 		return err
@@ -91,7 +96,7 @@ func answered(s *overview.Sample) error {
 
 // watcher collects the servers: those of the connect string or of the arguments, and
 // the ensemble's members.
-func (c *Call) watcher(ctx context.Context) *overview.Watcher {
+func (c topCall) watcher(ctx context.Context) *overview.Watcher {
 	hosts := strings.Join(c.Args, ",")
 	var config client.Config
 	if hosts == "" {
@@ -125,8 +130,8 @@ func (c *Call) watcher(ctx context.Context) *overview.Watcher {
 
 // explainer returns a function that explains why we can't show a server, in the same words
 // as all commands that connect. We probe a server only once for the same cause.
-func (c *Call) explainer() func(ctx context.Context, address string, err error) string {
-	terms := ClientTerms()
+func (c topCall) explainer() func(ctx context.Context, address string, err error) string {
+	terms := diagnose.ClientTerms()
 	if c.Has("admin") {
 		terms.UseTLS, terms.NoTLS = "give its URL with https:// in -admin", "give its URL with http:// in -admin"
 		terms.Closed = "is it the port of an AdminServer (admin.serverPort)?"
@@ -136,9 +141,9 @@ func (c *Call) explainer() func(ctx context.Context, address string, err error) 
 	known := map[failure]string{}
 	return func(ctx context.Context, address string, err error) string {
 		err = answerError(err)
-		cause, isKnown := terms.cause(err) // unlike its text, the same for each local port
+		cause, isKnown := terms.Phrase(err) // unlike its text, the same for each local port
 		if !isKnown {
-			cause = lastWords(err)
+			cause = diagnose.LastWords(err)
 		}
 		f := failure{address, cause}
 		mu.Lock()
@@ -150,7 +155,7 @@ func (c *Call) explainer() func(ctx context.Context, address string, err error) 
 		if c.Has("admin") {
 			address = "" // the port is another one
 		}
-		text = strings.TrimPrefix(Explain(ctx, address, c.shell.cfg.TLS, terms, err).Error(), address+": ")
+		text = strings.TrimPrefix(diagnose.Explain(ctx, address, c.shell.cfg.TLS, terms, err).Error(), address+": ")
 		mu.Lock()
 		defer mu.Unlock()
 		known[f] = text
@@ -162,16 +167,17 @@ func (c *Call) explainer() func(ctx context.Context, address string, err error) 
 func answerError(err error) error {
 	switch {
 	case errors.Is(err, overview.ErrNotServing):
-		return ErrNotServing
+		return diagnose.ErrNotServing
 	case errors.Is(err, overview.ErrTLSAlert):
 		return client.ErrTLSRequired
 	}
 	return err
 }
 
-// addMembers adds members without a client address in their server line, if they answer on
-// their host at the port of the first named server. We count the others as unknown.
-func (c *Call) addMembers(ctx context.Context, w *overview.Watcher, config client.Config, seen map[string]bool, add func(string)) {
+// addMembers adds members without a client address in their server line, if they
+// answer on their host at the port of the first named server. It counts the others as
+// unknown.
+func (c topCall) addMembers(ctx context.Context, w *overview.Watcher, config client.Config, seen map[string]bool, add func(string)) {
 	members := memberHosts(config.Text)
 	if len(w.Addresses) == 0 || len(members) == 0 {
 		return
@@ -241,7 +247,7 @@ type screen struct {
 }
 
 // screen takes over the terminal, if Out is one and there is more than one sample.
-func (c *Call) screen(limit int64) *screen {
+func (c topCall) screen(limit int64) *screen {
 	l, ok := c.Out.(*lockedWriter)
 	if !ok || c.Term.Width == 0 || limit == 1 || c.JSON() {
 		return nil
@@ -264,9 +270,9 @@ func (c *Call) screen(limit int64) *screen {
 const quitKeys = "qQ\x03"
 
 // untilQuit returns a context that also ends when the user presses q.
-func (c *Call) untilQuit(ctx context.Context, s *screen) (context.Context, func()) {
+func (c topCall) untilQuit(ctx context.Context, s *screen) (context.Context, func()) {
 	f, ok := c.In.(*os.File)
-	if s == nil || !ok || !canAwaitKeys || !isTerminal(f) {
+	if s == nil || !ok || !terminal.CanAwaitKeys || !isTerminal(f) {
 		return ctx, func() {}
 	}
 	fd := int(f.Fd()) //nolint:gosec // a file's number is small
@@ -278,7 +284,7 @@ func (c *Call) untilQuit(ctx context.Context, s *screen) (context.Context, func(
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if awaitKey(ctx, f, quitKeys) {
+		if terminal.AwaitKey(ctx, f, quitKeys) {
 			cancel()
 		}
 	}()
@@ -315,7 +321,7 @@ func (s *screen) draw(text string) error {
 	return err
 }
 
-func (c *Call) showSample(s *screen, sample *overview.Sample) error {
+func (c topCall) showSample(s *screen, sample *overview.Sample) error {
 	if s != nil {
 		width, _ := s.size()
 		return s.draw(sampleText(sample, width) + "\nq or Ctrl-C quits\n")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/diagnose"
 )
 
 func watchTreeCommand() Command {
@@ -79,7 +80,7 @@ func runWatch(ctx context.Context, c *Call) error {
 	for n := int64(0); limit == 0 || n < limit; n++ {
 		select {
 		case <-ctx.Done():
-			if cause := context.Cause(ctx); errors.Is(cause, errNoConnection) {
+			if cause := context.Cause(ctx); errors.Is(cause, diagnose.ErrNoConnection) {
 				return fmt.Errorf("the watch on %s: %w", p.Root, cause)
 			}
 			return nil // an interrupt ends watch normally

@@ -8,6 +8,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/cli/diagnose"
 )
 
 // sentence returns zkCli.sh's message for an error.
@@ -30,7 +31,7 @@ func sentence(err error) string {
 		unknown = " (it may or may not have been done)"
 	}
 	switch {
-	case errors.Is(err, errNoConnection):
+	case errors.Is(err, diagnose.ErrNoConnection):
 		return keeperCode("ConnectionLoss", e.Path) + unknown + ": " + noConnectionWords(err)
 	case e.Code == 0 && errors.Is(err, context.Canceled):
 		return "Interrupted" + unknown
@@ -53,10 +54,10 @@ func sentence(err error) string {
 
 // noConnectionWords returns the message of the noConnection in an error.
 func noConnectionWords(err error) string {
-	if e := (*noConnection)(nil); errors.As(err, &e) {
+	if e := (*diagnose.NoConnection)(nil); errors.As(err, &e) {
 		return e.Error()
 	}
-	return errNoConnection.Error()
+	return diagnose.ErrNoConnection.Error()
 }
 
 // opReconfig is the operation's name in an error.
@@ -156,4 +157,50 @@ func checkPath(path string) error {
 		}
 	}
 	return nil
+}
+
+// Similar returns the name that a mistyped word probably means, or "" if none is
+// similar. A similar name differs in a few letters or contains the word.
+func Similar(word string, names []string) string {
+	best, least := "", max(1, len(word)/3)+1
+	for _, name := range names {
+		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
+			best, least = name, d
+		}
+	}
+	if best != "" || len(word) < 3 {
+		return best
+	}
+	for _, name := range names {
+		if strings.Contains(strings.ToLower(name), strings.ToLower(word)) && (best == "" || len(name) < len(best)) {
+			best = name
+		}
+	}
+	return best
+}
+
+// distance returns the number of insertions, deletions, replacements and swaps of
+// neighboring letters that turn one text into the other.
+func distance(a, b string) int {
+	var before []int
+	last := make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
 }

@@ -1,4 +1,4 @@
-package cli
+package diagnose
 
 import (
 	"context"
@@ -32,12 +32,12 @@ func Explain(ctx context.Context, addr string, config *tls.Config, t Terms, err 
 	case isTimeout(err) && config == nil && speaksTLS(ctx, addr): // it waits for the rest of a handshake
 		reason = client.ErrTLSRequired
 	}
-	text, known := t.cause(reason)
+	text, known := t.Phrase(reason)
 	if !known && !isTimeout(err) && !isUnreachable(err) {
 		return err
 	}
 	if !known {
-		text = lastWords(err) + ": check the address and the port; the server may hang, its host may be down, or a firewall may drop the packets"
+		text = LastWords(err) + ": check the address and the port; the server may hang, its host may be down, or a firewall may drop the packets"
 	}
 	if addr != "" {
 		text = addr + ": " + text
@@ -81,7 +81,7 @@ func (t Terms) probe(ctx context.Context, addr string, config *tls.Config) error
 		return nil
 	}
 	if speaksTLS(ctx, addr) {
-		text, _ := t.cause(client.ErrTLSRequired)
+		text, _ := t.Phrase(client.ErrTLSRequired)
 		return probed{text}
 	}
 	return nil

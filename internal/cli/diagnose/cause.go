@@ -1,4 +1,4 @@
-package cli
+package diagnose
 
 import (
 	"crypto/tls"
@@ -44,12 +44,12 @@ func ClientTerms() Terms {
 // setting helps, if any. It returns the text of an error that it doesn't know
 // unchanged.
 func Cause(err error) string {
-	text, _ := ClientTerms().cause(err)
+	text, _ := ClientTerms().Phrase(err)
 	return text
 }
 
 // cause implements Cause. It reports whether it knows the error.
-func (t Terms) cause(err error) (text string, known bool) {
+func (t Terms) Phrase(err error) (text string, known bool) {
 	for _, c := range t.causes() {
 		if c.is(err) {
 			return c.say(err), true
@@ -69,7 +69,7 @@ func fixed(text string) func(error) string { return func(error) string { return 
 
 // with adds a hint to the error's own text.
 func with(hint string) func(error) string {
-	return func(err error) string { return lastWords(err) + ": " + hint }
+	return func(err error) string { return LastWords(err) + ": " + hint }
 }
 
 // ErrNotServing is the cause if a server answers but doesn't serve clients.
@@ -126,8 +126,8 @@ func isClosed(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// lastWords returns an error's own text without the addresses around it.
-func lastWords(err error) string {
+// LastWords returns an error's own text without the addresses around it.
+func LastWords(err error) string {
 	var dns *net.DNSError
 	if errors.As(err, &dns) {
 		return dns.Err
@@ -162,19 +162,22 @@ func causeList(failures []client.ConnectFailure) []string {
 	return list
 }
 
-// noConnection is the error of a command that waited too long for a connection.
-type noConnection struct {
+// ErrNoConnection is the error of a command that waited too long for a connection.
+var ErrNoConnection = errors.New("no connection for too long")
+
+// NoConnection is the error of a command that waited too long for a connection.
+type NoConnection struct {
 	waited string
 	causes []string
 }
 
 // Error returns the message with the causes.
-func (e *noConnection) Error() string {
+func (e *NoConnection) Error() string {
 	if len(e.causes) == 0 {
 		return fmt.Sprintf("gave up waiting after %s: no server has answered yet", e.waited)
 	}
 	return fmt.Sprintf("gave up waiting after %s: %s", e.waited, strings.Join(e.causes, "; "))
 }
 
-// Is reports whether target is errNoConnection.
-func (e *noConnection) Is(target error) bool { return target == errNoConnection }
+// Is reports whether target is ErrNoConnection.
+func (e *NoConnection) Is(target error) bool { return target == ErrNoConnection }

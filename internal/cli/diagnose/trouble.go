@@ -1,4 +1,4 @@
-package cli
+package diagnose
 
 import (
 	"context"
@@ -14,9 +14,9 @@ import (
 // slowConnect is how long a connect may take before we look for the reason.
 const slowConnect = 2 * time.Second
 
-// trouble finds out why there is no connection to an ensemble and reports the reason
+// Trouble finds out why there is no connection to an ensemble and reports the reason
 // immediately. It is safe for concurrent use.
-type trouble struct {
+type Trouble struct {
 	tls  *tls.Config // the connection's TLS configuration; nil without TLS
 	tell func(causes []string)
 	seen chan []client.ConnectFailure // holds only the newest list
@@ -28,14 +28,14 @@ type trouble struct {
 	probes map[string]error // results of probes, by address
 }
 
-// newTrouble returns a trouble. Its option must be passed to the client, and the
-// caller must call end.
-func newTrouble(config *tls.Config, tell func(causes []string)) *trouble {
-	return &trouble{tls: config, tell: tell, seen: make(chan []client.ConnectFailure, 1), probes: map[string]error{}, stop: func() {}}
+// New returns a Trouble. Its option must be passed to the client, and the
+// caller must call End.
+func New(config *tls.Config, tell func(causes []string)) *Trouble {
+	return &Trouble{tls: config, tell: tell, seen: make(chan []client.ConnectFailure, 1), probes: map[string]error{}, stop: func() {}}
 }
 
-// option returns the client option that reports connect failures.
-func (t *trouble) option() client.Option {
+// Option returns the client option that reports connect failures.
+func (t *Trouble) Option() client.Option {
 	return client.WithConnectFailures(func(list []client.ConnectFailure) {
 		select {
 		case <-t.seen:
@@ -45,8 +45,8 @@ func (t *trouble) option() client.Option {
 	})
 }
 
-// begin watches a client until end is called.
-func (t *trouble) begin(zk *client.Client) {
+// Begin watches a client until End is called.
+func (t *Trouble) Begin(zk *client.Client) {
 	ctx, stop := context.WithCancel(context.Background())
 	t.stop = stop
 	states := zk.Subscribe()
@@ -77,8 +77,8 @@ func (t *trouble) begin(zk *client.Client) {
 	})
 }
 
-// end stops watching.
-func (t *trouble) end() {
+// End stops watching.
+func (t *Trouble) End() {
 	if t != nil {
 		t.stop()
 		t.wg.Wait()
@@ -86,7 +86,7 @@ func (t *trouble) end() {
 }
 
 // forget resets the state after a successful connection.
-func (t *trouble) forget() {
+func (t *Trouble) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.told = ""
@@ -94,7 +94,7 @@ func (t *trouble) forget() {
 }
 
 // say reports the causes unless they are the same as last time.
-func (t *trouble) say(ctx context.Context, failures []client.ConnectFailure) {
+func (t *Trouble) say(ctx context.Context, failures []client.ConnectFailure) {
 	t.look(ctx, failures)
 	causes := t.causes(failures)
 	text := strings.Join(causes, "\n")
@@ -108,7 +108,7 @@ func (t *trouble) say(ctx context.Context, failures []client.ConnectFailure) {
 }
 
 // causes describes the failures, with the results of probes.
-func (t *trouble) causes(failures []client.ConnectFailure) []string {
+func (t *Trouble) causes(failures []client.ConnectFailure) []string {
 	t.mu.Lock()
 	probes := maps.Clone(t.probes)
 	t.mu.Unlock()
@@ -122,13 +122,13 @@ func (t *trouble) causes(failures []client.ConnectFailure) []string {
 	return causeList(list)
 }
 
-// giveUp returns the error of a command that waited too long.
-func (t *trouble) giveUp(zk *client.Client, waited time.Duration) error {
-	return &noConnection{waited: waited.String(), causes: t.causes(zk.ConnectFailures())}
+// GiveUp returns the error of a command that waited too long.
+func (t *Trouble) GiveUp(zk *client.Client, waited time.Duration) error {
+	return &NoConnection{waited: waited.String(), causes: t.causes(zk.ConnectFailures())}
 }
 
 // look probes each server that closed a connection once for the reason.
-func (t *trouble) look(ctx context.Context, failures []client.ConnectFailure) {
+func (t *Trouble) look(ctx context.Context, failures []client.ConnectFailure) {
 	for _, f := range failures {
 		t.mu.Lock()
 		_, known := t.probes[f.Addr]

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 import (
 	"regexp"
@@ -13,9 +13,9 @@ var word = regexp.MustCompile(`[ \t\n\v\f\r]*([^"'][^ \t\n\v\f\r]*|"[^"]*"|'[^']
 // blanks are the characters between words.
 const blanks = " \t\n\v\f\r"
 
-// lastWord returns where the last, possibly empty, word of a line begins, and its
+// LastWord returns where the last, possibly empty, word of a line begins, and its
 // opening quotation mark if that isn't closed; 0 otherwise.
-func lastWord(line string) (begin int, quote byte) {
+func LastWord(line string) (begin int, quote byte) {
 	for i := 0; ; {
 		for i < len(line) && strings.IndexByte(blanks, line[i]) >= 0 {
 			i++
@@ -43,10 +43,10 @@ func lastWord(line string) (begin int, quote byte) {
 	}
 }
 
-// quoted quotes a word if necessary, with its opening mark if it has one. closed
+// Quote quotes a word if necessary, with its opening mark if it has one. closed
 // means that the word is complete. A word with blanks and both marks can't be written
 // in one line.
-func quoted(word string, mark byte, closed bool) string {
+func Quote(word string, mark byte, closed bool) string {
 	if mark == 0 && !strings.ContainsAny(word, blanks) {
 		return word
 	}
@@ -63,8 +63,8 @@ func quoted(word string, mark byte, closed bool) string {
 	return text
 }
 
-// split splits a line into a command and its arguments.
-func split(line string) []string {
+// Split splits a line into a command and its arguments.
+func Split(line string) []string {
 	var words []string
 	for _, m := range word.FindAllStringSubmatch(line, -1) {
 		w := m[1]

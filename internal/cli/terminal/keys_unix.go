@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package terminal
 
 import (
 	"context"
@@ -14,12 +14,12 @@ import (
 // end of ctx.
 const keyWait = 100 * time.Millisecond
 
-// canAwaitKeys reports that awaitKey reads keys on this platform.
-const canAwaitKeys = true
+// CanAwaitKeys reports that AwaitKey reads keys on this platform.
+const CanAwaitKeys = true
 
-// awaitKey returns when one of the keys is pressed on a terminal in raw mode, or when ctx
+// AwaitKey returns when one of the keys is pressed on a terminal in raw mode, or when ctx
 // ends. After it returns, we read nothing more, so later input goes to the prompt.
-func awaitKey(ctx context.Context, f *os.File, keys string) (pressed bool) {
+func AwaitKey(ctx context.Context, f *os.File, keys string) (pressed bool) {
 	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}} //nolint:gosec // a file's number is small
 	var typed [16]byte
 	for ctx.Err() == nil {

@@ -1,4 +1,4 @@
-package cli
+package terminal
 
 // Term describes an output terminal. The zero Term is a file or a pipe.
 type Term struct {
