@@ -32,18 +32,18 @@ func TestFairTurns(t *testing.T) {
 	n.remote.Open(3)
 	large4 := bulkRun(t, 4, 100<<10)
 	large, small := bulkRun(t, 2, 100<<10), bulkRun(t, 3, 10<<10)
-	for range 3 * maxLaneBytes / len(large) / 4 {
+	for range 3 * maxPeerBytes / len(large) / 4 {
 		if err := n.remote.Add(3, 2, large); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for range 3 * maxLaneBytes / len(small) / 4 {
+	for range 3 * maxPeerBytes / len(small) / 4 {
 		if err := n.remote.Add(3, 3, small); err != nil {
 			t.Fatal(err)
 		}
 	}
 	body := make([]byte, 50<<10)
-	for range 3 * maxLaneBytes / len(body) / 4 {
+	for range 3 * maxPeerBytes / len(body) / 4 {
 		if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Body: body, Waiter: true}, false); err != nil {
 			t.Fatal(err)
 		}
@@ -97,9 +97,9 @@ func TestFairTurns(t *testing.T) {
 	}
 }
 
-// TestLanes: while too many bytes of one server are queued, only that server should wait,
+// TestPeerQueues: while too many bytes of one server are queued, only that server should wait,
 // until the proposer has taken some of them.
-func TestLanes(t *testing.T) {
+func TestPeerQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		q := NewRemoteRuns(NewBacklog(), new(command.Checkers))
@@ -117,7 +117,7 @@ func TestLanes(t *testing.T) {
 			}
 		}()
 		synctest.Wait()
-		if before := added; before*len(run) > maxLaneBytes+2*len(run) || before < 2 {
+		if before := added; before*len(run) > maxPeerBytes+2*len(run) || before < 2 {
 			t.Fatalf("%d runs of %d bytes wait", before, len(run))
 		}
 		if err := q.Add(3, 3, bulkRun(t, 3, 1<<20)); err != nil {
