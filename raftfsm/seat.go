@@ -74,7 +74,7 @@ func readSeat(fsys vfs.FS, dir string) (seat, bool, error) {
 	return s, true, nil
 }
 
-// founding is the plan by which an ensemble forms.
+// founding is the plan for forming an ensemble.
 type founding struct {
 	Cluster quorum.ClusterID  `json:"cluster"`
 	List    quorum.Hash       `json:"list"`

@@ -10,11 +10,11 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// clientSession says who the client is, what it has asked for, and when it was last heard
-// of. The reader owns what authentication and options set, and any goroutine may use the
-// atomic fields. The fields of the attached session change under the lock of the reply
-// queue, before the reader is told and before there is output for the session. The reader,
-// the applying goroutine and writers of output read them without the lock, others with it.
+// clientSession holds the client's identity and options, and when we last heard from it.
+// The reader owns what authentication and options set, and any goroutine may use the atomic
+// fields. The fields of the attached session change under the lock of the reply queue,
+// before the reader is told and before there is output for the session. The reader, the
+// applying goroutine and writers of output read them without the lock, others with it.
 type clientSession struct {
 	c *conn
 

@@ -9,7 +9,7 @@ import (
 
 // conn is a client's connection. What happens on it falls into three parts, each with an
 // owner of its own: the reader takes requests from the client, the reply queue brings
-// replies and events to it, and the session says who the client is and whether it is
+// replies and events to it, and the session knows the client and whether it is
 // alive. conn itself holds only what stays as it was when the server accepted the client.
 type conn struct {
 	s      *Server

@@ -143,7 +143,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Hosts returns the addresses by which Dialer knows the members. They don't need name
+// Hosts returns the addresses of the members for Dialer. They don't need name
 // resolution.
 func (c *Cluster) Hosts() []string {
 	var hosts []string
