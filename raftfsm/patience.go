@@ -32,7 +32,7 @@ import (
 //
 // A server hides a leader that it gave up from everything in this package that asks for
 // the leader. The servers agree on the next leader as they do after a crash, in a
-// pre-vote poll (internal/quorum/canvass.go), which needs a majority that has given up
+// pre-vote poll (internal/quorum/poll.go), which needs a majority that has given up
 // the old one.
 type timing struct {
 	// lease is how long a leader leads without hearing from a quorum. It sends

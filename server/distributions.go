@@ -174,7 +174,7 @@ func (v picture) perNamespace(m *mntr.Lines) {
 
 // at returns the summary of what was observed up to now.
 func (d distribution) at(now time.Time) status.Summary {
-	p := d.of.Picture(now)
+	p := d.of.Snapshot(now)
 	in := func(n int64) float64 { return float64(n) / float64(d.unit) }
 	return status.Summary{
 		Name: d.name, Basic: d.basic, Count: p.Count, Sum: in(p.Sum), Min: in(p.Min), Max: in(p.Max), Mean: p.Mean() / float64(d.unit),
@@ -224,7 +224,7 @@ func (v picture) counters(m *mntr.Lines) {
 		m.Count("learner_proposal_received_count", n.Received.Load())
 		m.Count("learner_commit_received_count", n.Committed.Load())
 		m.Count("diff_count", n.Diffs.Load())
-		m.Count("snap_count", n.SnapsSent.Picture(time.Now()).Count)
+		m.Count("snap_count", n.SnapsSent.Snapshot(time.Now()).Count)
 	}
 }
 

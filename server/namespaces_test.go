@@ -30,7 +30,7 @@ func TestTally(t *testing.T) {
 	reads.flush()
 	got := map[string][4]int64{}
 	all.each(func(n *namespace) {
-		p := n.reads.Picture(time.Now())
+		p := n.reads.Snapshot(time.Now())
 		got[n.name] = [4]int64{p.Count, p.Sum, p.Min, p.Max}
 	})
 	want := map[string][4]int64{"a": {5, 14, 2, 4}, "ab": {1, 3, 3, 3}, "b": {1, 2, 2, 2}, "c": {1, 2, 2, 2}, "d": {1, 2, 2, 2}}

@@ -152,7 +152,7 @@ func TestQuorumSASL(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, kind := range []quorum.Kind{quorum.Raft, quorum.Forward, quorum.Liveness, quorum.Probe, quorum.Canvass} {
+			for _, kind := range []quorum.Kind{quorum.Raft, quorum.Forward, quorum.Liveness, quorum.Probe, quorum.Poll} {
 				want := tt.want
 				if kind == quorum.Probe && tt.s == right {
 					want = quorum.Accepted

@@ -16,7 +16,7 @@ const candidacy = time.Second
 
 // RequestVote asks for a vote. If the answer doesn't arrive in time, or is no, we report a
 // newer term to the candidate, and Raft makes it a follower again. The server can then
-// canvass the other voters, and another server may be elected. A candidate that has won in
+// poll the other voters, and another server may be elected. A candidate that has won in
 // the meantime ignores that answer.
 func (t *Transport) RequestVote(id raft.ServerID, addr raft.ServerAddress, args *raft.RequestVoteRequest, resp *raft.RequestVoteResponse) error {
 	answer := new(raft.RequestVoteResponse)

@@ -20,12 +20,12 @@ const (
 	Forward                  // commands on their way to the leader
 	Liveness                 // reports of the sessions that a server has heard from
 	Probe                    // one question to a server that may not be a member yet
-	Canvass                  // a voter's standing, before an election
+	Poll                     // a voter's standing, before an election
 	Change                   // a reconfig requested by a client of another member
 	kinds
 )
 
-var kindNames = [kinds]string{Raft: "raft", Forward: "forward", Liveness: "liveness", Probe: "probe", Canvass: "canvass", Change: "change"}
+var kindNames = [kinds]string{Raft: "raft", Forward: "forward", Liveness: "liveness", Probe: "probe", Poll: "poll", Change: "change"}
 
 func (k Kind) String() string {
 	if k > 0 && k < kinds {

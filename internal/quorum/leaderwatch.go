@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// recheck is the pause between two canvasses, which have to agree.
+	// recheck is the pause between two polls, which have to agree.
 	recheck = 20 * time.Millisecond
 	// patience is how long a server waits for missing answers and for other servers that
 	// are equally good candidates.
 	patience = 250 * time.Millisecond
-	// standingPause is how long an election may take before the next canvass.
+	// standingPause is how long an election may take before the next poll.
 	standingPause = 300 * time.Millisecond
-	// again and seldom are the pauses between canvasses, initially and after a while: an
+	// again and seldom are the pauses between polls, initially and after a while: an
 	// answer that is missing by then won't come soon.
 	again  = 10 * time.Millisecond
 	seldom = 500 * time.Millisecond
@@ -107,7 +107,7 @@ func (t *Transport) lookForLeader() {
 	}()
 }
 
-// untilLed canvasses the other voters repeatedly, and stands when this server should,
+// untilLed polls the other voters repeatedly, and stands when this server should,
 // until there is a leader other than the lost one.
 func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 	began, wait, agreed, limit := time.Now(), again, false, askLimit
@@ -116,23 +116,23 @@ func (t *Transport) untilLed(ctx context.Context, lost raft.ServerID) {
 		if v.Leader != "" && v.Leader != lost || !votes(v, t.id) {
 			return
 		}
-		voices := t.canvass(ctx, v, limit)
-		if heard(voices) <= (len(voices)+1)/2 {
+		answers := t.poll(ctx, v, limit)
+		if heard(answers) <= (len(answers)+1)/2 {
 			limit = min(limit*3/2, maxAsk) // they may be far away
 		}
 		patient := time.Since(began) < patience
 		// A dying process closes its connections before its port refuses new ones, so we
 		// count silence only if it lasts.
-		if v.Leader != "" && (leads(v.Leader, voices) || !patient && alive(v.Leader, voices)) {
+		if v.Leader != "" && (leads(v.Leader, answers) || !patient && alive(v.Leader, answers)) {
 			return
 		}
 		late := time.Since(began) > stuck
 		if late {
-			voices = withoutBetter(voices, v.standing())
+			answers = withoutBetter(answers, v.standing())
 		}
 		pauseFor := wait
-		yields := time.Since(began) < yielding && outranked(t.id, v.standing(), voices)
-		switch may := !t.abstains() && !yields && mayStand(t.id, v.standing(), voices, patient); {
+		yields := time.Since(began) < yielding && outranked(t.id, v.standing(), answers)
+		switch may := !t.abstains() && !yields && mayStand(t.id, v.standing(), answers, patient); {
 		case may && !agreed:
 			agreed, pauseFor = true, recheck
 		case may && t.stand(v):

@@ -95,7 +95,7 @@ func dialNamed(t *testing.T, n *TCP, limit time.Duration) (host string, took tim
 }
 
 // While DNS is silent, fails or is slow, we should reach a server at its last known
-// address. A canvass allows 300 ms for that.
+// address. A poll allows 300 ms for that.
 func TestKnownAddressOutlivesDNS(t *testing.T) {
 	t.Parallel()
 	for name, state := range map[string]struct {
@@ -312,7 +312,7 @@ func TestSilentAddressLeavesTimeForTheNext(t *testing.T) {
 	})
 }
 
-func TestCanvassTriesEveryAddress(t *testing.T) {
+func TestPollTriesEveryAddress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := NewMemory()
 		ln, err := m.Host("old").Listen("old:1")

@@ -188,7 +188,7 @@ func (t *Transport) replicate(id raft.ServerID, addr raft.ServerAddress, args *r
 			return s
 		}
 		t.noteFailure(args.Term, id, began, s.err)
-		if !t.replicates(args.Term, id, addr) || !t.rest(pauseFor) || !t.replicates(args.Term, id, addr) {
+		if !t.replicates(args.Term, id, addr) || !t.pause(pauseFor) || !t.replicates(args.Term, id, addr) {
 			return s
 		}
 	}
@@ -224,8 +224,8 @@ func (t *Transport) replicates(term uint64, id raft.ServerID, addr raft.ServerAd
 		func(s raft.Server) bool { return s.ID == id && s.Address == addr })
 }
 
-// rest sleeps for d. It returns false if the transport was closed.
-func (t *Transport) rest(d time.Duration) bool {
+// pause sleeps for d. It returns false if the transport was closed.
+func (t *Transport) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -148,7 +148,7 @@ func TestLongFields(t *testing.T) {
 // TestRoom: when memory runs out, we should close the stream with the largest message.
 func TestRoom(t *testing.T) {
 	t.Parallel()
-	r := &room{limit: 100}
+	r := &budget{limit: 100}
 	var small, large closeCounter
 	a, b := &holding{of: r, conn: &small}, &holding{of: r, conn: &large}
 	if err := errors.Join(a.reserve(20), b.reserve(60)); err != nil {

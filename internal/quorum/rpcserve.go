@@ -31,7 +31,7 @@ func (t *Transport) serve(conn net.Conn, from Identity) {
 	answered := make(chan struct{})
 	defer close(answered)
 	id := raft.ServerID(from.ServerID)
-	hold := &holding{of: &t.room, conn: conn}
+	hold := &holding{of: &t.budget, conn: conn}
 	defer hold.release()
 	d := &reader{r: bufio.NewReaderSize(conn, streamBuffer), reserve: hold.reserve}
 	var out []byte
@@ -168,18 +168,18 @@ func (h *Hub) reject(from raft.ServerID, rule string, err error) {
 	}
 }
 
-// room limits the memory of all messages that are being read. If it runs out, we close the
+// budget limits the memory of all messages that are being read. If it runs out, we close the
 // stream that holds the most.
-type room struct {
+type budget struct {
 	mu    sync.Mutex
 	limit int64
 	used  int64
 	holds map[*holding]struct{}
 }
 
-// holding is one stream's share of a room.
+// holding is one stream's share of a budget.
 type holding struct {
-	of     *room
+	of     *budget
 	conn   net.Conn
 	bytes  int64
 	closed bool
@@ -217,7 +217,7 @@ func (h *holding) reserve(n int) error {
 	return nil
 }
 
-// drop releases what h holds. The room is locked.
+// drop releases what h holds. The budget is locked.
 func (h *holding) drop() {
 	h.of.used -= h.bytes
 	h.bytes = 0

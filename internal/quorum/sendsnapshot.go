@@ -56,7 +56,7 @@ func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 			longest = lastPause
 		}
 		pauseFor = min(2*pauseFor, longest)
-		if !t.rest(pauseFor) || !t.replicates(args.Term, id, addr) {
+		if !t.pause(pauseFor) || !t.replicates(args.Term, id, addr) {
 			return err
 		}
 		t.awaitFollower(args.Term, id, addr)
@@ -67,7 +67,7 @@ func (t *Transport) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 		}
 		// Opening a large snapshot takes long, because its checksum is verified. We must
 		// not keep this server busy with that while nothing gets through.
-		if !t.rest(time.Since(opened)) || !t.replicates(args.Term, id, addr) {
+		if !t.pause(time.Since(opened)) || !t.replicates(args.Term, id, addr) {
 			_ = newest.Close()
 			return err
 		}

@@ -59,7 +59,7 @@ func newStreams(hub *Hub, local string, stall time.Duration, also func(raft.Serv
 // take serves an accepted connection.
 func (s *streams) take(conn net.Conn, from Identity) {
 	o := &ownedConn{Conn: conn, s: s, ended: func() { s.lost(raft.ServerID(from.ServerID)) }}
-	if c := newInConn(o, s.stall, from.Beats); s.own(c) {
+	if c := newInConn(o, s.stall, from.Beats); s.register(c) {
 		s.serve(c, from)
 	}
 }
@@ -86,7 +86,7 @@ func (s *streams) dial(t raft.ServerAddress, timeout, limit time.Duration) (net.
 	if err != nil {
 		return nil, err
 	}
-	if c := newOutConn(&ownedConn{Conn: conn, s: s}, id, limit); s.own(c) {
+	if c := newOutConn(&ownedConn{Conn: conn, s: s}, id, limit); s.register(c) {
 		return &answerConn{Conn: c}, nil
 	}
 	return nil, net.ErrClosed
@@ -128,19 +128,19 @@ func (s *streams) closeOut(match func(c *outConn) bool) {
 	}
 }
 
-// lane is the raft.StreamLayer for one kind of request: those of Raft's main streams, or
+// streamLayer is the raft.StreamLayer for one kind of request: those of Raft's main streams, or
 // heartbeats and the like, which are answered immediately and have a shorter limit.
-type lane struct {
+type streamLayer struct {
 	*streams
 	limit time.Duration
 }
 
-// Close implements raft.StreamLayer. It closes nothing: the lanes share their streams, and
+// Close implements raft.StreamLayer. It closes nothing: the layers share their streams, and
 // a raft.NetworkTransport would report an error of Accept before it is closed itself.
-func (lane) Close() error { return nil }
+func (streamLayer) Close() error { return nil }
 
 // Dial implements raft.StreamLayer.
-func (l lane) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
+func (l streamLayer) Dial(t raft.ServerAddress, timeout time.Duration) (net.Conn, error) {
 	return l.dial(t, timeout, l.limit)
 }
 
@@ -170,9 +170,9 @@ func (s *streams) Close() error {
 	return nil
 }
 
-// own registers a connection so that Close closes it. After Close, own closes it
+// register adds a connection so that Close closes it. After Close, register closes it
 // immediately and returns false.
-func (s *streams) own(c net.Conn) bool {
+func (s *streams) register(c net.Conn) bool {
 	s.mu.Lock()
 	if s.ctx.Err() == nil {
 		s.conns[c] = struct{}{}

@@ -109,7 +109,7 @@ type Transport struct {
 	beats     *raft.NetworkTransport // for heartbeats and votes
 	streams   *streams
 	inbound   chan incoming // checked RPCs from other servers
-	room      room          // memory for messages that other servers are sending
+	budget    budget        // memory for messages that other servers are sending
 	heartbeat atomic.Pointer[func(raft.RPC)]
 	consumer  chan raft.RPC
 	stands    chan stand // asks the relay to let this server stand
@@ -121,7 +121,7 @@ type Transport struct {
 	muting    muting
 	paths     paths
 	unheard   atomic.Uint64
-	quorumAt  atomic.Int64 // when a quorum that follows no leader last answered a canvass, in Unix nanoseconds
+	quorumAt  atomic.Int64 // when a quorum that follows no leader last answered a poll, in Unix nanoseconds
 
 	done chan struct{}
 	once sync.Once
@@ -152,21 +152,21 @@ func NewTransport(cfg TransportConfig) *Transport {
 	}
 	t := &Transport{id: cfg.ID, addr: raft.ServerAddress(cfg.Addr), cfg: cfg,
 		consumer: make(chan raft.RPC), inbound: make(chan incoming), stands: make(chan stand), done: make(chan struct{})}
-	t.room.limit = int64(t.maxEntry()) + besideEntry
+	t.budget.limit = int64(t.maxEntry()) + besideEntry
 	t.replays = &cfg.Hub.replays
 	t.pusher = pusher{t: t, peers: make(map[raft.ServerID]*pushPeer)}
 	t.muting.limit, t.gagging.limit = stallLimit, 2*cfg.Stall
 	t.streams = newStreams(cfg.Hub, cfg.Addr, cfg.Stall, cfg.Elsewhere, t.Suspect, t.serve)
-	cfg.Hub.Handle(Canvass, t.answerCanvass)
-	t.net = t.network(lane{t.streams, cfg.Stall})
-	t.beats = t.network(lane{t.streams, cfg.HeartbeatStall})
+	cfg.Hub.Handle(Poll, t.answerPoll)
+	t.net = t.network(streamLayer{t.streams, cfg.Stall})
+	t.beats = t.network(streamLayer{t.streams, cfg.HeartbeatStall})
 	t.wg.Add(1)
 	go t.relay()
 	return t
 }
 
 // network returns Raft's network layer for one kind of request.
-func (t *Transport) network(l lane) *raft.NetworkTransport {
+func (t *Transport) network(l streamLayer) *raft.NetworkTransport {
 	return raft.NewNetworkTransportWithConfig(&raft.NetworkTransportConfig{
 		Stream:  l,
 		MaxPool: maxPool,

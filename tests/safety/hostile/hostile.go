@@ -187,7 +187,7 @@ func (p *Peer) question(ctx context.Context, addr, server string) string {
 	if err != nil {
 		panic(err) // a message of this package
 	}
-	kind := []quorum.Kind{quorum.Probe, quorum.Change, quorum.Canvass}[p.rnd.IntN(3)]
+	kind := []quorum.Kind{quorum.Probe, quorum.Change, quorum.Poll}[p.rnd.IntN(3)]
 	p.Send(ctx, kind, addr, server, append(binary.BigEndian.AppendUint32(nil, uint32(len(data))), data...))
 	return name
 }

@@ -17,44 +17,44 @@ func TestMayStand(t *testing.T) {
 	following := func(s standing, leader raft.ServerID) standing { s.Leader = leader; return s }
 	candidate := func(s standing) standing { s.Candidate = true; return s }
 	abstaining := func(s standing) standing { s.Abstains = true; return s }
-	is := func(id raft.ServerID, s standing) voice { return voice{id, answered, s} }
-	gone := func(id raft.ServerID) voice { return voice{id: id, presence: absent} }
-	mute := func(id raft.ServerID) voice { return voice{id: id} }
+	is := func(id raft.ServerID, s standing) pollAnswer { return pollAnswer{id, answered, s} }
+	gone := func(id raft.ServerID) pollAnswer { return pollAnswer{id: id, presence: absent} }
+	mute := func(id raft.ServerID) pollAnswer { return pollAnswer{id: id} }
 	mine := following(at(5, 10), "3")
 	for _, c := range []struct {
 		name               string
 		mine               standing
-		voices             []voice
+		answers            []pollAnswer
 		patient, impatient bool
 	}{
-		{"the leader is gone, the other has less", mine, []voice{is("1", at(5, 9)), gone("3")}, true, true},
-		{"the other follows who is gone", mine, []voice{is("1", following(at(5, 9), "3")), gone("3")}, true, true},
-		{"the other has more", mine, []voice{is("1", at(5, 11)), gone("3")}, false, false},
-		{"the other has a later term", mine, []voice{is("1", at(6, 2)), gone("3")}, false, false},
-		{"as good, lower id", mine, []voice{is("1", at(5, 10)), gone("3")}, true, true},
-		{"as good, higher id: not at first", mine, []voice{is("4", at(5, 10)), gone("3")}, false, true},
-		{"as good, and stands: not at first", mine, []voice{is("1", candidate(at(5, 10))), gone("3")}, false, true},
-		{"has less, and stands: it cannot win", mine, []voice{is("1", candidate(at(5, 9))), gone("3")}, true, true},
-		{"one was elected meanwhile, with any log", mine, []voice{is("1", following(at(5, 9), "1")), gone("3")}, false, false},
-		{"the leader says that it does not lead any more", mine, []voice{is("1", at(5, 9)), is("3", at(5, 10))}, false, true},
-		{"somebody follows one who does not answer", at(5, 10), []voice{is("1", following(at(5, 9), "3")), mute("3")}, false, false},
-		{"somebody follows one who is gone", at(5, 10), []voice{is("1", following(at(5, 9), "3")), gone("3")}, true, true},
-		{"somebody follows one without a vote here", at(5, 10), []voice{is("1", following(at(5, 9), "9")), gone("3")}, false, false},
-		{"somebody still follows this server", at(5, 10), []voice{is("1", following(at(5, 9), "2")), gone("3")}, true, true},
-		{"one does not answer: not at first", at(5, 10), []voice{is("1", at(5, 9)), mute("3")}, false, true},
-		{"no majority", at(5, 10), []voice{gone("1"), mute("3")}, false, false},
-		{"two of five", at(5, 10), []voice{is("1", at(5, 9)), gone("3"), gone("4"), gone("5")}, false, false},
-		{"three of five", at(5, 10), []voice{is("1", at(5, 9)), is("3", at(5, 9)), gone("4"), gone("5")}, true, true},
-		{"one with more abstains", at(5, 10), []voice{is("1", at(5, 9)), is("3", abstaining(at(5, 11)))}, true, true},
-		{"one as good with a higher id abstains", at(5, 10), []voice{is("1", at(5, 9)), is("3", abstaining(at(5, 10)))}, true, true},
-		{"the vote of one that abstains is needed, and it has more", at(5, 10), []voice{gone("1"), is("3", abstaining(at(5, 11)))}, false, false},
-		{"the vote of one that abstains is needed", at(5, 10), []voice{gone("1"), is("3", abstaining(at(5, 10)))}, true, true},
-		{"this server stands already", candidate(at(5, 10)), []voice{is("1", at(5, 9)), gone("3")}, false, false},
+		{"the leader is gone, the other has less", mine, []pollAnswer{is("1", at(5, 9)), gone("3")}, true, true},
+		{"the other follows who is gone", mine, []pollAnswer{is("1", following(at(5, 9), "3")), gone("3")}, true, true},
+		{"the other has more", mine, []pollAnswer{is("1", at(5, 11)), gone("3")}, false, false},
+		{"the other has a later term", mine, []pollAnswer{is("1", at(6, 2)), gone("3")}, false, false},
+		{"as good, lower id", mine, []pollAnswer{is("1", at(5, 10)), gone("3")}, true, true},
+		{"as good, higher id: not at first", mine, []pollAnswer{is("4", at(5, 10)), gone("3")}, false, true},
+		{"as good, and stands: not at first", mine, []pollAnswer{is("1", candidate(at(5, 10))), gone("3")}, false, true},
+		{"has less, and stands: it cannot win", mine, []pollAnswer{is("1", candidate(at(5, 9))), gone("3")}, true, true},
+		{"one was elected meanwhile, with any log", mine, []pollAnswer{is("1", following(at(5, 9), "1")), gone("3")}, false, false},
+		{"the leader says that it does not lead any more", mine, []pollAnswer{is("1", at(5, 9)), is("3", at(5, 10))}, false, true},
+		{"somebody follows one who does not answer", at(5, 10), []pollAnswer{is("1", following(at(5, 9), "3")), mute("3")}, false, false},
+		{"somebody follows one who is gone", at(5, 10), []pollAnswer{is("1", following(at(5, 9), "3")), gone("3")}, true, true},
+		{"somebody follows one without a vote here", at(5, 10), []pollAnswer{is("1", following(at(5, 9), "9")), gone("3")}, false, false},
+		{"somebody still follows this server", at(5, 10), []pollAnswer{is("1", following(at(5, 9), "2")), gone("3")}, true, true},
+		{"one does not answer: not at first", at(5, 10), []pollAnswer{is("1", at(5, 9)), mute("3")}, false, true},
+		{"no majority", at(5, 10), []pollAnswer{gone("1"), mute("3")}, false, false},
+		{"two of five", at(5, 10), []pollAnswer{is("1", at(5, 9)), gone("3"), gone("4"), gone("5")}, false, false},
+		{"three of five", at(5, 10), []pollAnswer{is("1", at(5, 9)), is("3", at(5, 9)), gone("4"), gone("5")}, true, true},
+		{"one with more abstains", at(5, 10), []pollAnswer{is("1", at(5, 9)), is("3", abstaining(at(5, 11)))}, true, true},
+		{"one as good with a higher id abstains", at(5, 10), []pollAnswer{is("1", at(5, 9)), is("3", abstaining(at(5, 10)))}, true, true},
+		{"the vote of one that abstains is needed, and it has more", at(5, 10), []pollAnswer{gone("1"), is("3", abstaining(at(5, 11)))}, false, false},
+		{"the vote of one that abstains is needed", at(5, 10), []pollAnswer{gone("1"), is("3", abstaining(at(5, 10)))}, true, true},
+		{"this server stands already", candidate(at(5, 10)), []pollAnswer{is("1", at(5, 9)), gone("3")}, false, false},
 	} {
-		if got := mayStand("2", c.mine, c.voices, true); got != c.patient {
+		if got := mayStand("2", c.mine, c.answers, true); got != c.patient {
 			t.Errorf("%s: patient: %v", c.name, got)
 		}
-		if got := mayStand("2", c.mine, c.voices, false); got != c.impatient {
+		if got := mayStand("2", c.mine, c.answers, false); got != c.impatient {
 			t.Errorf("%s: impatient: %v", c.name, got)
 		}
 	}

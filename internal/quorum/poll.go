@@ -60,15 +60,15 @@ const (
 	absent                   // its port refuses: the process is gone
 )
 
-// voice is another voter's answer to a canvass.
-type voice struct {
+// pollAnswer is another voter's answer to a poll.
+type pollAnswer struct {
 	id       raft.ServerID
 	presence presence
 	standing
 }
 
-// answerCanvass reports this server's standing to a server that asks.
-func (t *Transport) answerCanvass(conn net.Conn, _ Identity) {
+// answerPoll reports this server's standing to a server that asks.
+func (t *Transport) answerPoll(conn net.Conn, _ Identity) {
 	defer conn.Close()
 	if t.closed() || t.cfg.View == nil {
 		return
@@ -81,8 +81,8 @@ func (t *Transport) answerCanvass(conn net.Conn, _ Identity) {
 	_ = json.NewEncoder(conn).Encode(mine)
 }
 
-// canvass asks every other voter and waits up to limit for the answers.
-func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []voice {
+// poll asks every other voter and waits up to limit for the answers.
+func (t *Transport) poll(ctx context.Context, v View, limit time.Duration) []pollAnswer {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var others []raft.Server
@@ -91,36 +91,36 @@ func (t *Transport) canvass(ctx context.Context, v View, limit time.Duration) []
 			others = append(others, s)
 		}
 	}
-	voices := make([]voice, len(others))
+	answers := make([]pollAnswer, len(others))
 	var wg sync.WaitGroup
 	for i, s := range others {
-		wg.Go(func() { voices[i] = t.ask(ctx, s) })
+		wg.Go(func() { answers[i] = t.ask(ctx, s) })
 	}
 	wg.Wait()
-	running, voters := 0, len(voices)
+	running, voters := 0, len(answers)
 	for _, s := range v.Config.Servers {
 		if s.Suffrage == raft.Voter && s.ID == t.id {
 			running, voters = 1, voters+1
 		}
 	}
-	if running+heard(voices)-1 > voters/2 && !t.followed(voices) {
+	if running+heard(answers)-1 > voters/2 && !t.followed(answers) {
 		t.quorumAt.Store(time.Now().UnixNano())
 	}
-	return voices
+	return answers
 }
 
 // followed reports whether a server that answered follows a leader that may be alive. In
 // that case we don't need an election: only this server has lost the leader.
-func (t *Transport) followed(voices []voice) bool {
-	return slices.ContainsFunc(voices, func(v voice) bool {
-		return v.presence == answered && v.Leader != "" && v.Leader != t.id && alive(v.Leader, voices)
+func (t *Transport) followed(answers []pollAnswer) bool {
+	return slices.ContainsFunc(answers, func(v pollAnswer) bool {
+		return v.presence == answered && v.Leader != "" && v.Leader != t.id && alive(v.Leader, answers)
 	})
 }
 
 // RollCall asks every other voter for its standing, so that QuorumRuns is up to date.
 func (t *Transport) RollCall(ctx context.Context) {
 	if !t.closed() && t.cfg.View != nil {
-		t.canvass(ctx, t.cfg.View(), askLimit)
+		t.poll(ctx, t.cfg.View(), askLimit)
 	}
 }
 
@@ -132,15 +132,15 @@ func (t *Transport) QuorumRuns(d time.Duration) bool {
 
 // ask asks one server, at every address where it may be. The server is absent if all of
 // its addresses refuse the connection.
-func (t *Transport) ask(ctx context.Context, s raft.Server) voice {
+func (t *Transport) ask(ctx context.Context, s raft.Server) pollAnswer {
 	addrs := []string{string(s.Address)}
 	if t.cfg.Elsewhere != nil {
 		addrs = Addresses(addrs[0], t.cfg.Elsewhere(s.ID))
 	}
-	found := voice{id: s.ID, presence: absent}
+	found := pollAnswer{id: s.ID, presence: absent}
 	for i, addr := range addrs {
 		part, cancel := Share(ctx, len(addrs)-i)
-		conn, _, err := t.cfg.Hub.Dial(part, Canvass, addr, string(s.ID))
+		conn, _, err := t.cfg.Hub.Dial(part, Poll, addr, string(s.ID))
 		cancel()
 		if err != nil {
 			if !Refused(err) {
@@ -153,7 +153,7 @@ func (t *Transport) ask(ctx context.Context, s raft.Server) voice {
 		stop()
 		_ = conn.Close()
 		if err != nil {
-			return voice{id: s.ID}
+			return pollAnswer{id: s.ID}
 		}
 		found.presence = answered
 		return found
@@ -162,9 +162,9 @@ func (t *Transport) ask(ctx context.Context, s raft.Server) voice {
 }
 
 // heard counts the servers that are known to run, including this one.
-func heard(voices []voice) int {
+func heard(answers []pollAnswer) int {
 	n := 1
-	for _, v := range voices {
+	for _, v := range answers {
 		if v.presence == answered {
 			n++
 		}
@@ -174,19 +174,19 @@ func heard(voices []voice) int {
 
 // outranked reports whether a server with a higher id answered, isn't a candidate yet and
 // has an equally good log.
-func outranked(self raft.ServerID, mine standing, voices []voice) bool {
-	return slices.ContainsFunc(voices, func(v voice) bool {
+func outranked(self raft.ServerID, mine standing, answers []pollAnswer) bool {
+	return slices.ContainsFunc(answers, func(v pollAnswer) bool {
 		return v.presence == answered && !v.Candidate && !v.Abstains && v.compare(mine) == 0 && CompareIDs(v.id, self) > 0
 	})
 }
 
-// withoutBetter returns voices as if no server with a better log had answered: the rest
+// withoutBetter returns answers as if no server with a better log had answered: the rest
 // may then elect this server.
-func withoutBetter(voices []voice, mine standing) []voice {
-	out := slices.Clone(voices)
+func withoutBetter(answers []pollAnswer, mine standing) []pollAnswer {
+	out := slices.Clone(answers)
 	for i, v := range out {
 		if v.presence == answered && v.Leader == "" && v.compare(mine) > 0 {
-			out[i] = voice{id: v.id}
+			out[i] = pollAnswer{id: v.id}
 		}
 	}
 	return out
@@ -194,18 +194,18 @@ func withoutBetter(voices []voice, mine standing) []voice {
 
 // alive reports whether a server that another server follows may be leading: it confirms
 // that, or it didn't answer. We leave a frozen process to Raft's timers.
-func alive(leader raft.ServerID, voices []voice) bool {
-	for _, v := range voices {
+func alive(leader raft.ServerID, answers []pollAnswer) bool {
+	for _, v := range answers {
 		if v.id == leader {
 			return v.presence == silent || v.presence == answered && v.Leader == leader
 		}
 	}
-	return true // it has no vote, so the canvass didn't ask it
+	return true // it has no vote, so the poll didn't ask it
 }
 
 // leads reports whether a server says that it is the leader.
-func leads(leader raft.ServerID, voices []voice) bool {
-	for _, v := range voices {
+func leads(leader raft.ServerID, answers []pollAnswer) bool {
+	for _, v := range answers {
 		if v.id == leader {
 			return v.presence == answered && v.Leader == leader
 		}
@@ -216,17 +216,17 @@ func leads(leader raft.ServerID, voices []voice) bool {
 // mayStand decides, from the other voters' answers, whether this server should stand for
 // election. All servers that ask at the same time should come to the same decision. A
 // patient server waits for late answers and for servers with an equally good log.
-func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) bool {
+func mayStand(self raft.ServerID, mine standing, answers []pollAnswer, patient bool) bool {
 	if mine.Candidate {
 		return false // it is a candidate already
 	}
 	heard := 1
-	for _, v := range append(voices, voice{id: self, presence: answered, standing: mine}) {
-		if v.presence == answered && v.Leader != "" && v.Leader != self && alive(v.Leader, voices) {
+	for _, v := range append(answers, pollAnswer{id: self, presence: answered, standing: mine}) {
+		if v.presence == answered && v.Leader != "" && v.Leader != self && alive(v.Leader, answers) {
 			return false
 		}
 	}
-	for _, v := range voices {
+	for _, v := range answers {
 		switch v.presence {
 		case silent:
 			if patient {
@@ -246,5 +246,5 @@ func mayStand(self raft.ServerID, mine standing, voices []voice, patient bool) b
 			}
 		}
 	}
-	return heard > (len(voices)+1)/2
+	return heard > (len(answers)+1)/2
 }
