@@ -129,7 +129,7 @@ func (o Op) Kind() Kind { return o.row().kind }
 // write, or ends the session with its ephemeral znodes.
 func (o Op) Transaction() bool { return o.Kind() == Write || o == OpCloseSession }
 
-// Perms returns the permissions of which a client needs one on the znode that Guard
+// Perms returns the permissions that suffice, each alone, on the znode that Guard
 // names.
 func (o Op) Perms() Perms { return o.row().perms }
 

@@ -155,9 +155,9 @@ func (c *Numbers) taken(commands, waiting int, since time.Time) {
 func (n *Node) countStart() {
 	c := n.Numbers()
 	now := time.Now()
-	load := c.Apply.Picture(now).Sum
+	load := c.Apply.Snapshot(now).Sum
 	c.TxnsLoad.Observe(1, load)
-	c.TxnsHeld.Observe(1, c.Entries.Picture(now).Sum)
+	c.TxnsHeld.Observe(1, c.Entries.Snapshot(now).Sum)
 	c.Init.Observe(1, int64(n.opening)+load)
 }
 

@@ -50,7 +50,7 @@ type Config struct {
 	Log     Log      // the log and the snapshots
 	Limits  Limits   // what clients may use
 	Znodes  Znodes   // what znodes may be
-	Auth    Auth     // who clients are and what they may do
+	Auth    Auth     // identities and permissions of clients
 	Admin   *Admin   // commands over HTTP; nil: none
 	Metrics *Metrics // metrics for Prometheus; nil: none
 	Audit   *Audit   // audit log; nil: none

@@ -14,7 +14,7 @@ import (
 
 // conn is a client's connection. What happens on it falls into three parts, each with an
 // owner of its own: the reader takes requests from the client, the reply queue brings
-// replies and events to it, and the session says who the client is and whether it is
+// replies and events to it, and the session knows the client and whether it is
 // alive. conn itself holds only what stays as it was when the server accepted the client.
 type conn struct {
 	s      *Server
@@ -89,8 +89,8 @@ type tryWriter interface {
 	TryWrite(b []byte) (int, error)
 }
 
-// clientSession says who the client is, what it has asked for, and when it was last heard
-// of. The reader owns what authentication and options set, and any goroutine may use the
+// clientSession holds the identity of the client, its requests, and the time of its last
+// sign of life. The reader owns what authentication and options set, and any goroutine may use the
 // atomic fields. The fields of the attached session change under the lock of the reply
 // queue, before the reader is told and before there is output for the session. The reader,
 // the applying goroutine and writers of output read them without the lock, others with it.

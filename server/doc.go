@@ -10,7 +10,7 @@
 // tree's rules: the tree decides what a write does.
 //
 // A connection (conn.go) has three parts: the reader (reader.go), the reply queue
-// (replyqueue.go) and the client's session (conn.go). Each says who may use it.
+// (replyqueue.go) and the client's session (conn.go). Each says which goroutines may use it.
 //
 // The life of a request. A few workers share an internal/poller and read from the
 // sockets that have input; busy connections, and connections without a socket, have a

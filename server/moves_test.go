@@ -182,7 +182,7 @@ func (m *moves) requests(t *testing.T) {
 			w.write(both)
 			w.recv()
 			w.recv()
-			return s.stats.ReadsAfterWrite.Picture(time.Now()).Count > 0
+			return s.stats.ReadsAfterWrite.Snapshot(time.Now()).Count > 0
 		})
 	})
 	m.by(t, s, "stale_replies", func() {

@@ -22,7 +22,7 @@ func TestSessionsBegunTooFastAreTurnedAway(t *testing.T) {
 	if n := s.stats.Rejected.Load(); n != 1 {
 		t.Errorf("%d were counted as rejected", n)
 	}
-	if n := s.stats.TokenDeficit.Picture(time.Now()); n.Count != 2 || n.Max != 2 {
+	if n := s.stats.TokenDeficit.Snapshot(time.Now()); n.Count != 2 || n.Max != 2 {
 		t.Errorf("deficit %+v", n)
 	}
 	s.tokens = quarterRejected()

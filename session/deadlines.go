@@ -142,11 +142,11 @@ func (d *Deadlines) check(now Clocks) []Deadline {
 		}
 	}
 	d.last = now
-	return d.due(now.Now)
+	return d.takeOverdue(now.Now)
 }
 
-// due returns the sessions whose deadline has passed at now, and forgets them.
-func (d *Deadlines) due(now time.Time) (due []Deadline) {
+// takeOverdue returns the sessions whose deadline has passed at now, and forgets them.
+func (d *Deadlines) takeOverdue(now time.Time) (due []Deadline) {
 	for len(d.order) > 0 && !d.instant(d.order[0]).After(now) {
 		b := heap.Pop(&d.order).(int64)
 		for id := range d.buckets[b] {

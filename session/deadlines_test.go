@@ -20,7 +20,7 @@ func (d *Deadlines) track(id int64, timeout time.Duration, now time.Time) {
 
 // overdue returns the ids of the overdue sessions.
 func (d *Deadlines) overdue(now time.Time) (ids []int64) {
-	for _, s := range d.due(now) {
+	for _, s := range d.takeOverdue(now) {
 		ids = append(ids, s.Session)
 	}
 	return ids

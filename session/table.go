@@ -44,8 +44,8 @@ func (t *Table) Create(server uint8, timeout int32, password [proto.PasswordSize
 // Put adds a session that Create didn't make, or replaces the session with its id.
 func (t *Table) Put(s Session) { t.rows[s.ID] = s }
 
-// Skip raises the counter for new ids to at least counter, of which it uses the low 56
-// bits. We need it when sessions that the table doesn't know may have ids up to there.
+// Skip raises the counter for new ids to at least the low 56 bits of counter. We need it
+// when sessions that the table doesn't know may have ids up to there.
 func (t *Table) Skip(counter uint64) { t.last = max(t.last, counter&(1<<counterBits-1)) }
 
 // Counter returns the part of a session's id that comes from a counter or, in

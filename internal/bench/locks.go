@@ -18,7 +18,7 @@ func ownLocks(r *run) error {
 	return r.each(0, func(i int, c *conn) error {
 		for !r.over.Load() && r.ctx.Err() == nil {
 			asked := time.Now()
-			name, _, err := acquire(c, r.own(i))
+			name, _, err := acquire(c, r.ownPath(i))
 			if err != nil {
 				return err
 			}

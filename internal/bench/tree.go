@@ -139,8 +139,8 @@ func (r *run) empty(c *conn, path string) error {
 	return err
 }
 
-// own returns the path of connection i's own znode.
-func (r *run) own(i int) string { return r.root + "/c" + strconv.Itoa(i) }
+// ownPath returns the path of connection i's own znode.
+func (r *run) ownPath(i int) string { return r.root + "/c" + strconv.Itoa(i) }
 
 // makeOwn creates connection i's own znode.
-func (r *run) makeOwn(i int, c *conn) error { return r.make(c, r.own(i)) }
+func (r *run) makeOwn(i int, c *conn) error { return r.make(c, r.ownPath(i)) }

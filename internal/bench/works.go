@@ -167,7 +167,7 @@ func creates(r *run) error {
 	}
 	return r.pumps(func(i int, _ *rand.Rand) func(c *conn) {
 		create := proto.CreateRequest{Data: r.value, ACL: proto.OpenACL()}
-		n, dir := 0, r.own(i)+"/"
+		n, dir := 0, r.ownPath(i)+"/"
 		return func(c *conn) {
 			n++
 			create.Path = dir + strconv.Itoa(n)
@@ -183,7 +183,7 @@ func createDeletes(r *run) error {
 	return r.pumps(func(i int, _ *rand.Rand) func(c *conn) {
 		create := proto.CreateRequest{Data: r.value, ACL: proto.OpenACL()}
 		del := proto.DeleteRequest{Version: -1}
-		n, dir := 0, r.own(i)+"/"
+		n, dir := 0, r.ownPath(i)+"/"
 		return func(c *conn) {
 			if del.Path != "" {
 				c.request(proto.OpDelete, &del)

@@ -25,7 +25,7 @@ type Command struct {
 	// Most is the maximum number of arguments, or [Any]. With more, the error names
 	// the first superfluous one.
 	Most int
-	// Required names a group of options of which exactly one must be given.
+	// Required names a group of options: exactly one of them must be given.
 	Required string
 	// Offline means that the command needs no session.
 	Offline bool

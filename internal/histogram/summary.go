@@ -46,7 +46,7 @@ type windows struct {
 const windowLength = 5 * time.Minute
 
 // Totals returns the number of values observed since the last Reset and their sum. It
-// is for callers that read too often for a Picture.
+// is for callers that read too often for a Snapshot.
 func (s *Summary) Totals() (count, sum int64) { return s.count.Load(), s.sum.Load() }
 
 // Observe records n observations of v. A negative v counts as 0.
@@ -114,18 +114,18 @@ func upper(bucket int) int64 {
 	return int64(low + 1<<shift - 1)
 }
 
-// Picture is a snapshot of a Summary.
-type Picture struct {
+// Snapshot is the state of a Summary at one time.
+type Snapshot struct {
 	Count, Sum, Min, Max int64
 	counts               [buckets]uint64
 	total                uint64
 }
 
-// Picture returns a snapshot of the observations until now.
-func (s *Summary) Picture(now time.Time) *Picture {
+// Snapshot returns the state of the observations until now.
+func (s *Summary) Snapshot(now time.Time) *Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	p := &Picture{Count: s.count.Load(), Sum: s.sum.Load(), Min: max(s.least.Load()-1, 0), Max: s.most.Load()}
+	p := &Snapshot{Count: s.count.Load(), Sum: s.sum.Load(), Min: max(s.least.Load()-1, 0), Max: s.most.Load()}
 	r := s.recent.Load()
 	if r == nil {
 		s.turned = now
@@ -176,7 +176,7 @@ func (s *Summary) Since(start time.Time) { s.Observe(1, int64(time.Since(start))
 
 // Quantile returns a value that a fraction q of the recent observations doesn't
 // exceed, 0 without observations.
-func (p *Picture) Quantile(q float64) int64 {
+func (p *Snapshot) Quantile(q float64) int64 {
 	if p.total == 0 {
 		return 0
 	}
@@ -191,7 +191,7 @@ func (p *Picture) Quantile(q float64) int64 {
 }
 
 // Mean returns the average of all observations.
-func (p *Picture) Mean() float64 {
+func (p *Snapshot) Mean() float64 {
 	if p.Count == 0 {
 		return 0
 	}

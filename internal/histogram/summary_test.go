@@ -30,7 +30,7 @@ func TestSummary(t *testing.T) {
 	t.Parallel()
 	var s Summary
 	now := time.Unix(0, 0)
-	if p := s.Picture(now); p.Count != 0 || p.Min != 0 || p.Max != 0 || p.Quantile(0.5) != 0 || p.Mean() != 0 {
+	if p := s.Snapshot(now); p.Count != 0 || p.Min != 0 || p.Max != 0 || p.Quantile(0.5) != 0 || p.Mean() != 0 {
 		t.Errorf("empty: %+v", p)
 	}
 	var all []int64
@@ -40,7 +40,7 @@ func TestSummary(t *testing.T) {
 		s.Observe(1, v)
 	}
 	slices.Sort(all)
-	p := s.Picture(now)
+	p := s.Snapshot(now)
 	if p.Count != 20000 || p.Min != all[0] || p.Max != all[len(all)-1] {
 		t.Errorf("count %d, min %d, max %d", p.Count, p.Min, p.Max)
 	}
@@ -57,11 +57,11 @@ func TestSummaryOfMany(t *testing.T) {
 	var s Summary
 	s.Observe(99, 3)
 	s.Observe(1, -5)
-	if p := s.Picture(time.Now()); p.Count != 100 || p.Sum != 297 || p.Min != 0 || p.Max != 3 || p.Quantile(0.5) != 3 || p.Mean() != 2.97 {
+	if p := s.Snapshot(time.Now()); p.Count != 100 || p.Sum != 297 || p.Min != 0 || p.Max != 3 || p.Quantile(0.5) != 3 || p.Mean() != 2.97 {
 		t.Errorf("%d %d %d %d %d", p.Count, p.Sum, p.Min, p.Max, p.Quantile(0.5))
 	}
 	s.Reset()
-	if p := s.Picture(time.Now()); p.Count != 0 || p.Sum != 0 || p.Max != 0 || p.Quantile(1) != 0 {
+	if p := s.Snapshot(time.Now()); p.Count != 0 || p.Sum != 0 || p.Max != 0 || p.Quantile(1) != 0 {
 		t.Errorf("after Reset: %d %d", p.Count, p.Sum)
 	}
 }
@@ -71,7 +71,7 @@ func TestSummaryOfWhatWasAddedUp(t *testing.T) {
 	var s Summary
 	s.ObserveMany(3, 10, 1, 7)
 	s.ObserveMany(0, 0, 0, 0)
-	if p := s.Picture(time.Now()); p.Count != 3 || p.Sum != 10 || p.Min != 1 || p.Max != 7 || p.Quantile(0.5) != 3 {
+	if p := s.Snapshot(time.Now()); p.Count != 3 || p.Sum != 10 || p.Min != 1 || p.Max != 7 || p.Quantile(0.5) != 3 {
 		t.Errorf("%d %d %d %d %d", p.Count, p.Sum, p.Min, p.Max, p.Quantile(0.5))
 	}
 }
@@ -81,10 +81,10 @@ func TestQuantilesForget(t *testing.T) {
 	t.Parallel()
 	var s Summary
 	at := time.Unix(1000, 0)
-	s.Picture(at)
+	s.Snapshot(at)
 	s.Observe(10, 1000)
 	for i, want := range []int64{1000, 1000, 1000, 0} {
-		p := s.Picture(at)
+		p := s.Snapshot(at)
 		if got := p.Quantile(0.5); got != want || p.Count != 10 {
 			t.Errorf("window %d: %d of %d, want %d", i, got, p.Count, want)
 		}
@@ -130,9 +130,9 @@ func TestObserveConcurrently(t *testing.T) {
 			}
 		})
 	}
-	s.Picture(time.Now())
+	s.Snapshot(time.Now())
 	wg.Wait()
-	if p := s.Picture(time.Now()); p.Count != 4000 || p.Max != 3996 || p.Min != 0 || p.total != 4000 {
+	if p := s.Snapshot(time.Now()); p.Count != 4000 || p.Max != 3996 || p.Min != 0 || p.total != 4000 {
 		t.Errorf("%d observations, max %d", p.Count, p.Max)
 	}
 }

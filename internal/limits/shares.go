@@ -8,8 +8,8 @@ import (
 // maxExcess is how many shares are given up at a time.
 const maxExcess = 256
 
-// Share is what one connection holds of a resource. H is the handle by which the server
-// knows the connection.
+// Share is what one connection holds of a resource. H is the server's handle of the
+// connection.
 type Share[H any] struct {
 	Handle H
 	Host   string // the client's address

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Slots bounds how many requests are processed at the same time. H is the handle by which
-// the server knows a client. Clients wait in a queue, each with one request, and get slots
+// Slots bounds how many requests are processed at the same time. H is the server's
+// handle of a client. Clients wait in a queue, each with one request, and get slots
 // in order of arrival: however much a client sends, it has one place in the queue.
 type Slots[H comparable] struct {
 	// Free has a capacity of 1 and signals that a slot is free and a client waits.

@@ -167,7 +167,7 @@ func (h *half) write(p []byte) (int, error) {
 		case expired(h.writeBy, now):
 			err = os.ErrDeadlineExceeded
 		case h.size == 0 || h.size+len(p) <= window:
-			h.segments = append(h.segments, segment{append([]byte(nil), p...), len(p) + packetOverhead, h.due(now)})
+			h.segments = append(h.segments, segment{append([]byte(nil), p...), len(p) + packetOverhead, h.dueAt(now)})
 			h.size += len(p)
 			done = true
 		}
@@ -185,8 +185,8 @@ func (h *half) write(p []byte) (int, error) {
 	}
 }
 
-// due returns the time at which data that is sent now arrives.
-func (h *half) due(now time.Time) time.Time {
+// dueAt returns the time at which data that is sent now arrives.
+func (h *half) dueAt(now time.Time) time.Time {
 	at := now.Add(h.link.delay)
 	if h.link.jitter > 0 {
 		at = at.Add(rand.N(h.link.jitter))

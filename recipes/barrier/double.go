@@ -154,7 +154,7 @@ type member struct {
 	round   int64  // czxid of the round's ready, or 0 before it is known
 }
 
-func (m *member) own() string { return recipe.Join(m.dir, m.name) }
+func (m *member) path() string { return recipe.Join(m.dir, m.name) }
 
 func (m *member) ready() string { return recipe.Join(m.dir, readyName) }
 
@@ -175,10 +175,10 @@ func identity(name string) string {
 // register creates the member's znode.
 func (m *member) register(ctx context.Context) error {
 	for {
-		_, err := m.session.Create(ctx, m.own(), nil, recipes.Ephemeral, nil)
+		_, err := m.session.Create(ctx, m.path(), nil, recipes.Ephemeral, nil)
 		switch {
 		case err == nil, errors.Is(err, client.ErrNodeExists): // our own attempt created it, but the reply was lost
-			stat, there, err := m.session.Exists(ctx, m.own())
+			stat, there, err := m.session.Exists(ctx, m.path())
 			if err == nil && !there {
 				err = m.deleted()
 			}
@@ -195,7 +195,7 @@ func (m *member) register(ctx context.Context) error {
 }
 
 func (m *member) deleted() error {
-	return fmt.Errorf("%s was deleted by another client: %w", m.own(), client.ErrNoNode)
+	return fmt.Errorf("%s was deleted by another client: %w", m.path(), client.ErrNoNode)
 }
 
 // awaitRound waits for the round that this member belongs to. If this member finds that all
@@ -269,7 +269,7 @@ func (m *member) awaitEnd(ctx context.Context, s recipes.Session, g generation, 
 // because something has changed, the caller should read the directory again.
 func (m *member) start(ctx context.Context, g generation, others []string, members int) error {
 	ops := []recipes.Op{
-		{Kind: recipes.OpCheck, Path: m.own(), Version: client.AnyVersion},
+		{Kind: recipes.OpCheck, Path: m.path(), Version: client.AnyVersion},
 		{Kind: recipes.OpCreate, Path: m.ready(), Mode: recipes.Persistent},
 	}
 	for _, name := range others {
@@ -310,7 +310,7 @@ func (m *member) leave(ctx context.Context, s recipes.Session) error {
 		case m.name:
 			err = m.leaveLast(ctx, s, g, names)
 		default:
-			if err = erase(ctx, s, m.own()); err == nil {
+			if err = erase(ctx, s, m.path()); err == nil {
 				err = awaitGone(ctx, s, recipe.Join(m.dir, first), m.round)
 			}
 		}
@@ -332,14 +332,14 @@ func (m *member) leaveLast(ctx context.Context, s recipes.Session, g generation,
 		return awaitGone(ctx, s, recipe.Join(m.dir, last), m.round)
 	}
 	done, err := m.turn(ctx, s, g,
-		recipes.Op{Kind: recipes.OpDelete, Path: m.own(), Version: client.AnyVersion},
+		recipes.Op{Kind: recipes.OpDelete, Path: m.path(), Version: client.AnyVersion},
 		recipes.Op{Kind: recipes.OpDelete, Path: m.ready(), Version: client.AnyVersion})
 	if err != nil || done {
 		return err
 	}
 	_, marked, err := s.Exists(ctx, m.ready())
 	if err == nil && !marked { // a member that uses another library has deleted it unconditionally
-		err = erase(ctx, s, m.own())
+		err = erase(ctx, s, m.path())
 	}
 	return err
 }
@@ -356,7 +356,7 @@ func (m *member) unmark(ctx context.Context, s recipes.Session, g generation) (b
 // withdraw deletes the member's znode, and ready if it was the last of a round. If this
 // fails, the next member that enters completes the cleanup.
 func (m *member) withdraw(ctx context.Context, s recipes.Session) error {
-	if err := erase(ctx, s, m.own()); err != nil {
+	if err := erase(ctx, s, m.path()); err != nil {
 		return err
 	}
 	for {

@@ -174,7 +174,7 @@ func TestInterrupt(t *testing.T) {
 	})
 }
 
-// A panic should not leave a leader behind.
+// A panic should not leave a leader.
 func TestPanicResigns(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		func() {

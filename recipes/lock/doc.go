@@ -27,7 +27,7 @@
 //     to the current session, and while the leader's last confirmation of that session is
 //     recent enough to rule out that the session has ended.
 //   - An Acquire that ends without a Lease (after an error, the end of its context, or a
-//     lost reply) leaves no znode behind that could block a successor. If we can't delete
+//     lost reply) leaves no znode that could block a successor. If we can't delete
 //     the znode immediately, we delete it in the background, or it disappears with the
 //     session.
 //   - Waiters remove their watches.

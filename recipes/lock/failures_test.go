@@ -98,8 +98,8 @@ func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
 	})
 }
 
-// CURATOR-79: a client that is interrupted while its znode is being created leaves
-// the znode behind, which blocks all other clients.
+// CURATOR-79: a client that is interrupted while its znode is being created leaves the
+// znode, which blocks all other clients.
 func TestInterruptedCreateLeavesNothing(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)

@@ -109,8 +109,8 @@ func (o *owners) leave(owner *Owner) {
 	delete(o.held, owner)
 }
 
-// of returns the grant that an owner holds, or nil if there is none.
-func (o *owners) of(owner *Owner) *grant {
+// grantOf returns the grant that an owner holds, or nil if there is none.
+func (o *owners) grantOf(owner *Owner) *grant {
 	o.mu.Lock()
 	own := o.held[owner]
 	o.mu.Unlock()

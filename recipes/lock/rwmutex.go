@@ -55,7 +55,7 @@ func (m *RWMutex) TryWrite(ctx context.Context) (*Lease, error) { return m.write
 func (m *RWMutex) read(ctx context.Context, try bool) (*Lease, error) {
 	var own *grant
 	if owner := OwnerOf(ctx); owner != nil {
-		own = m.writers.of(owner)
+		own = m.writers.grantOf(owner)
 	}
 	return m.readBehind(ctx, own, try)
 }
@@ -99,7 +99,7 @@ func (m *RWMutex) beside(ctx context.Context, own *grant) (*grant, error) {
 }
 
 func (m *RWMutex) write(ctx context.Context, try bool) (*Lease, error) {
-	if owner := OwnerOf(ctx); owner != nil && m.readers.of(owner) != nil && m.writers.of(owner) == nil {
+	if owner := OwnerOf(ctx); owner != nil && m.readers.grantOf(owner) != nil && m.writers.grantOf(owner) == nil {
 		return nil, m.line.failure(ErrUpgrade)
 	}
 	return m.writers.acquire(ctx, func() (*grant, error) {

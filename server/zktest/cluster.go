@@ -143,7 +143,7 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Hosts returns the addresses by which Dialer knows the members. They don't need name
+// Hosts returns the addresses of the members for Dialer. They don't need name
 // resolution.
 func (c *Cluster) Hosts() []string {
 	var hosts []string
@@ -268,7 +268,7 @@ func (c *Cluster) ForceLeaderChange() *Server {
 	if len(c.servers) == 1 {
 		c.t.Fatal("zktest: ForceLeaderChange: there is no other server")
 	}
-	c.logs.say("%s is made to hand over the lead", old.name)
+	c.logs.printf("%s is made to hand over the lead", old.name)
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -277,7 +277,7 @@ func (c *Cluster) ForceLeaderChange() *Server {
 		var lead *Server
 		for range attempts {
 			if lead = c.leads(); lead != nil && lead != old {
-				c.logs.say("%s leads", lead.name)
+				c.logs.printf("%s leads", lead.name)
 				return lead
 			}
 			time.Sleep(longestPause)

@@ -40,7 +40,7 @@ func (c *Cluster) Partition(groups ...[]int) {
 		}
 	}
 	c.split(sides)
-	c.logs.say("the network is cut: %v reach only one another, and so do the others", groups)
+	c.logs.printf("the network is cut: %v reach only one another, and so do the others", groups)
 	c.links()
 }
 
@@ -48,7 +48,7 @@ func (c *Cluster) Partition(groups ...[]int) {
 func (c *Cluster) Heal() {
 	c.t.Helper()
 	c.split(make([]int, len(c.servers)))
-	c.logs.say("the network is whole again")
+	c.logs.printf("the network is whole again")
 	c.links()
 }
 
@@ -114,7 +114,7 @@ func (c *Cluster) Start(id int) {
 // silent.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()
-	c.logs.say("the clock moves by %v", d)
+	c.logs.printf("the clock moves by %v", d)
 	var lead *Server
 	c.wait("a leader that can commit", func() bool {
 		lead = c.leads()
@@ -122,7 +122,7 @@ func (c *Cluster) Advance(d time.Duration) {
 	})
 	lead.Server().Node().Kick() // see Server.advance
 	alive := func() []int64 { return c.connected(lead) }
-	due := c.due(lead, d, alive())
+	due := c.overdue(lead, d, alive())
 	if !c.opts.silent {
 		lead.gate.alive.Store(&alive)
 	}
@@ -151,10 +151,10 @@ func (c *Cluster) connected(lead *Server) []int64 {
 	return ids
 }
 
-// due returns the sessions that must end when the clock moves by d, with their generations.
+// overdue returns the sessions that must end when the clock moves by d, with their generations.
 // If the leader is out of touch with the followers at that moment, it extends all sessions,
 // so we have to know which ones should end.
-func (c *Cluster) due(lead *Server, d time.Duration, alive []int64) map[int64]uint64 {
+func (c *Cluster) overdue(lead *Server, d time.Duration, alive []int64) map[int64]uint64 {
 	gens := make(map[int64]uint64)
 	if c.opts.silent {
 		return gens

@@ -41,8 +41,8 @@ func (l *logs) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// say writes to the test's log, unless the test has ended.
-func (l *logs) say(format string, args ...any) {
+// printf writes to the test's log, unless the test has ended.
+func (l *logs) printf(format string, args ...any) {
 	l.t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()

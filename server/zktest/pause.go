@@ -12,7 +12,7 @@ import "time"
 // it has lost leadership; a real one finds out within milliseconds.
 func (s *Server) Pause() {
 	s.t.Helper()
-	s.logs.say("%s stands still", s.name)
+	s.logs.printf("%s stands still", s.name)
 	s.standStill(true)
 	if s.cluster != nil {
 		s.cluster.links()
@@ -22,7 +22,7 @@ func (s *Server) Pause() {
 // Resume ends Pause.
 func (s *Server) Resume() {
 	s.t.Helper()
-	s.logs.say("%s goes on", s.name)
+	s.logs.printf("%s goes on", s.name)
 	s.standStill(false)
 	if s.cluster != nil {
 		s.cluster.links()

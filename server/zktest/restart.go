@@ -12,7 +12,7 @@ func (s *Server) Kill() {
 	if !was {
 		s.fatalf("Kill: it does not run")
 	}
-	s.logs.say("%s is killed", s.name)
+	s.logs.printf("%s is killed", s.name)
 	if s.cluster != nil {
 		s.cluster.net.Kill(host(s.id))
 	}
@@ -51,7 +51,7 @@ func (s *Server) Start() {
 		s.fatalf("Restart: it was not killed")
 	}
 	s.awaitKilled()
-	s.logs.say("%s is started again", s.name)
+	s.logs.printf("%s is started again", s.name)
 	if err := s.start(); err != nil {
 		s.fatalf("Restart: %v", err)
 	}
@@ -67,7 +67,7 @@ func (s *Server) awaitKilled() {
 		return
 	}
 	if err := <-s.closing; err != nil {
-		s.logs.say("%s ended with: %v", s.name, err)
+		s.logs.printf("%s ended with: %v", s.name, err)
 	}
 	s.closing = nil
 }

@@ -75,7 +75,7 @@ func newServer(t TB, o options, id int, name string, c *clock, l *logs) *Server 
 	s := &Server{t: t, opts: o, id: id, name: name, clock: c, logs: l}
 	s.gate = newGate(c, func(format string, args ...any) {
 		t.Helper()
-		l.say(name+": "+format, args...)
+		l.printf(name+": "+format, args...)
 	})
 	if o.record {
 		s.conversation = s.Record(Match{})

@@ -8,8 +8,8 @@ type slowness struct {
 	rate  int // bytes a second; 0: no limit
 }
 
-// of returns the delay of n bytes.
-func (l slowness) of(n int) time.Duration {
+// delayOf returns the delay of n bytes.
+func (l slowness) delayOf(n int) time.Duration {
 	d := l.delay
 	if l.rate > 0 {
 		d += time.Duration(float64(n) / float64(l.rate) * float64(time.Second))
@@ -74,7 +74,7 @@ func (c *clientConn) slowness() slowness {
 // dawdle waits for the delay of n bytes. It returns false if the connection is closed
 // meanwhile.
 func (c *clientConn) dawdle(n int) bool {
-	d := c.slowness().of(n)
+	d := c.slowness().delayOf(n)
 	return d == 0 || c.gate.clock.sleep(d, c.done)
 }
 
@@ -93,10 +93,10 @@ func (c *Cluster) SlowLink(a, b int, delay time.Duration) (restore func()) {
 		c.mu.Unlock()
 		c.links()
 	}
-	c.logs.say("the link between %s and %s is slow: %v", host(a), host(b), delay)
+	c.logs.printf("the link between %s and %s is slow: %v", host(a), host(b), delay)
 	set(delay)
 	return func() {
-		c.logs.say("the link between %s and %s is fast again", host(a), host(b))
+		c.logs.printf("the link between %s and %s is fast again", host(a), host(b))
 		set(0)
 	}
 }

@@ -25,14 +25,12 @@ var limits = []limit{
 	}},
 	{"methods of a type", 40, map[string]string{
 		"client.Client":          "the API: one method per operation of the protocol",
-		"internal/cli.Call":      "what the commands of the shell ask of the one that runs, to be moved to the commands",
 		"raftfsm.Node":           "to be split: it owns the ensemble, the machine and the log",
 		"server/zktest.Server":   "the API of the test server: one method per fault and per question",
 		"internal/zoocfg.Config": "one method per group of keys that it parses",
 	}},
 	{"files in a folder", 30, map[string]string{
-		"internal/cli": "a file per group of commands of the shell",
-		"raftfsm":      "to be split: command, propose, apply, bootstrap, ensemble and datadir",
+		"raftfsm": "to be split: command, propose, apply, bootstrap, ensemble and datadir",
 	}},
 }
 

@@ -59,9 +59,9 @@ func (t *Trouble) Begin(zk *client.Client) {
 			case <-ctx.Done():
 				return
 			case list := <-t.seen:
-				t.say(ctx, list)
+				t.report(ctx, list)
 			case <-slow.C:
-				t.say(ctx, zk.ConnectFailures())
+				t.report(ctx, zk.ConnectFailures())
 			case change, ok := <-states.C():
 				if !ok {
 					return
@@ -93,9 +93,9 @@ func (t *Trouble) forget() {
 	clear(t.probes)
 }
 
-// say reports the causes unless they are the same as last time.
-func (t *Trouble) say(ctx context.Context, failures []client.ConnectFailure) {
-	t.look(ctx, failures)
+// report prints the causes unless they are the same as last time.
+func (t *Trouble) report(ctx context.Context, failures []client.ConnectFailure) {
+	t.probe(ctx, failures)
 	causes := t.causes(failures)
 	text := strings.Join(causes, "\n")
 	t.mu.Lock()
@@ -127,8 +127,8 @@ func (t *Trouble) GiveUp(zk *client.Client, waited time.Duration) error {
 	return &NoConnection{waited: waited.String(), causes: t.causes(zk.ConnectFailures())}
 }
 
-// look probes each server that closed a connection once for the reason.
-func (t *Trouble) look(ctx context.Context, failures []client.ConnectFailure) {
+// probe asks each server that closed a connection once for the reason.
+func (t *Trouble) probe(ctx context.Context, failures []client.ConnectFailure) {
 	for _, f := range failures {
 		t.mu.Lock()
 		_, known := t.probes[f.Addr]

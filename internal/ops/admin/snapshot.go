@@ -140,8 +140,8 @@ func (s *snapshots) started(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// due rejects a call that comes before the interval has passed.
-func (s *snapshots) due(w http.ResponseWriter, r *http.Request, l *limiter, interval time.Duration, name string) bool {
+// admit rejects a call that comes before the interval has passed.
+func (s *snapshots) admit(w http.ResponseWriter, r *http.Request, l *limiter, interval time.Duration, name string) bool {
 	now := time.Now
 	if s.opts.Now != nil {
 		now = s.opts.Now
@@ -167,7 +167,7 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 		s.refused(r, name, "it is disabled")
 		reply(w, http.StatusServiceUnavailable, name, nil, "Snapshot command is disabled (admin.snapshot.enabled)")
 		return
-	case !s.due(w, r, &s.snapshot, s.opts.Interval, name):
+	case !s.admit(w, r, &s.snapshot, s.opts.Interval, name):
 		return
 	}
 	if q := r.URL.Query(); q.Has("streaming") && !strings.EqualFold(q.Get("streaming"), "true") {
@@ -228,7 +228,7 @@ func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 		s.refused(r, name, "it is disabled")
 		reply(w, http.StatusServiceUnavailable, name, nil, "Restore command is disabled (admin.restore.enabled)")
 		return
-	case !s.due(w, r, &s.restores, s.opts.RestoreInterval, name):
+	case !s.admit(w, r, &s.restores, s.opts.RestoreInterval, name):
 		return
 	}
 	s.started(w, r)

@@ -81,7 +81,7 @@ func (v View) counters(m *mntr.Lines) {
 		m.Count("learner_proposal_received_count", n.Received.Load())
 		m.Count("learner_commit_received_count", n.Committed.Load())
 		m.Count("diff_count", n.Diffs.Load())
-		m.Count("snap_count", n.SnapsSent.Picture(time.Now()).Count)
+		m.Count("snap_count", n.SnapsSent.Snapshot(time.Now()).Count)
 	}
 }
 

@@ -177,7 +177,7 @@ func (v View) perNamespace(m *mntr.Lines) {
 
 // at returns the summary of what was observed up to now.
 func (d distribution) at(now time.Time) status.Summary {
-	p := d.of.Picture(now)
+	p := d.of.Snapshot(now)
 	in := func(n int64) float64 { return float64(n) / float64(d.unit) }
 	return status.Summary{
 		Name: d.name, Basic: d.basic, Count: p.Count, Sum: in(p.Sum), Min: in(p.Min), Max: in(p.Max), Mean: p.Mean() / float64(d.unit),

@@ -2,7 +2,7 @@
 // state of a server as a file of ZooKeeper, and replaces it with such a file.
 //
 // It imports the standard library, admin for the interface of the commands, backup and
-// zkfiles for the files, keystore and schemes for who asks, proto and tree for permissions,
+// zkfiles for the files, keystore and schemes for the identity of the caller, proto and tree for permissions,
 // raftfsm for the state, and stats. It knows no connection.
 //
 // Invariants:

@@ -28,7 +28,7 @@ func TestTally(t *testing.T) {
 	reads.Flush()
 	got := map[string][4]int64{}
 	all.Each(func(n *Namespace) {
-		p := n.Reads.Picture(time.Now())
+		p := n.Reads.Snapshot(time.Now())
 		got[n.Name] = [4]int64{p.Count, p.Sum, p.Min, p.Max}
 	})
 	want := map[string][4]int64{"a": {5, 14, 2, 4}, "ab": {1, 3, 3, 3}, "b": {1, 2, 2, 2}, "c": {1, 2, 2, 2}, "d": {1, 2, 2, 2}}

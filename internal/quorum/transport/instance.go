@@ -49,8 +49,8 @@ func (i *instance) spawn(f func()) bool {
 	return true
 }
 
-// rest sleeps for d. It returns false if the transport was closed.
-func (i *instance) rest(d time.Duration) bool {
+// pause sleeps for d. It returns false if the transport was closed.
+func (i *instance) pause(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -114,7 +114,7 @@ func (w *leaderWatch) untilLed(lost raft.ServerID) {
 			agreed = false
 			wait = min(wait*3/2, seldom)
 		}
-		w.rest(pauseFor)
+		w.pause(pauseFor)
 	}
 }
 

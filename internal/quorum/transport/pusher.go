@@ -113,13 +113,13 @@ func (p *pusher) Deposed() {
 
 // start pushes the commit index to a peer if it is due. p.mu is held.
 func (p *pusher) start(peer *pushPeer) {
-	if !peer.pushing && p.due(peer) > 0 {
+	if !peer.pushing && p.unsentCommit(peer) > 0 {
 		peer.pushing = p.spawn(func() { p.push(peer) })
 	}
 }
 
-// due returns the commit index that the peer should learn, 0 for none.
-func (p *pusher) due(peer *pushPeer) uint64 {
+// unsentCommit returns the commit index that the peer should learn, 0 for none.
+func (p *pusher) unsentCommit(peer *pushPeer) uint64 {
 	if c := min(p.commit.Load(), peer.last); c > peer.told {
 		return c
 	}
@@ -131,7 +131,7 @@ func (p *pusher) push(peer *pushPeer) {
 	defer p.mu.Unlock()
 	defer func() { peer.pushing = false }()
 	for p.peers[peer.id] == peer {
-		commit := p.due(peer)
+		commit := p.unsentCommit(peer)
 		if commit == 0 {
 			return
 		}

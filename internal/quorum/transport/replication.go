@@ -70,7 +70,7 @@ func (r *replication) replicate(id raft.ServerID, addr raft.ServerAddress, args 
 			return s
 		}
 		r.noteFailure(args.Term, id, began, s.err)
-		if !r.replicates(args.Term, id, addr) || !r.rest(pauseFor) || !r.replicates(args.Term, id, addr) {
+		if !r.replicates(args.Term, id, addr) || !r.pause(pauseFor) || !r.replicates(args.Term, id, addr) {
 			return s
 		}
 	}

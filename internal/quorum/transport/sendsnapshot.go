@@ -64,7 +64,7 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 			longest = lastPause
 		}
 		pauseFor = min(2*pauseFor, longest)
-		if !s.rest(pauseFor) || !s.replicates(args.Term, id, addr) {
+		if !s.pause(pauseFor) || !s.replicates(args.Term, id, addr) {
 			return err
 		}
 		s.awaitFollower(args.Term, id, addr)
@@ -75,7 +75,7 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 		}
 		// Opening a large snapshot takes long, because its checksum is verified. That must
 		// not keep this server busy while nothing gets through.
-		if !s.rest(time.Since(opened)) || !s.replicates(args.Term, id, addr) {
+		if !s.pause(time.Since(opened)) || !s.replicates(args.Term, id, addr) {
 			_ = newest.Close()
 			return err
 		}

@@ -80,7 +80,7 @@ func newSnapshotPair(t *testing.T) *snapshotPair {
 	beats := make(chan struct{})
 	go func() {
 		defer close(beats)
-		for p.leader.rest(100 * time.Millisecond) {
+		for p.leader.pause(100 * time.Millisecond) {
 			beat := raft.AppendEntriesRequest{RPCHeader: headerOf("1"), Term: 7}
 			_ = p.leader.AppendEntries("2", "s2:1", &beat, new(raft.AppendEntriesResponse))
 		}

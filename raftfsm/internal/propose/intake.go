@@ -40,7 +40,7 @@ type Intake struct {
 	Taken func(commands, waiting int, since time.Time)
 
 	mu     sync.Mutex
-	room   sync.Cond // signalled when bytes decreases or err is set
+	freed  sync.Cond // signalled when bytes decreases or err is set
 	err    error     // set by close
 	way    uint64    // incremented when commands are lost
 	next   uint64    // number of the next command
@@ -68,7 +68,7 @@ type waiter struct {
 // NewIntake returns the queue of a server, for one boot of it. waits counts the commands in it.
 func NewIntake(server uint8, nonce uint64, waits *Backlog) *Intake {
 	q := &Intake{Server: server, Nonce: nonce, backlog: waits, next: 1, way: 1, Taken: func(int, int, time.Time) {}}
-	q.room.L = &q.mu
+	q.freed.L = &q.mu
 	return q
 }
 
@@ -76,7 +76,7 @@ func NewIntake(server uint8, nonce uint64, waits *Backlog) *Intake {
 func (q *Intake) Propose(c *command.Command, own bool) error {
 	q.mu.Lock()
 	for q.bytes > maxIntakeBytes && q.err == nil && !own {
-		q.room.Wait()
+		q.freed.Wait()
 	}
 	if q.err != nil {
 		q.mu.Unlock()
@@ -160,7 +160,7 @@ func (q *Intake) Take(dst []byte, ops int) ([]byte, int) {
 		q.sealed = nil
 	}
 	q.sent(int(r.count), len(r.buf)-command.RunHeaderSize)
-	q.room.Broadcast()
+	q.freed.Broadcast()
 	dst = append(dst, r.buf...)
 	q.spares.put(r.buf)
 	q.Taken(int(r.count), waiting, r.opened)
@@ -260,7 +260,7 @@ func (q *Intake) Lose() bool {
 	q.way++
 	q.waiting, q.head = nil, 0
 	q.open, q.sealed = nil, nil
-	q.room.Broadcast()
+	q.freed.Broadcast()
 	if q.lost != nil {
 		close(q.lost)
 		q.lost = nil
@@ -285,5 +285,5 @@ func (q *Intake) Close(err error) {
 	if q.err == nil {
 		q.err = err
 	}
-	q.room.Broadcast()
+	q.freed.Broadcast()
 }

@@ -51,19 +51,19 @@ type Proposer struct {
 	stop   chan struct{} // closed by halt
 	finish chan struct{} // closed by drain
 
-	applied atomic.Uint64 // seq of the newest entry that the state machine has applied
-	flights []flight      // entries that Raft may not have answered yet, oldest first; only run uses it
+	applied    atomic.Uint64 // seq of the newest entry that the state machine has applied
+	unanswered []proposal    // entries that Raft may not have answered yet, oldest first; only run uses it
 
 	mu      sync.Mutex // held while runs are taken
 	halted  bool
 	seq     atomic.Uint64 // of the newest entry
 	spares  spares        // buffers to build entries in
-	turns   turns
-	waiting []turn // buffer for fill
+	fair    fairQueue
+	waiting []participant // buffer for fill
 }
 
-// flight is an entry in flight.
-type flight struct {
+// proposal is an entry that Raft may not have answered yet.
+type proposal struct {
 	raft.ApplyFuture
 	seq  uint64
 	data []byte
@@ -119,7 +119,7 @@ func (p *Proposer) run() {
 	for p.settle(max(p.applied.Load(), 1) - 1) {
 		if p.worth(finish == nil) {
 			if data := p.Collect(); data != nil {
-				p.flights = append(p.flights, flight{p.Raft.Apply(data, 0), p.seq.Load(), data})
+				p.unanswered = append(p.unanswered, proposal{p.Raft.Apply(data, 0), p.seq.Load(), data})
 				overdue.Reset(overdueAfter)
 				continue
 			}
@@ -129,7 +129,7 @@ func (p *Proposer) run() {
 		}
 		if finish == nil {
 			late.Wait()
-			if len(p.flights) > 0 && !p.settle(p.flights[0].seq) {
+			if len(p.unanswered) > 0 && !p.settle(p.unanswered[0].seq) {
 				return
 			}
 			continue
@@ -137,9 +137,9 @@ func (p *Proposer) run() {
 		select {
 		case <-p.Backlog.wake:
 		case <-overdue.C:
-			flights := p.flights
-			p.flights = nil
-			late.Go(func() { p.await(flights) })
+			overdue := p.unanswered
+			p.unanswered = nil
+			late.Go(func() { p.await(overdue) })
 		case <-finish:
 			finish = nil
 		case <-p.stop:
@@ -179,19 +179,19 @@ func enough(inFlight int) int {
 // has applied, that takes no time. It returns false if the log refused one.
 func (p *Proposer) settle(seq uint64) bool {
 	n := 0
-	for n < len(p.flights) && p.flights[n].seq <= seq {
+	for n < len(p.unanswered) && p.unanswered[n].seq <= seq {
 		n++
 	}
-	ok := p.await(p.flights[:n])
-	p.flights = append(p.flights[:0], p.flights[n:]...)
+	ok := p.await(p.unanswered[:n])
+	p.unanswered = append(p.unanswered[:0], p.unanswered[n:]...)
 	return ok
 }
 
 // await waits for Raft's answers to entries. It returns false, and halts the proposer, if
 // the log refused one.
-func (p *Proposer) await(flights []flight) (ok bool) {
+func (p *Proposer) await(proposals []proposal) (ok bool) {
 	ok = true
-	for _, f := range flights {
+	for _, f := range proposals {
 		switch err := f.Error(); {
 		case err != nil:
 			ok = false
@@ -246,15 +246,15 @@ func (p *Proposer) fill(b []byte) (_ []byte, ops int) {
 	for {
 		p.waiting = p.Remote.waiting(p.waiting[:0])
 		if !p.Local.empty() {
-			p.waiting = append(p.waiting, ownTurn)
+			p.waiting = append(p.waiting, self)
 		}
 		if len(p.waiting) == 0 {
 			return b, ops
 		}
-		origin := p.turns.next(p.waiting)
+		origin := p.fair.next(p.waiting)
 		before := len(b)
 		var n int
-		if origin == ownTurn {
+		if origin == self {
 			b, n = p.Local.Take(b, ops)
 		} else {
 			b, n = p.Remote.take(uint8(origin), b, ops)
@@ -262,7 +262,7 @@ func (p *Proposer) fill(b []byte) (_ []byte, ops int) {
 		if n == 0 && ops > 0 {
 			return b, ops // the next batch begins with that run
 		}
-		p.turns.had(origin, len(b)-before)
+		p.fair.took(origin, len(b)-before)
 		ops += n
 	}
 }

@@ -36,7 +36,7 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 			t.Fatalf("keeps %t: two entries on their way share their memory", keeps)
 		}
 		var background sync.WaitGroup
-		p.flights = []flight{{landedFuture{}, 1, a}, {landedFuture{raft.ErrLeadershipLost}, 2, b}}
+		p.unanswered = []proposal{{landedFuture{}, 1, a}, {landedFuture{raft.ErrLeadershipLost}, 2, b}}
 		p.Start(&background)
 		p.Drain()
 		if err := <-p.Failed; err == nil {

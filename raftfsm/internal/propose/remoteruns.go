@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
-// maxPeerBytes bounds the queue of one other server, in bytes. Above it, the leader
-// stops reading from that server's stream, which makes that server wait. Each server
-// has its own connection, so that delays no other server.
+// maxPeerBytes bounds the queue of one other server, in bytes. Above it, the leader stops
+// reading from that server's stream, so that the server has to wait. Each server has its
+// own connection, so we don't delay other servers.
 const maxPeerBytes = 4 << 20
 
 // RemoteRuns holds the runs that other servers sent to this leader, in one queue per
@@ -20,9 +20,9 @@ type RemoteRuns struct {
 	checkers *command.Checkers
 
 	mu          sync.Mutex
-	room        sync.Cond // a queue shrank or the incarnation ended; uses mu
+	freed       sync.Cond // a queue shrank or the incarnation ended; uses mu
 	incarnation uint64    // 0 while no runs are accepted
-	queues      map[uint8]*peerQueue
+	peers       map[uint8]*peerQueue
 }
 
 // peerQueue is the queue of one server, oldest run first.
@@ -34,8 +34,8 @@ type peerQueue struct {
 
 // NewRemoteRuns returns an empty queue. waits counts the runs in it.
 func NewRemoteRuns(waits *Backlog, checkers *command.Checkers) *RemoteRuns {
-	q := &RemoteRuns{backlog: waits, checkers: checkers, queues: make(map[uint8]*peerQueue)}
-	q.room.L = &q.mu
+	q := &RemoteRuns{backlog: waits, checkers: checkers, peers: make(map[uint8]*peerQueue)}
+	q.freed.L = &q.mu
 	return q
 }
 
@@ -51,11 +51,11 @@ func (q *RemoteRuns) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.incarnation = 0
-	for _, l := range q.queues {
+	for _, l := range q.peers {
 		q.backlog.taken(l.weight)
 	}
-	clear(q.queues)
-	q.room.Broadcast()
+	clear(q.peers)
+	q.freed.Broadcast()
 }
 
 // Add queues one encoded run that server origin sent to an incarnation of this leader.
@@ -66,14 +66,14 @@ func (q *RemoteRuns) Add(incarnation uint64, origin uint8, encoded []byte) error
 		return fmt.Errorf("run from server %d: %w", origin, err)
 	}
 	q.mu.Lock()
-	for q.incarnation == incarnation && q.queueOf(origin).bytes > maxPeerBytes {
-		q.room.Wait()
+	for q.incarnation == incarnation && q.peer(origin).bytes > maxPeerBytes {
+		q.freed.Wait()
 	}
 	if q.incarnation == 0 || q.incarnation != incarnation {
 		q.mu.Unlock()
 		return ErrNewLeader
 	}
-	l := q.queueOf(origin)
+	l := q.peer(origin)
 	l.runs = append(l.runs, append([]byte(nil), encoded...))
 	l.bytes += len(encoded)
 	w := weight(n, len(encoded))
@@ -83,22 +83,22 @@ func (q *RemoteRuns) Add(incarnation uint64, origin uint8, encoded []byte) error
 	return nil
 }
 
-func (q *RemoteRuns) queueOf(origin uint8) *peerQueue {
-	l := q.queues[origin]
+func (q *RemoteRuns) peer(origin uint8) *peerQueue {
+	l := q.peers[origin]
 	if l == nil {
 		l = new(peerQueue)
-		q.queues[origin] = l
+		q.peers[origin] = l
 	}
 	return l
 }
 
 // waiting appends the servers that have runs queued.
-func (q *RemoteRuns) waiting(dst []turn) []turn {
+func (q *RemoteRuns) waiting(dst []participant) []participant {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for origin, l := range q.queues {
+	for origin, l := range q.peers {
 		if len(l.runs) > 0 {
-			dst = append(dst, turn(origin))
+			dst = append(dst, participant(origin))
 		}
 	}
 	return dst
@@ -108,7 +108,7 @@ func (q *RemoteRuns) waiting(dst []turn) []turn {
 func (q *RemoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	l := q.queues[origin]
+	l := q.peers[origin]
 	if l == nil || len(l.runs) == 0 {
 		return dst, 0
 	}
@@ -124,7 +124,7 @@ func (q *RemoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	w := weight(int(h.Count), len(l.runs[0]))
 	l.weight -= w
 	q.backlog.taken(w)
-	q.room.Broadcast()
+	q.freed.Broadcast()
 	l.runs[0] = nil
 	l.runs = l.runs[1:]
 	return dst, int(h.Count)
@@ -139,7 +139,7 @@ func (q *RemoteRuns) CheckRun(origin uint8, encoded []byte) (int, error) {
 	case err != nil:
 		return 0, err
 	case len(rest) != 0:
-		return 0, fmt.Errorf("%d bytes behind it", len(rest))
+		return 0, fmt.Errorf("%d bytes after it", len(rest))
 	case h.Server != origin:
 		return 0, fmt.Errorf("it names server %d", h.Server)
 	}

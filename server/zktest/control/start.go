@@ -102,7 +102,7 @@ func (t *TestServer) run(cfg *Config) {
 	t.ready = Ready{ConnectString: strings.Join(t.addrs, ","), SecureConnectString: strings.Join(secure, ","), PID: os.Getpid()}
 }
 
-// onThisHost returns the address by which clients on this host reach a listener.
+// onThisHost returns the address that clients on this host use for a listener.
 func onThisHost(addr string) string {
 	host, port, _ := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {

@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// hosts is the number of hosts of which a page may speak: zk1, zk2 and so on.
+// hosts is the number of hosts that a page may name: zk1, zk2 and so on.
 const hosts = 5
 
 // sample is the configuration of pages that show none: that of the quickstart, which is

@@ -45,7 +45,7 @@ func (r *run) queue(ctx context.Context, path string) ([]waiting, error) {
 	return all, nil
 }
 
-// steal replaces the znode by which a Go worker waits for a mutex with a znode of the same
+// steal replaces the znode of a Go worker that waits for a mutex with a znode of the same
 // name in the test's session. The worker should not mistake it for its own, and should
 // queue again.
 func (r *run) steal(path string) {

@@ -191,7 +191,7 @@ func (x *index) around(records []record) []string {
 	return lines
 }
 
-// when returns the time by which a record is sorted.
+// when returns the time that a record is sorted by.
 func when(r record) history.Time {
 	switch r := r.(type) {
 	case *history.Op:

@@ -72,7 +72,7 @@ func (p *Port) Down() {
 	}
 }
 
-// mirror takes the port down if the process behind it is gone. This way, when an end learns
+// mirror takes the port down if its process is gone. This way, when an end learns
 // that a connection has ended, the port already refuses new ones.
 func (p *Port) mirror() {
 	p.mu.Lock()

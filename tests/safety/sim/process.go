@@ -144,8 +144,8 @@ func (p *process) close() <-chan struct{} {
 	return p.closed
 }
 
-// stop ends the process as an operator does, who kills it if it takes too long:
-// its disk may hang. Unsynced data stays in the kernel's cache.
+// stop ends the process as an operator does, and kills it if it takes too long: its disk
+// may hang. Unsynced data stays in the kernel's cache.
 func (p *process) stop() {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

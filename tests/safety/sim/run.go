@@ -25,7 +25,7 @@ type Options struct {
 	Minutes int // with faults, in fake time
 	Layout  Layout
 	Faults  []string // kinds; nil: all
-	Out     string   // directory for what a failed run leaves behind
+	Out     string   // directory for the files of a failed run
 
 	Live io.Writer // receives the trace as it is written; nil: not written
 }
@@ -81,7 +81,7 @@ func Run(o Options) *Result {
 }
 
 // Judge checks the history, and whether the run proves anything. A run that broke
-// a guarantee leaves its trace and its history behind.
+// a guarantee leaves its trace and its history.
 func (r *Result) Judge() {
 	if r.c == nil {
 		return

@@ -7,14 +7,14 @@ import (
 // TestTurnsOfServer0: a leader should share its log fairly between its own clients and
 // those of a follower with id 0.
 func TestTurnsOfServer0(t *testing.T) {
-	var u turns
-	had := make(map[turn]int)
+	var u fairQueue
+	had := make(map[participant]int)
 	for range 6 {
-		next := u.next([]turn{0, ownTurn})
-		u.had(next, 100)
+		next := u.next([]participant{0, self})
+		u.took(next, 100)
 		had[next]++
 	}
-	if had[0] != 3 || had[ownTurn] != 3 {
+	if had[0] != 3 || had[self] != 3 {
 		t.Errorf("turns %v, want 3 of each", had)
 	}
 }
