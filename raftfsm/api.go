@@ -6,10 +6,9 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
-	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -44,9 +43,9 @@ type Config struct {
 	Memory     bool           // keep everything in memory, no disk
 	LogDir     string         // Raft log and vote
 	SnapDir    string         // snapshots
-	FS         vfs.FS         // file system of the directories; default vfs.OS
+	FS         storage.FS     // file system of the directories; default that of the machine
 	Store      raftlog.Kind   // default raftlog.WAL
-	Bolt       engine.Format  // boltlog.Format, for a Store of kind raftlog.Bolt; nil: not included
+	Bolt       storage.Format // boltlog.Format, for a Store of kind raftlog.Bolt; nil: not included
 	LogSegment int            // bytes in a file of a raftlog.WAL log; default 32 MiB
 	Network    quorum.Network // default quorum.TCP
 	TLS        *quorum.TLS    // between the servers; nil: plaintext. This package sets Hosts

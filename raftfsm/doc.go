@@ -31,6 +31,6 @@
 // multiaddr servers with several addresses, propose the way of commands into the log,
 // apply the state machine, snapio the stream of a snapshot.
 //
-// May import: its own internal packages, proto, tree, session, internal/raftlog (and
-// engine), internal/quorum and its transport, hashicorp/raft and go-hclog, the standard library.
+// May import: its own internal packages, proto, tree, session, internal/raftlog,
+// storage, internal/quorum and its transport, hashicorp/raft and go-hclog, the standard library.
 package raftfsm

@@ -5,7 +5,6 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -77,9 +76,6 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 
 // ErrHasState reports directories that hold zkgo state, which is never replaced.
 var ErrHasState = datadir.ErrHasState
-
-// ErrInUse is the cause when another server has the log directory open.
-var ErrInUse = vfs.ErrInUse
 
 // DirNames names two directories in a message, or one if they are the same.
 func DirNames(a, b string) string { return datadir.Dirs{Log: a, Snap: b}.String() }

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/defaults"
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -94,20 +94,16 @@ type Quorum struct {
 
 // Log is where a server keeps its log, and when it takes snapshots.
 type Log struct {
-	Dir     string    // default DataDir
-	Store   string    // "wal", the default, or "bolt"
-	Bolt    LogFormat // boltlog.Format, for the Store "bolt"; nil: not included
-	Segment int       // bytes per log file; default 32 MiB
+	Dir     string         // default DataDir
+	Store   string         // "wal", the default, or "bolt"
+	Bolt    storage.Format // boltlog.Format, for the Store "bolt"; nil: not included
+	Segment int            // bytes per log file; default 32 MiB
 
 	SnapCount    int   // default 100,000 transactions
 	SnapBytes    int64 // default 4 GiB
 	SnapRetain   int   // default 3
 	SnapTrailing int   // log entries before a snapshot that are kept; default: by their size
 }
-
-// LogFormat is the format of a log that is a single file. Only packages of this module
-// implement it.
-type LogFormat = engine.Format
 
 // Limits bounds what clients use.
 type Limits struct {
@@ -172,15 +168,12 @@ type Auth struct {
 
 // Env is what a server takes from its machine, for tests that replace it.
 type Env struct {
-	FS          FS               // the directories' file system; default: that of the machine
+	FS          storage.FS       // the directories' file system; default: that of the machine
 	Network     Network          // between the servers; default TCP
 	Now         func() time.Time // the clock for sessions, and the default of Wall; default time.Now
 	Wall        func() time.Time // the time of transactions; it may jump
 	Interceptor Interceptor      // between the clients and the server; nil: none
 }
-
-// FS is a file system. Only packages of this module implement it.
-type FS = vfs.FS
 
 // Network creates the listeners and the connections between servers. Addresses are
 // host:port.

@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -18,7 +19,7 @@ import (
 var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")
 
 // ErrDataInUse reports that another server has the data directory open.
-var ErrDataInUse = raftfsm.ErrInUse
+var ErrDataInUse = storage.ErrInUse
 
 // checkDataDir refuses a ZooKeeper directory that has not been imported.
 func checkDataDir(c *Config) error {

@@ -29,5 +29,5 @@
 // we end its goroutine instead of the whole program.
 //
 // May import: hashicorp/raft and the standard library; of this module only internal/vfs
-// and internal/raftlog/engine.
+// and storage.
 package raftlog

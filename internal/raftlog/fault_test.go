@@ -11,15 +11,15 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
+	"github.com/zkgo/zkgo/storage"
 )
 
 var errIO = errors.New("input/output error")
 
 // faulty is an engine whose calls fail or stall.
 type faulty struct {
-	engine.Engine
+	storage.Engine
 	mu    sync.Mutex
 	fail  map[string]bool
 	stall chan struct{} // if set, StoreLogs and SaveRecord wait for it
@@ -80,7 +80,7 @@ func TestFirstErrorIsLatched(t *testing.T) {
 
 func latched(t *testing.T, o Options, name string, call func(*Store) error) {
 	var f *faulty
-	o.wrapEngine = func(e engine.Engine) engine.Engine { f = &faulty{Engine: e}; return f }
+	o.wrapEngine = func(e storage.Engine) storage.Engine { f = &faulty{Engine: e}; return f }
 	s := mustOpen(t, o)
 	store(t, s, 1, 20, 1)
 	snapshot(t, s, 10, 1, []byte("s"))
@@ -243,7 +243,7 @@ func TestNoExtraAllocations(t *testing.T) {
 	}
 }
 
-type nullEngine struct{ engine.Engine }
+type nullEngine struct{ storage.Engine }
 
 func (nullEngine) StoreLogs([]*raft.Log) error { return nil }
 

@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // maxEntryBytes is far above the size of the proposer's batches, and small enough that
@@ -21,7 +21,7 @@ const maxEntryBytes = 1 << 30
 // last] that the engine doesn't have as damage.
 type logs struct {
 	health *health
-	engine engine.Engine
+	engine storage.Engine
 	stable *stable
 	// covered returns nil if a verified snapshot makes the entries up to index
 	// dispensable; all: the whole log is removed, see DeleteRange.

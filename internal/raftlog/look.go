@@ -10,8 +10,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // This file inspects a store's directories without opening the store. It takes no lock and
@@ -35,7 +35,7 @@ type LogFile struct {
 	// Err is what is wrong with the file; First and Last are then unknown.
 	Err error
 
-	bolt  engine.Format
+	bolt  storage.Format
 	spans []span // of the entries from First on; kind WAL
 }
 
@@ -65,7 +65,7 @@ type Log struct {
 
 // LookAtLog reads the metadata of the log in a directory, and scans its files. A
 // directory without a log is not an error. bolt may be nil, see Options.Bolt.
-func LookAtLog(logDir string, bolt engine.Format) (l Log, err error) {
+func LookAtLog(logDir string, bolt storage.Format) (l Log, err error) {
 	isWAL, isBolt, err := kindsIn(vfs.OS{}, logDir)
 	if err != nil {
 		return l, err
@@ -209,7 +209,7 @@ func (f *LogFile) scan(id segmentID, first, until uint64) error {
 	return nil
 }
 
-func (l *Log) lookAtBolt(bolt engine.Format) LogFile {
+func (l *Log) lookAtBolt(bolt storage.Format) LogFile {
 	f := LogFile{Path: l.Meta, Kind: Bolt, bolt: bolt}
 	if bolt == nil {
 		f.Err = fmt.Errorf("%s: %w", f.Path, errNoBolt)

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // Kind names a log store implementation.
@@ -39,7 +39,7 @@ type Options struct {
 	// Kind of log store. Empty means the kind in the directory, or WAL.
 	Kind Kind
 	// Bolt opens a log of kind Bolt. A program without it, i.e. nil, doesn't link bbolt.
-	Bolt engine.Format
+	Bolt storage.Format
 	// LogDir holds the log and the vote. Created if missing.
 	LogDir string
 	// SnapDir holds the snapshots, in SnapDir/snapshots. Created if missing.
@@ -67,7 +67,7 @@ type Options struct {
 	SegmentBytes int
 
 	// wrapEngine lets tests inject faults between Store and its engine.
-	wrapEngine func(engine.Engine) engine.Engine
+	wrapEngine func(storage.Engine) storage.Engine
 }
 
 func (o Options) withDefaults() Options {

@@ -10,7 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // journal is a state machine that records the applied entries.
@@ -118,7 +118,7 @@ func TestBrokenDiskUnderRaft(t *testing.T) {
 			t.Parallel()
 			o := testOptions(t, WAL)
 			var f *faulty
-			o.wrapEngine = func(e engine.Engine) engine.Engine { f = &faulty{Engine: e}; return f }
+			o.wrapEngine = func(e storage.Engine) storage.Engine { f = &faulty{Engine: e}; return f }
 			s := mustOpen(t, o)
 			r, _ := node(t, s, true)
 			for i := range 10 {

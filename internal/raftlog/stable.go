@@ -7,7 +7,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // The keys that Raft saves a vote under, one after the other.
@@ -19,7 +19,7 @@ const (
 // stable is the raft.StableStore of a Store. Reads are answered from memory.
 type stable struct {
 	health *health
-	engine engine.Engine
+	engine storage.Engine
 
 	mu  turn
 	rec record

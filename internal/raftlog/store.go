@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // Store is the durable state of a Raft node: log, vote and snapshots.
@@ -20,7 +20,7 @@ type Store struct {
 	kind      Kind
 	opts      Options
 	health    *health
-	engine    engine.Engine
+	engine    storage.Engine
 	logs      *logs
 	stable    *stable
 	snapshots raft.SnapshotStore
@@ -87,7 +87,7 @@ func (s *Store) open() error {
 	return errors.Join(s.opts.FS.SyncDir(s.opts.LogDir), s.opts.FS.SyncDir(s.opts.SnapDir))
 }
 
-func openEngine(k Kind, o Options, h *health) (engine.Engine, error) {
+func openEngine(k Kind, o Options, h *health) (storage.Engine, error) {
 	if k == WAL {
 		return openWAL(o, h)
 	}

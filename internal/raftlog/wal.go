@@ -10,8 +10,8 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/storage"
 )
 
 const walDirName = "wal"
@@ -39,7 +39,7 @@ type wal struct {
 }
 
 // openWAL opens or creates a log. h gets errors that no call returns.
-func openWAL(o Options, h *health) (engine.Engine, error) {
+func openWAL(o Options, h *health) (storage.Engine, error) {
 	dir := filepath.Join(o.LogDir, walDirName)
 	if err := vfs.MkdirSynced(o.FS, dir); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func segmentEnd(list []segmentID, i int) uint64 {
 	return openEnd
 }
 
-// Range implements engine.Engine. The last segment is empty after the previous one was
+// Range implements storage.Engine. The last segment is empty after the previous one was
 // filled; or it is the only one, and the machine stopped before the first batch was
 // complete.
 func (w *wal) Range() (first, last uint64, _ error) {
@@ -107,7 +107,7 @@ func (w *wal) segmentOf(index uint64) *segment {
 	return nil
 }
 
-// GetLog implements engine.Engine. A concurrent removal may close the file.
+// GetLog implements storage.Engine. A concurrent removal may close the file.
 func (w *wal) GetLog(index uint64, l *raft.Log) error {
 	w.mu.RLock()
 	g := w.segmentOf(index)
@@ -124,7 +124,7 @@ func (w *wal) GetLog(index uint64, l *raft.Log) error {
 	return decodeEntry(b, l)
 }
 
-// StoreLogs implements engine.Engine: one write and one fdatasync. A segment that it fills
+// StoreLogs implements storage.Engine: one write and one fdatasync. A segment that it fills
 // gets its successor in the background, and the next call that writes waits for that.
 func (w *wal) StoreLogs(logs []*raft.Log) error {
 	if err := w.next.wait(); err != nil {
@@ -198,7 +198,7 @@ func (w *wal) set(first uint64, segments []*segment) error {
 	return errors.Join(errs...)
 }
 
-// DeleteRange implements engine.Engine.
+// DeleteRange implements storage.Engine.
 func (w *wal) DeleteRange(lo, hi uint64) error {
 	if err := w.next.wait(); err != nil {
 		return err
@@ -224,15 +224,15 @@ func (w *wal) DeleteRange(lo, hi uint64) error {
 	return w.extend(lo, first, keep)
 }
 
-// LoadRecord implements engine.Engine. It is called before SaveRecord.
+// LoadRecord implements storage.Engine. It is called before SaveRecord.
 func (w *wal) LoadRecord() ([]byte, error) { return w.meta.state.Record, nil }
 
-// SaveRecord implements engine.Engine.
+// SaveRecord implements storage.Engine.
 func (w *wal) SaveRecord(rec []byte) error {
 	return w.meta.change(func(s *metaState) { s.Record = rec })
 }
 
-// Where implements engine.Engine.
+// Where implements storage.Engine.
 func (w *wal) Where(index uint64) string {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -245,7 +245,7 @@ func (w *wal) Where(index uint64) string {
 	return w.dir
 }
 
-// Close implements engine.Engine.
+// Close implements storage.Engine.
 func (w *wal) Close() error {
 	_ = w.next.wait() // the store's health has the error
 	var errs []error

@@ -5,5 +5,5 @@
 // exception: bbolt maps its file into memory and writes it itself, so we return the path of
 // that file for the kernel, and run each commit.
 //
-// May import: the standard library only.
+// May import: the standard library; of this module only storage.
 package vfs

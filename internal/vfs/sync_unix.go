@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/zkgo/zkgo/storage"
 )
 
 const lockPatience = time.Second
@@ -75,7 +77,7 @@ func lock(path string) (io.Closer, error) {
 		}
 		if time.Now().After(deadline) {
 			defer f.Close()
-			return nil, fmt.Errorf("%s: %w%s: %w", absolute(path), ErrInUse, holder(f), err)
+			return nil, fmt.Errorf("%s: %w%s: %w", absolute(path), storage.ErrInUse, holder(f), err)
 		}
 	}
 }

@@ -9,8 +9,8 @@
 //     therefore verify the whole file without bbolt in Open and Check (check.go). A file
 //     that another process damages while it is open is out of scope.
 //
-// May import: hashicorp/raft, go-msgpack, bbolt; of this module only internal/vfs and
-// internal/raftlog/engine.
+// May import: hashicorp/raft, go-msgpack, bbolt; of this module only internal/vfs
+// and storage.
 package boltlog
 
 import (
@@ -26,8 +26,8 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"github.com/zkgo/zkgo/internal/raftlog/engine"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // The buckets of the database and the only key of the second one. They are named as in
@@ -38,13 +38,13 @@ const (
 	recordKey  = "zkgo"
 )
 
-// Format implements engine.Format.
+// Format implements storage.Format.
 type Format struct{}
 
-var _ engine.Format = Format{}
+var _ storage.Format = Format{}
 
-// Open implements engine.Format.
-func (Format) Open(fsys vfs.FS, path string, rec []byte) (engine.Engine, error) {
+// Open implements storage.Format.
+func (Format) Open(fsys storage.FS, path string, rec []byte) (storage.Engine, error) {
 	found, err := vfs.Exists(fsys, path)
 	if err == nil && !found {
 		err = create(fsys, path, rec)
@@ -64,7 +64,7 @@ func (Format) Open(fsys vfs.FS, path string, rec []byte) (engine.Engine, error) 
 
 // create creates the file atomically: under a temporary name, which is fsynced and
 // renamed.
-func create(fsys vfs.FS, path string, rec []byte) error {
+func create(fsys storage.FS, path string, rec []byte) error {
 	tmp := path + ".tmp"
 	if err := fsys.RemoveAll(tmp); err != nil {
 		return err
@@ -95,14 +95,14 @@ func create(fsys vfs.FS, path string, rec []byte) error {
 	return fsys.SyncDir(filepath.Dir(path))
 }
 
-// database implements engine.Engine.
+// database implements storage.Engine.
 type database struct {
 	db   *bbolt.DB
-	fs   vfs.FS
+	fs   storage.FS
 	path string
 }
 
-func open(fsys vfs.FS, name string) (*database, error) {
+func open(fsys storage.FS, name string) (*database, error) {
 	path, lazy, err := fsys.Database(name)
 	if err != nil {
 		return nil, err
@@ -129,7 +129,7 @@ func (d *database) update(f func(tx *bbolt.Tx) error) error {
 
 func key(index uint64) []byte { return binary.BigEndian.AppendUint64(nil, index) }
 
-// Range implements engine.Engine.
+// Range implements storage.Engine.
 func (d *database) Range() (first, last uint64, err error) {
 	err = d.db.View(func(tx *bbolt.Tx) error {
 		c := tx.Bucket([]byte(logsBucket)).Cursor()
@@ -143,7 +143,7 @@ func (d *database) Range() (first, last uint64, err error) {
 	return first, last, err
 }
 
-// GetLog implements engine.Engine.
+// GetLog implements storage.Engine.
 func (d *database) GetLog(index uint64, l *raft.Log) error {
 	return d.db.View(func(tx *bbolt.Tx) error {
 		val := tx.Bucket([]byte(logsBucket)).Get(key(index))
@@ -157,7 +157,7 @@ func (d *database) GetLog(index uint64, l *raft.Log) error {
 	})
 }
 
-// StoreLogs implements engine.Engine.
+// StoreLogs implements storage.Engine.
 func (d *database) StoreLogs(logs []*raft.Log) error {
 	return d.update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(logsBucket))
@@ -174,7 +174,7 @@ func (d *database) StoreLogs(logs []*raft.Log) error {
 	})
 }
 
-// DeleteRange implements engine.Engine.
+// DeleteRange implements storage.Engine.
 func (d *database) DeleteRange(lo, hi uint64) error {
 	return d.update(func(tx *bbolt.Tx) error {
 		b := tx.Bucket([]byte(logsBucket))
@@ -187,7 +187,7 @@ func (d *database) DeleteRange(lo, hi uint64) error {
 	})
 }
 
-// LoadRecord implements engine.Engine.
+// LoadRecord implements storage.Engine.
 func (d *database) LoadRecord() (rec []byte, err error) {
 	err = d.db.View(func(tx *bbolt.Tx) error {
 		rec = bytes.Clone(tx.Bucket([]byte(confBucket)).Get([]byte(recordKey)))
@@ -196,20 +196,20 @@ func (d *database) LoadRecord() (rec []byte, err error) {
 	return rec, err
 }
 
-// SaveRecord implements engine.Engine.
+// SaveRecord implements storage.Engine.
 func (d *database) SaveRecord(rec []byte) error {
 	return d.update(func(tx *bbolt.Tx) error { return tx.Bucket([]byte(confBucket)).Put([]byte(recordKey), rec) })
 }
 
-// Where implements engine.Engine.
+// Where implements storage.Engine.
 func (d *database) Where(uint64) string { return d.path }
 
-// Close implements engine.Engine.
+// Close implements storage.Engine.
 func (d *database) Close() error { return d.db.Close() }
 
-// Check implements engine.Format. It expects one record and a log without gaps. It
+// Check implements storage.Format. It expects one record and a log without gaps. It
 // doesn't verify the entries themselves.
-func (Format) Check(fsys vfs.FS, path string) (rec []byte, first, last uint64, err error) {
+func (Format) Check(fsys storage.FS, path string) (rec []byte, first, last uint64, err error) {
 	err = check(fsys, path, func(bucket string, key, val []byte) error {
 		switch {
 		case bucket == confBucket && string(key) == recordKey:
@@ -233,8 +233,8 @@ func (Format) Check(fsys vfs.FS, path string) (rec []byte, first, last uint64, e
 	return rec, first, last, err
 }
 
-// Entries implements engine.Format.
-func (Format) Entries(fsys vfs.FS, path string, visit func(*raft.Log, error) error) error {
+// Entries implements storage.Format.
+func (Format) Entries(fsys storage.FS, path string, visit func(*raft.Log, error) error) error {
 	return check(fsys, path, func(bucket string, _, val []byte) error {
 		if bucket != logsBucket {
 			return nil
@@ -249,8 +249,8 @@ func decode(b []byte, l *raft.Log) error {
 	return msgpack.NewDecoderBytes(bytes.Clone(b), &msgpack.MsgpackHandle{}).Decode(l)
 }
 
-// Busy implements engine.Format.
-func (Format) Busy(fsys vfs.FS, name string) bool {
+// Busy implements storage.Format.
+func (Format) Busy(fsys storage.FS, name string) bool {
 	path, _, err := fsys.Database(name)
 	if err != nil {
 		return false

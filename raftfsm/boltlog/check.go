@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // This file reads bbolt's file format without bbolt. bbolt checks only its two meta pages,
@@ -51,7 +52,7 @@ type checker struct {
 }
 
 // check verifies the structure of the database at path and visits all keys.
-func check(fsys vfs.FS, path string, visit visitor) error {
+func check(fsys storage.FS, path string, visit visitor) error {
 	f, err := fsys.OpenFile(path, os.O_RDONLY, 0)
 	if err != nil {
 		return err

@@ -22,18 +22,14 @@ const mostNames = 550
 // internalTypes lists the exported declarations that may mention a type of an internal
 // package, and why.
 var internalTypes = map[string]string{
-	"raftfsm.Config":                 "a server sets what it takes from its machine; to be grouped like server.Config",
-	"raftfsm.Numbers":                "the metrics of a server, to be summarised in a type of their own",
-	"raftfsm.PerServer.All":          "the metrics of a server, to be summarised in a type of their own",
-	"raftfsm.ReadLog":                "zkgo inspect shows a state without a server",
-	"raftfsm.ReadPlace":              "zkgo inspect shows a state without a server",
-	"raftfsm.ReadSnapshot":           "zkgo inspect shows a state without a server",
-	"server.Audit":                   "the file and the sink, to become types of package server",
-	"server.Server.Status":           "what operators see, to become a type of package server",
-	"raftfsm/boltlog.Format.Open":    "a program only names the format; the server calls it",
-	"raftfsm/boltlog.Format.Check":   "a program only names the format; the server calls it",
-	"raftfsm/boltlog.Format.Entries": "a program only names the format; the server calls it",
-	"raftfsm/boltlog.Format.Busy":    "a program only names the format; the server calls it",
+	"raftfsm.Config":        "a server sets what it takes from its machine; to be grouped like server.Config",
+	"raftfsm.Numbers":       "the metrics of a server, to be summarised in a type of their own",
+	"raftfsm.PerServer.All": "the metrics of a server, to be summarised in a type of their own",
+	"raftfsm.ReadLog":       "zkgo inspect shows a state without a server",
+	"raftfsm.ReadPlace":     "zkgo inspect shows a state without a server",
+	"raftfsm.ReadSnapshot":  "zkgo inspect shows a state without a server",
+	"server.Audit":          "the file and the sink, to become types of package server",
+	"server.Server.Status":  "what operators see, to become a type of package server",
 }
 
 // isInternal reports whether other modules can't import a package.

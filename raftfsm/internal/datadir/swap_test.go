@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/storage"
 )
 
 // TestSwapIsAllOrNothing stops a swap at each step, and before it began. After Owner, all
@@ -80,7 +81,7 @@ func TestTakeEmpty(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.TakeEmpty(); !errors.Is(err, vfs.ErrInUse) {
+	if _, err := d.TakeEmpty(); !errors.Is(err, storage.ErrInUse) {
 		t.Errorf("while it is locked: %v", err)
 	}
 	if err := lock.Close(); err != nil {

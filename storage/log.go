@@ -1,17 +1,8 @@
-// Package engine is the interface between a store of package raftlog and what keeps its
-// bytes. It is a separate package so that a program links only the engines it uses: package
-// boltlog implements it without raftlog, and raftlog doesn't import boltlog.
-//
-// May import: hashicorp/raft; of this module only internal/vfs.
-package engine
+package storage
 
-import (
-	"github.com/hashicorp/raft"
+import "github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/internal/vfs"
-)
-
-// Engine is a log and one small record. The store serialises the calls that write; reads
+// Engine is a log and one small record. The server serialises the calls that write; reads
 // may run concurrently with them. When a call that writes returns, its effect is durable.
 type Engine interface {
 	// Range returns the first and the last index, 0 if the log is empty.
@@ -32,12 +23,12 @@ type Engine interface {
 // Format opens and inspects a log that is a single file in a format of its own.
 type Format interface {
 	// Open opens the file. If it is missing, Open creates it with a first record.
-	Open(fsys vfs.FS, path string, rec []byte) (Engine, error)
+	Open(fsys FS, path string, rec []byte) (Engine, error)
 	// Check verifies the file without opening it, and returns its record and the range
 	// of its entries.
-	Check(fsys vfs.FS, path string) (rec []byte, first, last uint64, err error)
+	Check(fsys FS, path string) (rec []byte, first, last uint64, err error)
 	// Entries calls visit with every entry in order, or why it can't be decoded.
-	Entries(fsys vfs.FS, path string, visit func(*raft.Log, error) error) error
+	Entries(fsys FS, path string, visit func(*raft.Log, error) error) error
 	// Busy reports whether another process has the file open.
-	Busy(fsys vfs.FS, path string) bool
+	Busy(fsys FS, path string) bool
 }
