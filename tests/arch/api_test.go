@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // mostNames bounds the public API: the exported constants, variables, functions and types
@@ -76,7 +78,7 @@ func TestPublicAPI(t *testing.T) {
 func publicAPI(t *testing.T) map[string]api {
 	t.Helper()
 	pkgs := map[string]api{}
-	err := filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -106,10 +108,7 @@ func publicAPI(t *testing.T) map[string]api {
 		a.add(tree)
 		pkgs[pkg] = a
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return pkgs
 }
 

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // words are those of translated English: native engineers hardly use them in comments.
@@ -51,10 +53,7 @@ func TestPlainWords(t *testing.T) {
 		}
 	}
 	for _, page := range pages(t) {
-		text, err := os.ReadFile("../../" + page)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("../../" + page))(t)
 		example := false
 		for i, line := range strings.Split(string(text), "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "```") {
