@@ -21,6 +21,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/node"
 	"github.com/zkgo/zkgo/recipes/queue"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -49,7 +50,7 @@ func TestSessionIsLostBeforeItsFirstReply(t *testing.T) {
 		accept()
 		slow.Wait()
 		zs.ExpireSession(c.Session().ID)
-		rig.Must(t, <-done)
+		must.Do(t, <-done)
 		if !zs.Exists("/a") {
 			t.Error("/a is missing")
 		}
@@ -70,7 +71,7 @@ func TestNoOtherSession(t *testing.T) {
 			t.Errorf("after the last session: %v", err)
 		}
 		c = zs.Client(t)
-		rig.Must(t, c.Close())
+		must.Do(t, c.Close())
 		if _, err := recipes.On(c).Session(ctx); !errors.Is(err, client.ErrClosed) {
 			t.Errorf("of a closed client: %v", err)
 		}
@@ -81,8 +82,7 @@ func TestNoOtherSession(t *testing.T) {
 func chrooted(t *testing.T, zs *zktest.Server) *client.Client {
 	t.Helper()
 	dial := func(context.Context, string, string) (net.Conn, error) { return zs.Dial() }
-	c, err := client.Connect(rig.Within(t), "server/shop/eu", client.WithDialer(dial))
-	rig.Must(t, err)
+	c := must.Get(client.Connect(rig.Within(t), "server/shop/eu", client.WithDialer(dial)))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -131,7 +131,7 @@ func TestMissingChroot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
-				rig.Must(t, use(rig.Within(t), recipes.On(chrooted(t, zs))))
+				must.Do(t, use(rig.Within(t), recipes.On(chrooted(t, zs))))
 				if !zs.Exists("/shop/eu") {
 					t.Error("the chroot is missing")
 				}
@@ -145,9 +145,8 @@ func TestMissingChroot(t *testing.T) {
 func TestEnsureContainersNeedsNoPermissionOnTheRoot(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.FailAll(zktest.Match{Op: proto.OpCreate, Path: "/"}, proto.ErrNoAuth)
-		s, err := recipes.On(zs.Client(t)).Session(rig.Within(t))
-		rig.Must(t, err)
-		rig.Must(t, recipes.EnsureContainers(rig.Within(t), s, "/"))
+		s := must.Get(recipes.On(zs.Client(t)).Session(rig.Within(t)))(t)
+		must.Do(t, recipes.EnsureContainers(rig.Within(t), s, "/"))
 	})
 }
 
@@ -157,22 +156,20 @@ func TestThrottledDelete(t *testing.T) {
 		ctx := rig.Within(t)
 		conn := recipes.On(zs.Client(t))
 		n := node.Keep(conn, "/n", nil)
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		zs.FailNext(zktest.Match{Op: proto.OpDelete, Path: "/n"}, proto.ErrThrottledOp)
 		n.Close()
 		if zs.Exists("/n") {
 			t.Error("the closed Node's znode is left")
 		}
 		q := queue.New(conn, "/q")
-		rig.Must(t, q.Put(ctx, []byte("1")))
-		item, err := q.Take(ctx)
-		rig.Must(t, err)
+		must.Do(t, q.Put(ctx, []byte("1")))
+		item := must.Get(q.Take(ctx))(t)
 		zs.FailNext(zktest.Match{Op: proto.OpDelete}, proto.ErrThrottledOp)
-		rig.Must(t, item.Return(ctx))
-		item, err = q.TryTake(ctx)
-		rig.Must(t, err)
+		must.Do(t, item.Return(ctx))
+		item = must.Get(q.TryTake(ctx))(t)
 		zs.FailNext(zktest.Match{Op: proto.OpMulti}, proto.ErrThrottledOp)
-		rig.Must(t, item.Ack(ctx))
+		must.Do(t, item.Ack(ctx))
 	})
 }
 

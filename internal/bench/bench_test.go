@@ -18,6 +18,7 @@ import (
 	"github.com/zkgo/zkgo/internal/bench"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -29,10 +30,7 @@ func measure(t *testing.T, cfg bench.Config) *bench.Result {
 	cfg.Warmup = -1
 	for d := 50 * time.Millisecond; ; d *= 2 {
 		cfg.Duration = d
-		r, err := bench.Run(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(bench.Run(t.Context(), cfg))(t)
 		if r.Ops > 0 || r.ErrorCount() > 0 {
 			return r
 		}
@@ -175,10 +173,7 @@ func TestProcessesAreMeasured(t *testing.T) {
 
 func TestRefuses(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	nobody := l.Addr().String()
 	l.Close()
 	zs := zktest.Run(t)
@@ -204,18 +199,14 @@ func TestFormats(t *testing.T) {
 		Latency: bench.Latency{P50: 12, P99: 3400, Max: 2e6}, Errors: map[string]int64{"NoNode": 2, "ConnectionLoss": 1},
 		CPUPerOp: &cpu, RSS: 20 << 20, Figures: []bench.Figure{{Name: "rounds", Value: 3}}}
 	var text bytes.Buffer
-	if err := errors.Join(bench.WriteTextHead(&text), r.WriteText(&text)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(bench.WriteTextHead(&text), r.WriteText(&text)))
 	for _, want := range []string{"64x8", "200", "12.0us", "3.40ms", "2.00s", "1.2us", "20.0 MiB", "rounds: 3", "error NoNode: 2"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, text.String())
 		}
 	}
 	var table bytes.Buffer
-	if err := bench.WriteCSV(&table, []*bench.Result{r, {Work: "get"}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, bench.WriteCSV(&table, []*bench.Result{r, {Work: "get"}}))
 	rows, err := csv.NewReader(&table).ReadAll()
 	if err != nil || len(rows) != 3 || rows[1][1] != "a:1,b:2" || rows[1][15] != "3" {
 		t.Errorf("%v %q", err, rows)

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestKilledProcess: the files of a killed process should contain everything that was
@@ -39,28 +41,19 @@ func TestCutTail(t *testing.T) {
 	o.SegmentBytes = 1 << 20
 	s := mustOpen(t, o)
 	const before = 600
-	if err := s.Logs().StoreLogs(entries(1, before, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Logs().StoreLogs(entries(1, before, 1)))
 	two := tailEnd(t, s)
 	if two <= zeroAheadMin {
 		t.Fatalf("the log has only %d bytes", two)
 	}
-	if err := s.Logs().StoreLogs(entries(before+1, before+3, 1)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Logs().StoreLogs(entries(before+1, before+3, 1)))
 	end := tailEnd(t, s)
 	image := crashed(t, o)
 	path := firstSegment(t, image)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(path))(t)
 	check := func(what string, content []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, content, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, content, 0o640))
 		log, lines := logLines()
 		opts := crashed(t, image)
 		opts.Logger = log
@@ -111,22 +104,15 @@ func TestDamagedLastRecord(t *testing.T) {
 	mustClose(t, s)
 	c := crashed(t, o)
 	path := firstSegment(t, c)
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	clear(b[segHeaderLen:])
-	if err := os.WriteFile(path, b, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, b, 0o640))
 	if _, err := Open(c); err == nil || !strings.Contains(err.Error(), "log index 6") {
 		t.Fatalf("an emptied log: %v", err)
 	}
 	looksDamaged(t, c, "log index 6")
 	// A file has its initial size before the first append.
-	if err := os.Truncate(path, end); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(path, end))
 	if _, err := Open(c); err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "was cut") {
 		t.Fatalf("a shortened log: %v", err)
 	}
@@ -156,19 +142,12 @@ func TestFlippedBytes(t *testing.T) {
 		store(t, s, 1, 60, 1)
 		snapshot(t, s, 30, 1, bytes.Repeat([]byte("state"), 200))
 		snapshot(t, s, 50, 1, bytes.Repeat([]byte("newer"), 200))
-		if err := s.Logs().DeleteRange(1, 35); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(1, 35))
 		for _, kv := range [][2]string{{"CurrentTerm", "00000001"}, {"LastVoteTerm", "00000001"}, {"LastVoteCand", "b"}} {
-			if err := s.Stable().Set([]byte(kv[0]), []byte(kv[1])); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Stable().Set([]byte(kv[0]), []byte(kv[1])))
 		}
 		mustClose(t, s)
-		want, err := contents(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(contents(o))(t)
 		paths, sizes := files(t, filepath.Dir(o.LogDir))
 		caught := 0
 		for seed := range seeds {
@@ -198,7 +177,7 @@ func TestFlippedBytes(t *testing.T) {
 // which would be most of the space.
 func files(t *testing.T, root string) (paths []string, sizes []int64) {
 	t.Helper()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -208,10 +187,7 @@ func files(t *testing.T, root string) (paths []string, sizes []int64) {
 			paths, sizes = append(paths, rel), append(sizes, int64(n))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return paths, sizes
 }
 
@@ -262,20 +238,13 @@ func TestMissingFiles(t *testing.T) {
 		s := mustOpen(t, o)
 		store(t, s, 1, 60, 1)
 		snapshot(t, s, 50, 1, []byte("state"))
-		if err := s.Logs().DeleteRange(1, 35); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(1, 35))
 		mustClose(t, s)
-		want, err := contents(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := must.Get(contents(o))(t)
 		paths, _ := files(t, filepath.Dir(o.LogDir))
 		for _, p := range paths {
 			c := crashed(t, o)
-			if err := os.Remove(filepath.Join(filepath.Dir(c.LogDir), p)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Remove(filepath.Join(filepath.Dir(c.LogDir), p)))
 			got, err := contents(c)
 			if err == nil && got != want {
 				t.Errorf("%s removed: different content without an error", p)
@@ -291,20 +260,13 @@ func TestDamagedMeta(t *testing.T) {
 	o := testOptions(t, WAL)
 	s := mustOpen(t, o)
 	store(t, s, 1, 30, 1)
-	if err := s.Stable().Set([]byte("CurrentTerm"), []byte("00000001")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Stable().Set([]byte("CurrentTerm"), []byte("00000001")))
 	mustClose(t, s)
 	path := filepath.Join(o.LogDir, walDirName, metaName)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(path))(t)
 	refused := func(what string, b []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, b, 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o640))
 		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), path) {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -318,9 +280,7 @@ func TestDamagedMeta(t *testing.T) {
 		refused(fmt.Sprintf("byte %d", at), flipped)
 		refused(fmt.Sprintf("cut at %d", at), whole[:at])
 	}
-	if err := os.WriteFile(path, whole, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, whole, 0o640))
 	expect(t, mustOpen(t, o), 1, 30, term(1))
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/storage"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 var errIO = errors.New("input/output error")
@@ -146,9 +147,7 @@ func TestReceivedDamage(t *testing.T) {
 	t.Parallel()
 	s := Memory(nil)
 	l := entry(1, 1)
-	if err := sealAll([]*raft.Log{l}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sealAll([]*raft.Log{l}))
 	l.Data[0] ^= 1
 	done := make(chan error)
 	go func() { done <- s.Logs().StoreLogs([]*raft.Log{l}) }()
@@ -234,9 +233,7 @@ func TestNoExtraAllocations(t *testing.T) {
 			slab[i] = raft.Log{Index: index, Term: 1, Data: data}
 			batch[i] = &slab[i]
 		}
-		if err := s.Logs().StoreLogs(batch); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().StoreLogs(batch))
 	})
 	if n > 4 {
 		t.Errorf("%v allocations for a batch of 16 entries", n)
@@ -251,18 +248,13 @@ func BenchmarkStoreLogs(b *testing.B) {
 	for _, k := range []Kind{WAL, Bolt} {
 		for _, size := range []int{100, 256 << 10} {
 			b.Run(fmt.Sprintf("%s/%d", k, size), func(b *testing.B) {
-				s, err := Open(Options{Kind: k, Bolt: boltlog.Format{}, LogDir: b.TempDir(), SnapDir: b.TempDir()})
-				if err != nil {
-					b.Fatal(err)
-				}
+				s := must.Get(Open(Options{Kind: k, Bolt: boltlog.Format{}, LogDir: b.TempDir(), SnapDir: b.TempDir()}))(b)
 				defer s.Close()
 				data := make([]byte, size)
 				b.SetBytes(int64(size))
 				b.ReportAllocs()
 				for i := range b.N {
-					if err := s.Logs().StoreLog(&raft.Log{Index: uint64(i + 1), Term: 1, Data: data}); err != nil {
-						b.Fatal(err)
-					}
+					must.Do(b, s.Logs().StoreLog(&raft.Log{Index: uint64(i + 1), Term: 1, Data: data}))
 				}
 			})
 		}

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestLogRemovedBeyondItsFloor: a log is closed, continued, compacted beyond the index at
@@ -16,16 +18,10 @@ func TestLogRemovedBeyondItsFloor(t *testing.T) {
 			return &raft.Log{Index: i, Term: 1, Type: raft.LogCommand, Data: []byte("x")}
 		}
 		s := mustOpen(t, o)
-		if err := s.Logs().StoreLogs([]*raft.Log{entry(1), entry(2)}); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().StoreLogs([]*raft.Log{entry(1), entry(2)}))
+		must.Do(t, s.Close())
 		s = mustOpen(t, o)
-		if err := s.Logs().StoreLogs([]*raft.Log{entry(3), entry(4), entry(5)}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().StoreLogs([]*raft.Log{entry(3), entry(4), entry(5)}))
 		sink, err := s.Snapshots().Create(1, 5, 1, raft.Configuration{}, 1, nil)
 		if err == nil {
 			_, err = sink.Write([]byte("state"))
@@ -38,16 +34,12 @@ func TestLogRemovedBeyondItsFloor(t *testing.T) {
 		}
 		for _, hi := range []uint64{3, 5} {
 			first, _ := s.Logs().FirstIndex()
-			if err := s.Logs().DeleteRange(first, hi); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Logs().DeleteRange(first, hi))
 		}
 		if floor := s.stable.rec.Floor; floor != 0 {
 			t.Errorf("the log is empty and has to reach %d", floor)
 		}
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		mustOpen(t, o)
 	})
 }

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // FuzzSegment scans segments of a log. The salt and the checksums of a whole segment
@@ -66,10 +68,7 @@ func FuzzChecked(f *testing.F) {
 		record{Floor: 5, Snapshot: 4, Values: map[string][]byte{"CurrentTerm": {1}, "LastVoteCand": []byte("3")}},
 		snapMeta{SnapshotMeta: raft.SnapshotMeta{ID: "snap", Index: 5, Term: 2, Version: 1, Size: 9}, StateSum: 7},
 	} {
-		b, err := encodeChecked(v)
-		if err != nil {
-			f.Fatal(err)
-		}
+		b := must.Get(encodeChecked(v))(f)
 		f.Add(b)
 		f.Add(bytes.Split(b, []byte("\n"))[0])
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func TestMain(m *testing.M) {
@@ -134,9 +135,7 @@ func expect(t *testing.T, s *Store, lo, hi uint64, termOf func(uint64) uint64) {
 		if err := s.Logs().GetLog(i, &l); err != nil {
 			t.Fatalf("GetLog(%d): %v", i, err)
 		}
-		if err := sameEntry(&l, entry(i, termOf(i))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sameEntry(&l, entry(i, termOf(i))))
 	}
 	var l raft.Log
 	if err := s.Logs().GetLog(hi+1, &l); err != raft.ErrLogNotFound {
@@ -150,25 +149,16 @@ func term(n uint64) func(uint64) uint64 { return func(uint64) uint64 { return n 
 func snapshot(t *testing.T, s *Store, index, term uint64, state []byte) string {
 	t.Helper()
 	conf := raft.Configuration{Servers: []raft.Server{{ID: "1", Address: "a:1"}}}
-	k, err := s.Snapshots().Create(1, index, term, conf, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := k.Write(state); err != nil {
-		t.Fatal(err)
-	}
-	if err := k.Close(); err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(s.Snapshots().Create(1, index, term, conf, 1, nil))(t)
+	must.Get(k.Write(state))(t)
+	must.Do(t, k.Close())
 	return k.ID()
 }
 
 // copyTree copies the files that a process would leave behind if it were killed now.
 func copyTree(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(to, os.DirFS(from)))
 }
 
 // crashed returns options for a copy of the store's directories as they are now.
@@ -198,37 +188,25 @@ func readState(t *testing.T, s *Store, id string) []byte {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	b, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(r))(t)
 	return b
 }
 
 func flip(t *testing.T, path string, at int64, mask byte) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	var b [1]byte
-	if _, err := f.ReadAt(b[:], at); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.ReadAt(b[:], at))(t)
 	b[0] ^= mask
-	if _, err := f.WriteAt(b[:], at); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(f.WriteAt(b[:], at))(t)
 }
 
 // lastTail returns the end of the last segment, once the segment has been started.
 func lastTail(t *testing.T, s *Store) *tail {
 	t.Helper()
 	w := s.engine.(*wal)
-	if err := w.next.wait(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.next.wait())
 	return w.segments[len(w.segments)-1].tail
 }
 

@@ -11,24 +11,18 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // fillStore opens a store, stores entries 1 to n, and closes it.
 func fillStore(t *testing.T, kind Kind, n uint64, segment int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	s, err := Open(Options{Kind: kind, Bolt: boltlog.Format{}, LogDir: dir, SnapDir: dir, SegmentBytes: segment})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(Options{Kind: kind, Bolt: boltlog.Format{}, LogDir: dir, SnapDir: dir, SegmentBytes: segment}))(t)
 	for i := uint64(1); i <= n; i++ {
-		if err := s.Logs().StoreLogs([]*raft.Log{{Index: i, Term: 1, Data: []byte(strings.Repeat("x", 100))}}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().StoreLogs([]*raft.Log{{Index: i, Term: 1, Data: []byte(strings.Repeat("x", 100))}}))
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 	return dir
 }
 
@@ -81,17 +75,14 @@ func TestLook(t *testing.T) {
 func filesBelow(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := os.ReadFile(path)
 		all[path] = string(b)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return all
 }
 
@@ -100,13 +91,8 @@ func filesBelow(t *testing.T, dir string) map[string]string {
 func TestLookAtAMissingSegment(t *testing.T) {
 	t.Parallel()
 	dir := fillStore(t, WAL, 100, 4096)
-	look, err := LookAtLog(dir, boltlog.Format{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(look.Files[1].Path); err != nil {
-		t.Fatal(err)
-	}
+	look := must.Get(LookAtLog(dir, boltlog.Format{}))(t)
+	must.Do(t, os.Remove(look.Files[1].Path))
 	if _, err := LookAtLog(dir, boltlog.Format{}); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), look.Files[1].Path) || !strings.Contains(err.Error(), "log index") {
 		t.Errorf("%v", err)
 	}
@@ -121,10 +107,7 @@ func TestLookAtAnOpenDatabase(t *testing.T) {
 	if err := f.whileOpen(odd); !errors.Is(err, odd) {
 		t.Errorf("%v", err)
 	}
-	s, err := Open(Options{Bolt: boltlog.Format{}, LogDir: dir, SnapDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(Open(Options{Bolt: boltlog.Format{}, LogDir: dir, SnapDir: dir}))(t)
 	defer s.Close()
 	if err := f.whileOpen(odd); !errors.Is(err, errBoltOpen) || !strings.Contains(err.Error(), f.Path) {
 		t.Errorf("%v", err)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestLostSnapshot: if a snapshot extends beyond the log, e.g. after it was installed, we
@@ -21,14 +23,9 @@ func TestLostSnapshot(t *testing.T) {
 				snapshot(t, s, 5, 1, []byte("older"))
 			}
 			snapshot(t, s, 50, 2, []byte("installed"))
-			if err := s.Logs().DeleteRange(1, 9); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Logs().DeleteRange(1, 9))
 			mustClose(t, s)
-			l, err := LookAtLog(o.LogDir, o.Bolt)
-			if err != nil {
-				t.Fatal(err)
-			}
+			l := must.Get(LookAtLog(o.LogDir, o.Bolt))(t)
 			files, err := SnapshotFiles(o.SnapDir)
 			if err == nil {
 				err = l.Agrees(o.SnapDir, files)
@@ -37,9 +34,7 @@ func TestLostSnapshot(t *testing.T) {
 				t.Fatalf("undamaged: %v", err)
 			}
 			mustClose(t, mustOpen(t, o))
-			if err := os.RemoveAll(files[0].Dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(files[0].Dir))
 			if err := l.Agrees(o.SnapDir, files[1:]); err == nil || !strings.Contains(err.Error(), "log index 50") {
 				t.Errorf("looking: %v", err)
 			}

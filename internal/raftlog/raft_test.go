@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/storage"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // journal is a state machine that records the applied entries.
@@ -53,15 +54,10 @@ func node(t *testing.T, s *Store, bootstrap bool) (*raft.Raft, *journal) {
 	_, trans := raft.NewInmemTransport("n")
 	if bootstrap {
 		servers := raft.Configuration{Servers: []raft.Server{{ID: "n", Address: "n"}}}
-		if err := raft.BootstrapCluster(c, s.Logs(), s.Stable(), s.Snapshots(), trans, servers); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, raft.BootstrapCluster(c, s.Logs(), s.Stable(), s.Snapshots(), trans, servers))
 	}
 	j := &journal{}
-	r, err := raft.NewRaft(c, j, s.Logs(), s.Stable(), s.Snapshots(), trans)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(raft.NewRaft(c, j, s.Logs(), s.Stable(), s.Snapshots(), trans))(t)
 	select {
 	case <-r.LeaderCh():
 	case <-time.After(patience):
@@ -80,27 +76,17 @@ func TestUnderRaft(t *testing.T) {
 		for round := range 3 {
 			r, j := node(t, s, round == 0)
 			for range 30 {
-				if err := r.Apply(fmt.Appendf(nil, "line %d", want), 0).Error(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Apply(fmt.Appendf(nil, "line %d", want), 0).Error())
 				want++
 			}
-			if err := r.Snapshot().Error(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Snapshot().Error())
 			if first, err := s.Logs().FirstIndex(); err != nil || first < uint64(want)-5 {
 				t.Errorf("log begins at %d after %d entries and a snapshot: %v", first, want, err)
 			}
-			if err := r.Apply([]byte("last"), 0).Error(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Apply([]byte("last"), 0).Error())
 			want++
-			if err := r.Barrier(0).Error(); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Shutdown().Error(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Barrier(0).Error())
+			must.Do(t, r.Shutdown().Error())
 			if len(j.lines) != want {
 				t.Fatalf("round %d: %d lines, want %d", round, len(j.lines), want)
 			}
@@ -122,9 +108,7 @@ func TestBrokenDiskUnderRaft(t *testing.T) {
 			s := mustOpen(t, o)
 			r, _ := node(t, s, true)
 			for i := range 10 {
-				if err := r.Apply(fmt.Appendf(nil, "line %d", i), 0).Error(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, r.Apply(fmt.Appendf(nil, "line %d", i), 0).Error())
 			}
 			f.set(call, true)
 			done := make(chan error, 1)
@@ -152,12 +136,8 @@ func TestBrokenDiskUnderRaft(t *testing.T) {
 			o.wrapEngine = nil
 			s = mustOpen(t, o)
 			r, j := node(t, s, false)
-			if err := r.Barrier(0).Error(); err != nil {
-				t.Fatal(err)
-			}
-			if err := r.Shutdown().Error(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, r.Barrier(0).Error())
+			must.Do(t, r.Shutdown().Error())
 			if len(j.lines) != 10 {
 				t.Errorf("%d entries survive, want 10", len(j.lines))
 			}

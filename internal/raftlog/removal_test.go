@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestCloseWhileARemovalHangs: Close doesn't wait forever.
@@ -24,9 +25,7 @@ func TestCloseWhileARemovalHangs(t *testing.T) {
 		s := mustOpen(t, o)
 		store(t, s, 1, 300, 1)
 		snapshot(t, s, 290, 1, []byte("state"))
-		if err := s.Logs().DeleteRange(1, 290); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(1, 290))
 		begin := time.Now()
 		if err := s.Close(); err == nil || !strings.Contains(err.Error(), "still being removed") {
 			t.Errorf("Close: %v", err)
@@ -124,9 +123,7 @@ func TestCompactionHoldsUpNoWrite(t *testing.T) {
 			write(301)
 			time.Sleep(2*held + held/2) // the state, its end, and half of a segment
 			write(302)
-			if err := <-removed; err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, <-removed)
 			expect(t, s, 291, 302, term(1))
 
 			mustClose(t, s)

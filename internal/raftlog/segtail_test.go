@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // heldWrites is a file system that holds writes to the end of the log until the test
@@ -112,9 +113,7 @@ func openHeld(t *testing.T, segment int) (*Store, *heldWrites) {
 
 func put(t *testing.T, s *Store, l *raft.Log) {
 	t.Helper()
-	if err := s.Logs().StoreLog(l); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Logs().StoreLog(l))
 }
 
 // putHeld stores an entry, whose write is held. It returns a channel that gets the result.
@@ -140,9 +139,7 @@ func grow(t *testing.T, s *Store, h *heldWrites, index uint64) {
 	done := putHeld(s, sized(index, int(max(100, tail.size-tail.end-zeroAhead(tail.end)/2))))
 	awaitHeld(h, 1)
 	h.end(0, nil)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, <-done)
 	awaitHeld(h, 1)
 	if n := len(h.held()); n != 1 {
 		t.Fatalf("%d writes are under way, want one of zeros", n)
@@ -153,19 +150,14 @@ func grow(t *testing.T, s *Store, h *heldWrites, index uint64) {
 // everything that isn't zero.
 func tear(t *testing.T, rng *rand.Rand, path string, w *heldWrite) (whole bool) {
 	t.Helper()
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(path, os.O_RDWR, 0))(t)
 	defer f.Close()
 	whole = true
 	share := []int{0, 1, 50, 99, 100}[rng.IntN(5)]
 	for at := 0; at < len(w.b); at += sectorSize {
 		sector := w.b[at : at+sectorSize]
 		if rng.IntN(100) < share {
-			if _, err := f.WriteAt(sector, w.off+int64(at)); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(f.WriteAt(sector, w.off+int64(at)))(t)
 			continue
 		}
 		was := make([]byte, sectorSize)
@@ -192,9 +184,7 @@ func TestGrowth(t *testing.T) {
 		done := putHeld(s, sized(3, 100))
 		synctest.Wait()
 		h.end(0, nil) // it is before the zeros
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-done)
 		done = putHeld(s, sized(4, zeroAheadMin))
 		synctest.Wait()
 		if n := len(h.held()); n != 1 {
@@ -205,9 +195,7 @@ func TestGrowth(t *testing.T) {
 			t.Errorf("hanging for %v", d)
 		}
 		h.set(false)
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-done)
 		for i := range uint64(4) {
 			var l raft.Log
 			if err := s.Logs().GetLog(i+1, &l); err != nil || l.Index != i+1 {
@@ -307,9 +295,7 @@ func TestPowerLoss(t *testing.T) {
 		}
 		before := 0
 		tail := lastTail(t, s)
-		if err := tail.growth.wait(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tail.growth.wait())
 		if tail.limit > 64<<10 && rng.IntN(2) == 0 {
 			index++
 			grow(t, s, h, index)
@@ -347,9 +333,7 @@ func TestPowerLoss(t *testing.T) {
 		}
 		mustClose(t, c)
 		h.set(false)
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-done)
 		mustClose(t, s)
 		os.RemoveAll(filepath.Dir(image.LogDir))
 		os.RemoveAll(filepath.Dir(s.opts.LogDir))

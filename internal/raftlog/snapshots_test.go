@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func TestSnapshots(t *testing.T) {
@@ -23,19 +25,11 @@ func TestSnapshots(t *testing.T) {
 	for i := uint64(10); i <= 50; i += 10 {
 		ids = append(ids, snapshot(t, s, i, 1, append(state, byte(i))))
 	}
-	canceled, err := s.Snapshots().Create(1, 60, 1, raft.Configuration{}, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	canceled := must.Get(s.Snapshots().Create(1, 60, 1, raft.Configuration{}, 1, nil))(t)
 	fmt.Fprint(canceled, "unfinished")
-	unfinished, err := s.Snapshots().Create(1, 61, 1, raft.Configuration{}, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	unfinished := must.Get(s.Snapshots().Create(1, 61, 1, raft.Configuration{}, 1, nil))(t)
 	fmt.Fprint(unfinished, "unfinished")
-	if err := canceled.Cancel(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, canceled.Cancel())
 	s = reopen(t, s)
 	metas, err := s.Snapshots().List()
 	if err != nil || len(metas) != 2 || metas[0].ID != ids[4] || metas[1].ID != ids[3] {
@@ -88,9 +82,7 @@ func TestDamagedNewestSnapshot(t *testing.T) {
 			// After compaction up to the snapshot, the log can't replace it.
 			flip(t, path, 5, 4)
 			s = mustOpen(t, o)
-			if err := s.Logs().DeleteRange(1, 30); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Logs().DeleteRange(1, 30))
 			mustClose(t, s)
 			flip(t, path, 5, 4)
 			if _, err := Open(o); err == nil || !strings.Contains(err.Error(), path) {
@@ -118,9 +110,7 @@ func TestCompactionWaitsForAReadableSnapshot(t *testing.T) {
 		}
 		expect(t, s, 1, 40, term(1))
 		flip(t, path, 0, 1)
-		if err := s.Logs().DeleteRange(1, 30); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(1, 30))
 		expect(t, s, 31, 40, term(1))
 	})
 }
@@ -131,13 +121,9 @@ func TestGapBehindTheSnapshot(t *testing.T) {
 		s := mustOpen(t, o)
 		store(t, s, 1, 40, 1)
 		snapshot(t, s, 30, 1, []byte("state"))
-		if err := s.Logs().DeleteRange(1, 30); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(1, 30))
 		mustClose(t, s)
-		if err := os.RemoveAll(filepath.Join(o.SnapDir, snapDirName)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(filepath.Join(o.SnapDir, snapDirName)))
 		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), "log index 1 is missing") {
 			t.Fatalf("Open without the snapshot: %v", err)
 		}
@@ -150,9 +136,7 @@ func TestLostLogBesideSnapshots(t *testing.T) {
 		s := mustOpen(t, o)
 		snapshot(t, s, 30, 1, []byte("state"))
 		mustClose(t, s)
-		if err := os.RemoveAll(o.LogDir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(o.LogDir))
 		if _, err := Open(o); err == nil || !strings.Contains(err.Error(), o.LogDir) {
 			t.Fatalf("Open: %v", err)
 		}
@@ -165,13 +149,8 @@ func TestFailingSnapshotHarmsNothing(t *testing.T) {
 	o := testOptions(t, WAL)
 	s := mustOpen(t, o)
 	store(t, s, 1, 5, 1)
-	k, err := s.Snapshots().Create(1, 3, 1, raft.Configuration{}, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.RemoveAll(o.SnapDir); err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(s.Snapshots().Create(1, 3, 1, raft.Configuration{}, 1, nil))(t)
+	must.Do(t, os.RemoveAll(o.SnapDir))
 	if err := k.Close(); err == nil {
 		t.Fatal("a snapshot without a directory was closed")
 	}

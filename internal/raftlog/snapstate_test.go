@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestSnapshotsPastThePageCache: the position of a snapshot's end relative to the page
@@ -51,10 +52,7 @@ func TestSnapshotPastThePageCacheFails(t *testing.T) {
 		o.FS, o.CachedSnapshot = past, vfs.BlockSize
 		s := mustOpen(t, o)
 		store(t, s, 1, 10, 1)
-		k, err := s.Snapshots().Create(1, 9, 1, raft.Configuration{}, 1, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		k := must.Get(s.Snapshots().Create(1, 9, 1, raft.Configuration{}, 1, nil))(t)
 		if _, err := k.Write(make([]byte, 3*vfs.BlockSize)); !errors.Is(err, errIO) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/vfs"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func TestRoundTrip(t *testing.T) {
@@ -44,9 +45,7 @@ func TestMemory(t *testing.T) {
 		t.Fatal("compaction without a snapshot was allowed")
 	}
 	id := snapshot(t, s, 20, 1, []byte("state"))
-	if err := s.Logs().DeleteRange(1, 20); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Logs().DeleteRange(1, 20))
 	expect(t, s, 21, 50, term(1))
 	if got := readState(t, s, id); string(got) != "state" {
 		t.Fatalf("state %q", got)
@@ -101,18 +100,14 @@ func TestDeleteRange(t *testing.T) {
 		if err := s.Logs().DeleteRange(50, 60); err == nil {
 			t.Fatal("removing from the middle was allowed")
 		}
-		if err := s.Logs().DeleteRange(1, 40); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(1, 40))
 		expect(t, s, 41, 100, term(1))
 		s = reopen(t, s)
 		expect(t, s, 41, 100, term(1))
 
 		// A conflict with the leader, then the leader's entries.
 		for hi, n := uint64(100), uint64(2); n < 6; n++ {
-			if err := s.Logs().DeleteRange(hi-20, hi+7); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Logs().DeleteRange(hi-20, hi+7))
 			expect(t, s, 41, hi-21, func(i uint64) uint64 { return termAfter(i, n-1) })
 			s = reopen(t, s)
 			store(t, s, hi-20, hi-10, n)
@@ -120,9 +115,7 @@ func TestDeleteRange(t *testing.T) {
 			hi -= 10
 			expect(t, s, 41, hi, func(i uint64) uint64 { return termAfter(i, n) })
 		}
-		if err := s.Logs().DeleteRange(1, 1000); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(1, 1000))
 		expect(t, s, 0, 0, nil)
 		s = reopen(t, s)
 		store(t, s, 41, 50, 9)
@@ -336,9 +329,7 @@ func TestRaftAfterClose(t *testing.T) {
 		"Set":    func(s *Store) error { return s.Stable().Set([]byte("CurrentTerm"), []byte("12345678")) },
 	} {
 		s := Memory(nil)
-		if err := s.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Close())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)

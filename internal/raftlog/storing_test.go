@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestStoringIsToldOfSealedEntries: the storing callback may send the entries, so they
@@ -23,13 +25,9 @@ func TestStoringIsToldOfSealedEntries(t *testing.T) {
 		}
 		told += len(entries)
 	})
-	if err := s.Logs().StoreLogs([]*raft.Log{{Index: 1, Term: 1, Data: []byte("a")}, {Index: 2, Term: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Logs().StoreLogs([]*raft.Log{{Index: 1, Term: 1, Data: []byte("a")}, {Index: 2, Term: 1}}))
 	if told != 2 {
 		t.Errorf("told of %d entries", told)
 	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Close())
 }

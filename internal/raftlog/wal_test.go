@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestStoppedBeforeTheNextSegment: the process is killed after the append that fills a
@@ -49,9 +51,7 @@ func TestStoppedBeforeTheFirstBatch(t *testing.T) {
 	for _, begin := range []uint64{3, 5, 9} {
 		o := testOptions(t, WAL)
 		s := mustOpen(t, o)
-		if err := s.engine.(*wal).begin(5); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.engine.(*wal).begin(5))
 		o = crashed(t, o)
 		s = mustOpen(t, o)
 		expect(t, s, 0, 0, nil)
@@ -69,9 +69,7 @@ func TestRemovedEnd(t *testing.T) {
 	for keep := uint64(1); keep < 40; keep += 3 {
 		s := mustOpen(t, testOptions(t, WAL))
 		store(t, s, 1, 40, 1)
-		if err := s.Logs().DeleteRange(keep+1, 40); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(keep+1, 40))
 		s = reopen(t, s)
 		expect(t, s, 1, keep, term(1))
 		store(t, s, keep+1, keep+30, 2)
@@ -105,13 +103,9 @@ func TestFullSegmentBeforeRemovingTheEnd(t *testing.T) {
 	s := mustOpen(t, o)
 	for n := uint64(1); n < 60; n += 2 { // nearly every append fills a segment
 		for _, l := range []*raft.Log{entry(n, 1), entry(n+1, 1), entry(n+2, 1)} {
-			if err := s.Logs().StoreLog(l); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, s.Logs().StoreLog(l))
 		}
-		if err := s.Logs().DeleteRange(n+2, n+2); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.Logs().DeleteRange(n+2, n+2))
 	}
 	expect(t, s, 1, 60, term(1))
 	s = reopen(t, s)
@@ -143,16 +137,12 @@ func TestAppendAllocates(t *testing.T) { //nolint:paralleltest // it counts allo
 	logs := []*raft.Log{l}
 	if n := testing.AllocsPerRun(200, func() {
 		l.Index++
-		if err := w.StoreLogs(logs); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, w.StoreLogs(logs))
 	}); n > 1 {
 		t.Errorf("%v allocations", n)
 	}
 	l.Index, l.Data = l.Index+1, make([]byte, 2*maxSpare)
-	if err := w.StoreLogs(logs); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, w.StoreLogs(logs))
 	if n := cap(lastTail(t, s).buf); n > maxSpare {
 		t.Errorf("it keeps %d bytes", n)
 	}
@@ -166,10 +156,7 @@ func TestFormat(t *testing.T) {
 	s := mustOpen(t, o)
 	store(t, s, 1, 12, 1)
 	mustClose(t, s)
-	all, err := os.ReadFile(firstSegment(t, o))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := must.Get(os.ReadFile(firstSegment(t, o)))(t)
 	salt := all[16:24]
 	index := uint64(1)
 	for b := all[segHeaderLen:]; index <= 12; {

@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -21,8 +22,7 @@ const turn = "/v/wrapping-version"
 // atMinusOne returns a new client's session in which /v has version -1, and its Stat.
 func atMinusOne(t *testing.T, zs *zktest.Server) (recipes.Session, client.Stat) {
 	t.Helper()
-	s, err := rig.ShiftVersions(recipes.On(zs.Client(t)), -1).Session(rig.Within(t))
-	rig.Must(t, err)
+	s := must.Get(rig.ShiftVersions(recipes.On(zs.Client(t)), -1).Session(rig.Within(t)))(t)
 	_, stat, err := s.Get(rig.Within(t), "/v")
 	if err != nil || stat.Version != client.AnyVersion {
 		t.Fatalf("version %d: %v", stat.Version, err)
@@ -51,8 +51,7 @@ func TestReplaceIsCancelled(t *testing.T) {
 		if zs.Exists(turn) {
 			t.Fatal("the turn is left")
 		}
-		_, err := recipe.Replace(rig.Within(t), s, "/v", []byte("2"), stat)
-		rig.Must(t, err)
+		must.Get(recipe.Replace(rig.Within(t), s, "/v", []byte("2"), stat))(t)
 		if zs.Get("/v") != "2" || zs.Exists(turn) {
 			t.Errorf("%s", zs.Dump())
 		}
@@ -71,12 +70,12 @@ func TestReplaceDeletesOnlyItsOwnTurn(t *testing.T) {
 		slow := zs.DelayNext(zktest.Match{Op: proto.OpSetData, Path: "/v", Session: b.ID()}, 10*time.Second)
 		accept := zs.RefuseConnections()
 		_, err := recipe.Replace(ctx, a, "/v", []byte("1"), stat)
-		rig.Must(t, err)
+		must.Do(t, err)
 		lost.Wait()
 		zs.Delete("/v") // so that its next version is -1 again
 		zs.Set("/v", "0")
 		_, stat, err = b.Get(ctx, "/v")
-		rig.Must(t, err)
+		must.Do(t, err)
 		done := make(chan error, 1)
 		go func() {
 			_, err := recipe.Replace(ctx, b, "/v", []byte("2"), stat)
@@ -89,6 +88,6 @@ func TestReplaceDeletesOnlyItsOwnTurn(t *testing.T) {
 		if owner := zs.Ephemerals()[turn]; owner != b.ID() {
 			t.Errorf("the turn belongs to %#x, not %#x: %s", owner, b.ID(), zs.Dump())
 		}
-		rig.Must(t, <-done)
+		must.Do(t, <-done)
 	})
 }

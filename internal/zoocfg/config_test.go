@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // noFiles is a file system without files.
@@ -19,10 +21,7 @@ func noFiles(path string) ([]byte, error) {
 // parse parses a standalone configuration with extra lines.
 func parse(t *testing.T, extra string, opts ...Option) *Config {
 	t.Helper()
-	c, err := ParseText("zoo.cfg", "dataDir=/data\n"+extra, append([]Option{WithReadFile(noFiles)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(ParseText("zoo.cfg", "dataDir=/data\n"+extra, append([]Option{WithReadFile(noFiles)}, opts...)...))(t)
 	return c
 }
 
@@ -30,9 +29,7 @@ func TestDefault(t *testing.T) {
 	t.Parallel()
 	c := Default()
 	c.readFile = noFiles
-	if err := c.Validate(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Validate())
 	if c.ClientPort != 2181 || c.DataDir != "./zkgo-data" || c.DataLogDir != c.DataDir || c.Distributed() ||
 		c.TickTime != 2*time.Second || c.MinSessionTimeout != 4*time.Second || c.MaxSessionTimeout != 40*time.Second ||
 		c.PeerType != Participant || len(c.Warnings) != 0 {
@@ -55,14 +52,10 @@ func TestDefaultTakesServers(t *testing.T) {
 		{"dataDir", "./d"}, {"server.1", "a:2888:3888;2180"}, {"server.2", "b:2888:3888;b:2182"},
 		{"server.3", "c:2888:3888"}, {"initLimit", "10"}, {"syncLimit", "5"},
 	} {
-		if err := c.Set(set[0], set[1]); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Set(set[0], set[1]))
 	}
 	for range 2 {
-		if err := c.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Validate())
 		if !c.Distributed() || c.MyID != 2 || c.ClientPort != 2182 || c.ClientPortAddress != "b" {
 			t.Errorf("got id %d and clients at %s:%d", c.MyID, c.ClientPortAddress, c.ClientPort)
 		}
@@ -74,9 +67,7 @@ func TestSet(t *testing.T) {
 	c := parse(t, "minSessionTimeout=1000\n")
 	must := func(key, value string) {
 		t.Helper()
-		if err := c.Set(key, value); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Set(key, value))
 	}
 	must("tickTime", "500")
 	if c.TickTime != 500*time.Millisecond || c.MinSessionTimeout != time.Second || c.MaxSessionTimeout != 10*time.Second {
@@ -278,9 +269,7 @@ func TestClone(t *testing.T) {
 	d := c.Clone()
 	d.Servers[0].Addrs[0].Host, d.Groups[1][0], d.Weights[1] = "b", 9, 9
 	d.FourLetterWhitelist[0], d.Auth.Providers["x"], d.Warnings[0].Key = "stat", "z", "k"
-	if err := d.Set("tickTime", "1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, d.Set("tickTime", "1"))
 	if c.Servers[0].Addrs[0].Host != "a" || c.Groups[1][0] != 1 || c.Weights[1] != 1 || c.isSet("tickTime") ||
 		c.FourLetterWhitelist[0] != "ruok" || c.Auth.Providers["x"] != "y" || c.Warnings[0].Key == "k" {
 		t.Errorf("the copy shares memory: %+v", c)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // rewrite updates docs/operate/compatibility.md from keys.txt.
@@ -25,10 +27,7 @@ func TestEveryKeyIsDescribed(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join("testdata", "zookeeper-3.9.5-keys.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join("testdata", "zookeeper-3.9.5-keys.txt")))(t)
 	official := map[string]bool{}
 	for _, key := range strings.Fields(string(text)) {
 		official[key] = true
@@ -74,10 +73,7 @@ func TestTheDocumentHasTheTable(t *testing.T) {
 	t.Parallel()
 	const title, next = "## zoo.cfg\n", "\n## "
 	name := filepath.Join("..", "..", "docs", "operate", "compatibility.md")
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	before, rest, ok := strings.Cut(string(text), title)
 	if !ok {
 		t.Fatalf("%s has no %s", name, title)
@@ -94,7 +90,5 @@ func TestTheDocumentHasTheTable(t *testing.T) {
 		t.Errorf("%s differs from keys.txt: run go test ./internal/zoocfg -run TheDocument -rewrite", name)
 		return
 	}
-	if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(want), 0o644))
 }

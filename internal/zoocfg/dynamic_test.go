@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func TestPointAt(t *testing.T) {
@@ -24,13 +26,9 @@ func TestPointAt(t *testing.T) {
 		{name: "carriage returns", before: "x=y\r\nserver.1=a:1:2\r\n", after: "x=y\r\ndynamicConfigFile=/d\n"},
 	} {
 		path := filepath.Join(t.TempDir(), "zoo.cfg")
-		if err := os.WriteFile(path, []byte(tc.before), 0o640); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(tc.before), 0o640))
 		for range 2 { // the second call changes nothing
-			if err := PointAt(path, "/d", tc.client); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, PointAt(path, "/d", tc.client))
 			got, err := os.ReadFile(path)
 			if err != nil || string(got) != tc.after {
 				t.Errorf("%s: %q, want %q, %v", tc.name, got, tc.after, err)

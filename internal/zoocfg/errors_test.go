@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestEveryError checks that one call reports all invalid lines and violated rules,
@@ -32,9 +34,7 @@ func TestEveryError(t *testing.T) {
 				if text == "" {
 					continue
 				}
-				if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 			}
 			_, err := ParseText("zoo.cfg", strings.ReplaceAll(tt.text, "DIR", filepath.ToSlash(dir)))
 			var first *Error

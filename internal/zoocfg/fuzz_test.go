@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func hasBracket(s Server) bool {
@@ -23,10 +25,7 @@ func hasBracket(s Server) bool {
 func FuzzParseText(f *testing.F) {
 	files, _ := filepath.Glob("testdata/cases/*.cfg")
 	for _, name := range files {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(name))(f)
 		f.Add(string(text), "1\n")
 	}
 	f.Fuzz(func(t *testing.T, text, myid string) {

@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func TestJVMFlags(t *testing.T) {
@@ -30,13 +32,10 @@ func TestJVMFlags(t *testing.T) {
 func TestJVMFlagsAndTheFile(t *testing.T) {
 	t.Parallel()
 	const text = "dataDir=/x\nclientPort=1\nsnap\\\n  Count : 7\nssl.clientAuth want\n! maxCnxns=1\njute.maxbuffer=5000\n"
-	c, err := ParseText("zoo.cfg", text,
+	c := must.Get(ParseText("zoo.cfg", text,
 		WithSet("globalOutstandingLimit", "5"),
 		WithJVMFlags("SERVER_JVMFLAGS", "-Dzookeeper.snapCount=8 -Dzookeeper.ssl.clientAuth=perhaps -Dzookeeper.maxCnxns=x -Djute.maxbuffer=6000 -Dsecret=word"),
-		WithJVMFlags("JVMFLAGS", "-Dzookeeper.maxCnxns=3 -Dzookeeper.globalOutstandingLimit=9 -Dzookeeper.snapCount=7"))
-	if err != nil {
-		t.Fatal(err)
-	}
+		WithJVMFlags("JVMFLAGS", "-Dzookeeper.maxCnxns=3 -Dzookeeper.globalOutstandingLimit=9 -Dzookeeper.snapCount=7")))(t)
 	if c.SnapCount != 7 || c.TLS.ClientAuth != "want" || c.MaxCnxns != 3 || c.JuteMaxBuffer != 6000 || c.GlobalOutstanding != 5 {
 		t.Errorf("the settings are %+v", c.Settings())
 	}

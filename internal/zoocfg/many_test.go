@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // A file of another kind has thousands of unknown keys: each of them should cost little,
@@ -18,13 +20,8 @@ func TestManyUnknownKeys(t *testing.T) {
 		fmt.Fprintf(&b, "key.number.%d=1\n", i)
 	}
 	name := filepath.Join(t.TempDir(), "zoo.cfg")
-	if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Parse(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(b.String()), 0o600))
+	c := must.Get(Parse(name))(t)
 	if n := len(c.Warnings); n < maxUnknown || n > maxUnknown+10 {
 		t.Errorf("%d warnings", n)
 	}
@@ -38,18 +35,13 @@ func TestEndlessFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	endless := filepath.Join(dir, "endless")
-	f, err := os.Create(endless)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Create(endless))(t)
 	defer f.Close()
 	if err := f.Truncate(1 << 40); err != nil { // a sparse file
 		t.Fatal(err)
 	}
 	name := filepath.Join(dir, "zoo.cfg")
-	if err := os.WriteFile(name, []byte("dataDir="+dir+"\nclientPort=2181\ndynamicConfigFile="+endless+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte("dataDir="+dir+"\nclientPort=2181\ndynamicConfigFile="+endless+"\n"), 0o600))
 	for _, path := range []string{name, endless} {
 		if _, err := Parse(path); err == nil || !strings.Contains(err.Error(), "16 MiB") {
 			t.Errorf("%s: %v", path, err)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func TestServerLine(t *testing.T) {
@@ -48,10 +50,7 @@ func TestServerLineErrors(t *testing.T) {
 
 func TestCheckAddresses(t *testing.T) {
 	t.Parallel()
-	two, err := ParseServerLine(1, "a:1:2|b:1:2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	two := must.Get(ParseServerLine(1, "a:1:2|b:1:2"))(t)
 	if err := two.CheckAddresses(false); !errors.Is(err, ErrMultiAddress) {
 		t.Errorf("got %v", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // Every value is shown in the form of the file: setting it again changes nothing.
@@ -41,10 +43,7 @@ func TestOrigins(t *testing.T) {
 	const text = "dataDir=/data\nclientPort=2181\ninitLimit=5\nsyncLimit=2\n" +
 		"ssl.keyStore.password=secret\nDigestAuthenticationProvider.superDigest=super:x=\n" +
 		"server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2:observer;2181\nserver.4=d:1:2;2181\nweight.1=1\ngroup.1=1:2:4\n"
-	c, err := ParseText("zoo.cfg", text, WithMyID(2), WithReadFile(noFiles), WithSet("snapCount", "7"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(ParseText("zoo.cfg", text, WithMyID(2), WithReadFile(noFiles), WithSet("snapCount", "7")))(t)
 	got := map[string]string{}
 	for _, s := range c.Settings() {
 		if s.Words == "" {
@@ -71,10 +70,7 @@ func TestCheck(t *testing.T) {
 	t.Parallel()
 	const text = "dataDir=/data\nclientPort=2181\ninitLimit=5\nsyncLimit=2\ntickTime=2000\npreAllocSize=100\ntckTime=1\n" +
 		"server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer\nfips-mode=false\nmetricsProvider.maxQueueSize=5\n"
-	c, err := ParseText("zoo.cfg", text, WithMyID(2), WithReadFile(noFiles))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(ParseText("zoo.cfg", text, WithMyID(2), WithReadFile(noFiles)))(t)
 	k := c.Check()
 	keys := func(list []Setting) (names []string) {
 		for _, s := range list {
@@ -93,9 +89,7 @@ func TestCheck(t *testing.T) {
 		t.Errorf("warnings: %q", k.Warnings)
 	}
 	var b strings.Builder
-	if _, err := k.WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.WriteTo(&b))(t)
 	for _, want := range []string{
 		"A server of an ensemble of 3 voters and 1 observer; it goes on while 2 of the voters run, so it tolerates the loss of 1. This one is server 2, a participant",
 		"Clients connect to port 2181 of every address without TLS, at most 60 from one address and any number in all.",
@@ -114,10 +108,7 @@ func TestCheck(t *testing.T) {
 		"quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n":                                     "This one authenticates by SASL with every server that it calls, and lets in those that do not.",
 		"quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\nquorum.auth.serverRequireSasl=true\n": "no server is let in without.",
 	} {
-		c, err := ParseText("zoo.cfg", text+lines, WithMyID(2), WithReadFile(noFiles))
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := must.Get(ParseText("zoo.cfg", text+lines, WithMyID(2), WithReadFile(noFiles)))(t)
 		k := c.Check()
 		if words := strings.Join(k.Summary, "\n") + "\n"; !strings.Contains(words, want) || len(k.Ignored) != 3 {
 			t.Errorf("%q: no %q in\n%s", lines, want, words)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // A verdict is the result of ZooKeeper's own parser for one file. testdata/record.sh
@@ -27,23 +29,16 @@ type verdict struct {
 
 func verdicts(t testing.TB) []verdict {
 	t.Helper()
-	f, err := os.Open("testdata/verdicts.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("testdata/verdicts.json"))(t)
 	defer f.Close()
 	var all []verdict
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		var v verdict
-		if err := json.Unmarshal(lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(lines.Bytes(), &v))
 		all = append(all, v)
 	}
-	if err := lines.Err(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lines.Err())
 	return all
 }
 
@@ -187,14 +182,9 @@ func fields(t *testing.T, c *Config) map[string]any {
 		"quorumEnableSasl": c.QuorumAuth.EnableSASL, "quorumServerRequireSasl": c.QuorumAuth.ServerRequire,
 		"quorumLearnerRequireSasl": c.QuorumAuth.LearnerRequire, "membership": membership,
 	}
-	text, err := json.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(m))(t)
 	var same map[string]any
-	if err := json.Unmarshal(text, &same); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text, &same))
 	return same
 }
 
@@ -203,10 +193,7 @@ func fields(t *testing.T, c *Config) map[string]any {
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	for _, v := range verdicts(t) {
-		text, err := os.ReadFile(casePath(v.Case))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(casePath(v.Case)))(t)
 		props, err := properties(string(text))
 		if (err != nil) != (v.Properties == nil) {
 			t.Errorf("%s: error %v, Java %v", v.Case, err, v.Properties)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // reachable is parse for a server that clients can reach, so that no warning says otherwise.
@@ -89,9 +91,7 @@ func TestWarnings(t *testing.T) {
 			tc.lines = strings.ReplaceAll(tc.lines, "server.1=", "server.5=")
 		}
 		c := reachable(t, tc.lines, WithMyID(1))
-		if err := c.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Validate())
 		if len(c.Warnings) != 1 || c.Warnings[0].String() != tc.want {
 			t.Errorf("got  %v\nwant %s", c.Warnings, tc.want)
 		}

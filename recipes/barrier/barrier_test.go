@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/barrier"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -24,9 +25,9 @@ func TestBarrier(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		b := barrier.New(recipes.On(zs.Client(t)), "/gates/a")
-		rig.Must(t, b.Wait(ctx)) // open
-		rig.Must(t, b.Close(ctx))
-		rig.Must(t, b.Close(ctx))
+		must.Do(t, b.Wait(ctx)) // open
+		must.Do(t, b.Close(ctx))
+		must.Do(t, b.Close(ctx))
 		var through atomic.Int32
 		for range 5 {
 			go func() {
@@ -44,8 +45,8 @@ func TestBarrier(t *testing.T) {
 		if through.Load() != 0 {
 			t.Error("somebody went through a closed gate")
 		}
-		rig.Must(t, b.Open(ctx))
-		rig.Must(t, b.Open(ctx))
+		must.Do(t, b.Open(ctx))
+		must.Do(t, b.Open(ctx))
 		synctest.Wait()
 		if through.Load() != 5 {
 			t.Errorf("%d went through the open gate", through.Load())
@@ -70,10 +71,10 @@ func TestCountDownLatch(t *testing.T) {
 			if n, err := l.Left(ctx); n != left || err != nil {
 				t.Errorf("%d left, %v", n, err)
 			}
-			rig.Must(t, l.CountDown(ctx))
+			must.Do(t, l.CountDown(ctx))
 		}
-		rig.Must(t, <-open)
-		rig.Must(t, l.Wait(ctx))
+		must.Do(t, <-open)
+		must.Do(t, l.Wait(ctx))
 		rig.NoWatches(t, zs)
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/barrier"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -265,16 +266,16 @@ func TestBarrierOpenedForAMoment(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		b := barrier.New(recipes.On(zs.Client(t)), "/b")
-		rig.Must(t, b.Close(ctx))
+		must.Do(t, b.Close(ctx))
 		waiter := zs.Client(t)
 		passed := make(chan error, 1)
 		go func() { passed <- barrier.New(recipes.On(waiter), "/b").Wait(ctx) }()
 		zs.WaitForWatch("/b")
 		// We delay the waiter's next read until the gate is closed again.
 		zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/b"}, time.Minute)
-		rig.Must(t, b.Open(ctx))
-		rig.Must(t, b.Close(ctx))
-		rig.Must(t, <-passed)
+		must.Do(t, b.Open(ctx))
+		must.Do(t, b.Close(ctx))
+		must.Do(t, <-passed)
 		rig.NoWatches(t, zs)
 	})
 }
@@ -336,8 +337,8 @@ func TestDoubleBarrierCountsNoFormerZnode(t *testing.T) {
 				default:
 				}
 				other := barrier.NewDouble(recipes.On(zs.Client(t)), "/d", 2)
-				rig.Must(t, other.Enter(ctx))
-				rig.Must(t, <-second)
+				must.Do(t, other.Enter(ctx))
+				must.Do(t, <-second)
 				if names := zs.Children("/d"); len(names) != 3 {
 					t.Errorf("two members and ready: %v", names)
 				}
@@ -365,10 +366,10 @@ func TestDoubleBarrierWhoseReadyIsGoneBeforeItLooks(t *testing.T) {
 			kazoo.Delete(ctx, "/d/ready", client.AnyVersion),
 			kazoo.Delete(ctx, "/d/kazoo", client.AnyVersion),
 		} {
-			rig.Must(t, err)
+			must.Do(t, err)
 		}
-		rig.Must(t, <-entered)
-		rig.Must(t, d.Leave(ctx)) // now Kazoo's member has left, too
+		must.Do(t, <-entered)
+		must.Do(t, d.Leave(ctx)) // now Kazoo's member has left, too
 		if names := zs.Children("/d"); len(names) != 0 {
 			t.Errorf("left over: %v", names)
 		}

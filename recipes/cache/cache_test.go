@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -29,22 +30,20 @@ func TestNodeComesChangesAndGoes(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		c := cache.NewNode(recipes.On(zs.Client(t)), "/app/config")
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 		if _, there := c.Get("/app/config"); there {
 			t.Error("it is there before it is created")
 		}
 		for _, value := range []string{"1", "2", "3"} {
 			zs.Set("/app/config", value)
 			zs.Set("/app/config/below", "not in it")
-			_, err := c.WaitFor(ctx, "/app/config", func(n cache.Node, there bool) bool { return there && string(n.Data) == value })
-			rig.Must(t, err)
+			must.Get(c.WaitFor(ctx, "/app/config", func(n cache.Node, there bool) bool { return there && string(n.Data) == value }))(t)
 			if c.Len() != 1 {
 				t.Errorf("it holds %v", held(c))
 			}
 			if value == "2" {
 				zs.Delete("/app")
-				_, err := c.WaitFor(ctx, "/app/config", func(_ cache.Node, there bool) bool { return !there })
-				rig.Must(t, err)
+				must.Get(c.WaitFor(ctx, "/app/config", func(_ cache.Node, there bool) bool { return !there }))(t)
 			}
 		}
 		c.Close()
@@ -63,7 +62,7 @@ func TestChildrenAndChanges(t *testing.T) {
 				defer stop()
 				zs.Seed(map[string]string{"/m": "", "/m/b": "1", "/m/a": "2", "/m/a/x": "3"})
 				c := cache.NewChildren(recipes.On(zs.Client(t)), "/m", opts...)
-				rig.Must(t, c.Wait(ctx))
+				must.Do(t, c.Wait(ctx))
 				var names []string
 				for n := range c.Children("/m") {
 					names = append(names, n.Name())
@@ -109,7 +108,7 @@ func TestFilterDepthAndWithoutData(t *testing.T) {
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithDepth(2), cache.WithoutData(),
 			cache.WithFilter(func(path string) bool { return path != "/r/secret" }))
 		defer c.Close()
-		rig.Must(t, c.Wait(rig.Within(t)))
+		must.Do(t, c.Wait(rig.Within(t)))
 		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "", "/r/a/b": ""})
 	})
 }
@@ -120,14 +119,12 @@ func TestUnreadableComesLater(t *testing.T) {
 		ctx := rig.Within(t)
 		zs.Seed(map[string]string{"/r": "", "/r/a": "a", "/r/b": "b"})
 		admin := zs.Client(t)
-		_, err := admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAdmin), client.AnyVersion)
-		rig.Must(t, err)
+		must.Get(admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAdmin), client.AnyVersion))(t)
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r")
 		defer c.Close()
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 		same(t, "cache", held(c), map[string]string{"/r": "", "/r/b": "b"})
-		_, err = admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAll), client.AnyVersion)
-		rig.Must(t, err)
+		must.Get(admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAll), client.AnyVersion))(t)
 		time.Sleep(time.Minute)
 		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "a", "/r/b": "b"})
 	})
@@ -142,7 +139,7 @@ func TestReadsUnderWayAreBounded(t *testing.T) {
 		zs.Seed(tree)
 		conn := &counting{Conn: recipes.On(zs.Client(t))}
 		c := cache.NewTree(conn, "/r", cache.WithInFlight(7))
-		rig.Must(t, c.Wait(rig.Within(t)))
+		must.Do(t, c.Wait(rig.Within(t)))
 		if c.Len() != 301 || conn.most.Load() != 7 {
 			t.Errorf("%d znodes, %d reads at a time", c.Len(), conn.most.Load())
 		}
@@ -157,7 +154,7 @@ func TestRecursiveSetsOneWatch(t *testing.T) {
 		zs.Seed(map[string]string{"/r": "", "/r/a": "", "/r/b": ""})
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithRecursiveWatch())
 		defer c.Close()
-		rig.Must(t, c.Wait(rig.Within(t)))
+		must.Do(t, c.Wait(rig.Within(t)))
 		if w := zs.Watches(); len(w) != 1 {
 			t.Errorf("watches %v", w)
 		}
@@ -170,7 +167,7 @@ func TestRecursiveFallsBack(t *testing.T) {
 		zs.Seed(map[string]string{"/r": "", "/r/a": ""})
 		zs.FailNext(zktest.Match{Op: proto.OpAddWatch}, proto.ErrUnimplemented)
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithRecursiveWatch())
-		rig.Must(t, c.Wait(rig.Within(t)))
+		must.Do(t, c.Wait(rig.Within(t)))
 		zs.Set("/r/a", "1")
 		synctest.Wait()
 		same(t, "cache", held(c), map[string]string{"/r": "", "/r/a": "1"})
@@ -187,7 +184,7 @@ func TestSlowReaderGetsAResync(t *testing.T) {
 		defer stop()
 		zs.Set("/r", "")
 		c := cache.NewTree(recipes.On(zs.Client(t)), "/r", cache.WithBuffer(4))
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 		slow, quick := follow(ctx, c, time.Minute), follow(ctx, c, 0)
 		for i := range 40 {
 			zs.Set("/r/a", fmt.Sprint(i))
@@ -209,7 +206,7 @@ func TestClientClosedEndsTheCache(t *testing.T) {
 		zs.Set("/r", "kept")
 		cl := zs.Client(t)
 		c := cache.NewNode(recipes.On(cl), "/r")
-		rig.Must(t, c.Wait(rig.Within(t)))
+		must.Do(t, c.Wait(rig.Within(t)))
 		_ = cl.Close()
 		var last error
 		for _, err := range c.Changes(rig.Within(t)) {
@@ -304,13 +301,13 @@ func TestServerThatIsBehind(t *testing.T) {
 		cl := zs.Client(t)
 		c := cache.NewNode(&lagging{Conn: recipes.On(cl)}, "/r")
 		defer c.Close()
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 		zs.Set("/r", "2")
 		synctest.Wait()
 		same(t, "cache", held(c), map[string]string{"/r": "2"})
 		zs.ExpireSession(cl.Session().ID)
 		time.Sleep(time.Minute)
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 		same(t, "cache", held(c), map[string]string{"/r": "2"})
 	})
 }
@@ -324,7 +321,7 @@ func TestIncompleteWithoutASession(t *testing.T) {
 		cl := zs.Client(t)
 		c := cache.NewNode(recipes.On(cl), "/r")
 		defer c.Close()
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 		accept := zs.RefuseConnections()
 		zs.ExpireSession(cl.Session().ID)
 		time.Sleep(5 * time.Minute)
@@ -333,7 +330,7 @@ func TestIncompleteWithoutASession(t *testing.T) {
 		}
 		same(t, "cache", held(c), map[string]string{"/r": "1"})
 		accept()
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 	})
 }
 
@@ -347,12 +344,11 @@ func TestUnreadableGoes(t *testing.T) {
 		cl := zs.Client(t)
 		c := cache.NewTree(recipes.On(cl), "/r")
 		defer c.Close()
-		rig.Must(t, c.Wait(ctx))
-		_, err := admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAdmin), client.AnyVersion)
-		rig.Must(t, err)
+		must.Do(t, c.Wait(ctx))
+		must.Get(admin.SetACL(ctx, "/r/a", client.WorldACL(client.PermAdmin), client.AnyVersion))(t)
 		zs.ExpireSession(cl.Session().ID)
 		time.Sleep(time.Minute)
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 		same(t, "cache", held(c), map[string]string{"/r": ""})
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/cache"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -55,7 +56,7 @@ func storm(t *testing.T, zs *zktest.Server, seed uint64, opts []cache.Option) {
 			}
 		}
 		time.Sleep(2 * time.Minute)
-		rig.Must(t, c.Wait(ctx))
+		must.Do(t, c.Wait(ctx))
 		time.Sleep(5 * time.Second)
 		what := fmt.Sprintf("round %d, depth %d", round, depth)
 		want := below(zs, "/r", depth)

@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/cache"
 	"github.com/zkgo/zkgo/recipes/config"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -50,14 +51,11 @@ func TestLastGoodValueIsKept(t *testing.T) {
 		}
 		expect(0, config.ErrMissing)
 		writer := zs.Client(t)
-		_, err := writer.Create(ctx, "/config", []byte(`{"Limit":1}`))
-		rig.Must(t, err)
+		must.Get(writer.Create(ctx, "/config", []byte(`{"Limit":1}`)))(t)
 		expect(1, nil)
-		_, err = writer.Set(ctx, "/config", []byte(`{"Limit":`), client.AnyVersion)
-		rig.Must(t, err)
+		must.Get(writer.Set(ctx, "/config", []byte(`{"Limit":`), client.AnyVersion))(t)
 		expect(1, config.ErrRefused)
-		_, err = writer.Set(ctx, "/config", []byte(`{"Limit":2}`), client.AnyVersion)
-		rig.Must(t, err)
+		must.Get(writer.Set(ctx, "/config", []byte(`{"Limit":2}`), client.AnyVersion))(t)
 		expect(2, nil)
 		zs.Delete("/config")
 		expect(2, config.ErrMissing)
@@ -86,8 +84,7 @@ func TestWaitSaysWhatThereWasInstead(t *testing.T) {
 			t.Errorf("wait: %v", err)
 		}
 		zs.Set("/config", `{"Limit":3}`)
-		s, err := c.Wait(rig.Within(t))
-		rig.Must(t, err)
+		s := must.Get(c.Wait(rig.Within(t)))(t)
 		if s.Limit != 3 {
 			t.Errorf("limit %d", s.Limit)
 		}
@@ -126,8 +123,7 @@ func TestErrBeforeAndAfter(t *testing.T) {
 		if _, loaded := c.Get(); loaded || c.Err() != nil {
 			t.Errorf("before: %v", c.Err())
 		}
-		_, err := c.Wait(rig.Within(t))
-		rig.Must(t, err)
+		must.Get(c.Wait(rig.Within(t)))(t)
 		c.Close()
 		if s, loaded := c.Get(); s.Limit != 3 || !loaded || !errors.Is(c.Err(), cache.ErrCacheClosed) {
 			t.Errorf("after: %v, %v", s, c.Err())

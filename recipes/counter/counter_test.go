@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/counter"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -126,11 +127,9 @@ func TestCachedNumbersAreUnique(t *testing.T) {
 		seen := map[int64]bool{}
 		zs.LoseReply(zktest.Match{Op: proto.OpSetData, Nth: 2})
 		for range 3 {
-			c, err := counter.NewCached(counter.NewLong(on(t, zs), "/n"), 10)
-			rig.Must(t, err)
+			c := must.Get(counter.NewCached(counter.NewLong(on(t, zs), "/n"), 10))(t)
 			for range 25 {
-				n, err := c.Next(ctx)
-				rig.Must(t, err)
+				n := must.Get(c.Next(ctx))(t)
 				if seen[n] || n < 1 || len(seen) == 0 && n != 1 {
 					t.Errorf("%d for the second time, or as the first number", n)
 				}
@@ -162,8 +161,7 @@ func TestSharedCount(t *testing.T) {
 			close(seen)
 		}()
 		synctest.Wait()
-		first, err := a.Get(ctx)
-		rig.Must(t, err)
+		first := must.Get(a.Get(ctx))(t)
 		synctest.Wait() // otherwise the watcher combines this change and the next
 		second, ok, err := b.TrySet(ctx, first, 4)
 		if err != nil || !ok || second.Value != 4 || second.Zxid <= first.Zxid {
@@ -174,7 +172,7 @@ func TestSharedCount(t *testing.T) {
 			t.Errorf("a try with an old version: %+v %v %v", now, ok, err)
 		}
 		zs.ExpireSession(watcher.Session().ID)
-		rig.Must(t, a.Set(ctx, -6))
+		must.Do(t, a.Set(ctx, -6))
 		time.Sleep(time.Minute)
 		if zs.Get("/d/c") != "\xff\xff\xff\xfa" {
 			t.Errorf("data %q", zs.Get("/d/c"))

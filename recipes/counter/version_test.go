@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/counter"
 	"github.com/zkgo/zkgo/recipes/naming"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -35,10 +36,9 @@ func TestVersionMinusOne(t *testing.T) {
 			v := counter.NewSharedValue(shifted(t, zs), "/v", []byte("seed"))
 			at := false
 			for i := range 10 {
-				now, err := v.Get(ctx)
-				rig.Must(t, err)
+				now := must.Get(v.Get(ctx))(t)
 				at = at || now.Version == client.AnyVersion
-				rig.Must(t, v.Set(ctx, strconv.AppendInt(nil, int64(i), 10)))
+				must.Do(t, v.Set(ctx, strconv.AppendInt(nil, int64(i), 10)))
 				next, ok, err := v.TrySet(ctx, now, []byte("old"))
 				if ok || err != nil || string(next.Value) != strconv.Itoa(i) {
 					t.Fatalf("write %d: %q %v %v", i, next.Value, ok, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/discovery"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -44,18 +45,16 @@ func TestJSONIsCurators(t *testing.T) {
 		`{"name":"web","id":"id-2","address":null,"port":null,"sslPort":null,"payload":null,"registrationTimeUTC":1,"serviceType":"DYNAMIC_SEQUENTIAL","uriSpec":null}`,
 	} {
 		var inst discovery.Instance[payload]
-		rig.Must(t, json.Unmarshal([]byte(text), &inst))
-		got, err := inst.MarshalJSON()
-		rig.Must(t, err)
+		must.Do(t, json.Unmarshal([]byte(text), &inst))
+		got := must.Get(inst.MarshalJSON())(t)
 		if string(got) != text {
 			t.Errorf("written\n%s, not\n%s", got, text)
 		}
 	}
 	text := `{"name":"web","id":"id-3","address":"a","port":1,"sslPort":null,"payload":"text <&> ü","registrationTimeUTC":2,"serviceType":"STATIC","uriSpec":null,"enabled":true}`
 	var inst discovery.Instance[string]
-	rig.Must(t, json.Unmarshal([]byte(text), &inst))
-	got, err := inst.MarshalJSON()
-	rig.Must(t, err)
+	must.Do(t, json.Unmarshal([]byte(text), &inst))
+	got := must.Get(inst.MarshalJSON())(t)
 	if want := text[:len(text)-len(`,"enabled":true}`)] + "}"; string(got) != want {
 		t.Errorf("written\n%s, not\n%s", got, want)
 	}
@@ -63,8 +62,7 @@ func TestJSONIsCurators(t *testing.T) {
 
 func TestURI(t *testing.T) {
 	t.Parallel()
-	spec, err := discovery.ParseURISpec("{scheme}://{ address }:{port}/{[}{name}{]}?{none}{extra}")
-	rig.Must(t, err)
+	spec := must.Get(discovery.ParseURISpec("{scheme}://{ address }:{port}/{[}{name}{]}?{none}{extra}"))(t)
 	i := discovery.Instance[payload]{Name: "web", Address: "h", Port: discovery.Port(80), URI: spec}
 	if got := i.BuildURI(map[string]string{"extra": "1"}); got != "http://h:80/{web}?1" {
 		t.Errorf("URI %q", got)
@@ -83,7 +81,7 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 		d, c := on(t, zs)
 		seeker, _ := on(t, zs)
 		web := seeker.Watch("web")
-		rig.Must(t, web.Wait(ctx))
+		must.Do(t, web.Wait(ctx))
 		seen := make(chan int, 20)
 		go func() {
 			for list, err := range web.Changes(ctx) {
@@ -94,9 +92,8 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 			}
 			close(seen)
 		}()
-		r, err := d.Register(discovery.Instance[payload]{Name: "web", Address: "h", Payload: &payload{Zone: "eu"}})
-		rig.Must(t, err)
-		rig.Must(t, r.Wait(ctx))
+		r := must.Get(d.Register(discovery.Instance[payload]{Name: "web", Address: "h", Payload: &payload{Zone: "eu"}}))(t)
+		must.Do(t, r.Wait(ctx))
 		synctest.Wait()
 		list := web.Instances()
 		if len(list) != 1 || list[0].ID != r.Instance().ID || list[0].Payload.Zone != "eu" || list[0].RegistrationTimeUTC == 0 || len(list[0].ID) != 36 {
@@ -104,11 +101,10 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 		}
 		inst := r.Instance()
 		inst.Disabled = true
-		rig.Must(t, r.Update(inst))
+		must.Do(t, r.Update(inst))
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(time.Minute)
-		list, err = seeker.Instances(ctx, "web")
-		rig.Must(t, err)
+		list = must.Get(seeker.Instances(ctx, "web"))(t)
 		if len(list) != 1 || !list[0].Disabled {
 			t.Errorf("after the session's end: %+v", list)
 		}
@@ -144,9 +140,8 @@ func TestPermanentStaysUntilUnregistered(t *testing.T) {
 		d, _ := on(t, zs)
 		for _, kind := range []discovery.Type{discovery.Static, discovery.Permanent} {
 			d, c := on(t, zs)
-			r, err := d.Register(discovery.Instance[payload]{Name: "db", ID: "1", Type: kind})
-			rig.Must(t, err)
-			rig.Must(t, r.Wait(rig.Within(t)))
+			r := must.Get(d.Register(discovery.Instance[payload]{Name: "db", ID: "1", Type: kind}))(t)
+			must.Do(t, r.Wait(rig.Within(t)))
 			_ = c.Close()
 			if !zs.Exists("/services/db/1") {
 				t.Errorf("%s: it went with the session", kind)
@@ -185,11 +180,9 @@ func TestChangesBeginWithAll(t *testing.T) {
 func TestInstanceOfAFormerRunIsReplaced(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		d, c := on(t, zs)
-		_, err := zs.Client(t).Create(rig.Within(t), "/services/web/1", []byte(`{"name":"web","id":"1","address":"old"}`), client.Ephemeral, client.CreateParents)
-		rig.Must(t, err)
-		r, err := d.Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "new"})
-		rig.Must(t, err)
-		rig.Must(t, r.Wait(rig.Within(t)))
+		must.Get(zs.Client(t).Create(rig.Within(t), "/services/web/1", []byte(`{"name":"web","id":"1","address":"old"}`), client.Ephemeral, client.CreateParents))(t)
+		r := must.Get(d.Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "new"}))(t)
+		must.Do(t, r.Wait(rig.Within(t)))
 		inst, err := d.Instance(rig.Within(t), "web", "1")
 		if err != nil || inst.Address != "new" || zs.Ephemerals()["/services/web/1"] != c.Session().ID {
 			t.Errorf("%+v, %v", inst, err)
@@ -212,16 +205,14 @@ func TestProvider(t *testing.T) {
 			t.Errorf("without an instance: %v", err)
 		}
 		for _, id := range []string{"a", "b", "c", "off"} {
-			r, err := d.Register(discovery.Instance[payload]{Name: "web", ID: id, Disabled: id == "off"})
-			rig.Must(t, err)
+			r := must.Get(d.Register(discovery.Instance[payload]{Name: "web", ID: id, Disabled: id == "off"}))(t)
 			defer r.Close()
-			rig.Must(t, r.Wait(ctx))
+			must.Do(t, r.Wait(ctx))
 		}
 		synctest.Wait()
 		take := func(p *discovery.Provider[payload], n int) (ids string) {
 			for range n {
-				i, err := p.Get(ctx)
-				rig.Must(t, err)
+				i := must.Get(p.Get(ctx))(t)
 				ids += i.ID
 			}
 			return ids
@@ -237,8 +228,7 @@ func TestProvider(t *testing.T) {
 		if got := take(sticky, 3); got != "aaa" {
 			t.Errorf("sticky %s", got)
 		}
-		a, err := d.Instance(ctx, "web", "a")
-		rig.Must(t, err)
+		a := must.Get(d.Instance(ctx, "web", "a"))(t)
 		sticky.NoteError(a)
 		if got := take(sticky, 1); got != "a" {
 			t.Errorf("down after one error: %s", got)
@@ -259,11 +249,9 @@ func TestRegisterAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {
 		d := discovery.New[payload](e.Conn, "/services")
-		other, err := discovery.New[payload](recipes.On(e.Other), "/services").Register(discovery.Instance[payload]{Name: "web", ID: "0"})
-		rig.Must(e.T, err)
-		rig.Must(e.T, other.Wait(e.Bounded()))
-		r, err := d.Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "h"})
-		rig.Must(e.T, err)
+		other := must.Get(discovery.New[payload](recipes.On(e.Other), "/services").Register(discovery.Instance[payload]{Name: "web", ID: "0"}))(e.T)
+		must.Do(e.T, other.Wait(e.Bounded()))
+		r := must.Get(d.Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "h"}))(e.T)
 		if err := r.Wait(e.Ctx); err != nil && !e.Canceled() {
 			e.Errorf("wait: %v", err)
 		}
@@ -291,10 +279,8 @@ func TestProviderAtEveryStep(t *testing.T) {
 	t.Parallel()
 	var reg *discovery.Registration[payload]
 	before := func(e *steps.Env) {
-		var err error
-		reg, err = discovery.New[payload](recipes.On(e.Other), "/services").Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "old"})
-		rig.Must(e.T, err)
-		rig.Must(e.T, reg.Wait(e.Bounded()))
+		reg = must.Get(discovery.New[payload](recipes.On(e.Other), "/services").Register(discovery.Instance[payload]{Name: "web", ID: "1", Address: "old"}))(e.T)
+		must.Do(e.T, reg.Wait(e.Bounded()))
 	}
 	steps.Each(t, before, func(e *steps.Env) {
 		web := discovery.New[payload](e.Conn, "/services").Watch("web")
@@ -304,7 +290,7 @@ func TestProviderAtEveryStep(t *testing.T) {
 		}
 		inst := reg.Instance()
 		inst.Address = "new"
-		rig.Must(e.T, reg.Update(inst))
+		must.Do(e.T, reg.Update(inst))
 		time.Sleep(time.Minute)
 		if inst, err := p.Get(e.Bounded()); err != nil || inst.Address != "new" {
 			e.Errorf("after the change: %+v, %v", inst, err)

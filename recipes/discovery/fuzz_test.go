@@ -3,6 +3,8 @@ package discovery
 import (
 	"encoding/json"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // FuzzInstance decodes instances that other programs have registered. If we encode a
@@ -15,10 +17,7 @@ func FuzzInstance(f *testing.F) {
 		if json.Unmarshal(b, &i) != nil {
 			return
 		}
-		first, err := json.Marshal(&i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(json.Marshal(&i))(t)
 		if err := json.Unmarshal(first, &again); err != nil {
 			t.Fatalf("%s: %v", first, err)
 		}
@@ -38,8 +37,6 @@ func FuzzURISpec(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := json.Marshal(spec); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(json.Marshal(spec))(t)
 	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/election"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -48,8 +49,7 @@ func TestCampaignObserveProclaimResign(t *testing.T) {
 		}
 		expect("")
 		a, b := candidate(t, zs, "a"), candidate(t, zs, "b")
-		first, err := a.Campaign(ctx)
-		rig.Must(t, err)
+		first := must.Get(a.Campaign(ctx))(t)
 		expect("a")
 		second := make(chan *election.Term)
 		go func() {
@@ -60,14 +60,13 @@ func TestCampaignObserveProclaimResign(t *testing.T) {
 			second <- term
 		}()
 		synctest.Wait()
-		list, err := b.Candidates(ctx)
-		rig.Must(t, err)
+		list := must.Get(b.Candidates(ctx))(t)
 		if len(list) != 2 || string(list[0].Data) != "a" || string(list[1].Data) != "b" {
 			t.Errorf("candidates %v", list)
 		}
-		rig.Must(t, first.Proclaim(ctx, []byte("a at port 1")))
+		must.Do(t, first.Proclaim(ctx, []byte("a at port 1")))
 		expect("a at port 1")
-		rig.Must(t, first.Resign(ctx))
+		must.Do(t, first.Resign(ctx))
 		term := <-second
 		expect("b")
 		if err := first.Proclaim(ctx, nil); !errors.Is(err, lock.ErrReleased) {
@@ -76,7 +75,7 @@ func TestCampaignObserveProclaimResign(t *testing.T) {
 		if term.Token() <= first.Token() {
 			t.Errorf("token %d after %d", term.Token(), first.Token())
 		}
-		rig.Must(t, term.Resign(ctx))
+		must.Do(t, term.Resign(ctx))
 		expect("")
 		if _, err := a.Leader(ctx); !errors.Is(err, election.ErrNoLeader) {
 			t.Errorf("leader: %v", err)
@@ -126,16 +125,14 @@ func TestLatch(t *testing.T) {
 		ctx := rig.Within(t)
 		ca, cb := zs.Client(t), zs.Client(t)
 		a := election.NewLatch(ctx, recipes.On(ca), "/latch", []byte("a"))
-		_, err := a.Await(ctx)
-		rig.Must(t, err)
+		must.Get(a.Await(ctx))(t)
 		b := election.NewLatch(ctx, recipes.On(cb), "/latch", []byte("b"))
 		synctest.Wait()
 		if !a.HasLeadership() || b.HasLeadership() {
 			t.Error("the second leads")
 		}
 		zs.ExpireSession(ca.Session().ID)
-		_, err = b.Await(ctx)
-		rig.Must(t, err)
+		must.Get(b.Await(ctx))(t)
 		time.Sleep(time.Second) // the client had no warning that the session would end
 		if a.HasLeadership() {
 			t.Error("two lead")
@@ -150,8 +147,8 @@ func TestLatch(t *testing.T) {
 		if _, err := b.Await(ctx); !errors.Is(err, election.ErrLatchClosed) {
 			t.Errorf("waiting for a closed latch: %v", err)
 		}
-		_, err = a.Await(ctx) // it has campaigned again automatically
-		rig.Must(t, err)
+		_, err := a.Await(ctx) // it has campaigned again automatically
+		must.Do(t, err)
 		a.Close()
 		if n := zs.Children("/latch"); len(n) != 0 {
 			t.Errorf("left: %v", n)
@@ -163,14 +160,13 @@ func TestInterrupt(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		e := candidate(t, zs, "a")
-		err := e.Run(ctx, func(ctx context.Context, term *election.Term) error {
+		must.Do(t, e.Run(ctx, func(ctx context.Context, term *election.Term) error {
 			if err := candidate(t, zs, "b").Interrupt(ctx); err != nil {
 				return err
 			}
 			<-term.RevokeRequested()
 			return nil
-		})
-		rig.Must(t, err)
+		}))
 	})
 }
 
@@ -181,9 +177,8 @@ func TestPanicResigns(t *testing.T) {
 			defer func() { _ = recover() }()
 			_ = candidate(t, zs, "a").Run(rig.Within(t), func(context.Context, *election.Term) error { panic("lead") })
 		}()
-		term, err := candidate(t, zs, "b").Campaign(rig.Within(t))
-		rig.Must(t, err)
-		rig.Must(t, term.Resign(rig.Within(t)))
+		term := must.Get(candidate(t, zs, "b").Campaign(rig.Within(t)))(t)
+		must.Do(t, term.Resign(rig.Within(t)))
 	})
 }
 
@@ -224,13 +219,11 @@ func TestLatchDoesNotLeadOnAnOldZnode(t *testing.T) {
 			return zs.Dial()
 		}))
 		a := election.NewLatch(ctx, recipes.On(ca), "/latch", []byte("a"))
-		former, err := a.Await(ctx)
-		rig.Must(t, err)
+		former := must.Get(a.Await(ctx))(t)
 		b := election.NewLatch(ctx, recipes.On(zs.Client(t)), "/latch", []byte("b"))
 		off.Store(true)
 		resume := zs.HangConnection(ca.Session().ID)
-		_, err = b.Await(ctx)
-		rig.Must(t, err)
+		must.Get(b.Await(ctx))(t)
 		if a.HasLeadership() || former.Err() == nil {
 			t.Error("two lead while one is away")
 		}
@@ -246,8 +239,7 @@ func TestLatchDoesNotLeadOnAnOldZnode(t *testing.T) {
 			t.Errorf("%d znodes of two latches", n)
 		}
 		b.Close()
-		again, err := a.Await(ctx)
-		rig.Must(t, err)
+		again := must.Get(a.Await(ctx))(t)
 		if again.Token() <= former.Token() {
 			t.Errorf("token %d after %d", again.Token(), former.Token())
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/election"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -58,8 +59,7 @@ func TestObserverWhoseSessionEnds(t *testing.T) {
 		synctest.Wait()
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(time.Minute)
-		_, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
-		rig.Must(t, err)
+		must.Get(election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx))(t)
 		if who, on := <-seen; !on || who != "a" {
 			t.Errorf("the observer sees %q, %v", who, on)
 		}
@@ -107,8 +107,7 @@ func TestLatchLooksAtTheClock(t *testing.T) {
 		var now atomic.Bool
 		l := election.NewLatch(ctx, stopped{recipes.On(zs.Client(t)), &now}, "/l", []byte("a"))
 		defer l.Close()
-		_, err := l.Await(ctx)
-		rig.Must(t, err)
+		must.Get(l.Await(ctx))(t)
 		now.Store(true)
 		if l.HasLeadership() {
 			t.Error("it leads")
@@ -146,12 +145,11 @@ func TestObserverAmongOtherChildren(t *testing.T) {
 // seesTerm leads as a for a moment, and checks that the observer sees a come and go.
 func seesTerm(ctx context.Context, t *testing.T, zs *zktest.Server, seen <-chan string) {
 	t.Helper()
-	term, err := election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx)
-	rig.Must(t, err)
+	term := must.Get(election.New(recipes.On(zs.Client(t)), "/e", []byte("a")).Campaign(ctx))(t)
 	if who := <-seen; who != "a" {
 		t.Errorf("the observer sees %q", who)
 	}
-	rig.Must(t, term.Resign(ctx))
+	must.Do(t, term.Resign(ctx))
 	if who := <-seen; who != "" {
 		t.Errorf("the observer sees %q", who)
 	}

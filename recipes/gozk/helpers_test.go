@@ -11,8 +11,8 @@ import (
 
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/gozk"
-	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -37,8 +37,7 @@ type peer struct {
 // session returns the id of the peer's session.
 func (p *peer) session(t *testing.T) int64 {
 	t.Helper()
-	s, err := p.Session(rig.Within(t))
-	rig.Must(t, err)
+	s := must.Get(p.Session(rig.Within(t)))(t)
 	return s.ID()
 }
 
@@ -52,7 +51,7 @@ func open(t *testing.T, zs *zktest.Server) *peer {
 	n := &network{dial: zs.Dialer()}
 	d := gozk.NewDialer(n.Dial)
 	c, events, err := zk.Connect(servers, sessionTimeout, zk.WithLogger(quiet{}), zk.WithLogInfo(false), zk.WithDialer(d.Dial))
-	rig.Must(t, err)
+	must.Do(t, err)
 	t.Cleanup(c.Close)
 	p := &peer{Conn: gozk.On(c, events, d), zk: c, net: n}
 	p.session(t)
@@ -140,14 +139,4 @@ func (w *wire) Write(p []byte) (int, error) {
 		return 0, net.ErrClosed
 	}
 	return w.Conn.Write(p)
-}
-
-// get returns a function that returns the lease and fails the test if there is an
-// error.
-func get(t *testing.T) func(l *lock.Lease, err error) *lock.Lease {
-	return func(l *lock.Lease, err error) *lock.Lease {
-		t.Helper()
-		rig.Must(t, err)
-		return l
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -61,19 +62,19 @@ func TestReadersAndWriters(t *testing.T) {
 		ctx := rig.Within(t)
 		m := lock.NewRWMutex(open(t, zs), "/rw")
 		other := lock.NewRWMutex(open(t, zs), "/rw")
-		a, b := get(t)(m.Read(ctx)), get(t)(other.Read(ctx))
+		a, b := must.Get(m.Read(ctx))(t), must.Get(other.Read(ctx))(t)
 		if _, err := other.TryWrite(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("written beside readers: %v", err)
 		}
 		written := make(chan *lock.Lease)
-		go func() { written <- get(t)(other.Write(ctx)) }()
-		rig.Must(t, a.Release(ctx))
-		rig.Must(t, b.Release(ctx))
+		go func() { written <- must.Get(other.Write(ctx))(t) }()
+		must.Do(t, a.Release(ctx))
+		must.Do(t, b.Release(ctx))
 		w := <-written
-		r := get(t)(other.Downgrade(ctx, w))
-		c := get(t)(m.Read(ctx))
-		rig.Must(t, r.Release(ctx))
-		rig.Must(t, c.Release(ctx))
+		r := must.Get(other.Downgrade(ctx, w))(t)
+		c := must.Get(m.Read(ctx))(t)
+		must.Do(t, r.Release(ctx))
+		must.Do(t, c.Release(ctx))
 	})
 }
 
@@ -114,17 +115,17 @@ func TestExpiryEndsALock(t *testing.T) {
 		ctx := rig.Within(t)
 		p := open(t, zs)
 		m := lock.NewMutex(p, "/l")
-		l := get(t)(m.Acquire(ctx))
+		l := must.Get(m.Acquire(ctx))(t)
 		zs.ExpireSession(p.session(t))
 		<-l.Done()
 		if !errors.Is(l.Err(), lock.ErrLost) {
 			t.Errorf("the lease ended with %v", l.Err())
 		}
-		again := get(t)(m.Acquire(ctx)) // in a new session
+		again := must.Get(m.Acquire(ctx))(t) // in a new session
 		if again.Token() <= l.Token() {
 			t.Errorf("token %d after %d", again.Token(), l.Token())
 		}
-		rig.Must(t, again.Release(ctx))
+		must.Do(t, again.Release(ctx))
 		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release of a lost lock: %v", err)
 		}
@@ -136,18 +137,18 @@ func TestExpiryOfAWaiter(t *testing.T) {
 	reconnects(t)
 	each(t, func(t *testing.T, zs *zktest.Server, open func(*testing.T, *zktest.Server) *peer) {
 		ctx := rig.Within(t)
-		holder := get(t)(lock.NewMutex(open(t, zs), "/l").Acquire(ctx))
+		holder := must.Get(lock.NewMutex(open(t, zs), "/l").Acquire(ctx))(t)
 		p := open(t, zs)
 		waiting := make(chan *lock.Lease)
-		go func() { waiting <- get(t)(lock.NewMutex(p, "/l").Acquire(ctx)) }()
+		go func() { waiting <- must.Get(lock.NewMutex(p, "/l").Acquire(ctx))(t) }()
 		synctest.Wait()
 		zs.ExpireSession(p.session(t))
 		time.Sleep(time.Minute)
 		if n := len(rig.Children(zs, "/l")); n != 2 {
 			t.Errorf("%d in line", n)
 		}
-		rig.Must(t, holder.Release(ctx))
-		rig.Must(t, (<-waiting).Release(ctx))
+		must.Do(t, holder.Release(ctx))
+		must.Do(t, (<-waiting).Release(ctx))
 	})
 }
 
@@ -157,7 +158,7 @@ func TestDisconnect(t *testing.T) {
 		ctx := rig.Within(t)
 		for _, policy := range []recipes.LossPolicy{recipes.LostBeforeExpiry, recipes.LostOnDisconnect, recipes.LostOnExpiry} {
 			p := open(t, zs)
-			l := get(t)(lock.NewMutex(p, "/l", lock.WithLossPolicy(policy)).Acquire(ctx))
+			l := must.Get(lock.NewMutex(p, "/l", lock.WithLossPolicy(policy)).Acquire(ctx))(t)
 			zs.DropConnection(p.session(t))
 			time.Sleep(time.Minute)
 			if lost := l.Err() != nil; lost != (policy == recipes.LostOnDisconnect) || rig.Closed(l.Done()) != lost {
@@ -167,7 +168,7 @@ func TestDisconnect(t *testing.T) {
 				_ = l.Release(ctx)
 				continue
 			}
-			rig.Must(t, l.Release(ctx))
+			must.Do(t, l.Release(ctx))
 		}
 	})
 }
@@ -178,12 +179,12 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		p := open(t, zs)
-		held := get(t)(lock.NewMutex(p, "/l").Acquire(ctx))
+		held := must.Get(lock.NewMutex(p, "/l").Acquire(ctx))(t)
 		if left := time.Until(held.Deadline()); left < sessionTimeout/3 || left > sessionTimeout*2/3+time.Second {
 			t.Errorf("%v left of %v", left, sessionTimeout)
 		}
 		release := p.net.hold()
-		second := get(t)(lock.NewMutex(ours(t, zs), "/l").Acquire(ctx))
+		second := must.Get(lock.NewMutex(ours(t, zs), "/l").Acquire(ctx))(t)
 		if !rig.Closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
 			t.Errorf("another holds the lock, and the first was told %v", held.Err())
 		}
@@ -191,7 +192,7 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 		if err := held.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release of a lost lock: %v", err)
 		}
-		rig.Must(t, second.Release(ctx))
+		must.Do(t, second.Release(ctx))
 	})
 }
 

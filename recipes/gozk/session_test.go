@@ -11,13 +11,13 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
 func begin(t *testing.T, p *peer) recipes.Session {
 	t.Helper()
-	s, err := p.Session(rig.Within(t))
-	rig.Must(t, err)
+	s := must.Get(p.Session(rig.Within(t)))(t)
 	return s
 }
 
@@ -55,7 +55,7 @@ func TestOperations(t *testing.T) {
 		if err != nil || len(names) != 1 || names[0] != "s-0000000000" {
 			t.Errorf("children: %v %v", names, err)
 		}
-		rig.Must(t, s.Multi(ctx,
+		must.Do(t, s.Multi(ctx,
 			recipes.Op{Kind: recipes.OpCheck, Path: "/p", Version: 1},
 			recipes.Op{Kind: recipes.OpCreate, Path: "/m", Data: []byte("m"), Mode: recipes.Ephemeral},
 			recipes.Op{Kind: recipes.OpSet, Path: "/m", Data: []byte("n"), Version: client.AnyVersion},
@@ -63,8 +63,8 @@ func TestOperations(t *testing.T) {
 		if zs.Get("/m") != "n" || zs.Exists("/p/s-0000000000") {
 			t.Errorf("after multi:\n%s", zs.Dump())
 		}
-		rig.Must(t, s.Delete(ctx, "/m", client.AnyVersion))
-		rig.Must(t, s.Sync(ctx, "/"))
+		must.Do(t, s.Delete(ctx, "/m", client.AnyVersion))
+		must.Do(t, s.Sync(ctx, "/"))
 	})
 }
 
@@ -78,7 +78,7 @@ func TestRefusals(t *testing.T) {
 			_, err := s.Create(ctx, path, nil, recipes.Ephemeral, acl)
 			return err
 		}
-		rig.Must(t, create("/e", nil))
+		must.Do(t, create("/e", nil))
 		zs.FailNext(zktest.Match{Path: "/quota"}, client.ErrQuotaExceeded) // go-zookeeper has no value for it
 		for _, c := range []struct {
 			what string
@@ -190,9 +190,9 @@ func TestWatches(t *testing.T) {
 		p := open(t, zs)
 		s := begin(t, p)
 		_, _, data, err := s.GetW(ctx, "/a")
-		rig.Must(t, err)
+		must.Do(t, err)
 		_, _, kids, err := s.ChildrenW(ctx, "/a")
-		rig.Must(t, err)
+		must.Do(t, err)
 		_, there, none, err := s.ExistsW(ctx, "/b")
 		if err != nil || there {
 			t.Fatal(there, err)
@@ -213,14 +213,14 @@ func TestWatches(t *testing.T) {
 			}
 		}
 		_, _, w, err := s.GetW(ctx, "/a")
-		rig.Must(t, err)
+		must.Do(t, err)
 		zs.DropConnection(s.ID())
 		zs.Set("/a", "3")
 		if _, ok := <-w.Events(); !ok {
 			t.Error("a watch ended with its connection")
 		}
 		_, _, w, err = s.GetW(ctx, "/a")
-		rig.Must(t, err)
+		must.Do(t, err)
 		zs.ExpireSession(s.ID())
 		if e, ok := <-w.Events(); ok {
 			t.Errorf("event %v after the end", e)
@@ -236,7 +236,7 @@ func TestRemovedWatchesAreUsedAgain(t *testing.T) {
 		s := begin(t, open(t, zs))
 		for range 10 {
 			_, _, w, err := s.GetW(ctx, "/a")
-			rig.Must(t, err)
+			must.Do(t, err)
 			w.Remove(ctx)
 			if _, ok := <-w.Events(); ok {
 				t.Error("an event after Remove")
@@ -248,7 +248,7 @@ func TestRemovedWatchesAreUsedAgain(t *testing.T) {
 		}
 		zs.Set("/a", "2") // the spare watch fires
 		_, _, w, err := s.GetW(ctx, "/a")
-		rig.Must(t, err)
+		must.Do(t, err)
 		synctest.Wait()
 		select {
 		case e := <-w.Events():
@@ -267,10 +267,9 @@ func TestClose(t *testing.T) {
 		ctx := rig.Within(t)
 		p := open(t, zs)
 		s := begin(t, p)
-		h, err := s.Hold(ctx, recipes.LostBeforeExpiry)
-		rig.Must(t, err)
+		h := must.Get(s.Hold(ctx, recipes.LostBeforeExpiry))(t)
 		_, _, w, err := s.ChildrenW(ctx, "/")
-		rig.Must(t, err)
+		must.Do(t, err)
 		p.zk.Close()
 		<-h.Done()
 		if !errors.Is(h.Err(), client.ErrClosed) {
@@ -297,17 +296,17 @@ func TestThrottled(t *testing.T) {
 		throttle := func(op proto.Op) { zs.FailNext(zktest.Match{Op: op, Session: s.ID()}, proto.ErrThrottledOp) }
 		throttle(proto.OpCreate)
 		_, err := s.Create(ctx, "/a", nil, recipes.Ephemeral, nil)
-		rig.Must(t, err)
+		must.Do(t, err)
 		throttle(proto.OpSetData)
 		_, err = s.Set(ctx, "/a", []byte("1"), 0)
-		rig.Must(t, err)
+		must.Do(t, err)
 		throttle(proto.OpGetData)
 		_, _, err = s.Get(ctx, "/a")
-		rig.Must(t, err)
+		must.Do(t, err)
 		throttle(proto.OpMulti)
-		rig.Must(t, s.Multi(ctx, recipes.Op{Kind: recipes.OpSet, Path: "/a", Version: 1}))
+		must.Do(t, s.Multi(ctx, recipes.Op{Kind: recipes.OpSet, Path: "/a", Version: 1}))
 		throttle(proto.OpDelete)
-		rig.Must(t, s.Delete(ctx, "/a", 2))
+		must.Do(t, s.Delete(ctx, "/a", 2))
 		throttle(proto.OpDelete)
 		if err := s.Delete(ctx, "/a", 2); !errors.Is(err, client.ErrNoNode) {
 			t.Errorf("a missing znode: %v", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -71,8 +72,8 @@ func TestCost(t *testing.T) {
 				tally := map[string]int{}
 				for range 2 { // the first round also creates directories
 					clear(tally)
-					l := get(t)(c.acquire(rig.Within(t), tallied{conn, tally}))
-					rig.Must(t, l.Release(rig.Within(t)))
+					l := must.Get(c.acquire(rig.Within(t), tallied{conn, tally}))(t)
+					must.Do(t, l.Release(rig.Within(t)))
 				}
 				if !maps.Equal(tally, c.want) {
 					t.Errorf("%v instead of %v", tally, c.want)

@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -37,7 +38,7 @@ type outcome struct {
 func next(t *testing.T, ch <-chan outcome) *lock.Lease {
 	t.Helper()
 	o := <-ch
-	rig.Must(t, o.err)
+	must.Do(t, o.err)
 	return o.l
 }
 
@@ -48,11 +49,11 @@ func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, cut := severed(t, zs)
 		other, _ := on(t, zs)
-		held := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		held := must.Get(lock.NewMutex(conn, "/l").Acquire(ctx))(t)
 		work, cancel := held.Context(ctx)
 		defer cancel()
 		resume := cut()
-		second := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		second := must.Get(lock.NewMutex(other, "/l").Acquire(ctx))(t)
 		if work.Err() == nil || !errors.Is(context.Cause(work), lock.ErrLost) {
 			t.Errorf("another holds the lock, and the first one's work goes on: %v", context.Cause(work))
 		}
@@ -64,7 +65,7 @@ func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
 		if held.Err() == nil || second.Err() != nil {
 			t.Errorf("after the connection came back: %v, %v", held.Err(), second.Err())
 		}
-		rig.Must(t, second.Release(ctx))
+		must.Do(t, second.Release(ctx))
 		_ = held.Release(ctx)
 	})
 }
@@ -81,20 +82,19 @@ func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
 		verify.Wait()
 		name := "/l/" + rig.Children(zs, "/l")[0]
 		zs.Delete(name)
-		_, err := former.Create(ctx, name, nil, client.Ephemeral)
-		rig.Must(t, err)
+		must.Get(former.Create(ctx, name, nil, client.Ephemeral))(t)
 		time.Sleep(2 * time.Second)
 		select {
 		case o := <-got:
 			t.Fatalf("the lock was granted on another's znode: %v", o.err)
 		default:
 		}
-		rig.Must(t, former.Close())
+		must.Do(t, former.Close())
 		l := next(t, got)
 		if l.Path() == name {
 			t.Error("that znode was taken for its own")
 		}
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 	})
 }
 
@@ -121,8 +121,8 @@ func TestInterruptedCreateLeavesNothing(t *testing.T) {
 		accept()
 		short, cancel := context.WithTimeout(rig.Within(t), 5*time.Second) // much less than the session timeout
 		defer cancel()
-		l := get(t)(lock.NewMutex(other, "/l").Acquire(short))
-		rig.Must(t, l.Release(short))
+		l := must.Get(lock.NewMutex(other, "/l").Acquire(short))(t)
+		must.Do(t, l.Release(short))
 		if left := rig.Children(zs, "/l"); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
@@ -142,15 +142,15 @@ func TestReleaseDuringConnectionLoss(t *testing.T) {
 				ctx := lock.WithOwner(rig.Within(t))
 				conn, _ := on(t, zs)
 				m := lock.NewMutex(conn, "/l")
-				l := get(t)(m.Acquire(ctx))
+				l := must.Get(m.Acquire(ctx))(t)
 				fault.lose(zs, zktest.Match{Op: proto.OpDelete, Path: "/l/*"})
 				if err := l.Release(ctx); !errors.Is(err, client.ErrConnectionLoss) {
 					t.Errorf("release: %v", err)
 				}
 				short, cancel := context.WithTimeout(ctx, 5*time.Second)
 				defer cancel()
-				l = get(t)(m.Acquire(short))
-				rig.Must(t, l.Release(short))
+				l = must.Get(m.Acquire(short))(t)
+				must.Do(t, l.Release(short))
 				if left := rig.Children(zs, "/l"); len(left) != 0 {
 					t.Errorf("left: %v", left)
 				}
@@ -166,7 +166,7 @@ func TestFailedTryLeavesNothing(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		l := must.Get(lock.NewMutex(other, "/l").Acquire(ctx))(t)
 		zs.LoseNext(zktest.Match{Op: proto.OpDelete, Path: "/l/*"})
 		if _, err := lock.NewMutex(conn, "/l").TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Fatalf("try: %v", err)
@@ -175,7 +175,7 @@ func TestFailedTryLeavesNothing(t *testing.T) {
 		if left := rig.Children(zs, "/l"); len(left) != 1 {
 			t.Errorf("left: %v", left)
 		}
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 	})
 }
 
@@ -186,12 +186,12 @@ func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		l := must.Get(lock.NewMutex(other, "/l").Acquire(ctx))(t)
 		watch := zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: l.Path(), Session: c.Session().ID}, time.Second)
 		got := asynchronously(ctx, lock.NewMutex(conn, "/l").Acquire)
 		watch.Wait()
-		rig.Must(t, l.Release(ctx))
-		rig.Must(t, next(t, got).Release(ctx))
+		must.Do(t, l.Release(ctx))
+		must.Do(t, next(t, got).Release(ctx))
 		rig.NoWatches(t, zs)
 	})
 }
@@ -225,16 +225,16 @@ func TestPredecessorGoesBeforeItIsWaitedFor(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		l := must.Get(lock.NewMutex(other, "/l").Acquire(ctx))(t)
 		released := false
 		m := lock.NewMutex(hasty{conn, func(path string) {
 			if path == l.Path() {
 				released = true
-				rig.Must(t, l.Release(ctx))
+				must.Do(t, l.Release(ctx))
 				time.Sleep(time.Second) // the event arrives
 			}
 		}}, "/l")
-		rig.Must(t, get(t)(m.Acquire(ctx)).Release(ctx))
+		must.Do(t, must.Get(m.Acquire(ctx))(t).Release(ctx))
 		if !released {
 			t.Error("void: the predecessor was not watched")
 		}
@@ -257,7 +257,7 @@ func TestSemaphoreUnderNetworkStress(t *testing.T) {
 				zs.LoseReply(m)
 			}
 			short, cancel := context.WithTimeout(ctx, 5*time.Second)
-			rig.Must(t, get(t)(s.Acquire(short)).Release(short))
+			must.Do(t, must.Get(s.Acquire(short))(t).Release(short))
 			cancel()
 		}
 		if left := rig.Children(zs, "/s/leases"); len(left) != 0 {
@@ -274,7 +274,7 @@ func TestInterruptedWaitForALease(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		held := get(t)(lock.NewSemaphore(other, "/s", 1).Acquire(ctx))
+		held := must.Get(lock.NewSemaphore(other, "/s", 1).Acquire(ctx))(t)
 		waiting, interrupt := context.WithCancel(ctx)
 		got := asynchronously(waiting, lock.NewSemaphore(conn, "/s", 1).Acquire)
 		synctest.Wait()
@@ -288,8 +288,8 @@ func TestInterruptedWaitForALease(t *testing.T) {
 		if left := rig.Children(zs, "/s/leases"); len(left) != 1 {
 			t.Errorf("places: %v", left)
 		}
-		rig.Must(t, held.Release(ctx))
-		rig.Must(t, get(t)(lock.NewSemaphore(other, "/s", 1).TryAcquire(ctx)).Release(ctx))
+		must.Do(t, held.Release(ctx))
+		must.Do(t, must.Get(lock.NewSemaphore(other, "/s", 1).TryAcquire(ctx))(t).Release(ctx))
 	})
 }
 
@@ -300,7 +300,7 @@ func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		held := get(t)(lock.NewSemaphore(other, "/s", 1).Acquire(ctx))
+		held := must.Get(lock.NewSemaphore(other, "/s", 1).Acquire(ctx))(t)
 		got := asynchronously(ctx, lock.NewSemaphore(conn, "/s", 1).Acquire)
 		synctest.Wait()
 		zs.Delete("/s/locks/" + rig.Children(zs, "/s/locks")[0])
@@ -308,8 +308,8 @@ func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
 		if places := rig.Children(zs, "/s/leases"); len(places) != 2 {
 			t.Errorf("places of one holder and one who waits: %v", places)
 		}
-		rig.Must(t, held.Release(ctx))
-		rig.Must(t, next(t, got).Release(ctx))
+		must.Do(t, held.Release(ctx))
+		must.Do(t, next(t, got).Release(ctx))
 		if left := rig.Children(zs, "/s/leases"); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
@@ -321,7 +321,7 @@ func TestFailingRenewalsAreTold(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
-		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l").Acquire(ctx))(t)
 		began := time.Now()
 		for range 100 {
 			zs.FailNext(zktest.Match{Op: proto.OpSetData, Path: "/l/holder/*"}, proto.ErrNoAuth)
@@ -339,7 +339,7 @@ func TestRenewalOfWhatHasGone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
-		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l").Acquire(ctx))(t)
 		zs.Delete(l.Path())
 		began := time.Now()
 		<-l.Done()

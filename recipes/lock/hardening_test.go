@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -21,14 +22,13 @@ import (
 func TestLockInAChrootThatIsNotThere(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
-		c, err := client.Connect(ctx, "zk/apps/shop", client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return zs.Dial() }))
-		rig.Must(t, err)
+		c := must.Get(client.Connect(ctx, "zk/apps/shop", client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return zs.Dial() })))(t)
 		defer c.Close()
-		l := get(t)(lock.NewMutex(recipes.On(c), "/locks/a").Acquire(ctx))
+		l := must.Get(lock.NewMutex(recipes.On(c), "/locks/a").Acquire(ctx))(t)
 		if n := len(rig.Children(zs, "/apps/shop/locks/a")); n != 1 {
 			t.Errorf("%d znodes", n)
 		}
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 	})
 }
 
@@ -39,17 +39,17 @@ func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		s := lock.NewSimple(conn, "/simple")
-		a := get(t)(s.Acquire(ctx))
+		a := must.Get(s.Acquire(ctx))(t)
 		zs.Delete("/simple")
 		synctest.Wait()
-		b := get(t)(s.Acquire(ctx)) // in the same session
+		b := must.Get(s.Acquire(ctx))(t) // in the same session
 		if err := a.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release: %v", err)
 		}
 		if b.Err() != nil || !zs.Exists("/simple") {
 			t.Errorf("the second holder: %v", b.Err())
 		}
-		rig.Must(t, b.Release(ctx))
+		must.Do(t, b.Release(ctx))
 	})
 }
 
@@ -63,7 +63,7 @@ func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
 		verify.Wait()
 		zs.Delete("/simple")
 		other, _ := on(t, zs)
-		held := get(t)(lock.NewSimple(other, "/simple").Acquire(ctx))
+		held := must.Get(lock.NewSimple(other, "/simple").Acquire(ctx))(t)
 		time.Sleep(2 * time.Second)
 		if held.Err() != nil || !zs.Exists("/simple") {
 			t.Fatalf("its znode was deleted: %v", held.Err())
@@ -73,8 +73,8 @@ func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
 			t.Fatal("two hold the lock")
 		default:
 		}
-		rig.Must(t, held.Release(ctx))
-		rig.Must(t, next(t, got).Release(ctx))
+		must.Do(t, held.Release(ctx))
+		must.Do(t, next(t, got).Release(ctx))
 	})
 }
 
@@ -83,8 +83,8 @@ func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
-		l := get(t)(lock.NewSimple(conn, "/simple").Acquire(ctx))
-		rig.Must(t, l.SetData(ctx, []byte("busy")))
+		l := must.Get(lock.NewSimple(conn, "/simple").Acquire(ctx))(t)
+		must.Do(t, l.SetData(ctx, []byte("busy")))
 		zs.LoseNext(zktest.Match{Op: proto.OpDelete, Path: "/simple"})
 		_ = l.Release(ctx)
 		time.Sleep(5 * time.Second)
@@ -101,23 +101,22 @@ func TestLeaseLockWithOtherData(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithOptions(lock.WithData([]byte("a")))).Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l", lock.WithOptions(lock.WithData([]byte("a")))).Acquire(ctx))(t)
 		got := asynchronously(ctx, lock.NewLeaseLock(other, "/l").Acquire)
-		rig.Must(t, l.SetData(ctx, []byte("b")))
+		must.Do(t, l.SetData(ctx, []byte("b")))
 		time.Sleep(time.Minute)
-		list, err := lock.NewLeaseLock(other, "/l").Participants(ctx)
-		rig.Must(t, err)
+		list := must.Get(lock.NewLeaseLock(other, "/l").Participants(ctx))(t)
 		if len(list) != 2 || string(list[0].Data) != "b" || l.Err() != nil {
 			t.Fatalf("participants %v, %v", list, l.Err())
 		}
-		rig.Must(t, lock.Revoke(ctx, other, list[0].Path))
+		must.Do(t, lock.Revoke(ctx, other, list[0].Path))
 		<-l.RevokeRequested()
 		time.Sleep(time.Minute)
 		if l.Err() != nil || zs.Get(l.Path()) != "b" {
 			t.Errorf("after revoke: %v, %q", l.Err(), zs.Get(l.Path()))
 		}
-		rig.Must(t, l.Release(ctx))
-		rig.Must(t, next(t, got).Release(ctx))
+		must.Do(t, l.Release(ctx))
+		must.Do(t, next(t, got).Release(ctx))
 		rig.NoWatches(t, zs)
 	})
 }
@@ -129,7 +128,7 @@ func TestMultiIsHeldWhole(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		held := get(t)(lock.NewMutex(other, "/b").Acquire(ctx))
+		held := must.Get(lock.NewMutex(other, "/b").Acquire(ctx))(t)
 		got := make(chan *lock.Bundle)
 		go func() {
 			b, err := lock.NewMulti(lock.NewMutex(conn, "/a"), lock.NewMutex(conn, "/b")).Acquire(ctx)
@@ -141,12 +140,12 @@ func TestMultiIsHeldWhole(t *testing.T) {
 		synctest.Wait()
 		zs.Delete("/a/" + rig.Children(zs, "/a")[0])
 		synctest.Wait()
-		rig.Must(t, held.Release(ctx))
+		must.Do(t, held.Release(ctx))
 		b := <-got
 		if b.Err() != nil || len(rig.Children(zs, "/a")) != 1 || len(rig.Children(zs, "/b")) != 1 {
 			t.Errorf("%v, %v, %v", b.Err(), rig.Children(zs, "/a"), rig.Children(zs, "/b"))
 		}
-		rig.Must(t, b.Release(ctx))
+		must.Do(t, b.Release(ctx))
 		if _, err := lock.NewMulti().Acquire(ctx); err == nil {
 			t.Error("no locks at all are held")
 		}
@@ -158,12 +157,12 @@ func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
-		r := get(t)(m.Read(ctx))
+		r := must.Get(m.Read(ctx))(t)
 		if _, err := m.Downgrade(ctx, r); err == nil {
 			t.Error("a read lease")
 		}
-		rig.Must(t, r.Release(ctx))
-		w := get(t)(m.Write(ctx))
+		must.Do(t, r.Release(ctx))
+		w := must.Get(m.Write(ctx))(t)
 		zs.Set("/other", "")
 		if _, err := lock.NewRWMutex(conn, "/other").Downgrade(ctx, w); err == nil {
 			t.Error("another's lease")
@@ -184,7 +183,7 @@ func TestReadingBesideAWriterChecksHim(t *testing.T) {
 		ctx := lock.WithOwner(rig.Within(t))
 		conn, c := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
-		w := get(t)(m.Write(ctx))
+		w := must.Get(m.Write(ctx))(t)
 		multi := zs.DelayNext(zktest.Match{Op: proto.OpMulti, Session: c.Session().ID}, time.Second)
 		got := asynchronously(ctx, m.Read)
 		multi.Wait()
@@ -238,22 +237,21 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 			rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 				other, _ := on(t, zs)
 				conn, cut := severed(t, zs)
-				held, err := a(other)(rig.Within(t))
-				rig.Must(t, err)
+				held := must.Get(a(other)(rig.Within(t)))(t)
 				if name == "multi" {
-					rig.Must(t, held.Release(rig.Within(t)))
-					held = get(t)(lock.NewSimple(other, "/l").Acquire(rig.Within(t)))
+					must.Do(t, held.Release(rig.Within(t)))
+					held = must.Get(lock.NewSimple(other, "/l").Acquire(rig.Within(t)))(t)
 				}
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 				defer cancel()
 				began := time.Now()
 				resumes := make(chan func(), 1)
 				time.AfterFunc(4*time.Second, func() { resumes <- cut() })
-				_, err = a(conn)(ctx)
+				_, err := a(conn)(ctx)
 				if d := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || d > 7*time.Second {
 					t.Errorf("after %v: %v", d, err)
 				}
-				rig.Must(t, held.Release(rig.Within(t)))
+				must.Do(t, held.Release(rig.Within(t)))
 				(<-resumes)()
 				time.Sleep(time.Minute) // for the work in the background
 			})
@@ -276,7 +274,7 @@ func TestLossPolicies(t *testing.T) {
 				ctx := rig.Within(t)
 				conn, cl := on(t, zs)
 				m := lock.NewMutex(conn, "/l", lock.WithLossPolicy(c.policy))
-				l := get(t)(m.Acquire(ctx))
+				l := must.Get(m.Acquire(ctx))(t)
 				zs.DropConnection(cl.Session().ID)
 				time.Sleep(3 * time.Second)
 				if lost := l.Err() != nil; lost != c.afterDrop || rig.Closed(l.Done()) != lost {
@@ -284,7 +282,7 @@ func TestLossPolicies(t *testing.T) {
 				}
 				_ = l.Release(ctx)
 				conn, cut := severed(t, zs)
-				l = get(t)(lock.NewMutex(conn, "/l", lock.WithLossPolicy(c.policy)).Acquire(ctx))
+				l = must.Get(lock.NewMutex(conn, "/l", lock.WithLossPolicy(c.policy)).Acquire(ctx))(t)
 				resume := cut()
 				time.Sleep(5 * time.Minute)
 				if lost := l.Err() != nil; lost != c.afterLongSilence || rig.Closed(l.Done()) != lost {
@@ -340,7 +338,7 @@ func TestErrLooksAtTheClock(t *testing.T) {
 		zs.Set("/data", "0")
 		var now atomic.Bool
 		m := lock.NewMutex(stopped{conn, &now}, "/l")
-		l := get(t)(m.Acquire(ctx))
+		l := must.Get(m.Acquire(ctx))(t)
 		now.Store(true)
 		if err := l.Set(ctx, "/data", []byte("1"), client.AnyVersion); !errors.Is(err, lock.ErrLost) || zs.Get("/data") != "0" {
 			t.Errorf("write: %v, %q", err, zs.Get("/data"))
@@ -365,23 +363,22 @@ func TestRevokeOfWhoWaits(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		m := lock.NewMutex(conn, "/l")
-		l := get(t)(m.Acquire(ctx))
+		l := must.Get(m.Acquire(ctx))(t)
 		second := asynchronously(ctx, m.Acquire)
 		synctest.Wait()
 		third := asynchronously(ctx, m.Acquire)
 		synctest.Wait()
-		list, err := m.Participants(ctx)
-		rig.Must(t, err)
-		rig.Must(t, lock.Revoke(ctx, conn, list[1].Path))
-		rig.Must(t, l.Release(ctx))
+		list := must.Get(m.Participants(ctx))(t)
+		must.Do(t, lock.Revoke(ctx, conn, list[1].Path))
+		must.Do(t, l.Release(ctx))
 		b := next(t, second)
 		<-b.RevokeRequested()
-		rig.Must(t, b.Release(ctx))
+		must.Do(t, b.Release(ctx))
 		c := next(t, third)
 		if b.Token() <= l.Token() || c.Token() <= b.Token() || b.Token() != list[1].Token {
 			t.Errorf("tokens %d, %d, %d", l.Token(), b.Token(), c.Token())
 		}
-		rig.Must(t, c.Release(ctx))
+		must.Do(t, c.Release(ctx))
 	})
 }
 
@@ -397,12 +394,12 @@ func TestIdleDirectoriesVanish(t *testing.T) {
 			lock.NewLeaseLock(conn, "/locks/lease").Acquire,
 			lock.NewSimple(conn, "/locks/simple/one").Acquire,
 		} {
-			l := get(t)(acquire(ctx))
+			l := must.Get(acquire(ctx))(t)
 			time.Sleep(5 * time.Minute)
 			if l.Err() != nil {
 				t.Errorf("%s: %v", l.Path(), l.Err())
 			}
-			rig.Must(t, l.Release(ctx))
+			must.Do(t, l.Release(ctx))
 		}
 		time.Sleep(30 * time.Minute)
 		if zs.Exists("/locks") {

@@ -11,9 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
-	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -22,16 +20,6 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func on(t *testing.T, zs *zktest.Server) (recipes.Conn, *client.Client) {
 	c := zs.Client(t)
 	return recipes.On(c), c
-}
-
-// get returns a function that returns the lease and fails the test if there is an
-// error.
-func get(t *testing.T) func(l *lock.Lease, err error) *lock.Lease {
-	return func(l *lock.Lease, err error) *lock.Lease {
-		t.Helper()
-		rig.Must(t, err)
-		return l
-	}
 }
 
 // severed returns a client's connection, and a function that cuts it off from the

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -133,7 +134,7 @@ func TestHerd(t *testing.T) {
 				holder, _ := on(t, zs)
 				now := make(chan struct{})
 				close(now)
-				rig.Must(t, way.wait(ctx, holder, now))
+				must.Do(t, way.wait(ctx, holder, now))
 				start := make(chan struct{})
 				var told atomic.Int64
 				for range waiters {

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -23,7 +24,7 @@ func TestLeaseIsRenewedWhileItsHolderLives(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithOptions(lock.WithData([]byte("me")))).Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l", lock.WithOptions(lock.WithData([]byte("me")))).Acquire(ctx))(t)
 		time.Sleep(10 * time.Minute)
 		if l.Err() != nil {
 			t.Fatalf("after ten minutes: %v", l.Err())
@@ -42,12 +43,12 @@ func TestLeaseIsRenewedWhileItsHolderLives(t *testing.T) {
 		if l.Err() != nil {
 			t.Errorf("after the session's end: %v", l.Err())
 		}
-		rig.Must(t, l.Release(ctx))
-		next := get(t)(lock.NewLeaseLock(other, "/l").Acquire(ctx))
+		must.Do(t, l.Release(ctx))
+		next := must.Get(lock.NewLeaseLock(other, "/l").Acquire(ctx))(t)
 		if next.Token() <= l.Token() {
 			t.Errorf("token %d after %d", next.Token(), l.Token())
 		}
-		rig.Must(t, next.Release(ctx))
+		must.Do(t, next.Release(ctx))
 		rig.NoWatches(t, zs)
 	})
 }
@@ -57,9 +58,9 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithLease(10*time.Second)).Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l", lock.WithLease(10*time.Second)).Acquire(ctx))(t)
 		began := time.Now()
-		next := get(t)(lock.NewLeaseLock(other, "/l").Acquire(ctx))
+		next := must.Get(lock.NewLeaseLock(other, "/l").Acquire(ctx))(t)
 		if waited := time.Since(began); waited < 10*time.Second || waited > 11*time.Second {
 			t.Errorf("the lease of 10 s was waited for %v", waited)
 		}
@@ -75,7 +76,7 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 		if next.Err() != nil {
 			t.Errorf("the second holder: %v", next.Err())
 		}
-		rig.Must(t, next.Release(ctx))
+		must.Do(t, next.Release(ctx))
 	})
 }
 
@@ -86,7 +87,7 @@ func TestSeveredHolderIsToldFirst(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, cut := severed(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l").Acquire(ctx))(t)
 		got := make(chan *lock.Lease)
 		go func() {
 			next, err := lock.NewLeaseLock(other, "/l").Acquire(ctx)
@@ -118,7 +119,7 @@ func TestSeveredHolderIsToldFirst(t *testing.T) {
 		if next.Err() != nil || len(rig.Children(zs, "/l/holder")) != 1 {
 			t.Errorf("the old holder released what is another's: %v", next.Err())
 		}
-		rig.Must(t, next.Release(ctx))
+		must.Do(t, next.Release(ctx))
 	})
 }
 
@@ -127,14 +128,14 @@ func TestLeaseLockIsReentrant(t *testing.T) {
 		ctx := lock.WithOwner(rig.Within(t))
 		conn, _ := on(t, zs)
 		m := lock.NewLeaseLock(conn, "/l")
-		a, b := get(t)(m.Acquire(ctx)), get(t)(m.Acquire(ctx))
-		rig.Must(t, a.Release(ctx))
+		a, b := must.Get(m.Acquire(ctx))(t), must.Get(m.Acquire(ctx))(t)
+		must.Do(t, a.Release(ctx))
 		if b.Err() != nil {
 			t.Error(b.Err())
 		}
 		zs.Set("/data", "0")
-		rig.Must(t, b.Set(ctx, "/data", []byte("1"), client.AnyVersion))
-		rig.Must(t, b.Release(ctx))
+		must.Do(t, b.Set(ctx, "/data", []byte("1"), client.AnyVersion))
+		must.Do(t, b.Release(ctx))
 		synctest.Wait()
 		if n := rig.Children(zs, "/l/holder"); len(n) != 0 {
 			t.Errorf("left: %v", n)
@@ -227,7 +228,7 @@ func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l").Acquire(ctx))(t)
 		got := asynchronously(ctx, lock.NewLeaseLock(stale{other, new(atomic.Pointer[client.Stat])}, "/l").Acquire)
 		time.Sleep(5 * time.Minute)
 		select {
@@ -238,8 +239,8 @@ func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 		if l.Err() != nil || !zs.Exists(l.Path()) {
 			t.Fatalf("the holder: %v", l.Err())
 		}
-		rig.Must(t, l.Release(ctx))
-		rig.Must(t, next(t, got).Release(ctx))
+		must.Do(t, l.Release(ctx))
+		must.Do(t, next(t, got).Release(ctx))
 	})
 }
 
@@ -254,7 +255,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 		const valid = lock.DefaultLease - lock.DefaultLease/20
 		slow(proto.OpMulti, "/l/holder/*")
 		began := time.Now()
-		l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l").Acquire(ctx))(t)
 		if d := time.Since(began); d < 5*time.Second || !l.Deadline().Equal(began.Add(valid)) {
 			t.Errorf("acquired in %v, valid for %v", d, l.Deadline().Sub(began))
 		}
@@ -264,7 +265,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 		if !l.Deadline().Equal(sent.Add(valid)) {
 			t.Errorf("valid for %v after the renewal was sent", l.Deadline().Sub(sent))
 		}
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 	})
 }
 
@@ -274,11 +275,11 @@ func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		zs.DelayNext(zktest.Match{Op: proto.OpMulti, Path: "/l/holder/*", Session: c.Session().ID}, 5*time.Second)
-		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithLease(4*time.Second)).Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l", lock.WithLease(4*time.Second)).Acquire(ctx))(t)
 		if l.Err() != nil || time.Until(l.Deadline()) < 3*time.Second {
 			t.Errorf("%v, valid for %v", l.Err(), time.Until(l.Deadline()))
 		}
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 		if left := rig.Children(zs, "/l/holder"); len(left) != 0 {
 			t.Errorf("left: %v", left)
 		}
@@ -298,7 +299,7 @@ func TestLeaseLockAtVersionMinusOne(t *testing.T) {
 			"behind":     stale{other, new(atomic.Pointer[client.Stat])},
 		} {
 			zs.DelayNext(zktest.Match{Op: proto.OpSetData, Path: "/l/holder/*", Session: c.Session().ID}, 5*time.Second)
-			l := get(t)(lock.NewLeaseLock(conn, "/l").Acquire(ctx))
+			l := must.Get(lock.NewLeaseLock(conn, "/l").Acquire(ctx))(t)
 			got := asynchronously(ctx, lock.NewLeaseLock(waiter, "/l").Acquire)
 			for range 20 {
 				time.Sleep(15 * time.Second)
@@ -311,8 +312,8 @@ func TestLeaseLockAtVersionMinusOne(t *testing.T) {
 					t.Fatalf("%s: the holder: %v", name, l.Err())
 				}
 			}
-			rig.Must(t, l.Release(ctx))
-			rig.Must(t, next(t, got).Release(ctx))
+			must.Do(t, l.Release(ctx))
+			must.Do(t, next(t, got).Release(ctx))
 		}
 		rig.NoWatches(t, zs)
 	})
@@ -326,16 +327,16 @@ func TestLeaseRunsOutAtVersionMinusOne(t *testing.T) {
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		conn, other = rig.ShiftVersions(conn, -1), rig.ShiftVersions(other, -1)
-		l := get(t)(lock.NewLeaseLock(conn, "/l", lock.WithLease(10*time.Second)).Acquire(ctx))
+		l := must.Get(lock.NewLeaseLock(conn, "/l", lock.WithLease(10*time.Second)).Acquire(ctx))(t)
 		began := time.Now()
-		next := get(t)(lock.NewLeaseLock(other, "/l").Acquire(ctx))
+		next := must.Get(lock.NewLeaseLock(other, "/l").Acquire(ctx))(t)
 		if d := time.Since(began); d < 20*time.Second || d > 21*time.Second {
 			t.Errorf("the lease of 10 s was waited for %v", d)
 		}
 		if !errors.Is(l.Err(), lock.ErrLost) {
 			t.Errorf("two hold the lock: %v", l.Err())
 		}
-		rig.Must(t, next.Release(ctx))
+		must.Do(t, next.Release(ctx))
 	})
 }
 
@@ -357,14 +358,14 @@ func TestRenewalKeepsARevoke(t *testing.T) {
 				zs.DelayNext(read, 2*time.Second)
 				got := asynchronously(ctx, lock.NewLeaseLock(rig.ShiftVersions(conn, tc.shift), "/l").Acquire)
 				time.Sleep(tc.revoked)
-				rig.Must(t, lock.Revoke(ctx, other, "/l/holder/"+zs.Children("/l/holder")[0]))
+				must.Do(t, lock.Revoke(ctx, other, "/l/holder/"+zs.Children("/l/holder")[0]))
 				l := next(t, got)
 				time.Sleep(lock.DefaultLease)
 				if !rig.Closed(l.RevokeRequested()) {
 					t.Error("the holder doesn't know of the revoke")
 				}
-				rig.Must(t, l.Err())
-				rig.Must(t, l.Release(ctx))
+				must.Do(t, l.Err())
+				must.Do(t, l.Release(ctx))
 			})
 		})
 	}

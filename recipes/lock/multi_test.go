@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -18,7 +19,7 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		conn, _ := on(t, zs)
 		a, b := lock.NewMutex(conn, "/a"), lock.NewRWMutex(conn, "/b")
 		both := lock.NewMulti(a, b.Writer())
-		taken := get(t)(b.Read(ctx))
+		taken := must.Get(b.Read(ctx))(t)
 		if _, err := both.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("while one is held: %v", err)
 		}
@@ -30,9 +31,8 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		if _, err := both.Acquire(short); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("with a time-out: %v", err)
 		}
-		rig.Must(t, taken.Release(ctx))
-		bundle, err := both.Acquire(ctx)
-		rig.Must(t, err)
+		must.Do(t, taken.Release(ctx))
+		bundle := must.Get(both.Acquire(ctx))(t)
 		if bundle.Err() != nil || len(bundle.Parts()) != 2 || bundle.Deadline().IsZero() {
 			t.Errorf("%v, %v", bundle.Err(), bundle.Deadline())
 		}
@@ -67,8 +67,7 @@ func TestQuorum(t *testing.T) {
 		}
 		a := lock.NewQuorum(time.Second, 50*time.Millisecond, members[0]...)
 		b := lock.NewQuorum(time.Second, 50*time.Millisecond, members[1]...)
-		held, err := a.Acquire(ctx)
-		rig.Must(t, err)
+		held := must.Get(a.Acquire(ctx))(t)
 		if left := time.Until(held.Deadline()); left <= 0 {
 			t.Errorf("%v left", left)
 		}
@@ -98,9 +97,8 @@ func TestQuorum(t *testing.T) {
 			t.Errorf("without three of five: %v", held.Err())
 		}
 		_ = held.Release(ctx)
-		next, err := b.Acquire(ctx)
-		rig.Must(t, err)
-		rig.Must(t, next.Release(ctx))
+		next := must.Get(b.Acquire(ctx))(t)
+		must.Do(t, next.Release(ctx))
 		for _, zs := range servers {
 			rig.NoWatches(t, zs)
 		}
@@ -123,12 +121,11 @@ func TestQuorumWithSilentMembers(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		held, err := lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx)
-		rig.Must(t, err)
+		held := must.Get(lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx))(t)
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		rig.Must(t, held.Release(ctx))
+		must.Do(t, held.Release(ctx))
 		for _, r := range resume {
 			r()
 		}
@@ -149,7 +146,7 @@ func TestQuorumReleasesAMinority(t *testing.T) {
 			conn, _ := on(t, zs)
 			members = append(members, lock.NewMutex(conn, "/q"))
 			if i < 3 {
-				get(t)(lock.NewMutex(conn, "/q").Acquire(ctx))
+				must.Get(lock.NewMutex(conn, "/q").Acquire(ctx))(t)
 			}
 		}
 		if _, err := lock.NewQuorum(time.Second, time.Millisecond, members...).TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
@@ -175,8 +172,7 @@ func TestValidityOfAQuorum(t *testing.T) {
 			conn, _ := on(t, zktest.Run(t))
 			members = append(members, lock.NewLeaseLock(conn, "/q", lock.WithLease(lease*time.Second)))
 		}
-		b, err := lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx)
-		rig.Must(t, err)
+		b := must.Get(lock.NewQuorum(time.Second, time.Millisecond, members...).Acquire(ctx))(t)
 		// The third longest lease, minus a twentieth.
 		if valid := b.Deadline().Sub(began).Round(time.Second); valid != 29*time.Second {
 			t.Errorf("valid for %v", valid)

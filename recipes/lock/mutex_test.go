@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -60,13 +61,13 @@ func TestMutexExcludesInOrder(t *testing.T) {
 func TestMutexLayoutIsCurators(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		conn, _ := on(t, zs)
-		l := get(t)(lock.NewMutex(conn, "/locks/a", lock.WithData([]byte("me"))).Acquire(rig.Within(t)))
+		l := must.Get(lock.NewMutex(conn, "/locks/a", lock.WithData([]byte("me"))).Acquire(rig.Within(t)))(t)
 		names := rig.Children(zs, "/locks/a")
 		form := regexp.MustCompile(`^_c_[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-lock-0000000000$`)
 		if len(names) != 1 || !form.MatchString(names[0]) || zs.Get("/locks/a/"+names[0]) != "me" {
 			t.Errorf("znodes %v", names)
 		}
-		rig.Must(t, l.Release(rig.Within(t)))
+		must.Do(t, l.Release(rig.Within(t)))
 	})
 }
 
@@ -74,7 +75,7 @@ func TestReleaseWakesOnlyTheNext(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
-		first := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		first := must.Get(lock.NewMutex(conn, "/l").Acquire(ctx))(t)
 		const waiters = 50
 		stop, cancel := context.WithCancel(ctx)
 		for range waiters {
@@ -91,7 +92,7 @@ func TestReleaseWakesOnlyTheNext(t *testing.T) {
 			t.Errorf("%d watches for %d waiters and the holder", n, waiters)
 		}
 		zs.ForgetRequests()
-		rig.Must(t, first.Release(ctx))
+		must.Do(t, first.Release(ctx))
 		synctest.Wait()
 		// One client reads the line, and then its own znode.
 		if n := zs.Requests(zktest.Match{Op: proto.OpGetChildren}); n != 1 {
@@ -109,7 +110,7 @@ func TestMutexIsReentrantForAnOwner(t *testing.T) {
 		conn, _ := on(t, zs)
 		m := lock.NewMutex(conn, "/l")
 		ctx := lock.WithOwner(rig.Within(t))
-		outer, inner := get(t)(m.Acquire(ctx)), get(t)(m.Acquire(ctx))
+		outer, inner := must.Get(m.Acquire(ctx))(t), must.Get(m.Acquire(ctx))(t)
 		if outer.Token() != inner.Token() || len(rig.Children(zs, "/l")) != 1 {
 			t.Error("the second lease is another lock")
 		}
@@ -119,22 +120,22 @@ func TestMutexIsReentrantForAnOwner(t *testing.T) {
 		if _, err := m.TryAcquire(rig.Within(t)); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("without an owner: %v", err)
 		}
-		rig.Must(t, outer.Release(ctx))
+		must.Do(t, outer.Release(ctx))
 		if err := outer.Release(ctx); !errors.Is(err, lock.ErrReleased) {
 			t.Errorf("second release: %v", err)
 		}
 		if inner.Err() != nil || len(rig.Children(zs, "/l")) != 1 {
 			t.Error("the lock went with the first release")
 		}
-		rig.Must(t, inner.Release(ctx))
+		must.Do(t, inner.Release(ctx))
 		if err := inner.Err(); !errors.Is(err, lock.ErrReleased) || len(rig.Children(zs, "/l")) != 0 {
 			t.Errorf("after the last release: %v, %v", err, rig.Children(zs, "/l"))
 		}
-		again := get(t)(m.Acquire(ctx))
+		again := must.Get(m.Acquire(ctx))(t)
 		if again.Token() <= outer.Token() {
 			t.Errorf("token %d after %d", again.Token(), outer.Token())
 		}
-		rig.Must(t, again.Release(ctx))
+		must.Do(t, again.Release(ctx))
 		rig.NoWatches(t, zs)
 	})
 }
@@ -145,9 +146,9 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, cut := severed(t, zs)
 		other, _ := on(t, zs)
-		held := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		held := must.Get(lock.NewMutex(conn, "/l").Acquire(ctx))(t)
 		resume := cut()
-		second := get(t)(lock.NewMutex(other, "/l").Acquire(ctx))
+		second := must.Get(lock.NewMutex(other, "/l").Acquire(ctx))(t)
 		if !rig.Closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
 			t.Errorf("another holds the lock, and the first was told %v", held.Err())
 		}
@@ -158,7 +159,7 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 		if err := held.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release of a lost lock: %v", err)
 		}
-		rig.Must(t, second.Release(ctx))
+		must.Do(t, second.Release(ctx))
 	})
 }
 
@@ -167,8 +168,8 @@ func TestGuardedWrite(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		zs.Set("/data", "0")
-		l := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
-		rig.Must(t, l.Set(ctx, "/data", []byte("1"), client.AnyVersion))
+		l := must.Get(lock.NewMutex(conn, "/l").Acquire(ctx))(t)
+		must.Do(t, l.Set(ctx, "/data", []byte("1"), client.AnyVersion))
 		if err := l.Set(ctx, "/none", nil, client.AnyVersion); !errors.Is(err, client.ErrNoNode) || errors.Is(err, lock.ErrLost) {
 			t.Errorf("write to a znode that is not there: %v", err)
 		}
@@ -196,20 +197,19 @@ func TestRevoke(t *testing.T) {
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
 		m := lock.NewMutex(conn, "/l", lock.WithData([]byte("a")))
-		l := get(t)(m.Acquire(ctx))
-		list, err := lock.NewMutex(other, "/l").Participants(ctx)
-		rig.Must(t, err)
+		l := must.Get(m.Acquire(ctx))(t)
+		list := must.Get(lock.NewMutex(other, "/l").Participants(ctx))(t)
 		if len(list) != 1 || string(list[0].Data) != "a" || list[0].Token != l.Token() || list[0].Path != l.Path() {
 			t.Fatalf("participants: %+v", list)
 		}
-		rig.Must(t, lock.Revoke(ctx, other, list[0].Path))
+		must.Do(t, lock.Revoke(ctx, other, list[0].Path))
 		<-l.RevokeRequested()
 		if l.Err() != nil {
 			t.Errorf("it is lost, instead of asked for: %v", l.Err())
 		}
-		rig.Must(t, lock.Revoke(ctx, other, list[0].Path)) // again
+		must.Do(t, lock.Revoke(ctx, other, list[0].Path)) // again
 		synctest.Wait()
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 		rig.NoWatches(t, zs)
 	})
 }
@@ -228,18 +228,18 @@ func TestSetDataKeepsARevoke(t *testing.T) {
 					ctx := rig.Within(t)
 					conn, c := on(t, zs)
 					other, _ := on(t, zs)
-					l := get(t)(locker(conn)(ctx))
+					l := must.Get(locker(conn)(ctx))(t)
 					written := make(chan error, 1)
 					late := zs.DelayNext(zktest.Match{Op: held, Session: c.Session().ID}, time.Second)
 					go func() { written <- l.SetData(ctx, []byte("new")) }()
 					late.Wait()
-					rig.Must(t, lock.Revoke(ctx, other, l.Path()))
-					rig.Must(t, <-written)
+					must.Do(t, lock.Revoke(ctx, other, l.Path()))
+					must.Do(t, <-written)
 					synctest.Wait()
 					if !rig.Closed(l.RevokeRequested()) || zs.Get(l.Path()) != "new" {
 						t.Errorf("the holder doesn't know of the revoke, or its data are %q", zs.Get(l.Path()))
 					}
-					rig.Must(t, l.Release(ctx))
+					must.Do(t, l.Release(ctx))
 					if err := l.SetData(ctx, nil); !errors.Is(err, lock.ErrReleased) {
 						t.Errorf("after the release: %v", err)
 					}
@@ -254,7 +254,7 @@ func TestWaiterWhoseZnodeVanishedQueuesAgain(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		other, _ := on(t, zs)
-		l := get(t)(lock.NewMutex(conn, "/l").Acquire(ctx))
+		l := must.Get(lock.NewMutex(conn, "/l").Acquire(ctx))(t)
 		got := make(chan *lock.Lease)
 		go func() {
 			l, err := lock.NewMutex(other, "/l").Acquire(ctx)
@@ -269,12 +269,12 @@ func TestWaiterWhoseZnodeVanishedQueuesAgain(t *testing.T) {
 				zs.Delete("/l/" + name)
 			}
 		}
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 		second := <-got
 		if second.Err() != nil || len(rig.Children(zs, "/l")) != 1 {
 			t.Errorf("%v, %v", second.Err(), rig.Children(zs, "/l"))
 		}
-		rig.Must(t, second.Release(ctx))
+		must.Do(t, second.Release(ctx))
 	})
 }
 
@@ -283,11 +283,11 @@ func TestClosedClient(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, c := on(t, zs)
 		m := lock.NewMutex(conn, "/l")
-		l := get(t)(m.Acquire(ctx))
+		l := must.Get(m.Acquire(ctx))(t)
 		waiting := make(chan error)
 		go func() { _, err := m.Acquire(ctx); waiting <- err }()
 		synctest.Wait()
-		rig.Must(t, c.Close())
+		must.Do(t, c.Close())
 		if err := <-waiting; !errors.Is(err, client.ErrClosed) {
 			t.Errorf("waiting: %v", err)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -75,8 +76,7 @@ func TestOneReleaseAdmitsAllReaders(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
-		w, err := lock.NewRWMutex(conn, "/rw").Write(ctx)
-		rig.Must(t, err)
+		w := must.Get(lock.NewRWMutex(conn, "/rw").Write(ctx))(t)
 		var in atomic.Int32
 		stop, cancel := context.WithCancel(ctx)
 		for i := range 20 {
@@ -96,7 +96,7 @@ func TestOneReleaseAdmitsAllReaders(t *testing.T) {
 			synctest.Wait()
 		}
 		zs.ForgetRequests()
-		rig.Must(t, w.Release(ctx))
+		must.Do(t, w.Release(ctx))
 		synctest.Wait()
 		if n := in.Load(); n != 10 {
 			t.Errorf("%d readers are in", n)
@@ -115,24 +115,24 @@ func TestOwnersOfReadWriteLocks(t *testing.T) {
 		conn, _ := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
 		ctx := lock.WithOwner(rig.Within(t))
-		r := get(t)(m.Read(ctx))
+		r := must.Get(m.Read(ctx))(t)
 		if _, err := m.Write(ctx); !errors.Is(err, lock.ErrUpgrade) {
 			t.Errorf("upgrade: %v", err)
 		}
-		rig.Must(t, r.Release(ctx))
-		w := get(t)(m.Write(ctx))
-		w2 := get(t)(m.Write(ctx))
-		r = get(t)(m.Read(ctx))
-		w3 := get(t)(m.Write(ctx)) // still the writer
-		rig.Must(t, w2.Release(ctx))
-		rig.Must(t, w3.Release(ctx))
+		must.Do(t, r.Release(ctx))
+		w := must.Get(m.Write(ctx))(t)
+		w2 := must.Get(m.Write(ctx))(t)
+		r = must.Get(m.Read(ctx))(t)
+		w3 := must.Get(m.Write(ctx))(t) // still the writer
+		must.Do(t, w2.Release(ctx))
+		must.Do(t, w3.Release(ctx))
 		if _, err := m.TryRead(rig.Within(t)); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("another reads while there is a writer: %v", err)
 		}
-		rig.Must(t, w.Release(ctx))
-		other := get(t)(m.TryRead(rig.Within(t)))
-		rig.Must(t, other.Release(ctx))
-		rig.Must(t, r.Release(ctx))
+		must.Do(t, w.Release(ctx))
+		other := must.Get(m.TryRead(rig.Within(t)))(t)
+		must.Do(t, other.Release(ctx))
+		must.Do(t, r.Release(ctx))
 		rig.NoWatches(t, zs)
 	})
 }
@@ -142,7 +142,7 @@ func TestDowngrade(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		m := lock.NewRWMutex(conn, "/rw")
-		w := get(t)(m.Write(ctx))
+		w := must.Get(m.Write(ctx))(t)
 		writer := make(chan *lock.Lease)
 		go func() {
 			l, err := m.Write(ctx)
@@ -152,7 +152,7 @@ func TestDowngrade(t *testing.T) {
 			writer <- l
 		}()
 		synctest.Wait()
-		r := get(t)(m.Downgrade(ctx, w))
+		r := must.Get(m.Downgrade(ctx, w))(t)
 		if !errors.Is(w.Err(), lock.ErrReleased) {
 			t.Errorf("the write lock: %v", w.Err())
 		}
@@ -162,9 +162,9 @@ func TestDowngrade(t *testing.T) {
 			t.Fatal("a writer holds the lock beside the reader")
 		default:
 		}
-		rig.Must(t, r.Release(ctx))
+		must.Do(t, r.Release(ctx))
 		next := <-writer
-		rig.Must(t, next.Release(ctx))
+		must.Do(t, next.Release(ctx))
 		rig.NoWatches(t, zs)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -65,7 +66,7 @@ func TestAllOrNone(t *testing.T) {
 			}()
 		}
 		for range 4 {
-			rig.Must(t, <-done)
+			must.Do(t, <-done)
 		}
 		rig.NoWatches(t, zs)
 	})
@@ -77,8 +78,7 @@ func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
-		two, err := lock.NewSemaphore(conn, "/s", 3).AcquireN(ctx, 2)
-		rig.Must(t, err)
+		two := must.Get(lock.NewSemaphore(conn, "/s", 3).AcquireN(ctx, 2))(t)
 		done := make(chan error)
 		all := func() {
 			conn, _ := on(t, zs)
@@ -95,10 +95,10 @@ func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 		go all()
 		for _, l := range two { // one place after another
 			time.Sleep(time.Minute)
-			rig.Must(t, l.Release(ctx))
+			must.Do(t, l.Release(ctx))
 		}
-		rig.Must(t, <-done)
-		rig.Must(t, <-done)
+		must.Do(t, <-done)
+		must.Do(t, <-done)
 		rig.NoWatches(t, zs)
 	})
 }
@@ -109,7 +109,7 @@ func TestSharedSemaphoreFollowsItsCount(t *testing.T) {
 		conn, _ := on(t, zs)
 		zs.Set("/n", "\x00\x00\x00\x01")
 		s := lock.NewSharedSemaphore(conn, "/s", "/n")
-		first := get(t)(s.Acquire(ctx))
+		first := must.Get(s.Acquire(ctx))(t)
 		if _, err := s.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("a second lease of one: %v", err)
 		}
@@ -123,8 +123,8 @@ func TestSharedSemaphoreFollowsItsCount(t *testing.T) {
 		}()
 		synctest.Wait()
 		zs.Set("/n", "\x00\x00\x00\x02")
-		rig.Must(t, (<-second).Release(ctx))
-		rig.Must(t, first.Release(ctx))
+		must.Do(t, (<-second).Release(ctx))
+		must.Do(t, first.Release(ctx))
 		zs.Set("/n", "two")
 		if _, err := s.Acquire(ctx); err == nil {
 			t.Error("a count of three bytes was taken")
@@ -138,14 +138,14 @@ func TestSemaphoreMutexIsNotReentrant(t *testing.T) {
 		ctx := lock.WithOwner(rig.Within(t))
 		conn, _ := on(t, zs)
 		m := lock.NewSemaphoreMutex(conn, "/m")
-		l := get(t)(m.Acquire(ctx))
+		l := must.Get(m.Acquire(ctx))(t)
 		if _, err := m.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("again: %v", err)
 		}
 		if len(rig.Children(zs, "/m/leases")) != 1 || len(rig.Children(zs, "/m/locks")) != 0 {
 			t.Errorf("layout: %v, %v", rig.Children(zs, "/m/leases"), rig.Children(zs, "/m/locks"))
 		}
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 	})
 }
 
@@ -201,7 +201,7 @@ func TestSimpleLock(t *testing.T) {
 			}()
 		}
 		for range 8 {
-			rig.Must(t, <-done)
+			must.Do(t, <-done)
 		}
 		rig.NoWatches(t, zs)
 	})
@@ -213,7 +213,7 @@ func TestSimpleLockInOneSession(t *testing.T) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
 		s := lock.NewSimple(conn, "/simple")
-		l := get(t)(s.Acquire(ctx))
+		l := must.Get(s.Acquire(ctx))(t)
 		if _, err := s.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 			t.Errorf("again: %v", err)
 		}
@@ -225,7 +225,7 @@ func TestSimpleLockInOneSession(t *testing.T) {
 		if l.Err() != nil || !zs.Exists("/simple") {
 			t.Error("one who gave up took the lock along")
 		}
-		rig.Must(t, l.Release(ctx))
+		must.Do(t, l.Release(ctx))
 		rig.NoWatches(t, zs)
 	})
 }

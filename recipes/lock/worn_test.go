@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -25,11 +26,10 @@ func wear(t *testing.T, zs *zktest.Server, dir string, n int32) {
 	tr.Lock()
 	defer tr.Unlock()
 	zxid := tr.LastZxid()
-	err := tr.Import(zxid, 0, func(int64) bool { return false }, func(yield func(*tree.Stored, error) bool) {
+	must.Do(t, tr.Import(zxid, 0, func(int64) bool { return false }, func(yield func(*tree.Stored, error) bool) {
 		_ = yield(&tree.Stored{ACL: proto.OpenACL()}, nil) &&
 			yield(&tree.Stored{Path: dir, ACL: proto.OpenACL(), Cversion: n, Czxid: 1, Mzxid: 1, Pzxid: 1}, nil)
-	})
-	rig.Must(t, err)
+	}))
 }
 
 const number = "2147483647"
@@ -87,7 +87,7 @@ func TestNewcomersWithTheSameNumber(t *testing.T) {
 		wear(t, zs, "/l", math.MaxInt32)
 		conn, _ := on(t, zs)
 		m := lock.NewRWMutex(conn, "/l")
-		w := get(t)(m.Write(ctx))
+		w := must.Get(m.Write(ctx))(t)
 		for range 20 {
 			if l, err := m.TryWrite(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 				t.Fatalf("two write: %v, %v", l, err)
@@ -100,7 +100,7 @@ func TestNewcomersWithTheSameNumber(t *testing.T) {
 		if _, err := m.Downgrade(ctx, w); err == nil || w.Err() != nil {
 			t.Errorf("downgrade: %v, %v", err, w.Err())
 		}
-		rig.Must(t, w.Release(ctx))
+		must.Do(t, w.Release(ctx))
 		list, err := m.Participants(ctx)
 		if err != nil || len(list) != 0 {
 			t.Errorf("participants: %v, %v", list, err)
@@ -114,7 +114,7 @@ func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
 		wear(t, zs, "/leases", math.MaxInt32)
 		conn, _ := on(t, zs)
 		s := lock.NewSemaphore(conn, "/", 2)
-		a, b := get(t)(s.Acquire(ctx)), get(t)(s.Acquire(ctx))
+		a, b := must.Get(s.Acquire(ctx))(t), must.Get(s.Acquire(ctx))(t)
 		for range 20 {
 			if _, err := s.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 				t.Fatalf("a third lease of two: %v", err)
@@ -123,8 +123,8 @@ func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
 		if l, err := s.Participants(ctx); err != nil || len(l) != 2 || l[0].Path != a.Path() {
 			t.Errorf("participants %v, %v", fmt.Sprint(l), err)
 		}
-		rig.Must(t, a.Release(ctx))
-		rig.Must(t, b.Release(ctx))
+		must.Do(t, a.Release(ctx))
+		must.Do(t, b.Release(ctx))
 	})
 }
 
@@ -137,13 +137,11 @@ func TestNegativeNumbers(t *testing.T) {
 		conn, _ := on(t, zs)
 		other, c := on(t, zs)
 		m := lock.NewMutex(conn, "/l")
-		first := get(t)(m.Acquire(ctx)) // 2147483646
-		_, err := c.Create(ctx, "/l/_c_other-lock--2147483648", nil, client.Ephemeral)
-		rig.Must(t, err)
+		first := must.Get(m.Acquire(ctx))(t) // 2147483646
+		must.Get(c.Create(ctx, "/l/_c_other-lock--2147483648", nil, client.Ephemeral))(t)
 		last := asynchronously(ctx, lock.NewMutex(other, "/l").Acquire) // 2147483647
 		synctest.Wait()
-		list, err := m.Participants(ctx)
-		rig.Must(t, err)
+		list := must.Get(m.Participants(ctx))(t)
 		var order []string
 		for _, p := range list {
 			order = append(order, p.Path[strings.LastIndex(p.Path, "lock-")+5:])
@@ -151,14 +149,14 @@ func TestNegativeNumbers(t *testing.T) {
 		if got := strings.Join(order, " "); got != "2147483646 -2147483648 2147483647" {
 			t.Errorf("order: %s", got)
 		}
-		rig.Must(t, first.Release(ctx))
+		must.Do(t, first.Release(ctx))
 		synctest.Wait()
 		select {
 		case <-last:
 			t.Error("two hold the lock: the largest number came after the negative one")
 		default:
 		}
-		rig.Must(t, c.Delete(ctx, "/l/_c_other-lock--2147483648", client.AnyVersion))
-		rig.Must(t, next(t, last).Release(ctx))
+		must.Do(t, c.Delete(ctx, "/l/_c_other-lock--2147483648", client.AnyVersion))
+		must.Do(t, next(t, last).Release(ctx))
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/naming"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -61,8 +62,7 @@ func TestClaim(t *testing.T) {
 		ctx := rig.Within(t)
 		c1 := zs.Client(t)
 		a, b := naming.New(recipes.On(c1), "/names"), naming.New(recipes.On(zs.Client(t)), "/names")
-		l, err := a.Claim(ctx, "x", []byte("a"))
-		rig.Must(t, err)
+		l := must.Get(a.Claim(ctx, "x", []byte("a")))(t)
 		if _, err := b.Claim(ctx, "x", []byte("b")); !errors.Is(err, naming.ErrTaken) {
 			t.Errorf("a second claim: %v", err)
 		}
@@ -71,9 +71,8 @@ func TestClaim(t *testing.T) {
 		}
 		zs.ExpireSession(c1.Session().ID)
 		<-l.Done()
-		l, err = b.Claim(ctx, "x", []byte("b"))
-		rig.Must(t, err)
-		rig.Must(t, l.Release(ctx))
+		l = must.Get(b.Claim(ctx, "x", []byte("b")))(t)
+		must.Do(t, l.Release(ctx))
 		if _, there, err := a.Claimed(ctx, "x"); there || err != nil {
 			t.Errorf("released: %v, %v", there, err)
 		}
@@ -89,9 +88,9 @@ func TestReserve(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		n := naming.New(recipes.On(zs.Client(t)), "/names")
-		rig.Must(t, n.Free(ctx, "x", []byte("a")))
-		rig.Must(t, n.Reserve(ctx, "x", []byte("a")))
-		rig.Must(t, n.Reserve(ctx, "x", []byte("a")))
+		must.Do(t, n.Free(ctx, "x", []byte("a")))
+		must.Do(t, n.Reserve(ctx, "x", []byte("a")))
+		must.Do(t, n.Reserve(ctx, "x", []byte("a")))
 		for _, err := range []error{n.Reserve(ctx, "x", []byte("b")), n.Free(ctx, "x", []byte("b"))} {
 			if !errors.Is(err, naming.ErrTaken) {
 				t.Errorf("another's: %v", err)
@@ -100,8 +99,8 @@ func TestReserve(t *testing.T) {
 		if names, err := n.Reserved(ctx); len(names) != 1 || err != nil {
 			t.Errorf("reserved %v, %v", names, err)
 		}
-		rig.Must(t, n.Free(ctx, "x", []byte("a")))
-		rig.Must(t, n.Reserve(ctx, "x", []byte("b")))
+		must.Do(t, n.Free(ctx, "x", []byte("a")))
+		must.Do(t, n.Reserve(ctx, "x", []byte("b")))
 	})
 }
 
@@ -112,15 +111,15 @@ func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
 		ctx := rig.Within(t)
 		c := zs.Client(t)
 		first, second := naming.New(recipes.On(c), "/names"), naming.New(recipes.On(zs.Client(t)), "/names")
-		rig.Must(t, first.Reserve(ctx, "x", []byte("a")))
+		must.Do(t, first.Reserve(ctx, "x", []byte("a")))
 		zs.DelayNext(zktest.Match{Op: proto.OpDelete, Path: "/names/reserved/x", Session: c.Session().ID}, 2*time.Second)
 		zs.DelayNext(zktest.Match{Op: proto.OpMulti, Path: "/names/reserved/x", Session: c.Session().ID}, time.Second)
 		freed := make(chan error)
 		go func() { freed <- first.Free(ctx, "x", []byte("a")) }()
 		synctest.Wait()
-		rig.Must(t, second.Free(ctx, "x", []byte("a")))
-		rig.Must(t, second.Reserve(ctx, "x", []byte("b")))
-		rig.Must(t, <-freed)
+		must.Do(t, second.Free(ctx, "x", []byte("a")))
+		must.Do(t, second.Reserve(ctx, "x", []byte("b")))
+		must.Do(t, <-freed)
 		if !zs.Exists("/names/reserved/x") || zs.Get("/names/reserved/x") != "b" {
 			t.Error("the other's reservation was ended")
 		}
@@ -133,15 +132,15 @@ func TestFreeWithoutAnAnswer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		first, second := naming.New(recipes.On(zs.Client(t)), "/names"), naming.New(recipes.On(zs.Client(t)), "/names")
-		rig.Must(t, first.Reserve(ctx, "x", []byte("a")))
+		must.Do(t, first.Reserve(ctx, "x", []byte("a")))
 		lost := zs.LoseReply(zktest.Match{Op: proto.OpMulti, Path: "/names/reserved/x"})
 		accept := zs.RefuseConnections()
 		freed := make(chan error)
 		go func() { freed <- first.Free(ctx, "x", []byte("a")) }()
 		lost.Wait()
-		rig.Must(t, second.Reserve(ctx, "x", []byte("b")))
+		must.Do(t, second.Reserve(ctx, "x", []byte("b")))
 		accept()
-		rig.Must(t, <-freed)
+		must.Do(t, <-freed)
 	})
 }
 

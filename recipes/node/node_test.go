@@ -18,6 +18,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/node"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -40,21 +41,21 @@ func TestNodeComesBack(t *testing.T) {
 		ctx := rig.Within(t)
 		c := zs.Client(t)
 		n := node.Keep(recipes.On(c), "/a/b/n", []byte("1"))
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		kept(t, zs, c, "/a/b/n", "1")
 		zs.Delete("/a")
 		synctest.Wait()
 		kept(t, zs, c, "/a/b/n", "1")
 		n.SetData([]byte("2"))
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		kept(t, zs, c, "/a/b/n", "2")
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(time.Minute)
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		kept(t, zs, c, "/a/b/n", "2")
 		zs.DropConnections()
 		n.SetData([]byte("3"))
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		kept(t, zs, c, "/a/b/n", "3")
 		n.Close()
 		if zs.Exists("/a/b/n") || n.Exists() || !errors.Is(n.Err(), node.ErrNodeClosed) {
@@ -71,7 +72,7 @@ func TestSecondWaits(t *testing.T) {
 		ctx := rig.Within(t)
 		c1, c2 := zs.Client(t), zs.Client(t)
 		first := node.Keep(recipes.On(c1), "/n", []byte("1"))
-		rig.Must(t, first.Wait(ctx))
+		must.Do(t, first.Wait(ctx))
 		second := node.Keep(recipes.On(c2), "/n", []byte("2"))
 		time.Sleep(time.Minute)
 		kept(t, zs, c1, "/n", "1")
@@ -82,7 +83,7 @@ func TestSecondWaits(t *testing.T) {
 		time.Sleep(time.Minute)
 		kept(t, zs, c1, "/n", "1")
 		first.Close()
-		rig.Must(t, second.Wait(ctx))
+		must.Do(t, second.Wait(ctx))
 		kept(t, zs, c2, "/n", "3")
 		third := node.Keep(recipes.On(c1), "/n", []byte("4"))
 		time.Sleep(time.Minute)
@@ -97,10 +98,9 @@ func TestTakeover(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		before, after := zs.Client(t), zs.Client(t)
-		_, err := before.Create(ctx, "/n", []byte("old"), client.Ephemeral)
-		rig.Must(t, err)
+		must.Get(before.Create(ctx, "/n", []byte("old"), client.Ephemeral))(t)
 		n := node.Keep(recipes.On(after), "/n", []byte("new"), node.WithTakeover())
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		kept(t, zs, after, "/n", "new")
 		n.Close()
 	})
@@ -111,7 +111,7 @@ func TestPersistentNodeIsTakenAsItIs(t *testing.T) {
 		ctx := rig.Within(t)
 		zs.Set("/n", "of before")
 		n := node.Keep(recipes.On(zs.Client(t)), "/n", []byte("1"), node.WithMode(recipes.Persistent))
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		if zs.Get("/n") != "1" {
 			t.Errorf("it holds %q", zs.Get("/n"))
 		}
@@ -133,7 +133,7 @@ func TestRefusalIsToldAndTriedAgain(t *testing.T) {
 		if err := n.Wait(short); !errors.Is(err, client.ErrNoAuth) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("wait: %v", err)
 		}
-		rig.Must(t, n.Wait(rig.Within(t)))
+		must.Do(t, n.Wait(rig.Within(t)))
 		n.Close()
 	})
 }
@@ -142,7 +142,7 @@ func TestTTLNode(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		n := node.KeepTTL(recipes.On(zs.Client(t)), "/ttl", []byte("1"), 10*time.Second)
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		for range 5 {
 			time.Sleep(9 * time.Second)
 			if !zs.Exists("/ttl/touch") || zs.Get("/ttl") != "1" {
@@ -184,7 +184,7 @@ func TestGroup(t *testing.T) {
 		defer stop()
 		c1, c2 := zs.Client(t), zs.Client(t)
 		g1, g2 := node.NewGroup(recipes.On(c1), "/g"), node.NewGroup(recipes.On(c2), "/g")
-		rig.Must(t, g1.Wait(ctx))
+		must.Do(t, g1.Wait(ctx))
 		seen := make(chan string, 20)
 		go func() {
 			for members, err := range g1.Watch(ctx) {

@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/node"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -21,9 +22,9 @@ func TestCloseLeavesAnothersZnode(t *testing.T) {
 		ctx := rig.Within(t)
 		ca, cb, cc := zs.Client(t), zs.Client(t), zs.Client(t)
 		a := node.Keep(recipes.On(ca), "/n", []byte("a"))
-		rig.Must(t, a.Wait(ctx))
+		must.Do(t, a.Wait(ctx))
 		b := node.Keep(recipes.On(cb), "/n", []byte("b"), node.WithTakeover())
-		rig.Must(t, b.Wait(ctx))
+		must.Do(t, b.Wait(ctx))
 		c := node.Keep(recipes.On(cc), "/n", []byte("c")) // waits
 		synctest.Wait()
 		born := zs.Stat("/n").Czxid
@@ -51,15 +52,15 @@ func TestWriteThatArrivesAfterATakeover(t *testing.T) {
 		ca, cb := zs.Client(t), zs.Client(t)
 		a := node.Keep(recipes.On(ca), "/n", []byte("a"))
 		defer a.Close()
-		rig.Must(t, a.Wait(ctx))
+		must.Do(t, a.Wait(ctx))
 		a.SetData([]byte("a2"))
-		rig.Must(t, a.Wait(ctx))
+		must.Do(t, a.Wait(ctx))
 		late := zs.DelayNext(zktest.Match{Op: proto.OpSetData, Session: ca.Session().ID}, time.Second)
 		a.SetData([]byte("a3"))
 		late.Wait()
 		b := node.Keep(recipes.On(cb), "/n", []byte("b"), node.WithTakeover())
 		defer b.Close()
-		rig.Must(t, b.Wait(ctx))
+		must.Do(t, b.Wait(ctx))
 		time.Sleep(time.Minute)
 		kept(t, zs, cb, "/n", "b")
 	})
@@ -86,13 +87,13 @@ func TestPersistentNodeThatAnotherCreates(t *testing.T) {
 		ctx := rig.Within(t)
 		n := node.Keep(recipes.On(zs.Client(t)), "/p", []byte("n"), node.WithMode(recipes.Persistent))
 		defer n.Close()
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		zs.DelayNext(zktest.Match{Op: proto.OpCreate, Path: "/p"}, time.Second)
 		zs.Delete("/p")
 		synctest.Wait()
 		zs.Set("/p", "another's")
 		time.Sleep(time.Minute)
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		if got := zs.Get("/p"); got != "n" {
 			t.Errorf("it holds %q", got)
 		}
@@ -150,13 +151,13 @@ func TestOldZnodeOnAServerThatIsBehind(t *testing.T) {
 		ca, cb := zs.Client(t), zs.Client(t)
 		a := node.Keep(&lagging{Conn: recipes.On(ca)}, "/n", []byte("a"))
 		defer a.Close()
-		rig.Must(t, a.Wait(ctx))
+		must.Do(t, a.Wait(ctx))
 		time.Sleep(time.Second)
 		b := node.Keep(recipes.On(cb), "/n", []byte("b"))
 		defer b.Close()
 		synctest.Wait()
 		zs.ExpireSession(ca.Session().ID)
-		rig.Must(t, b.Wait(ctx))
+		must.Do(t, b.Wait(ctx))
 		time.Sleep(time.Minute)
 		kept(t, zs, cb, "/n", "b")
 	})
@@ -170,7 +171,7 @@ func TestExistsWithoutASession(t *testing.T) {
 		c := zs.Client(t)
 		n := node.Keep(recipes.On(c), "/n", []byte("a"))
 		defer n.Close()
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		accept := zs.RefuseConnections()
 		zs.ExpireSession(c.Session().ID)
 		time.Sleep(5 * time.Minute)
@@ -178,7 +179,7 @@ func TestExistsWithoutASession(t *testing.T) {
 			t.Error("it exists")
 		}
 		accept()
-		rig.Must(t, n.Wait(ctx))
+		must.Do(t, n.Wait(ctx))
 		kept(t, zs, c, "/n", "a")
 	})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
@@ -37,11 +38,11 @@ func drain(t *testing.T, q taker) string {
 		if errors.Is(err, queue.ErrEmpty) {
 			return strings.Join(all, " ")
 		}
-		rig.Must(t, err)
+		must.Do(t, err)
 		for _, v := range item.Values {
 			all = append(all, string(v))
 		}
-		rig.Must(t, item.Ack(rig.Within(t)))
+		must.Do(t, item.Ack(rig.Within(t)))
 	}
 }
 
@@ -51,7 +52,7 @@ func TestOrderAndLayout(t *testing.T) {
 		conn := on(t, zs)
 		q := queue.New(conn, "/q/fifo")
 		for _, v := range []string{"a", "b", "c"} {
-			rig.Must(t, q.Put(ctx, []byte(v), []byte(v+v)))
+			must.Do(t, q.Put(ctx, []byte(v), []byte(v+v)))
 		}
 		// Java: writeInt(0x00010001), then 1, the length and the bytes of each, then 2.
 		if got := zs.Get("/q/fifo/queue-0000000000"); got != "\x00\x01\x00\x01\x01\x00\x00\x00\x01a\x01\x00\x00\x00\x02aa\x02" {
@@ -62,7 +63,7 @@ func TestOrderAndLayout(t *testing.T) {
 		}
 		p := queue.NewPriority(conn, "/q/prio")
 		for v, n := range map[string]int32{"low": 7, "high": -7, "middle": 0} {
-			rig.Must(t, p.Put(ctx, n, []byte(v)))
+			must.Do(t, p.Put(ctx, n, []byte(v)))
 		}
 		names := zs.Children("/q/prio")
 		slices.Sort(names)
@@ -84,18 +85,17 @@ func TestDelay(t *testing.T) {
 		ctx := rig.Within(t)
 		q := queue.NewDelay(on(t, zs), "/q")
 		began := time.Now()
-		rig.Must(t, q.Put(ctx, began.Add(2*time.Minute), []byte("late")))
-		rig.Must(t, q.Put(ctx, began.Add(time.Minute), []byte("early")))
+		must.Do(t, q.Put(ctx, began.Add(2*time.Minute), []byte("late")))
+		must.Do(t, q.Put(ctx, began.Add(time.Minute), []byte("early")))
 		if _, err := q.TryTake(ctx); !errors.Is(err, queue.ErrEmpty) {
 			t.Errorf("before its time: %v", err)
 		}
 		for i, want := range []string{"early", "late"} {
-			item, err := q.Take(ctx)
-			rig.Must(t, err)
+			item := must.Get(q.Take(ctx))(t)
 			if at := time.Since(began).Round(time.Second); string(item.Values[0]) != want || at != time.Duration(i+1)*time.Minute {
 				t.Errorf("%s after %v", item.Values[0], at)
 			}
-			rig.Must(t, item.Ack(ctx))
+			must.Do(t, item.Ack(ctx))
 		}
 		rig.NoWatches(t, zs)
 	})
@@ -106,7 +106,7 @@ func TestIDs(t *testing.T) {
 		ctx := rig.Within(t)
 		q := queue.NewID(on(t, zs), "/q")
 		for _, id := range []string{"z", "a/b", "z", "c"} {
-			rig.Must(t, q.Put(ctx, id, []byte(id)))
+			must.Do(t, q.Put(ctx, id, []byte(id)))
 		}
 		if !zs.Exists("/q/queue-|a_b|0000000001") {
 			t.Errorf("names %v", zs.Children("/q"))
@@ -127,9 +127,8 @@ func TestLostConsumer(t *testing.T) {
 		ctx := rig.Within(t)
 		c := zs.Client(t)
 		a, b := queue.New(recipes.On(c), "/q"), queue.New(on(t, zs), "/q")
-		rig.Must(t, a.Put(ctx, []byte("x")))
-		item, err := a.Take(ctx)
-		rig.Must(t, err)
+		must.Do(t, a.Put(ctx, []byte("x")))
+		item := must.Get(a.Take(ctx))(t)
 		got := make(chan *queue.Item)
 		go func() {
 			item, err := b.Take(ctx)
@@ -150,16 +149,14 @@ func TestLostConsumer(t *testing.T) {
 		if err := item.Ack(ctx); !errors.Is(err, queue.ErrLost) || !zs.Exists(second.Path()) {
 			t.Errorf("ack of a lost item: %v", err)
 		}
-		rig.Must(t, second.Return(ctx))
-		third, err := a.Take(ctx)
-		rig.Must(t, err)
-		rig.Must(t, third.Requeue(ctx))
-		last, err := b.Take(ctx)
-		rig.Must(t, err)
+		must.Do(t, second.Return(ctx))
+		third := must.Get(a.Take(ctx))(t)
+		must.Do(t, third.Requeue(ctx))
+		last := must.Get(b.Take(ctx))(t)
 		if last.Path() != "/q/queue-0000000001" || string(last.Values[0]) != "x" {
 			t.Errorf("requeued: %s %q", last.Path(), last.Values)
 		}
-		rig.Must(t, last.Ack(ctx))
+		must.Do(t, last.Ack(ctx))
 		if n, err := a.Len(ctx); n != 0 || err != nil {
 			t.Errorf("%d left, %v", n, err)
 		}
@@ -191,7 +188,7 @@ func TestConsumersShare(t *testing.T) {
 		q := queue.New(on(t, zs), "/q", queue.WithMaxItems(5))
 		most := 0
 		for i := range items {
-			rig.Must(t, q.Put(ctx, []byte{byte(i)}))
+			must.Do(t, q.Put(ctx, []byte{byte(i)}))
 			most = max(most, len(zs.Children("/q")))
 		}
 		all := map[string]bool{}
@@ -216,12 +213,11 @@ func TestForeignData(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		for _, data := range []string{"", "x", "\x00\x01\x00\x01", "\x00\x01\x00\x01\x01\xff\xff\xff\xffa\x02", "\x00\x01\x00\x01\x01\x00\x00\x00\x01a"} {
 			zs.Set("/q/queue-0000000000", data)
-			item, err := queue.New(on(t, zs), "/q").Take(rig.Within(t))
-			rig.Must(t, err)
+			item := must.Get(queue.New(on(t, zs), "/q").Take(rig.Within(t)))(t)
 			if item.Values != nil || string(item.Data) != data {
 				t.Errorf("%q read as %q", data, item.Values)
 			}
-			rig.Must(t, item.Ack(rig.Within(t)))
+			must.Do(t, item.Ack(rig.Within(t)))
 		}
 	})
 }
@@ -243,11 +239,11 @@ func TestSimple(t *testing.T) {
 		}()
 		synctest.Wait()
 		other := queue.NewSimple(on(t, zs), "/d/q")
-		rig.Must(t, other.Offer(ctx, []byte("a")))
+		must.Do(t, other.Offer(ctx, []byte("a")))
 		if v := <-got; v != "a" {
 			t.Errorf("took %q", v)
 		}
-		rig.Must(t, other.Offer(ctx, []byte("b")))
+		must.Do(t, other.Offer(ctx, []byte("b")))
 		if zs.Get("/d/q/qn-0000000001") != "b" {
 			t.Errorf("layout:\n%s", zs.Dump())
 		}
@@ -291,18 +287,14 @@ func TestClaimOfAnotherInTheSameSession(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn := recipes.On(zs.Client(t))
-		rig.Must(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
+		must.Do(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
 		var other *queue.Item
 		slow := &outrun{Conn: conn}
-		slow.meanwhile = func() {
-			var err error
-			other, err = queue.New(conn, "/q").TryTake(ctx)
-			rig.Must(t, err)
-		}
+		slow.meanwhile = func() { other = must.Get(queue.New(conn, "/q").TryTake(ctx))(t) }
 		if item, err := queue.New(slow, "/q").TryTake(ctx); !errors.Is(err, queue.ErrEmpty) {
 			t.Errorf("two have one item: %v, %v", item, err)
 		}
-		rig.Must(t, other.Ack(ctx))
+		must.Do(t, other.Ack(ctx))
 	})
 }
 
@@ -312,13 +304,11 @@ func TestAbandonedClaimIsNotAnothers(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, cancel := context.WithCancel(rig.Within(t))
 		conn := recipes.On(zs.Client(t))
-		rig.Must(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
+		must.Do(t, queue.New(conn, "/q").Put(ctx, []byte("x")))
 		var other *queue.Item
 		slow := &outrun{Conn: conn}
 		slow.meanwhile = func() {
-			var err error
-			other, err = queue.New(conn, "/q").TryTake(rig.Within(t))
-			rig.Must(t, err)
+			other = must.Get(queue.New(conn, "/q").TryTake(rig.Within(t)))(t)
 			cancel()
 		}
 		if item, err := queue.New(slow, "/q").TryTake(ctx); !errors.Is(err, context.Canceled) {
@@ -328,7 +318,7 @@ func TestAbandonedClaimIsNotAnothers(t *testing.T) {
 		if n := len(zs.Children("/q-claims")); n != 1 {
 			t.Errorf("%d claims", n)
 		}
-		rig.Must(t, other.Ack(rig.Within(t)))
+		must.Do(t, other.Ack(rig.Within(t)))
 	})
 }
 
@@ -337,9 +327,8 @@ func TestClaimThatHasGone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		q := queue.New(recipes.On(zs.Client(t)), "/q")
-		rig.Must(t, q.Put(ctx, []byte("x")))
-		item, err := q.Take(ctx)
-		rig.Must(t, err)
+		must.Do(t, q.Put(ctx, []byte("x")))
+		item := must.Get(q.Take(ctx))(t)
 		zs.Delete("/q-claims/" + zs.Children("/q-claims")[0])
 		if err := item.Ack(ctx); !errors.Is(err, queue.ErrLost) || len(zs.Children("/q")) != 1 {
 			t.Errorf("ack: %v, items %v", err, zs.Children("/q"))

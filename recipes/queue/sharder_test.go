@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/rig"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
@@ -26,8 +27,7 @@ import (
 func shard(t *testing.T, conn recipes.Conn, opts ...queue.ShardOption) *queue.Sharder[*queue.Queue] {
 	t.Helper()
 	opts = append([]queue.ShardOption{queue.WithShardThreshold(4), queue.WithShardCheckInterval(10 * time.Second)}, opts...)
-	s, err := queue.NewSharder(rig.Within(t), conn, "/q", "/leader", queue.New, opts...)
-	rig.Must(t, err)
+	s := must.Get(queue.NewSharder(rig.Within(t), conn, "/q", "/leader", queue.New, opts...))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -35,7 +35,7 @@ func shard(t *testing.T, conn recipes.Conn, opts ...queue.ShardOption) *queue.Sh
 func fill(t *testing.T, q *queue.Queue, items int) {
 	t.Helper()
 	for i := range items {
-		rig.Must(t, q.Put(rig.Within(t), []byte{byte('a' + i)}))
+		must.Do(t, q.Put(rig.Within(t), []byte{byte('a' + i)}))
 	}
 }
 
@@ -95,9 +95,8 @@ func TestShardIsAddedOnce(t *testing.T) {
 			if len(given(a)) != 2 {
 				t.Errorf("with %d items gone one is full, the other not", i)
 			}
-			item, err := long.Take(rig.Within(t))
-			rig.Must(t, err)
-			rig.Must(t, item.Ack(rig.Within(t)))
+			item := must.Get(long.Take(rig.Within(t)))(t)
+			must.Do(t, item.Ack(rig.Within(t)))
 			time.Sleep(10 * time.Second)
 		}
 		if seen := given(a); len(seen) != 1 || seen[long] == 0 {
@@ -173,7 +172,7 @@ func TestItemsOfAllShards(t *testing.T) {
 		s := shard(t, on(t, zs), queue.WithShardThreshold(1000))
 		const items = 150
 		for i := range items {
-			rig.Must(t, s.Queue().Put(rig.Within(t), []byte{byte(i)}))
+			must.Do(t, s.Queue().Put(rig.Within(t), []byte{byte(i)}))
 		}
 		for _, p := range []string{"/q/queue-a", "/q/queue-b", "/q/queue-c"} {
 			if len(zs.Children(p)) == 0 {
@@ -205,7 +204,7 @@ func TestItemsOfAllShards(t *testing.T) {
 		}()
 		time.Sleep(time.Minute)
 		zs.Set("/q/queue-d", "")
-		rig.Must(t, queue.New(on(t, zs), "/q/queue-d", queue.WithClaims("/q-claims/queue-d")).Put(rig.Within(t), []byte{items}))
+		must.Do(t, queue.New(on(t, zs), "/q/queue-d", queue.WithClaims("/q-claims/queue-d")).Put(rig.Within(t), []byte{items}))
 		time.Sleep(time.Minute)
 		stop()
 		if err := <-over; !errors.Is(err, context.Canceled) {

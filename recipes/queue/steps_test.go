@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
-	"github.com/zkgo/zkgo/tests/kit/rig"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/steps"
 )
 
@@ -119,7 +119,7 @@ func TestRemoveAtEveryStep(t *testing.T) {
 	before := func(e *steps.Env) {
 		q := queue.NewID(recipes.On(e.Other), "/d/q")
 		for _, id := range []string{"a", "b", "a"} {
-			rig.Must(e.T, q.Put(e.Bounded(), id, []byte(id)))
+			must.Do(e.T, q.Put(e.Bounded(), id, []byte(id)))
 		}
 	}
 	steps.Each(t, before, func(e *steps.Env) {

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // mostNames limits the public API, i.e. the exported constants, variables, functions and
@@ -72,7 +74,7 @@ func TestPublicAPI(t *testing.T) {
 func publicAPI(t *testing.T) map[string]api {
 	t.Helper()
 	pkgs := map[string]api{}
-	err := filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -102,10 +104,7 @@ func publicAPI(t *testing.T) map[string]api {
 		a.add(tree)
 		pkgs[pkg] = a
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return pkgs
 }
 

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // docs/guide/curator.md should name our equivalent of every public class of Curator.
@@ -32,10 +34,7 @@ func recordCurator(t *testing.T) {
 		if part == nil {
 			t.Fatalf("%s is not curator-PART-VERSION.jar", jar)
 		}
-		archive, err := zip.OpenReader(jar)
-		if err != nil {
-			t.Fatal(err)
-		}
+		archive := must.Get(zip.OpenReader(jar))(t)
 		defer archive.Close()
 		for _, f := range archive.File {
 			name, class := strings.CutSuffix(f.Name, ".class")
@@ -52,9 +51,7 @@ func recordCurator(t *testing.T) {
 		}
 	}
 	slices.Sort(lines)
-	if err := os.WriteFile(curatorClasses, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(curatorClasses, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
 }
 
 // A row of docs/guide/curator.md: classes, and our equivalents.
@@ -63,10 +60,7 @@ type row struct{ part, classes, here string }
 // curatorRows reads the tables of docs/guide/curator.md. A heading is a part of Curator.
 func curatorRows(t *testing.T) []row {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/guide/curator.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../docs/guide/curator.md"))(t)
 	var rows []row
 	part := ""
 	for line := range strings.Lines(string(text)) {
@@ -98,10 +92,7 @@ func TestCuratorIsAnswered(t *testing.T) {
 	if *record != "" {
 		recordCurator(t)
 	}
-	text, err := os.ReadFile(curatorClasses)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(curatorClasses))(t)
 	patterns := make(map[string][]*regexp.Regexp) // by part
 	used := make(map[*regexp.Regexp]bool)
 	for _, r := range curatorRows(t) {
@@ -181,10 +172,7 @@ func exported(t *testing.T) map[string]map[string]bool {
 		if f.test || f.pkg != "client" && !strings.HasPrefix(f.pkg, "recipes") {
 			continue
 		}
-		tree, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", f.path), nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tree := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join("../..", f.path), nil, parser.SkipObjectResolution))(t)
 		pkg := tree.Name.Name
 		if known[pkg] == nil {
 			known[pkg] = make(map[string]bool)

@@ -170,7 +170,7 @@ var groups = map[string][]string{
 	"compat": {"tests/kit/...", "tests/compat/..."},
 	"safety": {"tests/kit/...", "tests/safety/..."},
 	"perf":   {"tests/kit/...", "tests/perf/..."},
-	"arch":   nil,
+	"arch":   {"tests/kit/must"},
 }
 
 // TestGroupsOfTests checks the imports between the folders of tests, also those of test

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // file holds the parts of one Go file that the rules check.
@@ -39,15 +41,12 @@ type comment struct {
 // sources reads every Go file of the module.
 func sources(t *testing.T) []file {
 	t.Helper()
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../.."))(t)
 	if _, err := os.Stat(filepath.Join(root, "go.mod")); err != nil {
 		t.Fatalf("the module's root: %v", err)
 	}
 	var files []file
-	err = filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -62,10 +61,7 @@ func sources(t *testing.T) []file {
 		}
 		files = append(files, read(t, p, filepath.ToSlash(rel)))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -73,19 +69,13 @@ func sources(t *testing.T) []file {
 func read(t *testing.T, name, rel string) file {
 	t.Helper()
 	set := token.NewFileSet()
-	tree, err := parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tree := must.Get(parser.ParseFile(set, name, nil, parser.ParseComments|parser.SkipObjectResolution))(t)
 	f := file{
 		path: rel, pkg: path.Dir(rel), test: strings.HasSuffix(rel, "_test.go"), doc: tree.Doc != nil,
 		lines: set.Position(tree.End()).Line, funcs: map[string]int{}, sleeps: map[string]struct{}{}, fields: fields(tree),
 	}
 	for _, imp := range tree.Imports {
-		p, err := strconv.Unquote(imp.Path.Value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(strconv.Unquote(imp.Path.Value))(t)
 		f.imports = append(f.imports, p)
 		f.synctest = f.synctest || p == "testing/synctest"
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -35,9 +36,7 @@ func snapshotOf(t *testing.T, n int) (*tree.Tree, []byte) {
 	tr.Unlock()
 	defer snap.Release()
 	var b bytes.Buffer
-	if err := zkfiles.WriteSnapshot(&b, snap, table, zkfiles.None); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zkfiles.WriteSnapshot(&b, snap, table, zkfiles.None))
 	return tr, b.Bytes()
 }
 
@@ -109,15 +108,11 @@ func TestDamage(t *testing.T) {
 	t.Parallel()
 	_, snapshot := snapshotOf(t, 40)
 	var whole bytes.Buffer
-	if _, err := Write(&whole, Header{Zxid: "0x28"}, bytes.NewReader(snapshot)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Write(&whole, Header{Zxid: "0x28"}, bytes.NewReader(snapshot)))(t)
 	path := filepath.Join(t.TempDir(), "damaged.zkb")
 	refused := func(what string, b []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, b, 0o600))
 		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -129,9 +124,7 @@ func TestDamage(t *testing.T) {
 		refused(fmt.Sprintf("cut at %d", i), whole.Bytes()[:i])
 	}
 	refused("more at the end", append(bytes.Clone(whole.Bytes()), 0))
-	if err := os.WriteFile(path, whole.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, whole.Bytes(), 0o600))
 	if _, err := Load(path); err != nil {
 		t.Errorf("undamaged: %v", err)
 	}
@@ -147,13 +140,9 @@ func TestTheEndFitsTheSnapshot(t *testing.T) {
 	data := &dataWriter{r: r}
 	z := gzip.NewWriter(data)
 	_, err := z.Write(snapshot)
-	if err := errors.Join(err, r.text(typeHeader, Header{}), z.Close(), data.flush(), r.text(typeEnd, End{Bytes: int64(len(snapshot)), Sum: 1})); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, r.text(typeHeader, Header{}), z.Close(), data.flush(), r.text(typeEnd, End{Bytes: int64(len(snapshot)), Sum: 1})))
 	path := filepath.Join(t.TempDir(), "b.zkb")
-	if err := os.WriteFile(path, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, b.Bytes(), 0o600))
 	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "with checksum") {
 		t.Errorf("%v", err)
 	}
@@ -167,9 +156,7 @@ func TestRecordsAreAChain(t *testing.T) {
 	var starts []int
 	for _, typ := range []byte{typeHeader, typeData, typeData, typeData, typeEnd} {
 		starts = append(starts, b.Len())
-		if err := r.write(typ, []byte("{}")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.write(typ, []byte("{}")))
 	}
 	part := func(i int) []byte { return b.Bytes()[starts[i]:min(starts[i]+recordHead+2, b.Len())] }
 	for _, order := range [][]int{{0, 2, 3, 4}, {0, 2, 1, 3, 4}, {0, 1, 1, 2, 3, 4}} {
@@ -195,9 +182,7 @@ func TestWhatIsNoBackup(t *testing.T) {
 	dir := t.TempDir()
 	for name, content := range map[string]string{"empty": "", "text": "hello, world", "newer": "zkgobak9...................."} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(content), 0o600))
 		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // FuzzOpen checks that any file is either rejected, or a backup that reads the same
@@ -11,9 +13,7 @@ import (
 func FuzzOpen(f *testing.F) {
 	for _, snapshot := range []string{"", "a snapshot"} {
 		var b bytes.Buffer
-		if _, err := Write(&b, Header{Zxid: "0x1", Source: "http://a"}, bytes.NewReader([]byte(snapshot))); err != nil {
-			f.Fatal(err)
-		}
+		must.Get(Write(&b, Header{Zxid: "0x1", Source: "http://a"}, bytes.NewReader([]byte(snapshot))))(f)
 		f.Add(b.Bytes())
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -7,15 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // environment returns the variables of a recorded case.
 func environment(t *testing.T, dir string) (environ []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(dir, "env"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(dir, "env")))(t)
 	for line := range strings.Lines(string(text)) {
 		environ = append(environ, strings.NewReplacer(`\n`, "\n", `\t`, "\t").Replace(strings.TrimSuffix(line, "\n")))
 	}
@@ -32,10 +31,7 @@ func TestAsTheEntrypoint(t *testing.T) {
 	for _, dir := range cases {
 		p := FromEnvironment(environment(t, dir))
 		for name, got := range map[string]string{"zoo.cfg": p.Config, "myid": p.MyID + "\n"} {
-			want, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 			if got != string(want) {
 				t.Errorf("%s: %s is\n%s, the entrypoint wrote\n%s", dir, name, got, want)
 			}
@@ -88,9 +84,7 @@ func TestWith(t *testing.T) {
 	if text, err := p.Read(p.ConfigPath); err != nil || string(text) != "# mine\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if _, err := p.Write(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(p.Write())(t)
 	if _, err := os.Stat(root + "/conf"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory of the variables' file: %v", err)
 	}
@@ -104,12 +98,8 @@ func TestWith(t *testing.T) {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestWrite(t *testing.T) {
@@ -138,10 +128,7 @@ func TestWriteKeepsFiles(t *testing.T) {
 	for path, text := range map[string]string{p.ConfigPath: "# mine\n", p.MyIDPath: "9\n"} {
 		write(t, path, text)
 	}
-	notes, err := p.Write()
-	if err != nil {
-		t.Fatal(err)
-	}
+	notes := must.Get(p.Write())(t)
 	if all := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(all, "zoo.cfg is there already") || !strings.Contains(all, "with the id 9: ZOO_MY_ID would be 3") {
 		t.Errorf("notes %q", notes)
 	}
@@ -155,9 +142,7 @@ func TestWriteKeepsFiles(t *testing.T) {
 func TestWriteFails(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
-	if err := os.WriteFile(root+"/data", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(root+"/data", nil, 0o600))
 	if _, err := FromEnvironment(in(root)).Write(); err == nil || !strings.Contains(err.Error(), root+"/data") {
 		t.Errorf("a file in the place of the data directory: %v", err)
 	}

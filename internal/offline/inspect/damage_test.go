@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // problems returns the problems of files.
@@ -63,7 +64,7 @@ func (h *home) config(t *testing.T, dir string) server.Config {
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	must.Do(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -74,28 +75,28 @@ func (h *home) fill(t *testing.T) (dir string, digest uint64) {
 	t.Helper()
 	work := t.TempDir()
 	if h.member {
-		must(t, os.WriteFile(filepath.Join(work, "myid"), []byte("1\n"), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(work, "myid"), []byte("1\n"), 0o600))
 	}
 	s, err := server.Start(t.Context(), h.config(t, work))
-	must(t, err)
+	must.Do(t, err)
 	defer s.Close()
 	<-s.Ready()
 	c, err := client.Connect(t.Context(), s.ClientAddrs()[0])
-	must(t, err)
+	must.Do(t, err)
 	for i := range 60 {
 		_, err = c.Create(t.Context(), fmt.Sprintf("/n%d", i), []byte(strings.Repeat("x", 300)))
-		must(t, err)
+		must.Do(t, err)
 		if i == 25 || i == 50 {
-			must(t, s.Node().Snapshot())
+			must.Do(t, s.Node().Snapshot())
 		}
 	}
-	must(t, c.Close())
+	must.Do(t, c.Close())
 	digest = s.Node().Tree().Digest()
 	dir = t.TempDir()
 	if !h.killed {
-		must(t, s.Close())
+		must.Do(t, s.Close())
 	}
-	must(t, os.CopyFS(dir, os.DirFS(work)))
+	must.Do(t, os.CopyFS(dir, os.DirFS(work)))
 	return dir, digest
 }
 
@@ -118,7 +119,7 @@ func (h *home) served(t *testing.T, dir string) (uint64, error) {
 // paths returns the files below dir as relative paths.
 func paths(t *testing.T, dir string) (all []string) {
 	t.Helper()
-	must(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && d.Name() != "lock" {
 			rel, _ := filepath.Rel(dir, path)
 			all = append(all, rel)
@@ -132,23 +133,23 @@ func paths(t *testing.T, dir string) (all []string) {
 func damage(t *testing.T, rng *rand.Rand, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	must(t, err)
+	must.Do(t, err)
 	used := len(strings.TrimRight(string(b), "\x00"))
 	at := rng.IntN(max(1, used)) // where there is content
 	switch n := rng.IntN(10); {
 	case n == 0:
-		must(t, os.Remove(path))
+		must.Do(t, os.Remove(path))
 		return "removed"
 	case n < 4:
-		must(t, os.Truncate(path, int64(at)))
+		must.Do(t, os.Truncate(path, int64(at)))
 		return fmt.Sprintf("cut at %d of %d", at, len(b))
 	case n == 4:
 		clear(b[at:])
-		must(t, os.WriteFile(path, b, 0o600))
+		must.Do(t, os.WriteFile(path, b, 0o600))
 		return fmt.Sprintf("zeros from %d of %d", at, len(b))
 	default:
 		b[at] ^= byte(1 + rng.IntN(255))
-		must(t, os.WriteFile(path, b, 0o600))
+		must.Do(t, os.WriteFile(path, b, 0o600))
 		return fmt.Sprintf("byte %d of %d changed", at, len(b))
 	}
 }
@@ -175,7 +176,7 @@ func TestVerifyFindsDamage(t *testing.T) {
 			for _, rel := range paths(t, dir) {
 				for range rounds {
 					broken := t.TempDir()
-					must(t, os.CopyFS(broken, os.DirFS(dir)))
+					must.Do(t, os.CopyFS(broken, os.DirFS(dir)))
 					what := rel + " " + damage(t, rng, filepath.Join(broken, rel))
 					files, err := Verify(Dirs{Data: broken})
 					warned := h.killed && slices.ContainsFunc(files, func(f File) bool { return f.Warning != "" })

@@ -15,40 +15,28 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
 )
 
 // running starts a server on a directory, and a client for it.
 func running(t *testing.T, dir string) (*server.Server, *client.Client) {
 	t.Helper()
-	s, err := server.Start(t.Context(), server.Config{
+	s := must.Get(server.Start(t.Context(), server.Config{
 		ClientAddr: "127.0.0.1:0", DataDir: dir, Log: server.Log{Dir: dir}, Admin: &server.Admin{Addr: "127.0.0.1:0"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	<-s.Ready()
-	c, err := client.Connect(t.Context(), s.ClientAddrs()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(t.Context(), s.ClientAddrs()[0]))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return s, c
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // lines returns the transactions in the log of a directory.
 func lines(t *testing.T, d Dirs, f Filter) []Transaction {
 	t.Helper()
 	var all []Transaction
-	must(t, Log(d, f, func(tx *Transaction) error { all = append(all, *tx); return nil }))
+	must.Do(t, Log(d, f, func(tx *Transaction) error { all = append(all, *tx); return nil }))
 	return all
 }
 
@@ -58,23 +46,23 @@ func TestOurFiles(t *testing.T) {
 	ctx, dir := t.Context(), t.TempDir()
 	s, c := running(t, dir)
 	_, err := c.Create(ctx, "/a", []byte("one"))
-	must(t, err)
+	must.Do(t, err)
 	before := filepath.Join(t.TempDir(), "before.zkb")
 	src := backup.Source{URL: s.AdminAddr()}
 	_, err = backup.Take(ctx, src, before, "a test", true)
-	must(t, err)
+	must.Do(t, err)
 	_, err = c.Set(ctx, "/a", []byte("two"), client.AnyVersion)
-	must(t, err)
+	must.Do(t, err)
 	_, err = c.SetACL(ctx, "/", []client.ACL{{Perms: proto.PermAll, ID: client.ID{Scheme: "world", ID: "anyone"}}, {Perms: proto.PermRead, ID: client.ID{Scheme: "ip", ID: "10.0.0.0/8"}}}, client.AnyVersion)
-	must(t, err)
+	must.Do(t, err)
 	_, err = c.Create(ctx, "/e", nil, client.Ephemeral)
-	must(t, err)
+	must.Do(t, err)
 	_, err = c.Multi(ctx, client.CreateOp("/b", []byte("12345")), client.DeleteOp("/nosuch", client.AnyVersion))
 	if err == nil {
 		t.Fatal("a multi that cannot be")
 	}
 	_, err = c.Multi(ctx, client.CreateOp("/b", []byte("12345")), client.CreateOp("/b/c", nil))
-	must(t, err)
+	must.Do(t, err)
 
 	d := Dirs{Data: dir}
 	files, err := List(d, true)
@@ -115,7 +103,7 @@ func TestOurFiles(t *testing.T) {
 	}
 
 	img, err := Open(d)
-	must(t, err)
+	must.Do(t, err)
 	sum := Summarise(img, 1)
 	if sum.Nodes != 8 || sum.Ephemerals != 1 || sum.Sessions != 1 || len(sum.Owners) != 1 || sum.Owners[0].Session != session || len(sum.Subtrees) != 5 {
 		t.Errorf("%+v", sum)
@@ -126,11 +114,11 @@ func TestOurFiles(t *testing.T) {
 		}
 	}
 	old, err := Open(Dirs{Data: before})
-	must(t, err)
+	must.Do(t, err)
 	diff, err := Compare(old, img, "/", false)
-	must(t, err)
+	must.Do(t, err)
 	var b bytes.Buffer
-	must(t, diff.Text(&b))
+	must.Do(t, diff.Text(&b))
 	for _, want := range []string{"! \"/a\" data\n    - \"one\"", "+ \"two\"", `+ "/b" "12345"`, `+ "/b/c"`, `+ "/e"`, "! \"/\" acl", "ip:10.0.0.0/8:r", "5 znodes differ, 0 sessions ended, 0 began"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %s in\n%s", want, b.String())
@@ -143,13 +131,13 @@ func TestOurFiles(t *testing.T) {
 		t.Error("a root that is nowhere")
 	}
 
-	must(t, s.Node().Snapshot())
+	must.Do(t, s.Node().Snapshot())
 	files, err = Verify(d)
 	if err != nil || len(files) != 4 || files[2].Kind != "snapshot" || problems(files) != nil {
 		t.Fatalf("%+v, %v", files, err)
 	}
 	again, err := Open(Dirs{Data: files[2].Path})
-	must(t, err)
+	must.Do(t, err)
 	if diff, err = Compare(img, again, "/", true); err != nil || len(diff.Differences) != 0 || again.Digest != img.Digest {
 		t.Errorf("%+v, %v", diff, err)
 	}
@@ -161,8 +149,8 @@ func TestDamagedSnapshot(t *testing.T) {
 	dir := t.TempDir()
 	s, c := running(t, dir)
 	_, err := c.Create(t.Context(), "/needle-in-the-snapshot", nil)
-	must(t, err)
-	must(t, s.Node().Snapshot())
+	must.Do(t, err)
+	must.Do(t, s.Node().Snapshot())
 	d := Dirs{Data: dir}
 	files, err := Verify(d)
 	if err != nil || len(files) != 4 {
@@ -170,9 +158,9 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 	state := filepath.Join(files[2].Path, "state.bin")
 	b, err := os.ReadFile(state)
-	must(t, err)
+	must.Do(t, err)
 	b[bytes.Index(b, []byte("needle"))] ^= 1
-	must(t, os.WriteFile(state, b, 0o600))
+	must.Do(t, os.WriteFile(state, b, 0o600))
 	files, err = Verify(d)
 	if err != nil || len(files) != 4 || len(problems(files)) != 1 || !strings.Contains(files[2].Problem, state) {
 		t.Errorf("%+v, %v", files, err)
@@ -182,8 +170,8 @@ func TestDamagedSnapshot(t *testing.T) {
 	}
 	var out struct{ Problem, Last, First string }
 	text, err := json.Marshal(files[2])
-	must(t, err)
-	must(t, json.Unmarshal(text, &out))
+	must.Do(t, err)
+	must.Do(t, json.Unmarshal(text, &out))
 	if out.Problem == "" || out.First != "-" || out.Last == "" || out.Last == "-" {
 		t.Errorf("%s", text)
 	}
@@ -193,7 +181,7 @@ func TestDamagedSnapshot(t *testing.T) {
 func TestZooKeepersSnapshots(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	must(t, os.Mkdir(filepath.Join(dir, versionDir), 0o700))
+	must.Do(t, os.Mkdir(filepath.Join(dir, versionDir), 0o700))
 	write := func(zxid int64, compression zkfiles.Compression) string {
 		tr := tree.New()
 		tr.Apply(&tree.Txn{Zxid: zxid, Time: 7}, proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: proto.OpenACL()})
@@ -202,9 +190,9 @@ func TestZooKeepersSnapshots(t *testing.T) {
 		tr.Unlock()
 		defer snap.Release()
 		var b bytes.Buffer
-		must(t, zkfiles.WriteSnapshot(&b, snap, session.NewTable(), compression))
+		must.Do(t, zkfiles.WriteSnapshot(&b, snap, session.NewTable(), compression))
 		path := filepath.Join(dir, versionDir, zkfiles.SnapshotName(zxid, compression))
-		must(t, os.WriteFile(path, b.Bytes(), 0o600))
+		must.Do(t, os.WriteFile(path, b.Bytes(), 0o600))
 		return path
 	}
 	write(0x10, zkfiles.None)
@@ -220,7 +208,7 @@ func TestZooKeepersSnapshots(t *testing.T) {
 	if err != nil || img.Zxid != 0x1a || img.Note != "" {
 		t.Errorf("%+v, %v", img, err)
 	}
-	must(t, os.Truncate(newest, 40))
+	must.Do(t, os.Truncate(newest, 40))
 	if files, err = Verify(Dirs{Data: dir}); err != nil || files[0].Problem != "" || !strings.Contains(files[1].Problem, newest) {
 		t.Errorf("%+v, %v", files, err)
 	}

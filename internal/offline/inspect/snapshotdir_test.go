@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/raftlog"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestVerifySnapshotMetadata checks that verify reports a snapshot whose meta.json is
@@ -34,8 +35,8 @@ func TestVerifySnapshotMetadata(t *testing.T) {
 		"under another name": {func(dir string) error { return os.Rename(filepath.Join(dir, newest), filepath.Join(dir, "1-2-3")) }, "1-2-3", "meta.json: it is of snapshot " + newest},
 	} {
 		dir := t.TempDir()
-		must(t, os.CopyFS(dir, os.DirFS(source)))
-		must(t, c.damage(filepath.Join(dir, "snapshots")))
+		must.Do(t, os.CopyFS(dir, os.DirFS(source)))
+		must.Do(t, c.damage(filepath.Join(dir, "snapshots")))
 		for _, path := range []string{dir, filepath.Join(dir, "snapshots", c.of)} {
 			files, err := Verify(Dirs{Data: path})
 			found := strings.Join(problems(files), "\n")
@@ -45,8 +46,8 @@ func TestVerifySnapshotMetadata(t *testing.T) {
 		}
 	}
 	alone := filepath.Join(t.TempDir(), "copy")
-	must(t, os.CopyFS(alone, os.DirFS(snapshots[0].Dir)))
-	must(t, os.Remove(filepath.Join(alone, metaFile)))
+	must.Do(t, os.CopyFS(alone, os.DirFS(snapshots[0].Dir)))
+	must.Do(t, os.Remove(filepath.Join(alone, metaFile)))
 	files, err := Verify(Dirs{Data: alone})
 	if found := strings.Join(problems(files), ""); err != nil || !strings.Contains(found, "meta.json is missing") {
 		t.Errorf("a copy of the state alone: %q, %v", found, err)

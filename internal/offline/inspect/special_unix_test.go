@@ -3,6 +3,7 @@
 package inspect
 
 import (
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,18 +22,18 @@ func TestVerifySpecialFiles(t *testing.T) {
 		t.Fatalf("%v, %v", snapshots, err)
 	}
 	meta, err := filepath.Rel(source, snapshots[0])
-	must(t, err)
+	must.Do(t, err)
 	for name, bound := range map[string]string{"myid": "64 KiB", "identity.json": "16 MiB", "recovery.json": "16 MiB", meta: "16 MiB", "log.100000001": "not a regular file"} {
 		for _, special := range []string{"/dev/zero", "fifo"} {
 			dir := t.TempDir()
-			must(t, os.CopyFS(dir, os.DirFS(source)))
-			must(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
+			must.Do(t, os.CopyFS(dir, os.DirFS(source)))
+			must.Do(t, syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))
 			if special == "fifo" {
 				special = filepath.Join(dir, "fifo")
 			}
 			path := filepath.Join(dir, name)
-			must(t, os.RemoveAll(path))
-			must(t, os.Symlink(special, path))
+			must.Do(t, os.RemoveAll(path))
+			must.Do(t, os.Symlink(special, path))
 			files, err := Verify(Dirs{Data: dir})
 			found := strings.Join(problems(files), "\n")
 			if err != nil || !strings.Contains(found, path) || !strings.Contains(found, bound) {

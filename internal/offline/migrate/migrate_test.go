@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -25,25 +26,17 @@ func recorded() zkfiles.Source {
 func TestImportIsAState(t *testing.T) {
 	t.Parallel()
 	cfg := server.Config{DataDir: t.TempDir(), Znodes: server.Znodes{ExtendedTypes: true}}
-	r, err := Import(cfg, recorded())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(Import(cfg, recorded()))(t)
 	if r.Zxid != 1<<32 || r.Report.Zxid != 0x22 || !r.Verified {
 		t.Errorf("%+v %+v", *r, *r.Report)
 	}
-	dirs, err := cfg.Offline()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dirs := must.Get(cfg.Offline())(t)
 	p, err := raftfsm.Survey(dirs)
 	if err != nil || p.Zxid != r.Zxid || p.Sessions != 1 {
 		t.Errorf("%+v %v", p, err)
 	}
 	out := t.TempDir()
-	if _, err := Export(cfg, out, zkfiles.Snappy); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Export(cfg, out, zkfiles.Snappy))(t)
 	before, _, err := zkfiles.Load(recorded())
 	if err != nil {
 		t.Fatal(err)
@@ -71,12 +64,8 @@ func TestImportRisesAboveEveryEpoch(t *testing.T) {
 		zxid  int64
 	}{{"7", 8 << 32}, {"2147483646", 2147483647 << 32}, {"2147483647", 0}} {
 		from := t.TempDir()
-		if err := os.CopyFS(from, os.DirFS("../zkfiles/testdata/3.9.5")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(from, "version-2", "acceptedEpoch"), []byte(c.epoch), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(from, os.DirFS("../zkfiles/testdata/3.9.5")))
+		must.Do(t, os.WriteFile(filepath.Join(from, "version-2", "acceptedEpoch"), []byte(c.epoch), 0o600))
 		r, err := Import(server.Config{DataDir: t.TempDir()}, zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(from), Name: from}})
 		if c.zxid == 0 && err == nil || c.zxid != 0 && (err != nil || r.Zxid != c.zxid) {
 			t.Errorf("epoch %s: %+v %v", c.epoch, r, err)
@@ -93,9 +82,7 @@ func TestImportRefuses(t *testing.T) {
 		t.Error("no directory")
 	}
 	cfg := server.Config{DataDir: t.TempDir()}
-	if _, err := Import(cfg, recorded()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Import(cfg, recorded()))(t)
 	if _, err := Import(cfg, recorded()); !errors.Is(err, raftfsm.ErrHasState) || !strings.Contains(err.Error(), cfg.DataDir) {
 		t.Errorf("a second time: %v", err)
 	}
@@ -121,9 +108,7 @@ func TestExportRefuses(t *testing.T) {
 		t.Error(err)
 	}
 	cfg := server.Config{DataDir: t.TempDir()}
-	if _, err := Import(cfg, recorded()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(Import(cfg, recorded()))(t)
 	to := t.TempDir()
 	if _, err := Export(cfg, to, "lzma"); err == nil || !strings.Contains(err.Error(), "lzma") {
 		t.Error(err)

@@ -7,25 +7,17 @@ import (
 	"testing/fstest"
 
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
 )
 
 // seeds adds the recorded files whose names have the prefix.
 func seeds(f *testing.F, prefix string) {
 	for release := range releases() {
-		d, err := recorded(f, release).inside()
-		if err != nil {
-			f.Fatal(err)
-		}
-		list, err := d.files(prefix)
-		if err != nil {
-			f.Fatal(err)
-		}
+		d := must.Get(recorded(f, release).inside())(f)
+		list := must.Get(d.files(prefix))(f)
 		for _, file := range list {
-			b, err := fs.ReadFile(d.FS, file.name)
-			if err != nil {
-				f.Fatal(err)
-			}
+			b := must.Get(fs.ReadFile(d.FS, file.name))(f)
 			f.Add(b)
 		}
 	}
@@ -40,13 +32,9 @@ func FuzzSnapshot(f *testing.F) {
 		if _, err := ReadSnapshot("snapshot.5", bytes.NewReader(b), 0, Limits{}, tr, table); err != nil {
 			return
 		}
-		if err := tr.Check(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.Check())
 		back, sessions := tree.New(), session.NewTable()
-		if _, err := ReadSnapshot("snapshot.0", bytes.NewReader(written(t, tr, table, None)), 0, Limits{}, back, sessions); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ReadSnapshot("snapshot.0", bytes.NewReader(written(t, tr, table, None)), 0, Limits{}, back, sessions))(t)
 		if got, want := dump(t, back, sessions), dump(t, tr, table); got != want {
 			t.Errorf("got %s\nwant %s", got, want)
 		}
@@ -69,9 +57,7 @@ func FuzzLog(f *testing.F) {
 		if err := state.Fill(tr, session.NewTable()); err != nil {
 			return
 		}
-		if err := tr.Check(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tr.Check())
 	})
 }
 

@@ -7,25 +7,18 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // files returns files written by a real ZooKeeper 3.9.5, for tests that damage them.
 func files(t testing.TB) fstest.MapFS {
 	t.Helper()
 	m := make(fstest.MapFS)
-	d, err := recorded(t, "3.9.5").inside()
-	if err != nil {
-		t.Fatal(err)
-	}
-	entries, err := fs.ReadDir(d.FS, ".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(recorded(t, "3.9.5").inside())(t)
+	entries := must.Get(fs.ReadDir(d.FS, "."))(t)
 	for _, e := range entries {
-		b, err := fs.ReadFile(d.FS, e.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(fs.ReadFile(d.FS, e.Name()))(t)
 		m[e.Name()] = &fstest.MapFile{Data: b}
 	}
 	return m
@@ -203,10 +196,7 @@ func TestWrongDigest(t *testing.T) {
 // yet.
 func TestLogsWithoutSnapshot(t *testing.T) {
 	t.Parallel()
-	d, err := recorded(t, "3.4.14").inside()
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(recorded(t, "3.4.14").inside())(t)
 	want, _, _ := loaded(t, Source{Data: d})
 	got, _, r := loaded(t, Source{Data: Dir{hiding{d.FS, -1}, "d"}})
 	if shown(got) != shown(want) || r.Snapshot != "" {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestSpecialFiles checks that we refuse a device, a FIFO or a large file in place of one
@@ -17,10 +19,8 @@ func TestSpecialFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := errors.Join(syscall.Mkfifo(at("fifo"), 0o600), os.Symlink("/dev/zero", at("zero")), os.WriteFile(at("large"), make([]byte, maxSmall+1), 0o600),
-		os.WriteFile(at("number"), []byte("7\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Mkfifo(at("fifo"), 0o600), os.Symlink("/dev/zero", at("zero")), os.WriteFile(at("large"), make([]byte, maxSmall+1), 0o600),
+		os.WriteFile(at("number"), []byte("7\n"), 0o600)))
 	d := Dir{FS: os.DirFS(dir), Name: dir}
 	for _, name := range []string{"fifo", "zero", "large"} {
 		if n, err := d.epoch(name); n != 0 || !errors.Is(err, ErrNotSmall) || !strings.Contains(err.Error(), at(name)) || !strings.Contains(err.Error(), "64 KiB") {
@@ -33,9 +33,7 @@ func TestSpecialFiles(t *testing.T) {
 	if n, err := d.epoch("none"); n != 0 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if err := os.Symlink("fifo", at("snapshot.1")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("fifo", at("snapshot.1")))
 	if _, err := d.files(snapshotPrefix); err == nil || !strings.Contains(err.Error(), at("snapshot.1")+" is not a regular file") {
 		t.Errorf("%v", err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -33,21 +34,12 @@ func TestRealDirectories(t *testing.T) {
 		t.Run(release, func(t *testing.T) {
 			t.Parallel()
 			d := recorded(t, release)
-			want, err := fs.ReadFile(d.FS, "expect.txt")
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(fs.ReadFile(d.FS, "expect.txt"))(t)
 			if release == "3.4.14" { // 3.4 doesn't have /zookeeper/config
 				want = bytes.Replace(want, []byte("cversion=-1 aversion=0 owner=0 length=0 children=1"), []byte("cversion=-2 aversion=0 owner=0 length=0 children=2"), 1)
 			}
-			inner, err := d.inside()
-			if err != nil {
-				t.Fatal(err)
-			}
-			list, err := inner.files(snapshotPrefix)
-			if err != nil {
-				t.Fatal(err)
-			}
+			inner := must.Get(d.inside())(t)
+			list := must.Get(inner.files(snapshotPrefix))(t)
 			for _, f := range list {
 				tr, sessions, r := loaded(t, Source{Data: Dir{hiding{d.FS, f.zxid}, release}})
 				if got := shown(tr); got != string(want) {
@@ -81,9 +73,7 @@ func loaded(t *testing.T, src Source) (*tree.Tree, *session.Table, *Report) {
 		t.Fatal(err)
 	}
 	tr, sessions := tree.New(), session.NewTable()
-	if err := state.Fill(tr, sessions); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, state.Fill(tr, sessions))
 	if err := tr.Check(); err != nil {
 		t.Error(err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -175,9 +176,7 @@ func mixed(early, late *State, choice int) *State {
 func text(t *testing.T, s *State) string {
 	t.Helper()
 	tr, table := tree.New(), session.NewTable()
-	if err := s.Fill(tr, table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Fill(tr, table))
 	return dump(t, tr, table)
 }
 
@@ -211,9 +210,7 @@ func TestSnapshotThatCaughtOneMore(t *testing.T) {
 	t.Parallel()
 	before, behind := after(t, 12), after(t, 13)
 	tr, table := tree.New(), session.NewTable()
-	if err := after(t, 13).Fill(tr, table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, after(t, 13).Fill(tr, table))
 	b := written(t, tr, table, None)
 	b = b[:len(b)-lastZxidSize-digestSize]
 	b = proto.AppendLong(proto.AppendInt(proto.AppendLong(b, 12), digestVersion), int64(before.digest))
@@ -274,9 +271,7 @@ func TestOrphansOfSessions(t *testing.T) {
 	s := after(t, 5)
 	delete(s.Sessions, alice)
 	tr, table := tree.New(), session.NewTable()
-	if err := s.Fill(tr, table); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Fill(tr, table))
 	var p proto.Stat
 	tr.Get("/p").Stat(&p)
 	if tr.Get("/p/e") != nil || p.Pzxid != 5 || table.Len() != 1 {
@@ -290,10 +285,7 @@ func TestTransactions(t *testing.T) {
 	digest := proto.AppendLong(proto.AppendInt(nil, 2), 77)
 	ok := func(payload []byte) *Txn {
 		t.Helper()
-		tx, err := decodeTxn(payload)
-		if err != nil {
-			t.Fatal(err)
-		}
+		tx := must.Get(decodeTxn(payload))(t)
 		return tx
 	}
 	old := create(1, 5, "/a", true, 3)
@@ -403,14 +395,9 @@ func TestLaterNumbersStay(t *testing.T) {
 func TestTimesToLiveOf353(t *testing.T) {
 	t.Parallel()
 	body := proto.AppendACLs(proto.AppendBuffer(proto.AppendString(header(bob, 17, proto.OpCreateTTL), "/t"), nil), proto.OpenACL())
-	tx, err := decodeTxn(proto.AppendLong(proto.AppendInt(body, 9), 1000))
-	if err != nil {
-		t.Fatal(err)
-	}
+	tx := must.Get(decodeTxn(proto.AppendLong(proto.AppendInt(body, 9), 1000)))(t)
 	s := newState(tree.Emulate353TTL)
-	if err := s.Apply(tx); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.Apply(tx))
 	if got := s.nodes["/t"].Owner; got != -1<<63|1000 {
 		t.Errorf("%x", uint64(got))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -52,9 +53,7 @@ func sample(t *testing.T) (*tree.Tree, *session.Table) {
 	apply(bob, proto.OpSetData, &proto.SetDataRequest{Path: "/a", Data: []byte("newer"), Version: -1})
 	apply(bob, proto.OpDelete, &proto.DeleteRequest{Path: "/a/empty", Version: -1})
 	apply(bob, proto.OpSetACL, &proto.SetACLRequest{Path: "/box", ACL: lists[2], Version: -1})
-	if err := tr.Check(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Check())
 	table := session.NewTable()
 	table.Put(session.Session{ID: alice, Timeout: 4000, Password: Password(alice), Gen: 1, Server: 1})
 	table.Put(session.Session{ID: bob, Timeout: 40000, Password: Password(bob), Gen: 1, Server: 1})
@@ -65,9 +64,7 @@ func sample(t *testing.T) (*tree.Tree, *session.Table) {
 func dump(t *testing.T, tr *tree.Tree, table *session.Table) string {
 	t.Helper()
 	var b strings.Builder
-	if err := tr.Dump(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.Dump(&b))
 	for row := range table.All {
 		fmt.Fprintf(&b, "session %#x timeout %d password %x\n", row.ID, row.Timeout, row.Password)
 	}
@@ -81,9 +78,7 @@ func written(t *testing.T, tr *tree.Tree, table *session.Table, c Compression) [
 	tr.Unlock()
 	defer snap.Release()
 	var b bytes.Buffer
-	if err := WriteSnapshot(&b, snap, table, c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteSnapshot(&b, snap, table, c))
 	return b.Bytes()
 }
 
@@ -120,9 +115,7 @@ func TestSnapshotWithoutTheLaterParts(t *testing.T) {
 		"before 3.6": b[:len(b)-lastZxidSize-digestSize],
 	} {
 		back, sessions := tree.New(), session.NewTable()
-		if _, err := ReadSnapshot("data/"+SnapshotName(tr.LastZxid(), None), bytes.NewReader(cut), 0, Limits{}, back, sessions); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(ReadSnapshot("data/"+SnapshotName(tr.LastZxid(), None), bytes.NewReader(cut), 0, Limits{}, back, sessions))(t)
 		if back.Digest() != tr.Digest() || back.LastZxid() != tr.LastZxid() {
 			t.Errorf("%s: digest %#x zxid %#x", name, back.Digest(), back.LastZxid())
 		}
@@ -144,9 +137,7 @@ func TestEveryDamageIsFound(t *testing.T) {
 		_, err := ReadSnapshot("snapshot.3", bytes.NewReader(b), 0, Limits{}, tree.New(), session.NewTable())
 		return err
 	}
-	if err := read(b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, read(b))
 	whole := map[int]bool{len(b): true, len(b) - lastZxidSize: true, len(b) - lastZxidSize - digestSize: true}
 	for n := range b {
 		if err := read(b[:n]); err == nil && !whole[n] {

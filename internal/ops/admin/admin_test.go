@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // ask sends one request and returns the response.
@@ -68,10 +70,7 @@ func shape(v any, path string, out map[string]bool) {
 // golden returns the shapes of a real server's responses, by command.
 func golden(t *testing.T, role string) map[string]map[string]bool {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + role + ".txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/" + role + ".txt"))(t)
 	m := map[string]map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		command, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -217,10 +216,7 @@ func TestProbes(t *testing.T) {
 // TestList compares with ZooKeeper's page.
 func TestList(t *testing.T) {
 	t.Parallel()
-	want, err := os.ReadFile("testdata/commands.html")
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile("testdata/commands.html"))(t)
 	for url, prefix := range map[string]string{"/commands": "/commands", "/a/b/": "/a/b", "/": ""} {
 		h := Handler(&fake{role: "standalone"}, url, SnapshotOptions{})
 		for _, target := range []string{prefix, prefix + "/"} {
@@ -286,9 +282,7 @@ func TestSpelling(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	if err := (object{{"a", "<é&\"\\\x01\n>"}, {"b", object{}}, {"c", []object{}}, {"d", true}}).encode(&b); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (object{{"a", "<é&\"\\\x01\n>"}, {"b", object{}}, {"c", []object{}}, {"d", true}}).encode(&b))
 	if got := b.String(); got !=
 		"{\n  \"a\" : \"<é&\\\"\\\\\\u0001\\n>\",\n  \"b\" : { },\n  \"c\" : [ ],\n  \"d\" : true\n}" {
 		t.Error(got)

@@ -6,16 +6,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // docs/operate/compatibility.md should list all commands with all their names, including
 // all of ZooKeeper's.
 func TestTheDocumentListsTheCommands(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../../docs/operate/compatibility.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../../docs/operate/compatibility.md"))(t)
 	_, section, ok := strings.Cut(string(text), "\n## AdminServer commands\n")
 	if !ok {
 		t.Fatal("there is no section of the commands")

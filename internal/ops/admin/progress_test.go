@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // oneConn is a listener with a single connection.
@@ -84,10 +86,7 @@ func TestRestoreNeedsProgress(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := time.Now()
-			r, err := http.ReadResponse(bufio.NewReader(c), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
 			defer r.Body.Close()
 			took := time.Since(last)
 			if stops && (took > time.Minute || r.StatusCode != http.StatusInternalServerError) {
@@ -106,9 +105,7 @@ func TestSnapshotNeedsProgress(t *testing.T) {
 	for _, stops := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			c := dialAdmin(t, Handler(newLarge(), DefaultURL, SnapshotOptions{}))
-			if _, err := io.WriteString(c, "GET /commands/snapshot HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(c, "GET /commands/snapshot HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\n\r\n"))(t)
 			r, err := http.ReadResponse(bufio.NewReaderSize(c, 16), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -139,9 +136,7 @@ func TestSnapshotsAtATime(t *testing.T) {
 		h := Handler(newLarge(), DefaultURL, SnapshotOptions{})
 		for range maxExports {
 			c := dialAdmin(t, h)
-			if _, err := io.WriteString(c, "GET /commands/snapshot HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\n\r\n"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(c, "GET /commands/snapshot HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\n\r\n"))(t)
 		}
 		synctest.Wait()
 		if w := state(t, h, "GET", "snapshot", "digest root:pw", ""); w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 var at = time.Date(2026, 11, 22, 9, 8, 51, 596e6, time.UTC)
@@ -62,31 +63,19 @@ func TestNodeTypes(t *testing.T) {
 func TestFileRotates(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
-	if err := os.WriteFile(path, []byte("earlier\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("earlier\n"), 0o600))
 	line := len((&Record{Time: at, Operation: Create, Path: "/0", Result: Success}).appendLine(nil))
-	sink, err := File(FileOptions{Path: path, MaxBytes: int64(2*line) + 1, Backups: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sink := must.Get(File(FileOptions{Path: path, MaxBytes: int64(2*line) + 1, Backups: 2}))(t)
 	for batch := range 3 {
 		var records []Record
 		for i := range 3 {
 			records = append(records, Record{Time: at, Operation: Create, Path: "/" + string(rune('0'+3*batch+i)), Result: Success})
 		}
-		if err := sink.Write(records); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sink.Write(records))
 	}
-	if err := sink.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, sink.Close())
 	for name, want := range map[string]string{path: "78", path + ".1": "56", path + ".2": "34"} {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(name))(t)
 		got := ""
 		for l := range strings.Lines(string(b)) {
 			if _, after, ok := strings.Cut(l, "znode=/"); ok {
@@ -149,9 +138,7 @@ func TestSlowSink(t *testing.T) {
 		if !waited {
 			t.Error("readers wait although everything has been written")
 		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, l.Close())
 		l.Add(Record{})
 		l.Wait(nil)
 		if len(g.records) != 2*maxHeld {
@@ -181,9 +168,7 @@ func TestSinkFails(t *testing.T) {
 	g.fail = nil
 	g.mu.Unlock()
 	close(g.let)
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, l.Close())
 	text := out.String()
 	if strings.Count(text, "disk full") != 1 || !strings.Contains(text, "can be written again") || len(g.records) == 0 {
 		t.Errorf("%d records written, log:\n%s", len(g.records), text)

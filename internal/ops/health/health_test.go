@@ -20,15 +20,13 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/zoocfg"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // serve answers the four-letter word of each connection with the result of answer.
 func serve(t *testing.T, config *tls.Config, answer func(word string) string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	if config != nil {
 		l = tls.NewListener(l, config)
 	}
@@ -86,10 +84,7 @@ func TestServing(t *testing.T) {
 
 func TestNobodyListens(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
 	if _, err := Serving(within(t), Target{Addr: l.Addr().String()}); err == nil || errors.Is(err, ErrNotServing) {
 		t.Error(err)
@@ -172,14 +167,8 @@ func TestSecure(t *testing.T) {
 	store, cert := keyPair(t)
 	addr := serve(t, &tls.Config{Certificates: []tls.Certificate{cert}, ClientAuth: tls.RequireAnyClientCert}, func(string) string { return serving })
 	host, port, _ := net.SplitHostPort(addr)
-	c, err := zoocfg.ParseText("zoo.cfg", "dataDir=/nowhere\nsecureClientPort="+port+"\nsecureClientPortAddress="+host+"\nssl.keyStore.location="+store)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target, err := Of(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(zoocfg.ParseText("zoo.cfg", "dataDir=/nowhere\nsecureClientPort="+port+"\nsecureClientPortAddress="+host+"\nssl.keyStore.location="+store))(t)
+	target := must.Get(Of(c))(t)
 	if mode, err := Serving(within(t), target); mode != "follower" || err != nil {
 		t.Errorf("%q, %v", mode, err)
 	}
@@ -196,24 +185,13 @@ func TestSecure(t *testing.T) {
 // keyPair creates a certificate, in memory and as a PEM file.
 func keyPair(t *testing.T) (string, tls.Certificate) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, key.Public(), key))(t)
+	pkcs8 := must.Get(x509.MarshalPKCS8PrivateKey(key))(t)
 	text := append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
 	path := filepath.Join(t.TempDir(), "key.pem")
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 	return path, tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // The server should close the connection that has waited for its client for longest. If
@@ -33,10 +34,7 @@ func TestWhichHTTPConnectionIsClosed(t *testing.T) {
 			return h
 		}
 		request := func(h *conn) *http.Request {
-			r, err := http.NewRequestWithContext(c.context(t.Context(), h), http.MethodGet, "/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := must.Get(http.NewRequestWithContext(c.context(t.Context(), h), http.MethodGet, "/", nil))(t)
 			return r
 		}
 		transfer, busy, slow := open(), open(), open()

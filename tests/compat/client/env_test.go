@@ -15,6 +15,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -57,14 +58,6 @@ func bounded(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// must fails the test if there is an error.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // wire is the network between a client and its server.
@@ -147,10 +140,7 @@ func connect(t testing.TB, addr string, opts ...client.Option) (*client.Client, 
 	t.Helper()
 	w := new(wire)
 	opts = append([]client.Option{client.WithDialer(w.dial), client.WithSessionTimeout(timeout)}, opts...)
-	c, err := client.Connect(bounded(t), addr, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(bounded(t), addr, opts...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c, w
 }

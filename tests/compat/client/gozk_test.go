@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/recipes/gozk"
 	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // silent is a logger for go-zookeeper that discards its output.
@@ -32,7 +33,7 @@ func connectGozk(t testing.TB, timeout time.Duration, addrs ...string) (recipes.
 		return w.dial(ctx, network, addr)
 	})
 	c, events, err := zk.Connect(addrs, timeout, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(d.Dial))
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(c.Close)
 	return gozk.On(c, events, d), w
 }
@@ -62,25 +63,23 @@ func gozkLocks(t *testing.T, addr string) {
 
 	steady, cuts := connectGozk(t, timeout, host)
 	theirs := lock.NewMutex(steady, path)
-	lease, err := theirs.Acquire(ctx)
-	must(t, err)
+	lease := must.Get(theirs.Acquire(ctx))(t)
 	if _, err := mine.TryAcquire(ctx); !errors.Is(err, lock.ErrNotAcquired) {
 		t.Errorf("both have it: %v", err)
 	}
 	cuts.cut()
 	// The session continues, and so does the lock; the request succeeds on the next connection.
-	must(t, say(ctx, lease))
+	must.Do(t, say(ctx, lease))
 	if err := lease.Err(); err != nil {
 		t.Errorf("lost by a broken connection: %v", err)
 	}
-	must(t, lease.Release(ctx))
+	must.Do(t, lease.Release(ctx))
 	before := lease.Token()
-	next, err := mine.Acquire(ctx)
-	must(t, err)
+	next := must.Get(mine.Acquire(ctx))(t)
 	if next.Token() <= before {
 		t.Errorf("token %d after %d", next.Token(), before)
 	}
-	must(t, next.Release(ctx))
+	must.Do(t, next.Release(ctx))
 
 	gozkExpiry(ctx, t, host, path, mine)
 }
@@ -91,15 +90,12 @@ func gozkExpiry(ctx context.Context, t *testing.T, host, path string, mine *lock
 	t.Helper()
 	conn, line := connectGozk(t, short, host)
 	theirs := lock.NewMutex(conn, path)
-	lease, err := theirs.Acquire(ctx)
-	must(t, err)
-	first, err := conn.Session(ctx)
-	must(t, err)
+	lease := must.Get(theirs.Acquire(ctx))(t)
+	first := must.Get(conn.Session(ctx))(t)
 	line.refuse(true)
 	line.deafen()
 	line.cut()
-	next, err := mine.Acquire(ctx)
-	must(t, err)
+	next := must.Get(mine.Acquire(ctx))(t)
 	if err := lease.Err(); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("another has the lock, and its lease says %v", err)
 	}
@@ -115,13 +111,12 @@ func gozkExpiry(ctx context.Context, t *testing.T, host, path string, mine *lock
 	if err := lease.Release(ctx); !errors.Is(err, lock.ErrLost) {
 		t.Errorf("release: %v", err)
 	}
-	must(t, next.Release(ctx))
-	lease, err = theirs.Acquire(ctx)
-	must(t, err)
+	must.Do(t, next.Release(ctx))
+	lease = must.Get(theirs.Acquire(ctx))(t)
 	if second, err := conn.Session(ctx); err != nil || second.ID() == first.ID() {
 		t.Errorf("the session has not ended: %v", err)
 	}
-	must(t, lease.Release(ctx))
+	must.Do(t, lease.Release(ctx))
 }
 
 // TestGozkInAnEnsemble keeps a lock while the leader is killed.
@@ -130,8 +125,7 @@ func TestGozkInAnEnsemble(t *testing.T) {
 	ctx := bounded(t)
 	cl := zktest.RunCluster(t, 3)
 	conn, _ := connectGozk(t, timeout, cl.Addrs()...)
-	lease, err := lock.NewMutex(conn, "/gozk").Acquire(ctx)
-	must(t, err)
+	lease := must.Get(lock.NewMutex(conn, "/gozk").Acquire(ctx))(t)
 	other, _ := connect(t, strings.Join(cl.Addrs(), ","))
 	got := make(chan error, 1)
 	go func() {
@@ -147,11 +141,11 @@ func TestGozkInAnEnsemble(t *testing.T) {
 	dead := cl.Leader().ID()
 	cl.Kill(dead)
 	cl.Leader() // wait for another one
-	must(t, say(ctx, lease))
+	must.Do(t, say(ctx, lease))
 	if err := lease.Err(); err != nil {
 		t.Errorf("lost by the leader's death: %v", err)
 	}
-	must(t, lease.Release(ctx))
-	must(t, <-got)
+	must.Do(t, lease.Release(ctx))
+	must.Do(t, <-got)
 	cl.Restart(dead)
 }

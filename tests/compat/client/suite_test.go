@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestSuite runs all tests against one server of each kind. We run them sequentially,
@@ -39,24 +40,22 @@ func operations(t *testing.T, addr string) {
 	c, _ := connect(t, addr+"/operations")
 	ctx := bounded(t)
 	path, stat, err := c.CreateStat(ctx, "/a", []byte("1"), client.CreateParents)
-	must(t, err)
+	must.Do(t, err)
 	if path != "/a" || stat.DataLength != 1 {
 		t.Errorf("created %q %+v", path, stat)
 	}
-	stat, err = c.Set(ctx, "/a", nil, 0)
-	must(t, err)
+	stat = must.Get(c.Set(ctx, "/a", nil, 0))(t)
 	data, again, err := c.Get(ctx, "/a", client.Linearizable)
-	must(t, err)
+	must.Do(t, err)
 	if data != nil || again != stat {
 		t.Errorf("got %q %+v, set %+v", data, again, stat)
 	}
 	if _, err := c.Set(ctx, "/a", nil, 7); !errors.Is(err, client.ErrBadVersion) {
 		t.Errorf("bad version: %v", err)
 	}
-	eph, err := c.Create(ctx, "/a/e-", []byte{}, client.Ephemeral, client.Sequential)
-	must(t, err)
+	eph := must.Get(c.Create(ctx, "/a/e-", []byte{}, client.Ephemeral, client.Sequential))(t)
 	names, stat, err := c.Children(ctx, "/a")
-	must(t, err)
+	must.Do(t, err)
 	if len(names) != 1 || "/a/"+names[0] != eph || stat.NumChildren != 1 {
 		t.Errorf("children %q %+v", names, stat)
 	}
@@ -81,8 +80,8 @@ func operations(t *testing.T, addr string) {
 	if cfg, err := c.Config(ctx); err != nil {
 		t.Errorf("config %+v, %v", cfg, err)
 	}
-	must(t, c.Sync(ctx, "/"))
-	must(t, c.DeleteAll(ctx, "/a"))
+	must.Do(t, c.Sync(ctx, "/"))
+	must.Do(t, c.DeleteAll(ctx, "/a"))
 	if err := c.Delete(ctx, "/a", client.AnyVersion); !errors.Is(err, client.ErrNoNode) {
 		t.Errorf("delete: %v", err)
 	}
@@ -91,14 +90,13 @@ func operations(t *testing.T, addr string) {
 func transactions(t *testing.T, addr string) {
 	c, _ := connect(t, addr+"/transactions")
 	ctx := bounded(t)
-	must(t, c.EnsurePath(ctx, "/"))
-	r, err := c.Txn().Create("/a", []byte("1")).Create("/b-", nil, client.Sequential, client.Ephemeral).Check("/a", 0).
-		Set("/a", []byte("2"), 0).Create("/c", nil, client.Container).Delete("/c", 0).Commit(ctx)
-	must(t, err)
+	must.Do(t, c.EnsurePath(ctx, "/"))
+	r := must.Get(c.Txn().Create("/a", []byte("1")).Create("/b-", nil, client.Sequential, client.Ephemeral).Check("/a", 0).
+		Set("/a", []byte("2"), 0).Create("/c", nil, client.Container).Delete("/c", 0).Commit(ctx))(t)
 	if r[0].Path != "/a" || r[1].Path != "/b-0000000001" || r[1].Stat != (client.Stat{}) && r[1].Stat.EphemeralOwner != c.Session().ID || r[3].Stat.Version != 1 {
 		t.Errorf("results %+v", r)
 	}
-	_, err = c.Multi(ctx, client.DeleteOp("/a", 1), client.CheckOp("/a", 1))
+	_, err := c.Multi(ctx, client.DeleteOp("/a", 1), client.CheckOp("/a", 1))
 	var failed *client.MultiError
 	if !errors.As(err, &failed) || failed.Index != 1 || !errors.Is(err, client.ErrNoNode) {
 		t.Errorf("failing: %v", err)
@@ -107,7 +105,7 @@ func transactions(t *testing.T, addr string) {
 	if old(t, err) {
 		return
 	}
-	must(t, err)
+	must.Do(t, err)
 	if string(reads[0].Data) != "2" || !errors.Is(reads[1].Err, client.ErrNoNode) || len(reads[2].Children) != 2 {
 		t.Errorf("reads %+v", reads)
 	}
@@ -129,32 +127,29 @@ func kinds(t *testing.T, addr string) {
 		if ephemeral != (stat.EphemeralOwner == c.Session().ID) {
 			t.Errorf("%v: owner 0x%x", opts, stat.EphemeralOwner)
 		}
-		must(t, c.Delete(ctx, path, 0))
+		must.Do(t, c.Delete(ctx, path, 0))
 	}
 }
 
 func watches(t *testing.T, addr string) {
 	c, _ := connect(t, addr+"/watches")
 	ctx := bounded(t)
-	must(t, c.EnsurePath(ctx, "/a"))
+	must.Do(t, c.EnsurePath(ctx, "/a"))
 	_, _, data, err := c.GetW(ctx, "/a")
-	must(t, err)
+	must.Do(t, err)
 	_, _, child, err := c.ChildrenW(ctx, "/a")
-	must(t, err)
+	must.Do(t, err)
 	_, _, none, err := c.ExistsW(ctx, "/a/b")
-	must(t, err)
+	must.Do(t, err)
 	rec, err := c.WatchRecursive(ctx, "/")
 	if old(t, err) {
 		return
 	}
-	must(t, err)
-	per, err := c.WatchPersistent(ctx, "/a")
-	must(t, err)
-	_, err = c.Create(ctx, "/a/b", nil)
-	must(t, err)
-	_, err = c.Set(ctx, "/a", nil, client.AnyVersion)
-	must(t, err)
-	must(t, c.DeleteAll(ctx, "/a"))
+	must.Do(t, err)
+	per := must.Get(c.WatchPersistent(ctx, "/a"))(t)
+	must.Get(c.Create(ctx, "/a/b", nil))(t)
+	must.Get(c.Set(ctx, "/a", nil, client.AnyVersion))(t)
+	must.Do(t, c.DeleteAll(ctx, "/a"))
 	expect(t, none, client.EventNodeCreated, "/a/b")
 	expect(t, child, client.EventNodeChildrenChanged, "/a")
 	expect(t, data, client.EventNodeDataChanged, "/a")
@@ -174,16 +169,16 @@ func watches(t *testing.T, addr string) {
 func removal(t *testing.T, addr string) {
 	c, _ := connect(t, addr+"/removal")
 	ctx := bounded(t)
-	must(t, c.EnsurePath(ctx, "/a"))
+	must.Do(t, c.EnsurePath(ctx, "/a"))
 	var all []*client.Watch
 	_, _, w, err := c.GetW(ctx, "/a")
-	must(t, err)
+	must.Do(t, err)
 	all = append(all, w)
 	_, _, w, err = c.ChildrenW(ctx, "/a")
-	must(t, err)
+	must.Do(t, err)
 	all = append(all, w)
 	_, _, w, err = c.GetW(ctx, "/a")
-	must(t, err)
+	must.Do(t, err)
 	all = append(all, w)
 	for _, set := range []func() (*client.Watch, error){
 		func() (*client.Watch, error) { return c.WatchPersistent(ctx, "/a") },
@@ -193,7 +188,7 @@ func removal(t *testing.T, addr string) {
 		if old(t, err) {
 			continue
 		}
-		must(t, err)
+		must.Do(t, err)
 		all = append(all, w)
 	}
 	// A server before 3.9 can't check a persistent watch.
@@ -207,7 +202,7 @@ func removal(t *testing.T, addr string) {
 		}
 	}
 	for i, w := range all {
-		must(t, w.Remove(ctx))
+		must.Do(t, w.Remove(ctx))
 		for j, other := range all[i+1:] {
 			if !there(other) {
 				t.Errorf("with watch %d went %d", i, i+1+j)
@@ -216,39 +211,36 @@ func removal(t *testing.T, addr string) {
 	}
 	// A watch left at the server would count as the new one.
 	_, _, w, err = c.ExistsW(ctx, "/a/none")
-	must(t, err)
-	must(t, w.Remove(ctx))
+	must.Do(t, err)
+	must.Do(t, w.Remove(ctx))
 }
 
 func reconnect(t *testing.T, addr string) {
 	c, w := connect(t, addr+"/reconnect")
 	other, _ := connect(t, addr+"/reconnect")
 	ctx := bounded(t)
-	must(t, c.EnsurePath(ctx, "/changed"))
-	must(t, c.EnsurePath(ctx, "/same"))
+	must.Do(t, c.EnsurePath(ctx, "/changed"))
+	must.Do(t, c.EnsurePath(ctx, "/same"))
 	id := c.Session().ID
-	_, err := c.Create(ctx, "/e", nil, client.Ephemeral)
-	must(t, err)
+	must.Get(c.Create(ctx, "/e", nil, client.Ephemeral))(t)
 	_, _, changed, err := c.GetW(ctx, "/changed")
-	must(t, err)
+	must.Do(t, err)
 	_, _, same, err := c.GetW(ctx, "/same")
-	must(t, err)
+	must.Do(t, err)
 	_, _, created, err := c.ExistsW(ctx, "/created")
-	must(t, err)
+	must.Do(t, err)
 	rec, err := c.WatchRecursive(ctx, "/same")
 	persistent := !old(t, err)
 	if persistent {
-		must(t, err)
+		must.Do(t, err)
 	}
 	states := c.Subscribe()
 	defer states.Close()
 	w.refuse(true)
 	w.cut()
 	until(t, states, client.StateSuspended)
-	_, err = other.Set(ctx, "/changed", nil, client.AnyVersion)
-	must(t, err)
-	_, err = other.Create(ctx, "/created", nil)
-	must(t, err)
+	must.Get(other.Set(ctx, "/changed", nil, client.AnyVersion))(t)
+	must.Get(other.Create(ctx, "/created", nil))(t)
 	w.refuse(false)
 	until(t, states, client.StateReconnected)
 	expect(t, changed, client.EventNodeDataChanged, "/changed")
@@ -256,12 +248,11 @@ func reconnect(t *testing.T, addr string) {
 	if persistent {
 		expect(t, rec, client.EventResync, "/same")
 	}
-	must(t, c.Sync(ctx, "/"))
+	must.Do(t, c.Sync(ctx, "/"))
 	if len(same.Events()) != 0 {
 		t.Error("an event for what did not happen")
 	}
-	_, err = other.Set(ctx, "/same", nil, client.AnyVersion)
-	must(t, err)
+	must.Get(other.Set(ctx, "/same", nil, client.AnyVersion))(t)
 	expect(t, same, client.EventNodeDataChanged, "/same")
 	if persistent {
 		expect(t, rec, client.EventNodeDataChanged, "/same")
@@ -277,7 +268,7 @@ func whenSent(t *testing.T, addr, path string, w *wire, write func() error) erro
 	other, _ := connect(t, addr)
 	ctx := bounded(t)
 	_, _, seen, err := other.ChildrenW(ctx, path)
-	must(t, err)
+	must.Do(t, err)
 	w.deafen()
 	done := make(chan error, 1)
 	go func() { done <- write() }()
@@ -289,7 +280,7 @@ func whenSent(t *testing.T, addr, path string, w *wire, write func() error) erro
 func lostReply(t *testing.T, addr string) {
 	c, w := connect(t, addr+"/lost")
 	ctx := bounded(t)
-	must(t, c.EnsurePath(ctx, "/"))
+	must.Do(t, c.EnsurePath(ctx, "/"))
 	err := whenSent(t, addr, "/lost", w, func() error {
 		_, err := c.Create(ctx, "/a", nil)
 		return err
@@ -305,15 +296,14 @@ func lostReply(t *testing.T, addr string) {
 func protected(t *testing.T, addr string) {
 	c, w := connect(t, addr+"/protected")
 	ctx := bounded(t)
-	must(t, c.EnsurePath(ctx, "/"))
+	must.Do(t, c.EnsurePath(ctx, "/"))
 	var path string
-	err := whenSent(t, addr, "/protected", w, func() (err error) {
+	must.Do(t, whenSent(t, addr, "/protected", w, func() (err error) {
 		path, err = c.Create(ctx, "/lock-", nil, client.Protected, client.Ephemeral, client.Sequential)
 		return err
-	})
-	must(t, err)
+	}))
 	names, _, err := c.Children(ctx, "/")
-	must(t, err)
+	must.Do(t, err)
 	if len(names) != 1 || "/"+names[0] != path {
 		t.Errorf("created %q, there are %q", path, names)
 	}
@@ -322,21 +312,18 @@ func protected(t *testing.T, addr string) {
 // end ends a session without its client's knowledge.
 func end(t *testing.T, addr string, s client.Session) {
 	t.Helper()
-	thief, err := client.Connect(bounded(t), addr, client.WithSession(s), client.WithSessionTimeout(timeout))
-	must(t, err)
-	must(t, thief.Close())
+	thief := must.Get(client.Connect(bounded(t), addr, client.WithSession(s), client.WithSessionTimeout(timeout)))(t)
+	must.Do(t, thief.Close())
 }
 
 func expiry(t *testing.T, addr string) {
 	c, w := connect(t, addr+"/expiry")
 	ctx := bounded(t)
-	must(t, c.EnsurePath(ctx, "/"))
-	_, err := c.Create(ctx, "/e", nil, client.Ephemeral)
-	must(t, err)
+	must.Do(t, c.EnsurePath(ctx, "/"))
+	must.Get(c.Create(ctx, "/e", nil, client.Ephemeral))(t)
 	_, _, watch, err := c.GetW(ctx, "/e")
-	must(t, err)
-	l, err := c.Lease(ctx)
-	must(t, err)
+	must.Do(t, err)
+	l := must.Get(c.Lease(ctx))(t)
 	states := c.Subscribe()
 	defer states.Close()
 	old := c.Session()
@@ -364,8 +351,7 @@ func expiry(t *testing.T, addr string) {
 // help, and not before the lease has ended.
 func lostInTheDark(t *testing.T, addr string) {
 	c, w := connect(t, addr, client.WithSessionTimeout(short))
-	l, err := c.Lease(bounded(t))
-	must(t, err)
+	l := must.Get(c.Lease(bounded(t)))(t)
 	states := c.Subscribe()
 	defer states.Close()
 	w.refuse(true)
@@ -382,8 +368,7 @@ func lostInTheDark(t *testing.T, addr string) {
 
 func lease(t *testing.T, addr string) {
 	c, _ := connect(t, addr, client.WithSessionTimeout(short))
-	l, err := c.Lease(bounded(t))
-	must(t, err)
+	l := must.Get(c.Lease(bounded(t)))(t)
 	first := l.Deadline()
 	timer := time.NewTimer(time.Until(first) + time.Second)
 	defer timer.Stop()
@@ -401,9 +386,8 @@ func lease(t *testing.T, addr string) {
 func resume(t *testing.T, addr string) {
 	c, w := connect(t, addr+"/resume", client.WithoutNewSession())
 	ctx := bounded(t)
-	must(t, c.EnsurePath(ctx, "/"))
-	_, err := c.Create(ctx, "/e", nil, client.Ephemeral)
-	must(t, err)
+	must.Do(t, c.EnsurePath(ctx, "/"))
+	must.Get(c.Create(ctx, "/e", nil, client.Ephemeral))(t)
 	s := c.Session()
 	w.refuse(true) // two clients with one session disconnect each other
 	w.cut()
@@ -420,13 +404,12 @@ func resume(t *testing.T, addr string) {
 func auth(t *testing.T, addr string) {
 	c, w := connect(t, addr+"/auth", client.WithAuth("digest", []byte("ann:secret")))
 	ctx := bounded(t)
-	_, err := c.Create(ctx, "/a", nil, client.CreateParents, client.WithACL(client.CreatorACL(client.PermAll)...))
-	must(t, err)
+	must.Get(c.Create(ctx, "/a", nil, client.CreateParents, client.WithACL(client.CreatorACL(client.PermAll)...)))(t)
 	other, _ := connect(t, addr+"/auth")
 	if _, _, err := other.Get(ctx, "/a"); !errors.Is(err, client.ErrNoAuth) {
 		t.Errorf("somebody else: %v", err)
 	}
-	must(t, other.AddAuth(ctx, "digest", []byte("ann:secret")))
+	must.Do(t, other.AddAuth(ctx, "digest", []byte("ann:secret")))
 	if _, _, err := other.Get(ctx, "/a"); err != nil {
 		t.Errorf("with the password: %v", err)
 	}

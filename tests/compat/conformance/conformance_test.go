@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/tests/compat/conformance"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -20,19 +21,13 @@ func live() bool { return os.Getenv("ZKGO_LIVE") == "1" }
 // scripts returns every script of testdata, parsed.
 func scripts(t *testing.T) []*conformance.Script {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("testdata/*.txt"))(t)
 	var all []*conformance.Script
 	for _, file := range files {
 		if filepath.Base(file) == "differences.txt" {
 			continue
 		}
-		s, err := conformance.ReadScript(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(conformance.ReadScript(file))(t)
 		all = append(all, s)
 	}
 	return all
@@ -83,9 +78,7 @@ func TestRealServer(t *testing.T) {
 			t.Parallel()
 			got := onReal(t, s)
 			if *record {
-				if err := os.WriteFile(goldenFile(s.Name), []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(goldenFile(s.Name), []byte(got), 0o644))
 				return
 			}
 			if d := conformance.Compare(golden(t, s.Name), got); d != "" {

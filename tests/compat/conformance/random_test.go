@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/tests/compat/conformance"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -49,10 +50,7 @@ func TestRandom(t *testing.T) {
 	for _, seed := range seeds(t) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
-			s, err := conformance.Random(seed)
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(conformance.Random(seed))(t)
 			var want string
 			if seed > recordedSeeds || live() || *record {
 				oracle.Need(t)
@@ -73,9 +71,7 @@ func TestRandom(t *testing.T) {
 func heldOrRecorded(t *testing.T, name, real string) string {
 	t.Helper()
 	if *record {
-		if err := os.WriteFile(goldenFile(name), []byte(real), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(goldenFile(name), []byte(real), 0o644))
 		return real
 	}
 	want := golden(t, name)

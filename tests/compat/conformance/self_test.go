@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // canned is a server that replies from a table: for every connection, in the
@@ -17,10 +19,7 @@ type canned [][][][]byte
 
 func (c canned) serve(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -162,10 +161,7 @@ func conversation(base, session int64) canned {
 
 func runCanned(t *testing.T, c canned) string {
 	t.Helper()
-	s, err := ParseScript("self", selfScript)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(ParseScript("self", selfScript))(t)
 	// The script leaves w open; no table has its reply to the last drain.
 	s.body = append(s.body, line{words: []string{"w", "drop"}})
 	transcript, err := Run(s, c.serve(t))

@@ -8,6 +8,7 @@ import (
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tests/compat/conformance"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // startZkgo starts zkgo in this process, in memory, with the settings of the
@@ -15,20 +16,11 @@ import (
 func startZkgo(t *testing.T, s *conformance.Script) string {
 	t.Helper()
 	lines := append([]string{"tickTime=2000", "dataDir=/unused", "clientPort=0", "maxClientCnxns=0"}, s.Server...)
-	z, err := zoocfg.ParseText("zoo.cfg", strings.Join(append(lines, s.JVM...), "\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := server.LoadConfig(z.Path, zoocfg.Parsed(z))
-	if err != nil {
-		t.Fatal(err)
-	}
+	z := must.Get(zoocfg.ParseText("zoo.cfg", strings.Join(append(lines, s.JVM...), "\n")))(t)
+	cfg := must.Get(server.LoadConfig(z.Path, zoocfg.Parsed(z)))(t)
 	cfg.Memory, cfg.DataDir, cfg.Log.Dir = true, "", ""
 	cfg.ClientAddr = "127.0.0.1:0"
-	srv, err := server.Start(context.Background(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	srv := must.Get(server.Start(context.Background(), cfg))(t)
 	t.Cleanup(func() {
 		if err := srv.Close(); err != nil {
 			t.Errorf("closing zkgo: %v", err)
@@ -50,20 +42,14 @@ func onZkgo(t *testing.T, s *conformance.Script) string {
 // TestZkgo plays every script to zkgo and compares the transcript with the real
 // server's, except for the listed differences.
 func TestZkgo(t *testing.T) {
-	differences, err := conformance.ReadDifferences("testdata/differences.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	differences := must.Get(conformance.ReadDifferences("testdata/differences.txt"))(t)
 	for _, s := range scripts(t) {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
 			if testing.Short() && s.Slow() {
 				t.Skip("waits for the server's clock; not with -short")
 			}
-			want, err := conformance.Apply(differences, s.Name, golden(t, s.Name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			want := must.Get(conformance.Apply(differences, s.Name, golden(t, s.Name)))(t)
 			if d := conformance.Compare(want, onZkgo(t, s)); d != "" {
 				t.Error(d)
 			}

@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // fragment surrounds Go code that isn't a whole file. Its parameters are what the pages use
@@ -64,9 +66,7 @@ func compile(t *testing.T, codes []string) error {
 	for i, code := range codes {
 		name := fmt.Sprintf("shown%d", i)
 		real := filepath.Join(dir, name+".go")
-		if err := os.WriteFile(real, []byte(program(code)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(real, []byte(program(code)), 0o600))
 		overlay[filepath.Join(root(t), "tests/compat/docs", name, "shown.go")] = real
 		args = append(args, "./"+name)
 	}
@@ -107,10 +107,7 @@ func TestGoCompiles(t *testing.T) {
 func TestExcerpts(t *testing.T) {
 	t.Parallel()
 	var run strings.Builder
-	java, err := os.ReadFile(filepath.Join(root(t), "tests/compat/testserver/junit/src/test/java/WorkerTest.java"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	java := must.Get(os.ReadFile(filepath.Join(root(t), "tests/compat/testserver/junit/src/test/java/WorkerTest.java")))(t)
 	run.Write(java)
 	found := 0
 	all := pages(t)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -28,10 +29,7 @@ type page struct {
 
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := process.Root()
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(process.Root())(t)
 	return dir
 }
 
@@ -40,21 +38,15 @@ func pages(t *testing.T) []page {
 	t.Helper()
 	dir := root(t)
 	names := []string{"README.md", "CONTRIBUTING.md"}
-	err := fs.WalkDir(os.DirFS(dir), "docs", func(path string, _ fs.DirEntry, err error) error {
+	must.Do(t, fs.WalkDir(os.DirFS(dir), "docs", func(path string, _ fs.DirEntry, err error) error {
 		if strings.HasSuffix(path, ".md") {
 			names = append(names, path)
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	var all []page
 	for _, name := range names {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 		all = append(all, parse(name, string(text)))
 	}
 	return all

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // starts prepare for the commands of a page.
@@ -31,9 +33,7 @@ var starts = map[string]func(*world, *testing.T){
 	},
 	"docs/operate/migrate.md": func(w *world, t *testing.T) { // what ZooKeeper 3.9.5 wrote
 		files := os.DirFS(filepath.Join(root(t), "internal/offline/zkfiles/testdata/3.9.5"))
-		if err := os.CopyFS(filepath.Join(w.dir, "zk1/var/lib/zookeeper"), files); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.CopyFS(filepath.Join(w.dir, "zk1/var/lib/zookeeper"), files))
 	},
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -42,10 +43,7 @@ type world struct {
 
 func newWorld(t *testing.T, config string) *world {
 	t.Helper()
-	ports, err := oracle.FreePorts(4*hosts + 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := must.Get(oracle.FreePorts(4*hosts + 1))(t)
 	w := &world{dir: t.TempDir(), binary: process.Binary(t), ports: ports, config: config}
 	w.work = filepath.Join(w.dir, "work")
 	t.Cleanup(w.kill)
@@ -149,10 +147,7 @@ func (w *world) must(t *testing.T, host int, line string) string {
 func (w *world) serve(t *testing.T, line, health string, on ...int) {
 	t.Helper()
 	for _, host := range on {
-		p, err := process.Launch(w.command(context.Background(), host, "exec "+line), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(process.Launch(w.command(context.Background(), host, "exec "+line), ""))(t)
 		w.servers = append(w.servers, p)
 	}
 	for _, host := range on {
@@ -196,12 +191,9 @@ func (w *world) stop(t *testing.T) {
 // until runs a command that doesn't end by itself until it has printed something.
 func (w *world) until(t *testing.T, line, text string) {
 	t.Helper()
-	p, err := process.Launch(w.command(context.Background(), 1, "exec "+line), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(process.Launch(w.command(context.Background(), 1, "exec "+line), ""))(t)
 	defer p.Kill()
-	err = p.Await(process.Patience, "it prints "+text, func() error {
+	err := p.Await(process.Patience, "it prints "+text, func() error {
 		if !strings.Contains(p.Output(), text) {
 			return errors.New("it has not")
 		}

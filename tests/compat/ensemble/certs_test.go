@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // authority signs certificates, as an operator's own authority does.
@@ -36,10 +38,7 @@ func newAuthority(t testing.TB, name string) *authority {
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	return key
 }
 
@@ -88,12 +87,8 @@ func (a *authority) issue(ip string, change ...func(*x509.Certificate)) []byte {
 // put replaces a file atomically, as an operator should do to renew certificates.
 func put(t testing.TB, path string, content ...[]byte) {
 	t.Helper()
-	if err := os.WriteFile(path+".new", bytes.Join(content, nil), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path+".new", bytes.Join(content, nil), 0o600))
+	must.Do(t, os.Rename(path+".new", path))
 }
 
 // keytool runs Java's keytool in a directory.

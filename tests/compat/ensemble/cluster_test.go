@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -97,9 +98,7 @@ func (c *cluster) freePorts() []int {
 
 func (n *node) setMyID(t testing.TB, id int) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(n.dir, "data", "myid"), fmt.Appendln(nil, id), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(n.dir, "data", "myid"), fmt.Appendln(nil, id), 0o600))
 }
 
 func (n *node) addr() string { return fmt.Sprintf("127.0.0.1:%d", n.client) }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -204,9 +205,7 @@ func BenchmarkLoneWrites(b *testing.B) {
 		for i, w := range writers {
 			<-time.After(time.Duration(500+rand.IntN(500)) * time.Millisecond) // 1 to 2 s for each
 			start := time.Now()
-			if _, err := w.Do(proto.OpSetData, &w.set); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(w.Do(proto.OpSetData, &w.set))(b)
 			took[i] = append(took[i], time.Since(start))
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
@@ -316,10 +317,7 @@ func TestDynamicFile(t *testing.T) {
 	for id := 1; id <= 3; id++ {
 		c.write(id, c.lines(1, 2, 3)...)
 	}
-	before, err := os.ReadFile(c.nodes[1].cfg())
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(c.nodes[1].cfg()))(t)
 	c.start(1, 2, 3)
 	c.await(1, 2, 3)
 	// The comments of the file stay, and the server lines are removed.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/tests/compat/conformance"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -31,10 +32,7 @@ func scripts(t *testing.T) []string {
 // aren't members at first, and runs a script against one of the members.
 func play(t *testing.T, file string, real bool) string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	c := newCluster(t, 5)
 	c.real = real
 	var ports []string
@@ -42,10 +40,7 @@ func play(t *testing.T, file string, real bool) string {
 		ports = append(ports, fmt.Sprintf("{q%d}", id), fmt.Sprint(n.quorum), fmt.Sprintf("{e%d}", id), fmt.Sprint(n.election),
 			fmt.Sprintf("{c%d}", id), fmt.Sprint(n.client))
 	}
-	s, err := conformance.ParseScript(filepath.Base(file), strings.NewReplacer(ports...).Replace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(conformance.ParseScript(filepath.Base(file), strings.NewReplacer(ports...).Replace(string(text))))(t)
 	c.settings = s.Server
 	for id := 1; id <= 3; id++ {
 		c.write(id, c.nodes[1].line(""), c.nodes[2].line(""), c.nodes[3].line(""))
@@ -110,9 +105,7 @@ func TestRealServer(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			got := play(t, file, true)
 			if *record {
-				if err := os.WriteFile(goldenOf(file), []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(goldenOf(file), []byte(got), 0o644))
 				return
 			}
 			compare(t, file, got)
@@ -129,10 +122,7 @@ func TestScripts(t *testing.T) {
 
 func compare(t *testing.T, file, got string) {
 	t.Helper()
-	want, err := os.ReadFile(goldenOf(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(goldenOf(file)))(t)
 	if d := conformance.Compare(string(want), got); d != "" {
 		t.Error(d)
 	}

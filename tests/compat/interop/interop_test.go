@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestSuites runs every suite of run.sh as a subtest.
@@ -37,10 +39,7 @@ func TestSuites(t *testing.T) {
 // mode bit, the servers would never start.
 func TestShims(t *testing.T) {
 	for _, name := range []string{"run.sh", "shim/java", "shim/server.sh", "shim/zkServer.sh"} {
-		info, err := os.Stat(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(name))(t)
 		if info.Mode()&0o111 == 0 && os.PathSeparator == '/' {
 			t.Errorf("%s is not executable", name)
 		}

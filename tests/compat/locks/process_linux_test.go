@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/servers"
 	"github.com/zkgo/zkgo/tests/kit/tools"
@@ -61,10 +62,7 @@ func (k languages) command(t *testing.T, lang string) []string {
 	case "python":
 		return slices.Clone(k.python)
 	}
-	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	self := must.Get(os.Executable())(t)
 	kind := "careful"
 	if lang == "go-careless" {
 		kind = "careless"

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/servers"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -58,13 +59,9 @@ func newRun(t *testing.T, k languages, n int, real bool, paths ...string) *run {
 	}
 	r.client = c
 	t.Cleanup(func() { c.Close() })
-	if _, err := c.Create(ctx, "/data", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Create(ctx, "/data", nil))(t)
 	for _, path := range paths {
-		if _, err := c.Create(ctx, "/data"+path, []byte("0")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Create(ctx, "/data"+path, []byte("0")))(t)
 	}
 	if r.register, err = newRegister(r.there); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/partition"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
@@ -116,8 +117,7 @@ func (b *board) pyMember(ctx context.Context, zs *zktest.Server, python, id stri
 	command := append([]string{python, "-B", "workers/partition.py", zs.Addrs()[0], "/shards", id, "1"}, items...)
 	w := start(ctx, b.t, command...)
 	session := strings.Fields(w.ask(""))
-	number, err := strconv.ParseInt(session[len(session)-1], 10, 64)
-	must(b.t, err)
+	number := must.Get(strconv.ParseInt(session[len(session)-1], 10, 64))(b.t)
 	over := make(chan struct{})
 	go func() {
 		defer close(over)

@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 	"github.com/zkgo/zkgo/recipes/queue"
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
@@ -111,11 +112,11 @@ func javaToGo(ctx context.Context, t *testing.T, java *worker, k kind, name stri
 		if errors.Is(err, queue.ErrEmpty) {
 			break
 		}
-		must(t, err)
+		must.Do(t, err)
 		for _, v := range item.Values {
 			got = append(got, string(v))
 		}
-		must(t, item.Ack(ctx))
+		must.Do(t, item.Ack(ctx))
 	}
 	if all := strings.Join(got, " "); all != k.order {
 		t.Errorf("%s: Go takes %q of what Java has put, not %q", name, all, k.order)
@@ -128,7 +129,7 @@ func goToJava(ctx context.Context, t *testing.T, zs *zktest.Server, java *worker
 	q := k.open(conn, path)
 	for item := range strings.FieldsSeq(k.items) {
 		item, argument, _ := strings.Cut(item, ":")
-		must(t, k.put(ctx, q, item, argument))
+		must.Do(t, k.put(ctx, q, item, argument))
 	}
 	java.expect("ok", "consume", name, path)
 	for item := range strings.FieldsSeq(k.order) {
@@ -150,25 +151,24 @@ func shared(ctx context.Context, t *testing.T, zs *zktest.Server, java *worker, 
 	t.Helper()
 	q := queue.New(conn, "/shared")
 	for _, item := range []string{"1", "2", "3"} {
-		must(t, q.Put(ctx, []byte(item)))
+		must.Do(t, q.Put(ctx, []byte(item)))
 	}
-	first, err := q.Take(ctx)
-	must(t, err)
+	first := must.Get(q.Take(ctx))(t)
 	java.expect("ok", "consume", "queue", "/shared")
 	java.expect("2", "begun", "/shared") // Go has the first item
 	third, err := q.Take(ctx)            // Java has the second item
-	must(t, err)
+	must.Do(t, err)
 	if a, b := string(first.Values[0]), string(third.Values[0]); a != "1" || b != "3" {
 		t.Errorf("Go takes %s and %s", a, b)
 	}
 	if _, err := q.TryTake(ctx); !errors.Is(err, queue.ErrEmpty) {
 		t.Errorf("nothing is free: %v", err)
 	}
-	must(t, first.Ack(ctx))
-	must(t, third.Return(ctx))
+	must.Do(t, first.Ack(ctx))
+	must.Do(t, third.Return(ctx))
 	java.expect("ok", "allow", "/shared", "2")
 	// Curator checks for returned items when the items change.
-	must(t, q.Put(ctx, []byte("4")))
+	must.Do(t, q.Put(ctx, []byte("4")))
 	java.expect("3", "begun", "/shared")
 	java.expect("4", "begun", "/shared")
 	java.expect("ok", "allow", "/shared", "9")
@@ -182,7 +182,7 @@ func simple(ctx context.Context, t *testing.T, java *worker, conn recipes.Conn) 
 	if data, err := q.Take(ctx); err != nil || string(data) != "j" {
 		t.Errorf("Go takes %q, %v", data, err)
 	}
-	must(t, q.Offer(ctx, []byte("g")))
+	must.Do(t, q.Offer(ctx, []byte("g")))
 	java.expect("g", "take", "/simple")
 }
 
@@ -194,7 +194,7 @@ func removed(ctx context.Context, t *testing.T, java *worker, conn recipes.Conn)
 	if n, err := q.Remove(ctx, "j"); n != 2 || err != nil {
 		t.Errorf("Go removes %d of Java's, %v", n, err)
 	}
-	must(t, q.Put(ctx, "g/1", []byte("d")))
+	must.Do(t, q.Put(ctx, "g/1", []byte("d")))
 	java.expect("1", "remove", "/ids", "g_1") // this is how Curator puts and removes it
 	java.expect("1", "remove", "/ids", "k")
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"go.uber.org/goleak"
 )
 
@@ -23,13 +24,6 @@ func bounded(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // worker is a program in another language.
@@ -48,12 +42,9 @@ func start(ctx context.Context, t *testing.T, command ...string) *worker {
 	t.Helper()
 	w := &worker{t: t, ctx: ctx, cmd: exec.Command(command[0], command[1:]...), lines: make(chan string, 100)}
 	w.cmd.Stderr = &w.errors
-	var err error
-	w.in, err = w.cmd.StdinPipe()
-	must(t, err)
-	out, err := w.cmd.StdoutPipe()
-	must(t, err)
-	must(t, w.cmd.Start())
+	w.in = must.Get(w.cmd.StdinPipe())(t)
+	out := must.Get(w.cmd.StdoutPipe())(t)
+	must.Do(t, w.cmd.Start())
 	go func() {
 		defer close(w.lines)
 		for s := bufio.NewScanner(out); s.Scan(); {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/tools"
 )
@@ -40,10 +41,7 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 // to the test with Curator.
 func TestThePageShowsWhatIsRun(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/guide/testserver.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../docs/guide/testserver.md"))(t)
 	shown := regexp.MustCompile("(?s)<!-- tests/compat/testserver/(\\S+) -->\n```\\w+\n(.*?)```\n").FindAllStringSubmatch(string(page), -1)
 	if len(shown) != 3 {
 		t.Errorf("the page shows %d files, want 3", len(shown))
@@ -61,10 +59,7 @@ func TestThePageShowsWhatIsRun(t *testing.T) {
 // TestTheReadmeShowsWhatIsRun: the examples in the README should be parts of these files.
 func TestTheReadmeShowsWhatIsRun(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := must.Get(os.ReadFile("../../../README.md"))(t)
 	shown := regexp.MustCompile("(?s)<!-- of tests/compat/testserver/(\\S+) -->\n```\\w+\n(.*?)```\n").FindAllStringSubmatch(string(page), -1)
 	if len(shown) != 2 {
 		t.Errorf("the page shows parts of %d files, want 2", len(shown))
@@ -92,9 +87,7 @@ func TestJUnit(t *testing.T) {
 	t.Parallel()
 	tools.Find(t)
 	dir := t.TempDir() // Maven writes its output beside the sources
-	if err := os.CopyFS(dir, os.DirFS("junit")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(dir, os.DirFS("junit")))
 	out, err := command(t, dir, []string{"ZKGO=" + process.Binary(t), "MAVEN_OPTS=-XX:TieredStopAtLevel=1"}, "mvn", "-B", "-ntp", "test")
 	if want := "Tests run: 4, Failures: 0, Errors: 0, Skipped: 0"; err != nil || !strings.Contains(out, want) {
 		t.Errorf("%v, want %s:\n%s", err, want, out)
@@ -108,25 +101,15 @@ type binary struct{ connect, control string }
 func start(t *testing.T, args ...string) binary {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), process.Binary(t), append([]string{"testserver", "--quiet"}, args...)...)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(t)
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	t.Cleanup(func() {
 		in.Close()
 		_ = cmd.Wait() // the end of the test may have killed it
 	})
 	var line string
-	if _, err := fmt.Fscanln(out, &line); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Fscanln(out, &line))(t)
 	var b binary
 	for field, to := range map[string]*string{"connectString": &b.connect, "control": &b.control} {
 		m := regexp.MustCompile(`"` + field + `":"([^"]*)"`).FindStringSubmatch(line)

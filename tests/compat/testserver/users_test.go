@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -133,10 +134,8 @@ func download(t *testing.T, module, version string) string {
 		t.Fatalf("download of %s@%s: %v %s", module, version, err, found.Error)
 	}
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(found.Dir)); err != nil {
-		t.Fatal(err)
-	}
-	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, os.CopyFS(dir, os.DirFS(found.Dir)))
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -145,26 +144,18 @@ func download(t *testing.T, module, version string) string {
 			mode = 0o700
 		}
 		return os.Chmod(path, mode)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return dir
 }
 
 // replace replaces one occurrence in a file.
 func replace(t *testing.T, file, before, after string) {
 	t.Helper()
-	b, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(file))(t)
 	if n := bytes.Count(b, []byte(before)); n != 1 {
 		t.Fatalf("%s: %q is there %d times", file, before, n)
 	}
-	if err := os.WriteFile(file, bytes.Replace(b, []byte(before), []byte(after), 1), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, bytes.Replace(b, []byte(before), []byte(after), 1), 0o600))
 }
 
 // javaShim returns a directory with a program named java, for harnesses that start their

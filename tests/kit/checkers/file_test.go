@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/tests/kit/checkers"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 var historyFile = flag.String("history", "", "file of a history for TestHistoryFile")
@@ -17,10 +18,7 @@ func TestHistoryFile(t *testing.T) {
 	if *historyFile == "" {
 		t.Skip("no -history was given")
 	}
-	v, err := checkers.CheckFile(*historyFile, checkers.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(checkers.CheckFile(*historyFile, checkers.Options{}))(t)
 	t.Logf("\n%s", v)
 	if !v.OK() {
 		t.Fail()

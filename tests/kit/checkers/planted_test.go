@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/tests/kit/checkers"
 	"github.com/zkgo/zkgo/tests/kit/history"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/workload"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -398,19 +399,13 @@ func (deaf) Live([]int64) []int64                  { return nil }
 func TestPlantedDeafness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, err := server.Start(t.Context(), server.Config{Memory: true, TickTime: 500 * time.Millisecond, Env: server.Env{Interceptor: deaf{}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(server.Start(t.Context(), server.Config{Memory: true, TickTime: 500 * time.Millisecond, Env: server.Env{Interceptor: deaf{}}}))(t)
 		defer s.Close()
 		rec := history.NewRecorder(nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		err = workload.Run(ctx, workload.Config{Servers: []int{1}, Recorder: rec, Think: 200 * time.Millisecond, Calm: true,
-			Dial: func(context.Context, int) (net.Conn, error) { return s.Dial() }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, workload.Run(ctx, workload.Config{Servers: []int{1}, Recorder: rec, Think: 200 * time.Millisecond, Calm: true,
+			Dial: func(context.Context, int) (net.Conn, error) { return s.Dial() }}))
 		if v := checkers.Check(rec.History(), checkers.Options{}); !slices.Contains(v.Violated(), "expiry") {
 			t.Errorf("not seen:\n%s", v)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/tests/kit/checkers"
 	"github.com/zkgo/zkgo/tests/kit/history"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/workload"
 )
 
@@ -56,9 +57,7 @@ func (r run) verdict(t *testing.T) *checkers.Verdict {
 		if r.trouble != nil {
 			r.trouble(cl)
 		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, <-done)
 		cl.WaitServing()
 		time.Sleep(10 * time.Second) // abandoned sessions expire, and followers catch up
 		if r.last != nil {
@@ -68,9 +67,7 @@ func (r run) verdict(t *testing.T) *checkers.Verdict {
 			rec.State(workload.Inspect(rec, s.ID(), s.Server().Node(), true))
 		}
 		v = checkers.Check(rec.History(), checkers.Options{})
-		if err := rec.Flush(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rec.Flush())
 	})
 	return v
 }
@@ -90,10 +87,7 @@ func TestNothingWrong(t *testing.T) {
 			}
 		}
 	}
-	h, err := history.Read(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := must.Get(history.Read(&file))(t)
 	if again := checkers.Check(h, checkers.Options{}); again.String() != v.String() {
 		t.Errorf("from the file:\n%s", again)
 	}

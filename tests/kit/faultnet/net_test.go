@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // patience is far longer than anything takes on a loaded machine.
@@ -19,10 +21,7 @@ type echo struct{ ln net.Listener }
 
 func startEcho(t *testing.T) *echo {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	t.Cleanup(func() { ln.Close() })
 	go func() {
 		for {
@@ -57,9 +56,7 @@ func newRig(t *testing.T) *rig {
 	n := New(1)
 	t.Cleanup(n.Close)
 	p := n.Port("s", "127.0.0.1:0", startEcho(t).ln.Addr().String(), byLetter)
-	if err := p.Up(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Up())
 	return &rig{n, t, p}
 }
 
@@ -173,28 +170,15 @@ func TestSlowKeepsOrder(t *testing.T) {
 // ended, the port of a process that is gone already refuses connections.
 func TestPortFollowsProcess(t *testing.T) {
 	t.Parallel()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ln := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	n := New(1)
 	defer n.Close()
 	p := n.Port("s", "127.0.0.1:0", ln.Addr().String(), byLetter)
-	if err := p.Up(); err != nil {
-		t.Fatal(err)
-	}
-	c, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Up())
+	c := must.Get(net.Dial("tcp", p.Addr()))(t)
 	defer c.Close()
-	if _, err := c.Write([]byte("a")); err != nil {
-		t.Fatal(err)
-	}
-	served, err := ln.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Write([]byte("a")))(t)
+	served := must.Get(ln.Accept())(t)
 	ln.Close()                                  //nolint:errcheck // as a process does
 	served.Close()                              //nolint:errcheck // that ends
 	c.SetReadDeadline(time.Now().Add(patience)) //nolint:errcheck // the read reports errors

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/history"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // sample records one record of each kind.
@@ -28,9 +29,7 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 	var file bytes.Buffer
 	r := history.NewRecorder(&file)
 	sample(r)
-	if err := r.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Flush())
 	want := r.History()
 	text := file.String()
 	got, err := history.Read(strings.NewReader(text))
@@ -48,9 +47,7 @@ func TestReadOfDamagedFiles(t *testing.T) {
 	var file bytes.Buffer
 	r := history.NewRecorder(&file)
 	sample(r)
-	if err := r.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.Flush())
 	cut, err := history.Read(bytes.NewReader(file.Bytes()[:file.Len()-10]))
 	if err != nil || len(cut.Notes) != 0 || len(cut.Ops) != 2 {
 		t.Errorf("a last line cut off: %v, %+v", err, cut)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -11,10 +12,7 @@ func TestStandaloneServesAndEnds(t *testing.T) {
 	notShort(t)
 	t.Parallel()
 	s := oracle.Start(t, oracle.Options{Config: []string{"tickTime=500"}, JVM: []string{"-Dzookeeper.enforceQuota=true"}})
-	conf, err := s.Word("conf")
-	if err != nil {
-		t.Fatal(err)
-	}
+	conf := must.Get(s.Word("conf"))(t)
 	if !strings.Contains(conf, "tickTime=500\n") {
 		t.Errorf("the extra zoo.cfg line did not replace the default:\n%s", conf)
 	}
@@ -35,10 +33,7 @@ func TestEnsembleElectsALeader(t *testing.T) {
 	t.Parallel()
 	leaders := 0
 	for _, s := range oracle.Ensemble(t, 3, oracle.Options{Config: []string{"tickTime=500"}}) {
-		out, err := s.Word("srvr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(s.Word("srvr"))(t)
 		if !strings.Contains(out, "Zookeeper version: "+oracle.Version) {
 			t.Errorf("server %d is not %s:\n%s", s.ID, oracle.Version, out)
 		}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
@@ -27,19 +28,17 @@ func TestServersDieWithTheTest(t *testing.T) {
 	}
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestServersDieWithTheTest$")
 	cmd.Env = append(os.Environ(), launcherVariable+"="+filepath.Join(t.TempDir(), "log"))
-	out, err := cmd.StdoutPipe()
-	check(t, err)
-	check(t, cmd.Start())
+	out := must.Get(cmd.StdoutPipe())(t)
+	must.Do(t, cmd.Start())
 	var pids [2]int
-	_, err = fmt.Fscan(bufio.NewReader(out), &pids[0], &pids[1])
-	check(t, err)
-	check(t, syscall.Kill(pids[1], syscall.SIGSTOP))
+	must.Get(fmt.Fscan(bufio.NewReader(out), &pids[0], &pids[1]))(t)
+	must.Do(t, syscall.Kill(pids[1], syscall.SIGSTOP))
 	for _, pid := range pids {
 		if gone(pid) {
 			t.Fatalf("process %d was never there", pid)
 		}
 	}
-	check(t, cmd.Process.Kill())
+	must.Do(t, cmd.Process.Kill())
 	_ = cmd.Wait() // it was killed
 	for _, pid := range pids {
 		defer func() { _ = syscall.Kill(pid, syscall.SIGKILL) }() // if it has outlived the one that launched it
@@ -52,8 +51,7 @@ func launchAndWait(t *testing.T, log string) {
 	t.Helper()
 	var pids []string
 	for range 2 {
-		p, err := Launch(exec.Command("sleep", "600"), log)
-		check(t, err)
+		p := must.Get(Launch(exec.Command("sleep", "600"), log))(t)
 		pids = append(pids, fmt.Sprint(p.PID()))
 	}
 	fmt.Println(strings.Join(pids, " "))
@@ -81,15 +79,14 @@ func check(t *testing.T, err error) {
 // TestAProcessIsFrozenStoppedAndKilled: Proc should report what happens to the process.
 func TestAProcessIsFrozenStoppedAndKilled(t *testing.T) {
 	t.Parallel()
-	p, err := Launch(exec.Command("sh", "-c", "echo here; exec sleep 600"), "")
-	check(t, err)
+	p := must.Get(Launch(exec.Command("sh", "-c", "echo here; exec sleep 600"), ""))(t)
 	t.Cleanup(p.Kill)
 	wait.Eventually(t, "its output", func() bool { return p.Output() == "here\n" })
-	check(t, p.Freeze())
+	must.Do(t, p.Freeze())
 	if !p.Running() || !p.Frozen() {
 		t.Errorf("frozen: running %v, frozen %v", p.Running(), p.Frozen())
 	}
-	check(t, p.Thaw())
+	must.Do(t, p.Thaw())
 	if err := p.Stop(syscall.SIGTERM); err == nil || p.Running() {
 		t.Errorf("ended by SIGTERM: %v, running %v", err, p.Running())
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/report"
 )
 
@@ -29,10 +30,7 @@ func TestRecord(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	got, err := report.ReadFile[run](name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(report.ReadFile[run](name))(t)
 	seen := map[int]bool{}
 	for _, r := range got {
 		seen[r.Seed] = true
@@ -50,13 +48,9 @@ func TestReplace(t *testing.T) {
 	t.Parallel()
 	page := filepath.Join(t.TempDir(), "page.md")
 	const text = "before\n<!-- a: begin -->\nstale\n<!-- a: end -->\nmiddle\n<!-- b: begin -->\nstale\n<!-- b: end -->\n"
-	if err := os.WriteFile(page, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(page, []byte(text), 0o600))
 	for name, with := range map[string]string{"a": "first\n", "b": "second\n"} {
-		if err := report.Replace(page, name, with); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, report.Replace(page, name, with))
 	}
 	got, err := os.ReadFile(page)
 	want := strings.Replace(strings.Replace(text, "stale", "first", 1), "stale", "second", 1)
@@ -79,9 +73,7 @@ func TestFrame(t *testing.T) {
 	}
 	dir := filepath.Join(t.TempDir(), "results")
 	date := time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC)
-	if err := report.WriteJSON(dir, "locks", date, f); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, report.WriteJSON(dir, "locks", date, f))
 	b, err := os.ReadFile(filepath.Join(dir, "locks-2026-11-27.json"))
 	var got report.Frame
 	if err == nil {

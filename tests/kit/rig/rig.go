@@ -33,14 +33,6 @@ func Within(t *testing.T) context.Context {
 	return ctx
 }
 
-// Must ends the test if there is an error.
-func Must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // NoWatches fails the test if a watch is left on the server when all goroutines
 // are idle.
 func NoWatches(t *testing.T, zs *zktest.Server) {

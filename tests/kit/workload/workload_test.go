@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
 	"github.com/zkgo/zkgo/tests/kit/history"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/workload"
 )
 
@@ -29,9 +30,7 @@ func TestEverythingHappens(t *testing.T) {
 		cfg := workload.Config{Seed: 1, Servers: []int{1, 2, 3}, Dial: dialer(cl), Recorder: rec}
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		if err := workload.Run(ctx, cfg); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, workload.Run(ctx, cfg))
 		state, err := workload.Dump(t.Context(), cfg, 2)
 		for range 10 { // an abandoned session may expire meanwhile
 			if err != nil || state.Final {

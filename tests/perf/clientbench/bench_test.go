@@ -16,6 +16,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // serveEnv makes the test binary run as a server.
@@ -51,17 +52,9 @@ func target(b *testing.B) string {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), serveEnv+"=1")
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	in := must.Get(cmd.StdinPipe())(b)
+	out := must.Get(cmd.StdoutPipe())(b)
+	must.Do(b, cmd.Start())
 	b.Cleanup(func() {
 		in.Close()
 		_ = cmd.Wait()
@@ -81,10 +74,7 @@ type ops struct {
 func ours(b *testing.B, addr string) ops {
 	b.Helper()
 	ctx := context.Background()
-	c, err := client.Connect(ctx, addr)
-	if err != nil {
-		b.Fatal(err)
-	}
+	c := must.Get(client.Connect(ctx, addr))(b)
 	b.Cleanup(func() { _ = c.Close() })
 	prepare(b, func(data []byte) error {
 		_, err := c.Create(ctx, "/bench", data, client.Ephemeral)
@@ -127,9 +117,7 @@ func (quiet) Printf(string, ...any) {}
 // prepare creates the znode, after that of the previous client is gone.
 func prepare(b *testing.B, create func([]byte) error) {
 	b.Helper()
-	if err := create(make([]byte, 100)); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, create(make([]byte, 100)))
 }
 
 func BenchmarkClients(b *testing.B) {

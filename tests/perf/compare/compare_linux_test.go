@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -15,19 +16,13 @@ func TestMatrix(t *testing.T) {
 	process.Needed(t)
 	t.Parallel() // the times don't matter
 	say := func(text string) { t.Log(text) }
-	contenders, err := Contenders(process.Binary(t), t.TempDir(), CPUs{}, say)
-	if err != nil {
-		t.Fatal(err)
-	}
+	contenders := must.Get(Contenders(process.Binary(t), t.TempDir(), CPUs{}, say))(t)
 	cells := Plan(false)
 	for i := range cells {
 		cells[i].Load.Conns = min(cells[i].Load.Conns, 100)
 		cells[i].Load.Nodes = min(cells[i].Load.Nodes, 10_000)
 	}
-	report, err := Measure(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Small: true, Dir: t.TempDir(), Cells: cells, Log: say})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(Measure(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Small: true, Dir: t.TempDir(), Cells: cells, Log: say}))(t)
 	for _, l := range report.lines() {
 		if l.want != nil && math.IsNaN(l.missed) {
 			t.Errorf("%s: %s was not measured", l.cell.Name, l.metric)
@@ -50,15 +45,9 @@ func TestGrowth(t *testing.T) {
 	process.Needed(t)
 	t.Parallel() // the times don't matter
 	say := func(text string) { t.Log(text) }
-	contenders, err := Contenders(process.Binary(t), t.TempDir(), CPUs{}, say)
-	if err != nil {
-		t.Fatal(err)
-	}
+	contenders := must.Get(Contenders(process.Binary(t), t.TempDir(), CPUs{}, say))(t)
 	contenders = slices.DeleteFunc(contenders, func(c Contender) bool { return !c.Grows() })
-	report, err := MeasureGrowth(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Small: true, Dir: t.TempDir(), Most: 1000, Log: say})
-	if err != nil {
-		t.Fatal(err)
-	}
+	report := must.Get(MeasureGrowth(t.Context(), contenders, Options{Runs: 1, Duration: time.Second / 4, Small: true, Dir: t.TempDir(), Most: 1000, Log: say}))(t)
 	for _, g := range report.Curves {
 		for _, c := range contenders {
 			if f := g.flatness(c.Name); f < 1 {

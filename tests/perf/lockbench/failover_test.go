@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -35,10 +36,7 @@ func TestRedisFailover(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil && os.Getenv("ZKGO_REQUIRE") != "1" {
 		t.Skip("Debian's redis-server is not installed")
 	}
-	timeline, err := RedisFailover(ctx, t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	timeline := must.Get(RedisFailover(ctx, t.TempDir()))(t)
 	t.Logf("%s:\n%s", timeline.Name, timeline)
 	if !timeline.Both {
 		t.Error("the lock survived: this shows nothing")
@@ -49,10 +47,7 @@ func TestRedisFailover(t *testing.T) {
 // at the same time.
 func TestZkgoFailover(t *testing.T) {
 	ctx := asked(t)
-	timeline, err := ZkgoFailover(ctx, t.TempDir(), process.Binary(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	timeline := must.Get(ZkgoFailover(ctx, t.TempDir(), process.Binary(t)))(t)
 	t.Logf("%s:\n%s", timeline.Name, timeline)
 	if timeline.Both {
 		t.Error("two held the lock")

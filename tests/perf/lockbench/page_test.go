@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/perf/lockbench/load"
 )
 
@@ -26,18 +27,11 @@ func TestWriteInto(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "page.md")
 	page := "before\n<!-- lockbench-figures: begin -->\nstale\n<!-- lockbench-figures: end -->\nmiddle\n<!-- lockbench-failover: begin -->\nstale\n<!-- lockbench-failover: end -->\n"
-	if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(page), 0o600))
 	for range 2 { // the second call changes nothing
-		if err := sample().WriteInto(path); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sample().WriteInto(path))
 	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(path))(t)
 	got := string(b)
 	for _, want := range []string{
 		"before\n<!-- lockbench-figures: begin -->", "|zkgo × 3|`lock.Mutex`|fsynced by 2 of 3|4,100|900|100%|–|1.25|–|",
@@ -55,9 +49,7 @@ func TestWriteInto(t *testing.T) {
 func TestWriteIntoNeedsItsMarkers(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "page.md")
-	if err := os.WriteFile(path, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("nothing"), 0o600))
 	if err := sample().WriteInto(path); err == nil {
 		t.Error("a page without markers was written")
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkgo/zkgo/server/zktest"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -90,9 +91,7 @@ func create(t *testing.T, addrs []string) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	if _, err := c.Create("/a", nil, 0, zk.WorldACL(zk.PermAll)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Create("/a", nil, 0, zk.WorldACL(zk.PermAll)))(t)
 }
 
 // curator runs the program in the folder of that name. It measures starts in a running JVM;
@@ -104,10 +103,7 @@ func curator(t *testing.T, figures map[string][]time.Duration) {
 	dir := t.TempDir()
 	classpath := filepath.Join(dir, "classpath")
 	run(ctx, t, "mvn", "-q", "-B", "-f", "curator/pom.xml", "dependency:build-classpath", "-Dmdep.outputFile="+classpath)
-	jars, err := os.ReadFile(classpath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jars := must.Get(os.ReadFile(classpath))(t)
 	run(ctx, t, "javac", "-cp", string(jars), "-d", dir, "curator/src/Startup.java")
 	out := run(ctx, t, "java", "-cp", dir+string(os.PathListSeparator)+string(jars), "Startup", fmt.Sprint(curatorStarts), fmt.Sprint(curatorTrios))
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/checkers"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/netns"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/report"
@@ -51,7 +52,7 @@ func TestChaos(t *testing.T) {
 			run := oneRun(t, min(left, longest), *network, *promise)
 			sum.Add(run)
 			if *figures != "" {
-				check(t, report.Append(*figures, run))
+				must.Do(t, report.Append(*figures, run))
 			}
 		})
 		*seed++
@@ -76,10 +77,7 @@ func TestGrayChaos(t *testing.T) {
 // faults that have to be seen, separated by commas; empty: all.
 func oneRun(t *testing.T, d time.Duration, network, faults string) *summary.Run {
 	t.Helper()
-	dir, err := os.MkdirTemp(*place, "zkgo-chaos-")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp(*place, "zkgo-chaos-"))(t)
 	cfg := Config{Duration: d, Logf: t.Logf, Options: Options{
 		Bin: process.Binary(t), Dir: dir, Servers: *servers, Store: *store, SnapCount: 2000, Seed: *seed, Network: network}}
 	if faults != "" {

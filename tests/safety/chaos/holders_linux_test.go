@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
@@ -149,15 +150,15 @@ type holding struct {
 func hold(t *testing.T, c *Cluster, lock string, atLeader bool) *holding {
 	t.Helper()
 	leader, _, err := c.Leader()
-	check(t, err)
+	must.Do(t, err)
 	old, next := c.Others(leader)[0], c.Others(leader)[1]
 	if atLeader {
 		old = leader
 	}
 	client := old.connect(t, lockSession)
-	check(t, client.Create(lock, []byte("the old holder"), proto.ModeEphemeral))
+	must.Do(t, client.Create(lock, []byte("the old holder"), proto.ModeEphemeral))
 	h := &holding{t: t, s: &scene{Cluster: c, done: make(chan struct{})}, old: old, new: next, lock: lock, holder: ask(client, lock)}
-	check(t, c.Await("the holder asks", patience, func([]Status) bool { return h.holder.receivedAfter(time.Time{}) > 10 }))
+	must.Do(t, c.Await("the holder asks", patience, func([]Status) bool { return h.holder.receivedAfter(time.Time{}) > 10 }))
 	return h
 }
 
@@ -165,8 +166,7 @@ func hold(t *testing.T, c *Cluster, lock string, atLeader bool) *holding {
 // learned of it.
 func (h *holding) passes() (free time.Time) {
 	h.t.Helper()
-	free, err := acquire(h.new, h.lock)
-	check(h.t, err)
+	free = must.Get(acquire(h.new, h.lock))(h.t)
 	h.t.Logf("server %d has given %s to another", h.new.ID, h.lock)
 	return free
 }
@@ -188,7 +188,7 @@ func TestCutOffHolders(t *testing.T) {
 		h := hold(t, c, fmt.Sprintf("/cut-%v", atLeader), atLeader)
 		h.s.cut([]*Member{h.old}, c.Others(h.old))
 		h.judge(h.passes())
-		check(t, h.s.healed())
+		must.Do(t, h.s.healed())
 	}
 }
 
@@ -201,13 +201,13 @@ func TestStoppedHolders(t *testing.T) {
 	free := make([]time.Time, len(all))
 	stopped := make(chan error, 1)
 	go func() { stopped <- all[0].s.pause(30*time.Second, 30*time.Second, all[0].old, all[1].old) }()
-	check(t, c.Await("they are stopped", patience, func([]Status) bool {
+	must.Do(t, c.Await("they are stopped", patience, func([]Status) bool {
 		return all[0].old.running().Frozen() && all[1].old.running().Frozen()
 	}))
 	for i, h := range all {
 		free[i] = h.passes()
 	}
-	check(t, <-stopped)
+	must.Do(t, <-stopped)
 	resumed := time.Now().Add(-time.Second) // it was at the end of those 30 s
 	for i, h := range all {
 		h.judge(free[i])
@@ -215,7 +215,7 @@ func TestStoppedHolders(t *testing.T) {
 			t.Errorf("server %d went on and answered %d requests of the old holder", h.old.ID, n)
 		}
 	}
-	check(t, c.AwaitHealthy())
+	must.Do(t, c.AwaitHealthy())
 }
 
 // TestRemovedWhileCutOff checks that a server that is removed from the ensemble
@@ -227,17 +227,17 @@ func TestRemovedWhileCutOff(t *testing.T) {
 	long := ask(h.old.connect(t, 40*time.Second), "/")
 	h.s.cut([]*Member{h.old}, c.Others(h.old))
 	cut := time.Now()
-	check(t, h.s.reconfigure(h.old, false))
+	must.Do(t, h.s.reconfigure(h.old, false))
 	h.judge(h.passes())
 	long.awaitClosed(t)
 	// Five ticks of two seconds, and one second for requests in flight.
 	if n := long.sentAfter(cut.Add(11 * time.Second)); n > 0 {
 		t.Errorf("%d requests were answered more than syncLimit after the cut", n)
 	}
-	check(t, c.Await("the removed server says that it does not serve", patience, func(states []Status) bool {
+	must.Do(t, c.Await("the removed server says that it does not serve", patience, func(states []Status) bool {
 		return states[h.old.ID-1].Mode == ""
 	}))
 	h.s.net.heal()
-	check(t, h.s.reconfigure(h.old, true))
-	check(t, c.AwaitHealthy())
+	must.Do(t, h.s.reconfigure(h.old, true))
+	must.Do(t, c.AwaitHealthy())
 }

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"testing"
 	"time"
 )
@@ -36,7 +37,7 @@ func TestKilledLeaderLeavesConnections(t *testing.T) {
 func killUnderIdle(t *testing.T, c *Cluster, timeout time.Duration) (election time.Duration, dropped int) {
 	t.Helper()
 	leader, epoch, err := c.Leader()
-	check(t, err)
+	must.Do(t, err)
 	var idle []*pinger
 	for _, m := range c.Others(leader) {
 		for range 5 {
@@ -50,7 +51,7 @@ func killUnderIdle(t *testing.T, c *Cluster, timeout time.Duration) (election ti
 	began := time.Now()
 	leader.Kill()
 	_, _, err = c.AwaitLeader(epoch)
-	check(t, err)
+	must.Do(t, err)
 	election = time.Since(began)
 	for range idle {
 		if err := <-pings; err != nil {
@@ -61,6 +62,6 @@ func killUnderIdle(t *testing.T, c *Cluster, timeout time.Duration) (election ti
 		dropped += p.dropped
 		p.c.Close() //nolint:errcheck // its session may expire
 	}
-	check(t, (&scene{Cluster: c}).revive(leader))
+	must.Do(t, (&scene{Cluster: c}).revive(leader))
 	return election, dropped
 }

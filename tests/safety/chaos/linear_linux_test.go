@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/checkers"
 	"github.com/zkgo/zkgo/tests/kit/history"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/workload"
 )
@@ -34,12 +35,12 @@ func TestLinearizableReads(t *testing.T) {
 	}
 	s := &scene{Cluster: c, rnd: rand.New(rand.NewPCG(1, stepSeed)), done: make(chan struct{})}
 	for range 4 {
-		check(t, napLeader(s))
+		must.Do(t, napLeader(s))
 	}
-	check(t, s.cutLeader())
+	must.Do(t, s.cutLeader())
 	stop()
 	for range loads {
-		check(t, <-ended)
+		must.Do(t, <-ended)
 	}
 
 	h := rec.History()

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -33,14 +34,8 @@ func startServers(t *testing.T, n int) *Cluster {
 
 func startWith(t *testing.T, opt Options) *Cluster {
 	t.Helper()
-	trace, err := NewTrace(filepath.Join(opt.Dir, "trace"), func(s string) { t.Log(s) })
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := NewCluster(opt, trace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	trace := must.Get(NewTrace(filepath.Join(opt.Dir, "trace"), func(s string) { t.Log(s) }))(t)
+	c := must.Get(NewCluster(opt, trace))(t)
 	t.Cleanup(func() {
 		c.Close()
 		if t.Failed() {
@@ -50,24 +45,14 @@ func startWith(t *testing.T, opt Options) *Cluster {
 		}
 		trace.Close() //nolint:errcheck // no test reads it
 	})
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Start())
 	return c
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // connect opens a session on a server.
 func (m *Member) connect(t *testing.T, timeout time.Duration) *process.Client {
 	t.Helper()
-	c, err := process.Connect(m.ClientAddr(), 0, nil, timeout)
-	check(t, err)
+	c := must.Get(process.Connect(m.ClientAddr(), 0, nil, timeout))(t)
 	t.Cleanup(func() { c.Close() })
 	return c
 }
@@ -79,32 +64,30 @@ func TestWipedServerDoesNotVote(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	a, _, err := c.Leader()
-	check(t, err)
+	must.Do(t, err)
 	b, third := c.Others(a)[0], c.Others(a)[1]
 	third.Kill()
-	check(t, a.connect(t, 30*time.Second).Create("/x", []byte("acknowledged"), proto.ModePersistent))
-	before, err := b.raftID()
-	check(t, err)
+	must.Do(t, a.connect(t, 30*time.Second).Create("/x", []byte("acknowledged"), proto.ModePersistent))
+	before := must.Get(b.raftID())(t)
 	b.Kill()
-	check(t, b.wipe())
+	must.Do(t, b.wipe())
 	a.Kill()
-	check(t, b.Start())
-	check(t, third.Start())
+	must.Do(t, b.Start())
+	must.Do(t, third.Start())
 	served := c.Await("B and C serve without X", 12*time.Second, func(states []Status) bool {
 		return states[b.ID-1].Mode == "leader" || states[third.ID-1].Mode == "leader"
 	})
 	if served == nil {
 		t.Error("a majority that has forgotten a write has elected a leader")
 	}
-	check(t, a.Start())
-	check(t, c.AwaitHealthy())
+	must.Do(t, a.Start())
+	must.Do(t, c.AwaitHealthy())
 	for _, m := range c.Members {
 		if data, _, err := m.connect(t, 30*time.Second).Get("/x"); err != nil || string(data) != "acknowledged" {
 			t.Errorf("server %d has %q, %v", m.ID, data, err)
 		}
 	}
-	after, err := b.raftID()
-	check(t, err)
+	after := must.Get(b.raftID())(t)
 	if after == before {
 		t.Errorf("server %d is %s again on an empty disk", b.ID, after)
 	}
@@ -171,15 +154,15 @@ func TestPauseExpiresNobody(t *testing.T) {
 		live = append(live, &pinger{c: m.connect(t, timeout), m: m})
 	}
 	gone := c.Members[0].connect(t, timeout)
-	check(t, gone.Create("/gone", nil, proto.ModeEphemeral))
+	must.Do(t, gone.Create("/gone", nil, proto.ModeEphemeral))
 	gone.Close() //nolint:errcheck // the client is gone either way
 	for _, p := range live {
-		check(t, p.c.Create(fmt.Sprintf("/live%d", p.m.ID), nil, proto.ModeEphemeral))
-		check(t, p.ping())
+		must.Do(t, p.c.Create(fmt.Sprintf("/live%d", p.m.ID), nil, proto.ModeEphemeral))
+		must.Do(t, p.ping())
 	}
 	s := &scene{Cluster: c, done: make(chan struct{})}
 	pings := make(chan error, len(live))
-	check(t, s.pause(3*timeout, 3*timeout, c.Members...))
+	must.Do(t, s.pause(3*timeout, 3*timeout, c.Members...))
 	for _, p := range live {
 		go func() { pings <- every(500*time.Millisecond, 3*timeout, p.ping) }()
 	}
@@ -188,7 +171,7 @@ func TestPauseExpiresNobody(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	check(t, c.AwaitHealthy())
+	must.Do(t, c.AwaitHealthy())
 	for _, p := range live {
 		if _, _, err := live[0].c.Get(fmt.Sprintf("/live%d", p.m.ID)); err != nil {
 			t.Errorf("the ephemeral of the client at server %d: %v", p.m.ID, err)
@@ -210,10 +193,10 @@ func TestRestartShowsNothingOld(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	leader, _, err := c.Leader()
-	check(t, err)
+	must.Do(t, err)
 	m := c.Others(leader)[0]
 	w := leader.connect(t, 30*time.Second)
-	check(t, w.Create("/n", []byte("0"), proto.ModePersistent))
+	must.Do(t, w.Create("/n", []byte("0"), proto.ModePersistent))
 	last := 0
 	write := func(count int) {
 		for range count / 100 {
@@ -222,10 +205,10 @@ func TestRestartShowsNothingOld(t *testing.T) {
 				last++
 				reqs = append(reqs, process.Request{Op: proto.OpSetData, Record: &proto.SetDataRequest{Path: "/n", Data: strconv.AppendInt(nil, int64(last), 10), Version: -1}})
 			}
-			check(t, w.Send(reqs...))
+			must.Do(t, w.Send(reqs...))
 			for range reqs {
 				r, err := w.Receive()
-				check(t, errors.Join(err, r.Err.Err()))
+				must.Do(t, errors.Join(err, r.Err.Err()))
 			}
 		}
 	}
@@ -233,10 +216,9 @@ func TestRestartShowsNothingOld(t *testing.T) {
 	for range 3 {
 		m.Kill()
 		write(5000)
-		check(t, m.Start())
+		must.Do(t, m.Start())
 		came := last
-		data, err := firstRead(m)
-		check(t, err)
+		data := must.Get(firstRead(m))(t)
 		if n, err := strconv.Atoi(string(data)); err != nil || n < came {
 			t.Errorf("the first read shows %q, %d was acknowledged before", data, came)
 		}

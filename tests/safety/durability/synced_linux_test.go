@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/servers"
 )
@@ -29,10 +30,7 @@ func TestLoneWriteIsSynced(t *testing.T) {
 	for _, store := range []string{"wal", "bolt"} {
 		for _, n := range []int{1, 3} {
 			t.Run(fmt.Sprintf("%s/%d", store, n), func(t *testing.T) {
-				e, err := servers.Start(servers.Zkgo(process.Binary(t)), t.TempDir(), n, "logStore="+store)
-				if err != nil {
-					t.Fatal(err)
-				}
+				e := must.Get(servers.Start(servers.Zkgo(process.Binary(t)), t.TempDir(), n, "logStore="+store))(t)
 				defer e.Kill()
 				var tracers []*tracer
 				for _, s := range e.Servers {
@@ -85,10 +83,7 @@ func (s span) holdsOneOf(calls []span) bool {
 // nothing else in progress, and returns when each was in flight.
 func loneWrites(t *testing.T, s *servers.Server) (all []span) {
 	t.Helper()
-	c, err := process.Connect(s.Addr, 0, nil, 30*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(process.Connect(s.Addr, 0, nil, 30*time.Second))(t)
 	defer c.Close()
 	path := fmt.Sprintf("/through-%d", s.ID)
 	acl := proto.OpenACL()
@@ -128,13 +123,8 @@ func trace(t *testing.T, pid int) *tracer {
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	tr.cmd = exec.CommandContext(ctx, "strace", "-f", "-ttt", "-T", "-e", "trace=fsync,fdatasync,msync,sync_file_range,fallocate", "-o", tr.file, "-p", strconv.Itoa(pid))
-	stderr, err := tr.cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	stderr := must.Get(tr.cmd.StderrPipe())(t)
+	must.Do(t, tr.cmd.Start())
 	line, err := bufio.NewReader(stderr).ReadString('\n') // "strace: Process N attached …"
 	if err != nil || !bytes.Contains([]byte(line), []byte("attached")) {
 		_ = tr.cmd.Wait()
@@ -153,14 +143,9 @@ var (
 // end stops strace, and returns the syncs that the process has made.
 func (tr *tracer) end(t *testing.T) (calls []span) {
 	t.Helper()
-	if err := tr.cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tr.cmd.Process.Signal(os.Interrupt))
 	_ = tr.cmd.Wait() // strace's exit code says that it was interrupted
-	text, err := os.ReadFile(tr.file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(tr.file))(t)
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)
 		if m := whole.FindSubmatch(line); m != nil {
@@ -179,10 +164,7 @@ func (tr *tracer) end(t *testing.T) (calls []span) {
 
 func seconds(t *testing.T, text []byte) time.Duration {
 	t.Helper()
-	s, err := strconv.ParseFloat(string(text), 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(strconv.ParseFloat(string(text), 64))(t)
 	return time.Duration(s * 1e9)
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/servers"
 )
@@ -20,10 +21,7 @@ func TestMain(m *testing.M) {
 func TestScenarios(t *testing.T) {
 	process.Needed(t)
 	t.Parallel()
-	results, err := Measure(servers.Zkgo(process.Binary(t)), t.TempDir(), Plan("zkgo", true), func(r Result) { t.Log(r) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := must.Get(Measure(servers.Zkgo(process.Binary(t)), t.TempDir(), Plan("zkgo", true), func(r Result) { t.Log(r) }))(t)
 	report := Report{Results: results}
 	for _, fault := range report.Faults(false) {
 		t.Error(fault)

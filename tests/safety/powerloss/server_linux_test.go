@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/lossyfs"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -99,18 +100,14 @@ func cutServer(t *testing.T, ops []lossyfs.Op, store string, f lossyfs.Faults, f
 	var acked []string
 	made = cuts(len(ops), few)
 	for i, at := range moments(ops, made) {
-		if err := player.Advance(at); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, player.Advance(at))
 		acked = ackedBy(ops[:at])
 		var luck *rand.Rand
 		if i%2 == 1 {
 			luck = rand.New(rand.NewPCG(uint64(at), 7))
 		}
 		image := filepath.Join(dir, fmt.Sprint(at))
-		if err := player.Export(image, luck); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, player.Export(image, luck))
 		if err := holds(t, filepath.Join(image, "data"), store, acked); err != nil {
 			broken = append(broken, fmt.Errorf("cut after operation %d of %d: %w", at, len(ops), err))
 		}
@@ -195,9 +192,7 @@ func TestServerEndsWithItsDisk(t *testing.T) {
 				t.Errorf("%d writes acknowledged, %d of them while there was a disk", len(acked), n)
 			}
 			image := filepath.Join(imageDir(t), "image")
-			if err := m.Export(image, nil); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.Export(image, nil))
 			if err := holds(t, filepath.Join(image, "data"), store, acked); err != nil {
 				t.Error(err)
 			}

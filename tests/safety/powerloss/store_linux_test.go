@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/tests/kit/lossyfs"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // record runs the workload on a lossy disk, in its own process, and returns the
@@ -47,9 +48,7 @@ func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind raftlog
 	made, n := 0, cuts(len(ops), few)
 	next := 0
 	for i, op := range ops {
-		if err := player.Advance(i + 1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, player.Advance(i+1))
 		if op.Kind == lossyfs.Mark {
 			p.mark(strings.TrimSpace(string(op.Data)))
 		}
@@ -63,9 +62,7 @@ func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind raftlog
 			luck = rand.New(rand.NewPCG(uint64(i), 7))
 		}
 		image := filepath.Join(dir, fmt.Sprint(i))
-		if err := player.Export(image, luck); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, player.Export(image, luck))
 		if err := p.kept(image, kind); err != nil {
 			broken = append(broken, fmt.Errorf("cut after operation %d of %d, while %q: %w", i+1, len(ops), p.doing, err))
 			os.RemoveAll(image)
@@ -138,17 +135,11 @@ func again(t *testing.T, ops []lossyfs.Op, at int, kind raftlog.Kind, seed uint6
 		}
 	}
 	player := lossyfs.Replay(ops, lossyfs.Faults{})
-	if err := player.Advance(at); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, player.Advance(at))
 	image := filepath.Join(imageDir(t), "image")
-	if err := player.Export(image, rand.New(rand.NewPCG(seed, 11))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, player.Export(image, rand.New(rand.NewPCG(seed, 11))))
 	m := mount(t, lossyfs.Faults{})
-	if err := m.Load(image); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.Load(image))
 	start := len(m.Journal())
 	if out, err := child(m.Dir, kind, "reopen").CombinedOutput(); err != nil {
 		t.Fatalf("after a cut at operation %d: %v: %s", at, err, out)
@@ -182,9 +173,7 @@ func TestFullDisk(t *testing.T) {
 					}
 				}
 				image := filepath.Join(imageDir(t), "image")
-				if err := m.ExportAll(image); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.ExportAll(image))
 				if err := p.kept(image, kind); err != nil {
 					t.Errorf("full at %d KiB, while %q: %v", kib, p.doing, err)
 				}

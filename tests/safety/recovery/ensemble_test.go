@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
@@ -46,9 +47,7 @@ func newEnsemble(t *testing.T, n int) *ensemble {
 	}
 	for id := 1; id <= n; id++ {
 		cfg := "tickTime=500\ninitLimit=10\nsyncLimit=5\ndataDir=" + e.data(id) + "\nclientPort=2181\n" + lines.String()
-		if err := os.WriteFile(e.config(id), []byte(cfg), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(e.config(id), []byte(cfg), 0o600))
 		e.empty(id)
 	}
 	return e

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
@@ -38,9 +39,7 @@ func testLostMajority(t *testing.T, n int) {
 	c := e.connect(best)
 	old, password := c.Session, c.Password
 	write(t, c, 0, 50)
-	if err := c.Create("/lock", nil, proto.ModeEphemeral); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Create("/lock", nil, proto.ModeEphemeral))
 	if behind != best {
 		e.kill(behind)
 		c = reconnected(t, e, best, c)
@@ -117,9 +116,7 @@ func interrupt(t *testing.T, e *ensemble, id int) {
 	t.Helper()
 	for range 8 {
 		cmd := exec.Command(process.Binary(t), "recover", "--yes", e.config(id))
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, cmd.Start())
 		time.AfterFunc(time.Duration(rand.IntN(60))*time.Millisecond, func() { _ = cmd.Process.Kill() })
 		_ = cmd.Wait()
 		e.mustZkgo("recover", "--dry-run", e.config(id))

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // bug is a bug that the simulator has to find. It is planted into the source from
@@ -92,18 +94,12 @@ func TestPlantedBugs(t *testing.T) {
 // plantedVariable names it, and returns the path.
 func build(t *testing.T, dir string) string {
 	t.Helper()
-	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(filepath.Abs("../../.."))(t)
 	replace := make(map[string]string)
 	for i, b := range bugs {
 		for j, e := range b.edits {
 			path := filepath.Join(root, e.file)
-			source, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			source := must.Get(os.ReadFile(path))(t)
 			if strings.Count(string(source), e.right) != 1 {
 				t.Fatalf("%s has no single %q", e.file, e.right)
 			}
@@ -118,10 +114,7 @@ func build(t *testing.T, dir string) string {
 			replace[filepath.Join(home, "planted_bugs.go")] = helper
 		}
 	}
-	overlay, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := must.Get(json.Marshal(map[string]any{"Replace": replace}))(t)
 	put(t, filepath.Join(dir, "overlay.json"), string(overlay))
 	binary := filepath.Join(dir, "planted.test")
 	cmd := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-overlay", filepath.Join(dir, "overlay.json"), "-o", binary, ".")
@@ -133,9 +126,7 @@ func build(t *testing.T, dir string) string {
 
 func put(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(name, []byte(text), 0o600))
 }
 
 // search runs one seed in a simulator with a bug, and reports whether the run

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/checkers"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/report"
 )
 
@@ -21,14 +22,9 @@ func TestAppendAndAddUp(t *testing.T) {
 		r := &Run{Suite: "chaos", Layout: "3 servers, wal", Seed: seed, Ended: time.Unix(1e9, 0), Seconds: 120, Answered: 1000, Unanswered: 3,
 			Elections: 4, Faults: map[string]int{"kill-leader": 2, "wipe": 1}}
 		r.Judge(&checkers.Verdict{Results: []*checkers.Result{{Checker: "registers", Counts: []checkers.Count{{What: "accesses", N: 70}}}}})
-		if err := report.Append(name, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, report.Append(name, r))
 	}
-	got, err := report.ReadFile[Run](name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(report.ReadFile[Run](name))(t)
 	all := sum(got)
 	if len(got) != runs || all.Time != runs*2*time.Minute || all.Answered != runs*1000 || all.Unanswered != runs*3 || all.Elections != runs*4 ||
 		all.AllFaults() != runs*3 || all.Checked["registers: accesses"] != runs*70 || all.Violations != 0 {
@@ -76,9 +72,7 @@ func TestHourByHour(t *testing.T) {
 	runs[6].Violations = 2
 	slices.Reverse(runs)
 	var b bytes.Buffer
-	if err := Write(&b, runs, time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(&b, runs, time.Hour))
 	for _, want := range []string{
 		"| 0.0 to 1.2 | 3 | 0 | 0 | 3,003 | 0 | 3 | 6 | kill-one 3, wipe 3 | 0 |\n",
 		"| 1.2 to 2.5 | 4 | 1 | 1 | 3,013 | 0 | 3 | 16 | kill-one 13, wipe 3 | 2 |\n",
@@ -103,9 +97,7 @@ func TestRecords(t *testing.T) {
 	}
 	later[0].DidNotHeal = "server 1 is gone"
 	var b bytes.Buffer
-	if err := WriteRecords(&b, "chaos", []Record{{"bbb", later}, {"empty", nil}, {"aaa", old}}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, WriteRecords(&b, "chaos", []Record{{"bbb", later}, {"empty", nil}, {"aaa", old}}))
 	for _, want := range []string{
 		"## Chaos\n",
 		"|aaa|09-09|1.2|3|0|0|3,000|0|0|3|0|\n|bbb|11-09|1.2|3|0|1|3,000|0|0|6|0|\n|all||2.5|6|0|1|6,000|0|0|9|0|\n",
@@ -121,8 +113,6 @@ func TestRecords(t *testing.T) {
 func text(t *testing.T, runs []*Run) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := Write(&b, runs, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, Write(&b, runs, 0))
 	return b.String()
 }

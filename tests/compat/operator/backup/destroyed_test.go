@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
@@ -99,12 +100,8 @@ func TestADestroyedCluster(t *testing.T) {
 		m.start(t)
 	}
 	setup := connect(t, c.addrs())
-	if _, err := setup.Create(ctx(t), "/load", []byte("below here")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := setup.Create(ctx(t), "/ephemeral", nil, client.Ephemeral); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(setup.Create(ctx(t), "/load", []byte("below here")))(t)
+	must.Get(setup.Create(ctx(t), "/ephemeral", nil, client.Ephemeral))(t)
 	l := startLoad(t, c.addrs(), 4)
 	before := l.reach(t, 300)
 
@@ -141,9 +138,7 @@ func TestADestroyedCluster(t *testing.T) {
 	refused(t, []string{"restore", file, c.members[1].cfg}, "a state of zkgo is there already", c.members[1].dir)
 	c.members[1].start(t)
 	first := connect(t, c.members[1].proc.Addr)
-	if err := first.Sync(ctx(t), "/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, first.Sync(ctx(t), "/"))
 	for _, i := range []int{0, 2} {
 		c.members[i].start(t)
 	}
@@ -166,9 +161,7 @@ func TestADestroyedCluster(t *testing.T) {
 func check(t *testing.T, m *member, want map[string]client.Stat, seen int64) {
 	t.Helper()
 	c := connect(t, m.proc.Addr)
-	if err := c.Sync(ctx(t), "/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Sync(ctx(t), "/"))
 	wrong := 0
 	for path, stat := range want {
 		data, got, err := c.Get(ctx(t), path)
@@ -193,17 +186,12 @@ func check(t *testing.T, m *member, want map[string]client.Stat, seen int64) {
 // damaged tries corrupted and truncated backups, and checks that they leave no trace.
 func damaged(t *testing.T, m *member, file string) {
 	t.Helper()
-	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := must.Get(os.ReadFile(file))(t)
 	flipped := append([]byte(nil), whole...)
 	flipped[len(flipped)/2] ^= 0x10
 	for name, content := range map[string][]byte{"flipped.zkb": flipped, "cut.zkb": whole[:len(whole)-7], "longer.zkb": append(append([]byte(nil), whole...), 'x')} {
 		bad := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(bad, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(bad, content, 0o600))
 		for _, args := range [][]string{{"restore", bad, m.cfg}, {"backup", "verify", bad}, {"inspect", "verify", bad}} {
 			refused(t, args, bad, "at offset")
 		}

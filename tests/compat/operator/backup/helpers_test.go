@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -86,10 +87,7 @@ type cluster struct {
 // from a large range.
 func lay(t *testing.T, n int) *cluster {
 	t.Helper()
-	ports, err := oracle.FreePorts(3 * n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := must.Get(oracle.FreePorts(3 * n))(t)
 	c := &cluster{t: t}
 	var list strings.Builder
 	for i := range n {
@@ -102,9 +100,7 @@ func lay(t *testing.T, n int) *cluster {
 		m.empty(t)
 		text := fmt.Sprintf("tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\nclientPort=0\nclientPortAddress=127.0.0.1\nadmin.serverAddress=127.0.0.1\nadmin.serverPort=%d\nmaxClientCnxns=0\nadmin.rateLimiterIntervalInMS=20\n%s",
 			m.dir, ports[3*i+2], list.String())
-		if err := os.WriteFile(m.cfg, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(m.cfg, []byte(text), 0o600))
 		c.members = append(c.members, m)
 	}
 	return c
@@ -113,23 +109,14 @@ func lay(t *testing.T, n int) *cluster {
 // empty removes everything from the directory but the server's number.
 func (m *member) empty(t *testing.T) {
 	t.Helper()
-	if err := os.RemoveAll(m.dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(m.dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(m.dir, "myid"), fmt.Appendln(nil, m.id), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(m.dir))
+	must.Do(t, os.MkdirAll(m.dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(m.dir, "myid"), fmt.Appendln(nil, m.id), 0o600))
 }
 
 func (m *member) start(t *testing.T) {
 	t.Helper()
-	p, err := process.Run(process.Binary(t), "server", m.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(process.Run(process.Binary(t), "server", m.cfg))(t)
 	m.proc = p
 	t.Cleanup(func() {
 		p.Kill()
@@ -152,10 +139,7 @@ func (c *cluster) addrs() string {
 func connect(t *testing.T, addrs string, opts ...client.Option) *client.Client {
 	t.Helper()
 	opts = append([]client.Option{client.WithSessionTimeout(40 * time.Second), client.WithMaxReply(64 << 20)}, opts...)
-	c, err := client.Connect(ctx(t), addrs, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(ctx(t), addrs, opts...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }

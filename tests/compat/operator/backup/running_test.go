@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -53,10 +54,7 @@ func (m *member) awaitRestores(t *testing.T) {
 // post sends a state to a server that may be down.
 func post(t *testing.T, commands string, state []byte) (int, string, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx(t), http.MethodPost, commands+"/restore", bytes.NewReader(state))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx(t), http.MethodPost, commands+"/restore", bytes.NewReader(state)))(t)
 	req.Header.Set("Authorization", "digest root:pw")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
@@ -96,9 +94,7 @@ func TestWeRestoreZooKeepersWhileRunning(t *testing.T) {
 	want := picture(t, theirs.Addr())
 	addr, mine := ours(t, t.TempDir())
 	old := connect(t, addr)
-	if _, err := old.Create(ctx(t), "/old", nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(old.Create(ctx(t), "/old", nil))(t)
 	before := old.Session().ID
 	restore(t, mine, state)
 	same(t, "alone", picture(t, addr), want)
@@ -107,9 +103,7 @@ func TestWeRestoreZooKeepersWhileRunning(t *testing.T) {
 	e := running(t, 3)
 	for _, m := range e.members {
 		w := connect(t, m.proc.Addr)
-		if _, err := w.Create(ctx(t), "/old", nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(w.Create(ctx(t), "/old", nil))(t)
 		restore(t, m.commands(), state)
 		for _, other := range e.members {
 			wait.Eventually(t, "it has it", func() bool { return has(t, other.proc.Addr, "/k") && !has(t, other.proc.Addr, "/old") })
@@ -132,27 +126,18 @@ func has(t *testing.T, addr, path string) bool {
 func TestSameAnswersToRestores(t *testing.T) {
 	need(t)
 	plain := func(more ...string) string { // a ZooKeeper with these settings
-		ports, err := oracle.FreePorts(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ports := must.Get(oracle.FreePorts(1))(t)
 		oracle.Start(t, oracle.Options{Config: append(more, "admin.enableServer=true", "admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", ports[0]))})
 		return fmt.Sprintf("http://127.0.0.1:%d/commands", ports[0])
 	}
 	alone := func(more ...string) string { // a zkgo with these settings
-		ports, err := oracle.FreePorts(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ports := must.Get(oracle.FreePorts(1))(t)
 		args := []string{"server", "--data-dir", t.TempDir(), "--client-port", "0", "--set", "clientPortAddress=127.0.0.1",
 			"--set", fmt.Sprint("admin.serverPort=", ports[0]), "--set", "admin.serverAddress=127.0.0.1"}
 		for _, set := range more {
 			args = append(args, "--set", set)
 		}
-		p, err := process.Run(process.Binary(t), args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(process.Run(process.Binary(t), args...))(t)
 		t.Cleanup(p.Kill)
 		return fmt.Sprintf("http://127.0.0.1:%d/commands", ports[0])
 	}
@@ -209,25 +194,16 @@ type answer struct {
 // exchange sends one request and returns the reply.
 func exchange(t *testing.T, url, method, auth, contentType string, body []byte) (code int, header http.Header, reply []byte) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx(t), method, url, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx(t), method, url, bytes.NewReader(body)))(t)
 	if contentType != "" {
 		req.Header.Set("Content-Type", contentType)
 	}
 	if auth != "" {
 		req.Header.Set("Authorization", auth)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, resp.Header, b
 }
 
@@ -292,9 +268,7 @@ func stateOf(t *testing.T, mark string) []byte {
 	tr.Unlock()
 	defer snap.Release()
 	var b bytes.Buffer
-	if err := zkfiles.WriteSnapshot(&b, snap, session.NewTable(), zkfiles.None); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zkfiles.WriteSnapshot(&b, snap, session.NewTable(), zkfiles.None))
 	return b.Bytes()
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -28,10 +29,7 @@ func need(t *testing.T) {
 // zookeeper starts a ZooKeeper with its AdminServer.
 func zookeeper(t *testing.T) (s *oracle.Server, commands string) {
 	t.Helper()
-	ports, err := oracle.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := must.Get(oracle.FreePorts(1))(t)
 	s = oracle.Start(t, oracle.Options{Config: []string{
 		"extendedTypesEnabled=true", "admin.enableServer=true", "admin.rateLimiterIntervalInMS=100", "admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", ports[0]),
 		"maxSessionTimeout=600000",
@@ -42,16 +40,10 @@ func zookeeper(t *testing.T) (s *oracle.Server, commands string) {
 // ours starts a standalone zkgo.
 func ours(t *testing.T, dir string) (addr, commands string) {
 	t.Helper()
-	ports, err := oracle.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := process.Run(process.Binary(t), "server", "--data-dir", dir, "--client-port", "0", "--set", "clientPortAddress=127.0.0.1",
+	ports := must.Get(oracle.FreePorts(1))(t)
+	p := must.Get(process.Run(process.Binary(t), "server", "--data-dir", dir, "--client-port", "0", "--set", "clientPortAddress=127.0.0.1",
 		"--set", "extendedTypesEnabled=true", "--set", fmt.Sprint("admin.serverPort=", ports[0]), "--set", "admin.serverAddress=127.0.0.1",
-		"--set", "maxSessionTimeout=600000", "--set", "admin.rateLimiterIntervalInMS=100")
-	if err != nil {
-		t.Fatal(err)
-	}
+		"--set", "maxSessionTimeout=600000", "--set", "admin.rateLimiterIntervalInMS=100"))(t)
 	t.Cleanup(p.Kill)
 	return p.Addr, fmt.Sprintf("http://127.0.0.1:%d/commands", ports[0])
 }
@@ -83,13 +75,9 @@ func fill(t *testing.T, c *client.Client) {
 	create("/k/ttl", nil, client.WithTTL(time.Hour))
 	create("/k/acl", nil, client.WithACL(acl, client.ACL{Perms: proto.PermRead | proto.PermAdmin, ID: client.ID{Scheme: "world", ID: "anyone"}}))
 	create("/k/gone", nil)
-	if err := c.Delete(ctx(t), "/k/gone", 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Delete(ctx(t), "/k/gone", 0))
 	for range 3 {
-		if _, err := c.Set(ctx(t), "/k", []byte("again"), client.AnyVersion); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Set(ctx(t), "/k", []byte("again"), client.AnyVersion))(t)
 	}
 	create("/zookeeper/quota/k", nil)
 	create("/zookeeper/quota/k/zookeeper_limits", []byte("count=1000,bytes=-1"))
@@ -148,9 +136,7 @@ func TestZooKeeperRestoresOurs(t *testing.T) {
 	addr, commands := ours(t, t.TempDir())
 	c := connect(t, addr, client.WithSessionTimeout(5*time.Minute))
 	fill(t, c)
-	if _, err := c.Create(ctx(t), "/k/ephemeral", []byte("mine"), client.Ephemeral); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Create(ctx(t), "/k/ephemeral", []byte("mine"), client.Ephemeral))(t)
 	code, head, stream := ask(t, http.MethodGet, commands+"/snapshot", nil)
 	if code != http.StatusOK || head.Get("last_zxid") == "" {
 		t.Fatalf("%d %v", code, head)
@@ -168,9 +154,7 @@ func TestZooKeeperRestoresOurs(t *testing.T) {
 
 	theirs.Stop()
 	version := filepath.Join(theirs.Dir, "data", "version-2")
-	if err := os.RemoveAll(version); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(version))
 	works(t, "backup", "extract", file, version)
 	if err := theirs.Run(); err != nil {
 		t.Fatalf("%v\n%s", err, theirs.Log())

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -32,20 +33,12 @@ func zookeeper(t *testing.T) (addr string) {
 // zkgo starts a zkgo server.
 func zkgo(t *testing.T) (addr string) {
 	t.Helper()
-	ports, err := oracle.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := must.Get(oracle.FreePorts(1))(t)
 	dir := t.TempDir()
 	config := append([]string{"tickTime=2000", "dataDir=" + dir, "clientPortAddress=127.0.0.1", fmt.Sprintf("clientPort=%d", ports[0])}, settings...)
 	file := filepath.Join(dir, "zoo.cfg")
-	if err := os.WriteFile(file, []byte(strings.Join(config, "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	s, err := process.Run(process.Binary(t), "server", file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(strings.Join(config, "\n")+"\n"), 0o600))
+	s := must.Get(process.Run(process.Binary(t), "server", file))(t)
 	t.Cleanup(s.Kill)
 	return s.Addr
 }
@@ -74,14 +67,8 @@ func run(t *testing.T, command []string, lines string) result {
 // java returns the command of zkCli.sh, without its line-editing library.
 func java(t *testing.T, args ...string) []string {
 	t.Helper()
-	dir, err := oracle.Dir()
-	if err != nil {
-		t.Fatal(err)
-	}
-	jars, err := filepath.Glob(filepath.Join(dir, "*.jar"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(oracle.Dir())(t)
+	jars := must.Get(filepath.Glob(filepath.Join(dir, "*.jar")))(t)
 	jars = slices.DeleteFunc(jars, func(jar string) bool { return strings.Contains(jar, "jline") })
 	path := strings.Join(append(jars, dir), string(os.PathListSeparator))
 	return append([]string{"java", "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dfile.encoding=UTF-8", "-Dsun.jnu.encoding=UTF-8",
@@ -118,10 +105,7 @@ var (
 // conversation runs the script, and returns the output of each command and the events.
 func conversation(t *testing.T, shell func(*testing.T, ...string) []string, addr string) (blocks []block, events []string) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/script.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/script.txt"))(t)
 	var commands []string
 	var input strings.Builder
 	for line := range strings.Lines(string(text)) {

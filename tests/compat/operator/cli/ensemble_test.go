@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -24,10 +25,7 @@ func TestReconfig(t *testing.T) {
 	// A server that is neither the leader nor the one we connect to leaves and joins.
 	var addr, id string
 	for _, s := range servers {
-		mode, err := s.Word("srvr")
-		if err != nil {
-			t.Fatal(err)
-		}
+		mode := must.Get(s.Word("srvr"))(t)
 		if strings.Contains(mode, "Mode: leader") {
 			addr = s.Addr()
 		} else {
@@ -46,9 +44,7 @@ func TestReconfig(t *testing.T) {
 	}
 	all := "server.1=" + spec["server.1"] + ",server.2=" + spec["server.2"] + ",server.3=" + spec["server.3"]
 	file := filepath.Join(t.TempDir(), "members")
-	if err := os.WriteFile(file, []byte(strings.ReplaceAll(all, ",", "\n")+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(strings.ReplaceAll(all, ",", "\n")+"\n"), 0o600))
 	script := strings.Join([]string{
 		"config", "config -c", "config -s",
 		"reconfig -remove " + id,

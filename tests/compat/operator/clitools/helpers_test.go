@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -44,10 +45,7 @@ type side struct {
 // pair starts both servers and fills them.
 func pair(t *testing.T) []*side {
 	t.Helper()
-	ports, err := oracle.FreePorts(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := must.Get(oracle.FreePorts(2))(t)
 	config := func(port int) []string {
 		return []string{"extendedTypesEnabled=true", "4lw.commands.whitelist=*", "admin.enableServer=true", "admin.serverAddress=127.0.0.1", fmt.Sprintf("admin.serverPort=%d", port)}
 	}
@@ -139,9 +137,7 @@ func (s *side) fill(t *testing.T) {
 			t.Fatalf("%s: %v", s.name, err)
 		}
 	}
-	if _, err := s.zk.Create(ctx, "/app/many/00000/deep", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(s.zk.Create(ctx, "/app/many/00000/deep", []byte("x")))(t)
 }
 
 // result is the result of a command.

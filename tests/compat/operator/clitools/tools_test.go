@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -148,10 +149,7 @@ func files(t *testing.T, sides []*side) {
 			if r := s.run(t, "", "diff", "/app", "file:"+name); r.code != 0 {
 				t.Errorf("%s: what was exported differs: %+v", s.name, r)
 			}
-			data, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(name))(t)
 			text[i] = hexNumber.ReplaceAllString(string(data), "HEX")
 			// An export from one side can be imported into the other.
 			other := sides[1-i]
@@ -264,17 +262,9 @@ func watch(t *testing.T, sides []*side) {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, process.Binary(t), "cli", "-q", "-o", "json", "-server", s.addr, "watch", "-data", "-n", "4", "/app")
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		errs, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		out := must.Get(cmd.StdoutPipe())(t)
+		errs := must.Get(cmd.StderrPipe())(t)
+		must.Do(t, cmd.Start())
 		if line, err := bufio.NewReader(errs).ReadString('\n'); err != nil || line != "watching /app\n" {
 			t.Errorf("%s: %q, %v", s.name, line, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -25,21 +26,13 @@ func image(t *testing.T) string {
 	t.Helper()
 	rooted(t)
 	dir := t.TempDir()
-	if err := os.Link(program(t), filepath.Join(dir, "zkgo")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(program(t), filepath.Join(dir, "zkgo")))
 	for _, d := range []string{"conf", "data", "datalog", "tmp", "bin"} {
-		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chown(filepath.Join(dir, d), imageUser, imageUser); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, d), 0o755))
+		must.Do(t, os.Chown(filepath.Join(dir, d), imageUser, imageUser))
 	}
 	for _, name := range []string{"zkServer.sh", "zkCli.sh"} {
-		if err := os.Symlink("/zkgo", filepath.Join(dir, "bin", name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink("/zkgo", filepath.Join(dir, "bin", name)))
 	}
 	return dir
 }
@@ -65,23 +58,20 @@ func TestContainer(t *testing.T) {
 		fmt.Sprintf("ZOO_SERVERS=server.4=localhost:1:2;127.0.0.1:%d", port), "ZOO_CFG_EXTRA=maxSessionTimeout=77000 snapCount=5000"}
 	d := run(t, inside(t, dir, env, "/zkgo", "container"))
 	serves(t, local(port))
-	if out := must(t, inside(t, dir, env, "/zkgo", "health", "/conf/zoo.cfg")); out != "Mode: standalone\n" {
+	if out := output(t, inside(t, dir, env, "/zkgo", "health", "/conf/zoo.cfg")); out != "Mode: standalone\n" {
 		t.Errorf("health: %q", out)
 	}
-	if out := must(t, inside(t, dir, env, "/bin/zkServer.sh", "status")); out != "Mode: standalone\n" {
+	if out := output(t, inside(t, dir, env, "/bin/zkServer.sh", "status")); out != "Mode: standalone\n" {
 		t.Errorf("zkServer.sh status: %q", out)
 	}
-	conf := must(t, inside(t, dir, env, "/zkgo", "health", "--word", "conf", "/conf/zoo.cfg"))
+	conf := output(t, inside(t, dir, env, "/zkgo", "health", "--word", "conf", "/conf/zoo.cfg"))
 	for _, want := range []string{"maxSessionTimeout=77000\n", "maxClientCnxns=60\n", "tickTime=2000\n", "dataLogDir=/datalog"} {
 		if !strings.Contains(conf, want) {
 			t.Errorf("conf lacks %q:\n%s", want, conf)
 		}
 	}
 	for path, want := range map[string]uint32{"data/myid": imageUser, "conf/zoo.cfg": imageUser} {
-		info, err := os.Stat(filepath.Join(dir, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(filepath.Join(dir, path)))(t)
 		if owner := info.Sys().(*syscall.Stat_t).Uid; owner != want {
 			t.Errorf("%s belongs to %d", path, owner)
 		}
@@ -131,10 +121,7 @@ func TestContainerRefusals(t *testing.T) {
 // zkServer.sh should accept a file as ZooKeeper's does.
 func TestContainerHealth(t *testing.T) {
 	process.Needed(t)
-	text, err := os.ReadFile(filepath.Join(root, "deploy/container/Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "deploy/container/Dockerfile")))(t)
 	if !strings.Contains(string(text), `HEALTHCHECK --interval=10s --timeout=6s --start-period=30s CMD ["/bin/zkServer.sh", "status"]`) {
 		t.Fatal("the health check is another command")
 	}
@@ -145,7 +132,7 @@ func TestContainerHealth(t *testing.T) {
 	d := run(t, inside(t, dir, env, "/zkgo", "container"))
 	serves(t, local(port))
 	for _, args := range [][]string{{"status"}, {"status", "zoo.cfg"}, {"--config", "/tmp/conf", "status"}, {"status", "/tmp/conf/zoo.cfg"}} {
-		if out := must(t, inside(t, dir, env, "/bin/zkServer.sh", args...)); out != "Mode: standalone\n" {
+		if out := output(t, inside(t, dir, env, "/bin/zkServer.sh", args...)); out != "Mode: standalone\n" {
 			t.Errorf("%q: %q", args, out)
 		}
 	}

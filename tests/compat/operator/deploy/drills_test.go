@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
@@ -108,19 +109,17 @@ const oldVersion = "d87dc7f"
 func older(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "older")
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(dir, 0o755))
 	archive := filepath.Join(dir, "source.tar")
 	if out, err := command(t, "git", "-C", root, "archive", "-o", archive, oldVersion).CombinedOutput(); err != nil {
 		// A clone without history has no older version.
 		t.Logf("%s is not in this clone, so both versions are of the same source: %s", oldVersion, out)
 		return program(t)
 	}
-	must(t, command(t, "tar", "-xf", archive, "-C", dir))
+	output(t, command(t, "tar", "-xf", archive, "-C", dir))
 	build := command(t, "go", "build", "-trimpath", "-o", "zkgo", "./cmd/zkgo")
 	build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
-	must(t, build)
+	output(t, build)
 	return filepath.Join(dir, "zkgo")
 }
 
@@ -131,33 +130,21 @@ var behaviour = regexp.MustCompile(`(?m)^const Level = (\d+)$`)
 // program and that level.
 func newer(t *testing.T) (string, int) {
 	t.Helper()
-	file, err := filepath.Abs(filepath.Join(root, "raftfsm/internal/command/entry.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(filepath.Abs(filepath.Join(root, "raftfsm/internal/command/entry.go")))(t)
+	text := must.Get(os.ReadFile(file))(t)
 	found := behaviour.FindSubmatch(text)
 	if found == nil {
 		t.Fatalf("%s does not say its level", file)
 	}
-	level, err := strconv.Atoi(string(found[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	level := must.Get(strconv.Atoi(string(found[1])))(t)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "entry.go"), behaviour.ReplaceAllString(string(text), fmt.Sprint("const Level = ", level+1)))
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {file: filepath.Join(dir, "entry.go")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	overlay := must.Get(json.Marshal(map[string]map[string]string{"Replace": {file: filepath.Join(dir, "entry.go")}}))(t)
 	write(t, filepath.Join(dir, "overlay.json"), string(overlay))
 	path := filepath.Join(dir, "zkgo")
 	build := command(t, "go", "build", "-trimpath", "-overlay", filepath.Join(dir, "overlay.json"), "-o", path, "github.com/zkgo/zkgo/cmd/zkgo")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	must(t, build)
+	output(t, build)
 	return path, level + 1
 }
 

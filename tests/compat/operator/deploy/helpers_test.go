@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/ops/health"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -76,20 +77,14 @@ func serves(t testing.TB, addr string) string {
 // freePort returns a free port.
 func freePort(t testing.TB) int {
 	t.Helper()
-	ports, err := oracle.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := must.Get(oracle.FreePorts(1))(t)
 	return ports[0]
 }
 
 // run starts a process in the background and kills it when the test ends.
 func run(t testing.TB, cmd *exec.Cmd) *process.Proc {
 	t.Helper()
-	p, err := process.Launch(cmd, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(process.Launch(cmd, ""))(t)
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {
@@ -99,8 +94,8 @@ func run(t testing.TB, cmd *exec.Cmd) *process.Proc {
 	return p
 }
 
-// must runs a program until it ends and returns its output.
-func must(t testing.TB, cmd *exec.Cmd) string {
+// output runs a program until it ends and returns its output.
+func output(t testing.TB, cmd *exec.Cmd) string {
 	t.Helper()
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -120,12 +115,8 @@ func command(t testing.TB, name string, args ...string) *exec.Cmd {
 // write writes a file and creates its parent directories.
 func write(t testing.TB, path string, lines ...string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 }
 
 // local returns a loopback address with a port.

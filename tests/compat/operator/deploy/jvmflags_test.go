@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -21,14 +22,10 @@ import (
 func stub(t *testing.T, config ...string) (home string) {
 	t.Helper()
 	home = filepath.Join(t.TempDir(), "a prefix")
-	if err := os.CopyFS(filepath.Join(home, "bin"), os.DirFS(filepath.Join(root, "deploy/bin"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(filepath.Join(home, "bin"), os.DirFS(filepath.Join(root, "deploy/bin"))))
 	program := filepath.Join(home, "bin", "zkgo")
 	write(t, program, "#!/bin/sh", `echo "Mode: $*"`, `echo "$SERVER_JVMFLAGS|$JVMFLAGS|$ZOO_DATADIR_AUTOCREATE_DISABLE" >"${0%/*}/../environment"`)
-	if err := os.Chmod(program, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(program, 0o755))
 	write(t, home+"/conf/zoo.cfg", config...)
 	return home
 }

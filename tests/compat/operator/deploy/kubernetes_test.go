@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
@@ -54,9 +55,7 @@ func manifests(t *testing.T) pods {
 			}
 		}
 	}
-	if err := json.Unmarshal(out, &all); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(out, &all))
 	spec := all.StatefulSets[0].Spec
 	c := spec.Template.Spec.Containers[0]
 	p := pods{replicas: spec.Replicas, args: c.Args, env: all.ConfigMaps[0].Data, ready: c.ReadinessProbe.HTTPGet.Path, live: c.LivenessProbe.HTTPGet.Path}

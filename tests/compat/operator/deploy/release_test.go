@@ -15,6 +15,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -64,7 +65,7 @@ func TestReproducible(t *testing.T) {
 	process.Needed(t)
 	first := release(t)
 	elsewhere := filepath.Join(t.TempDir(), "some", "where else")
-	for _, name := range strings.Split(strings.TrimRight(must(t, command(t, "git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z")), "\x00"), "\x00") {
+	for _, name := range strings.Split(strings.TrimRight(output(t, command(t, "git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z")), "\x00"), "\x00") {
 		b, err := os.ReadFile(filepath.Join(root, name))
 		if os.IsNotExist(err) {
 			continue // deleted, but not committed yet
@@ -73,22 +74,13 @@ func TestReproducible(t *testing.T) {
 			t.Fatal(err)
 		}
 		to := filepath.Join(elsewhere, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(to), 0o700))
+		must.Do(t, os.WriteFile(to, b, 0o600))
 	}
 	second := filepath.Join(t.TempDir(), "dist")
-	if err := makeRelease(t, elsewhere, second); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, makeRelease(t, elsewhere, second))
 	sums := func(dir string) string {
-		b, err := os.ReadFile(filepath.Join(dir, "SHA256SUMS"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(filepath.Join(dir, "SHA256SUMS")))(t)
 		return string(b)
 	}
 	if a, b := sums(first), sums(second); a != b || strings.Count(a, "\n") < 4 {
@@ -96,7 +88,7 @@ func TestReproducible(t *testing.T) {
 	}
 	check := command(t, "sha256sum", "-c", "--strict", "SHA256SUMS")
 	check.Dir = second
-	must(t, check)
+	output(t, check)
 }
 
 // TestArchive unpacks the archive and runs its contents: the program, the wrappers, the list
@@ -104,18 +96,15 @@ func TestReproducible(t *testing.T) {
 func TestArchive(t *testing.T) {
 	process.Needed(t)
 	dist, dir := release(t), t.TempDir()
-	must(t, command(t, "tar", "-xzf", filepath.Join(dist, "zkgo-1.2.3-linux-amd64.tar.gz"), "-C", dir))
+	output(t, command(t, "tar", "-xzf", filepath.Join(dist, "zkgo-1.2.3-linux-amd64.tar.gz"), "-C", dir))
 	home := filepath.Join(dir, "zkgo-1.2.3-linux-amd64")
-	if out := must(t, command(t, home+"/zkgo", "version")); !strings.HasPrefix(out, "zkgo 1.2.3 (ZooKeeper 3.9.5) linux/amd64 go") {
+	if out := output(t, command(t, home+"/zkgo", "version")); !strings.HasPrefix(out, "zkgo 1.2.3 (ZooKeeper 3.9.5) linux/amd64 go") {
 		t.Errorf("version: %q", out)
 	}
 	if out := script(t, home, "version"); !strings.Contains(out, "zkgo 1.2.3, compatible with Apache ZooKeeper, version 3.9.5\n") {
 		t.Errorf("zkServer.sh version: %q", out)
 	}
-	program, err := elf.Open(home + "/zkgo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(elf.Open(home + "/zkgo"))(t)
 	defer program.Close()
 	for _, p := range program.Progs {
 		if p.Type == elf.PT_INTERP {
@@ -127,14 +116,11 @@ func TestArchive(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	must(t, command(t, "bash", "-n", home+"/completions/zkgo.bash"))
-	if out := must(t, command(t, "man", "--warnings", "-l", home+"/man/zkgo-health.1")); !strings.Contains(out, "zkgo-health - Ask a running server") {
+	output(t, command(t, "bash", "-n", home+"/completions/zkgo.bash"))
+	if out := output(t, command(t, "man", "--warnings", "-l", home+"/man/zkgo-health.1")); !strings.Contains(out, "zkgo-health - Ask a running server") {
 		t.Errorf("the man page: %s", out)
 	}
-	bom, err := os.ReadFile(filepath.Join(dist, "zkgo-1.2.3-linux-amd64.cdx.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bom := must.Get(os.ReadFile(filepath.Join(dist, "zkgo-1.2.3-linux-amd64.cdx.json")))(t)
 	var list struct {
 		BomFormat, SpecVersion string
 		Metadata               struct {
@@ -151,7 +137,7 @@ func TestArchive(t *testing.T) {
 			have = append(have, c.Name+" "+c.Version)
 		}
 	}
-	for line := range strings.Lines(must(t, command(t, "go", "version", "-m", home+"/zkgo"))) {
+	for line := range strings.Lines(output(t, command(t, "go", "version", "-m", home+"/zkgo"))) {
 		if words := strings.Fields(line); words[0] == "dep" {
 			want = append(want, words[1]+" "+words[2])
 		}
@@ -167,16 +153,13 @@ func TestDebianPackage(t *testing.T) {
 	process.Needed(t)
 	rooted(t)
 	deb := filepath.Join(release(t), "zkgo_1.2.3_amd64.deb")
-	for line := range strings.Lines(must(t, command(t, "dpkg-deb", "-c", deb))) {
+	for line := range strings.Lines(output(t, command(t, "dpkg-deb", "-c", deb))) {
 		words := strings.Fields(line)
 		if words[1] != "root/root" || words[0][0] != 'l' && (words[0][8] == 'w' || words[0][5] == 'w') {
 			t.Errorf("in the package: %s", line)
 		}
 	}
-	script, err := filepath.Abs("testdata/package.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	script := must.Get(filepath.Abs("testdata/package.sh"))(t)
 	args := []string{script, deb, fmt.Sprint(freePort(t))}
 	name := "bash"
 	if over := overlay(t); over != "" {
@@ -185,7 +168,7 @@ func TestDebianPackage(t *testing.T) {
 	} else {
 		t.Log("no copy of the machine: the package goes onto the machine itself")
 	}
-	out := must(t, command(t, name, args...))
+	out := output(t, command(t, name, args...))
 	if !strings.HasSuffix(out, "all is well\n") {
 		t.Errorf("the package:\n%s", out)
 	}
@@ -197,9 +180,7 @@ func overlay(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{"upper", "work", "merged"} {
-		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, d), 0o755))
 	}
 	path := filepath.Join(dir, "overlay.sh")
 	write(t, path, "set -e", "cd "+dir,

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -21,21 +22,13 @@ import (
 func TestNotify(t *testing.T) {
 	process.Needed(t)
 	dir := t.TempDir()
-	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	socket := must.Get(net.ListenUnixgram("unixgram", &net.UnixAddr{Name: filepath.Join(dir, "notify"), Net: "unixgram"}))(t)
 	defer socket.Close()
 	next := func() string {
 		t.Helper()
-		if err := socket.SetReadDeadline(time.Now().Add(process.Patience)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, socket.SetReadDeadline(time.Now().Add(process.Patience)))
 		b := make([]byte, 4096)
-		n, err := socket.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(socket.Read(b))(t)
 		return string(b[:n])
 	}
 	port := freePort(t)
@@ -66,15 +59,12 @@ func TestNotify(t *testing.T) {
 func TestUnit(t *testing.T) {
 	process.Needed(t)
 	dir := t.TempDir()
-	text, err := os.ReadFile(filepath.Join(root, "deploy/systemd/zkgo.service"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(root, "deploy/systemd/zkgo.service")))(t)
 	unit := filepath.Join(dir, "zkgo.service")
 	write(t, unit, strings.Replace(string(text), "/usr/bin/zkgo", program(t), 1))
-	if out := must(t, command(t, "systemd-analyze", "verify", "--man=no", unit)); out != "" {
+	if out := output(t, command(t, "systemd-analyze", "verify", "--man=no", unit)); out != "" {
 		t.Errorf("systemd-analyze verify: %s", out)
 	}
 	// 10 is a unit without restrictions, 0 one that may do nothing.
-	must(t, command(t, "systemd-analyze", "security", "--offline=yes", "--threshold=15", unit))
+	output(t, command(t, "systemd-analyze", "security", "--offline=yes", "--threshold=15", unit))
 }

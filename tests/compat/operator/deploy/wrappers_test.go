@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -75,16 +76,11 @@ func TestWrappers(t *testing.T) {
 	process.Needed(t)
 	if *prefix != "" {
 		got := converse(t, *prefix)
-		if err := os.WriteFile(transcript, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(transcript, []byte(got), 0o644))
 		return
 	}
 	home := install(t)
-	want, err := os.ReadFile(transcript)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(transcript))(t)
 	theirs, ours := steps(string(want)), steps(converse(t, home))
 	if len(theirs) != len(session) || len(ours) != len(session) {
 		t.Fatalf("%d steps recorded, %d done, %d wanted", len(theirs), len(ours), len(session))
@@ -112,12 +108,8 @@ func TestWrappers(t *testing.T) {
 func install(t *testing.T) string {
 	t.Helper()
 	home := filepath.Join(t.TempDir(), "a prefix")
-	if err := os.CopyFS(filepath.Join(home, "bin"), os.DirFS(filepath.Join(root, "deploy/bin"))); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(program(t), filepath.Join(home, "bin", "zkgo")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(filepath.Join(home, "bin"), os.DirFS(filepath.Join(root, "deploy/bin"))))
+	must.Do(t, os.Symlink(program(t), filepath.Join(home, "bin", "zkgo")))
 	return home
 }
 
@@ -180,20 +172,14 @@ func lines(b *strings.Builder, name, text string) {
 
 func scratch(t *testing.T) *os.File {
 	t.Helper()
-	f, err := os.CreateTemp(t.TempDir(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.CreateTemp(t.TempDir(), ""))(t)
 	t.Cleanup(func() { f.Close() })
 	return f
 }
 
 func content(t *testing.T, f *os.File) []byte {
 	t.Helper()
-	b, err := os.ReadFile(f.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(f.Name()))(t)
 	return bytes.ReplaceAll(b, []byte("\r"), nil)
 }
 

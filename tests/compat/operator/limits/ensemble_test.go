@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -20,14 +21,9 @@ func compareEnsembles(t *testing.T, lines []string, play func(t *testing.T, addr
 	})
 	t.Run("zkgo", func(t *testing.T) {
 		// For zkgo, an ensemble of one server is enough.
-		ports, err := oracle.FreePorts(2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ports := must.Get(oracle.FreePorts(2))(t)
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "myid"), []byte("1\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "myid"), []byte("1\n"), 0o600))
 		member := "server.1=127.0.0.1:" + strconv.Itoa(ports[0]) + ":" + strconv.Itoa(ports[1])
 		all := append([]string{"standaloneEnabled=false", "initLimit=10", "syncLimit=5", member}, lines...)
 		play(t, process.Start(t, dir, sets(all)...).Addr, &ours)

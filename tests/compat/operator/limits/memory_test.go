@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
@@ -58,9 +59,6 @@ func TestMemoryCeiling(t *testing.T) {
 
 func mntr(t *testing.T, addr string) string {
 	t.Helper()
-	m, err := process.Word(addr, "mntr", patience)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(process.Word(addr, "mntr", patience))(t)
 	return m
 }

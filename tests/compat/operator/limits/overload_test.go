@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // frameOf returns an exists request for /a in a frame of n bytes: servers ignore what
@@ -61,9 +62,7 @@ func TestSessionsThatBeginTooFast(t *testing.T) {
 			first := client(t, addr) // takes three of the six tokens
 			renew := dial(t, addr)
 			req := proto.ConnectRequest{TimeOut: 30000, SessionID: 0x1234, Passwd: make([]byte, proto.PasswordSize), HasReadOnly: true}
-			if _, err := renew.nc.Write(proto.AppendFrame(nil, req.Append(nil))); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(renew.nc.Write(proto.AppendFrame(nil, req.Append(nil))))(t)
 			b, err := renew.frame() // an unknown session costs as much as a known one
 			var resp proto.ConnectResponse
 			r := proto.NewReader(b)
@@ -112,13 +111,8 @@ func TestRequestsThatWait(t *testing.T) {
 			s.note("a ping: %s", p.ask(proto.OpPing, nil))
 			stat, said := proto.Stat{}, ""
 			for said != proto.Ok.Error() {
-				if _, err := p.nc.Write(p.append(nil, proto.OpExists, &proto.ExistsRequest{Path: "/a"})); err != nil {
-					t.Fatal(err)
-				}
-				b, err := p.frame()
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Get(p.nc.Write(p.append(nil, proto.OpExists, &proto.ExistsRequest{Path: "/a"})))(t)
+				b := must.Get(p.frame())(t)
 				r := proto.NewReader(b)
 				var h proto.ReplyHeader
 				h.Decode(&r)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // peer is one connection.
@@ -37,9 +38,7 @@ func dialFrom(t *testing.T, from, addr string) *peer {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { nc.Close() })
-	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, nc.SetDeadline(time.Now().Add(patience)))
 	return &peer{t: t, nc: nc}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -59,10 +60,7 @@ func start(t *testing.T, change ...func(*server.Config)) *server.Server {
 	for _, f := range change {
 		f(&c)
 	}
-	s, err := server.Start(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.Start(t.Context(), c))(t)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -107,10 +105,7 @@ func ensemble(t *testing.T) (leader, follower, observer *server.Server) {
 // scrape reads /metrics.
 func scrape(t *testing.T, addr string) string {
 	t.Helper()
-	resp, err := http.Get("http://" + addr + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + addr + "/metrics"))(t)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -122,10 +117,7 @@ func scrape(t *testing.T, addr string) string {
 // work connects a client and makes it use most kinds of operation.
 func work(t *testing.T, addr string) *process.Client {
 	t.Helper()
-	c, err := process.Connect(addr, 0, nil, 30*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(process.Connect(addr, 0, nil, 30*time.Second))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	do := func(op proto.Op, req proto.Record) {
 		if r, err := c.Do(op, req); err != nil || r.Err != proto.Ok {

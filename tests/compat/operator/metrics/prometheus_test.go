@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 const (
@@ -43,14 +45,9 @@ type rule struct{ Alert, Expr string }
 
 func rules(t *testing.T) []rule {
 	t.Helper()
-	b, err := os.ReadFile(rulesFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(rulesFile))(t)
 	var file struct{ Groups []struct{ Rules []rule } }
-	if err := yaml.Unmarshal(b, &file); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.Unmarshal(b, &file))
 	var all []rule
 	for _, g := range file.Groups {
 		all = append(all, g.Rules...)
@@ -64,19 +61,14 @@ func rules(t *testing.T) []rule {
 // panels returns the expressions of the dashboard by panel title.
 func panels(t *testing.T) map[string][]string {
 	t.Helper()
-	b, err := os.ReadFile(dashboard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(dashboard))(t)
 	var d struct {
 		Panels []struct {
 			Title   string
 			Targets []struct{ Expr string }
 		}
 	}
-	if err := json.Unmarshal(b, &d); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(b, &d))
 	all := map[string][]string{}
 	for _, p := range d.Panels {
 		for _, target := range p.Targets {
@@ -149,10 +141,7 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 			t.Errorf("promtool %v: %v\n%s", args, err, out)
 		}
 	}
-	b, err := os.ReadFile(rulesTest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(os.ReadFile(rulesTest))(t)
 	for _, r := range rules(t) {
 		for _, kind := range []string{" fires\n", " is silent\n"} {
 			if !strings.Contains(string(b), "name: "+r.Alert+kind) {
@@ -175,9 +164,7 @@ func TestPromtoolTakesTheDashboard(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "rules.yml")
-	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(b.String()), 0o600))
 	if out, err := run("", "promtool", "check", "rules", path); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -26,10 +27,7 @@ func ask(t *testing.T, addr, word string) string {
 // stir gives a server one session with an ephemeral znode and watches.
 func stir(t *testing.T, addr, name string) *process.Client {
 	t.Helper()
-	c, err := process.Connect(addr, 0, nil, 30*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(process.Connect(addr, 0, nil, 30*time.Second))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	for _, r := range []struct {
 		op  proto.Op

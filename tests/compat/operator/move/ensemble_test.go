@@ -5,11 +5,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -45,10 +45,7 @@ func TestEnsemble(t *testing.T) {
 		}
 	}
 	first := configs[1]
-	r, err := migrate.Import(first, zkfiles.Source{Data: dir(from)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(migrate.Import(first, zkfiles.Source{Data: dir(from)}))(t)
 	if !r.Verified || r.Zxid>>32 != best.Epoch+1 {
 		t.Errorf("%+v, zxid %#x", *r.Report, r.Zxid)
 	}
@@ -60,20 +57,16 @@ func TestEnsemble(t *testing.T) {
 	}
 	for _, m := range members {
 		got := reader(t, configs[m.ID-1].ClientAddr)
-		if err := got.Sync(ctx(t), "/"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, got.Sync(ctx(t), "/"))
 		same(t, fmt.Sprint("server ", m.ID), picture(t, got), want)
 	}
 	stat, _, err := c.Exists(ctx(t), "/kinds/ephemeral")
 	if err != nil || stat.EphemeralOwner != session || c.Session().ID != session {
 		t.Errorf("the ephemeral znode belongs to %#x, the client has session %#x, before it was %#x: %v", stat.EphemeralOwner, c.Session().ID, session, err)
 	}
-	must[client.Stat](t)(c.Set(ctx(t), "/kinds", []byte("moved"), -1))
+	must.Get(c.Set(ctx(t), "/kinds", []byte("moved"), -1))(t)
 	leader := reader(t, configs[1].ClientAddr)
-	if err := leader.Sync(ctx(t), "/"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, leader.Sync(ctx(t), "/"))
 	want = picture(t, leader)
 	for _, s := range servers {
 		if err := s.Close(); err != nil {
@@ -83,12 +76,8 @@ func TestEnsemble(t *testing.T) {
 
 	for _, s := range old {
 		empty(t, dataDir(s))
-		if _, err := migrate.Export(first, dataDir(s), zkfiles.None); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Launch(); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(migrate.Export(first, dataDir(s), zkfiles.None))(t)
+		must.Do(t, s.Launch())
 	}
 	same(t, "back", picture(t, reader(t, old[0].Addr()+","+old[1].Addr())), want)
 	if stat, _, err := c.Exists(ctx(t), "/kinds/ephemeral"); err != nil || stat.EphemeralOwner != session || c.Session().ID != session {
@@ -113,10 +102,7 @@ func newEnsemble(t *testing.T) (members []raftfsm.Member, configs []server.Confi
 
 func run(t *testing.T, cfg server.Config) *server.Server {
 	t.Helper()
-	s, err := server.Start(ctx(t), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.Start(ctx(t), cfg))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -100,7 +101,7 @@ func work(t *testing.T, addr string, rounds int) {
 	for w := range workers {
 		c := connect(t, addr)
 		r := rand.New(rand.NewPCG(uint64(w), 7))
-		must[string](t)(c.Create(ctx(t), fmt.Sprint("/w", w), nil))
+		must.Get(c.Create(ctx(t), fmt.Sprint("/w", w), nil))(t)
 		wg.Go(func() {
 			for n := range rounds {
 				if err := step(t, c, r, fmt.Sprint("/w", w), n); err != nil {
@@ -157,10 +158,7 @@ func step(t *testing.T, c *client.Client, r *rand.Rand, base string, n int) erro
 // snapshots returns the zxids of a directory's snapshots, oldest first.
 func snapshots(t *testing.T, data string) (zxids []int64) {
 	t.Helper()
-	entries, err := os.ReadDir(filepath.Join(data, "version-2"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(filepath.Join(data, "version-2")))(t)
 	for _, e := range entries {
 		if zxid := snapshotZxid(e.Name()); zxid >= 0 {
 			zxids = append(zxids, zxid)

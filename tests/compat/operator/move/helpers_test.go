@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -61,10 +62,7 @@ func ctx(t *testing.T) context.Context {
 func connect(t *testing.T, addr string, opts ...client.Option) *client.Client {
 	t.Helper()
 	opts = append([]client.Option{client.WithSessionTimeout(2 * time.Minute), client.WithoutShuffle(), client.WithMaxReply(64 << 20)}, opts...)
-	c, err := client.Connect(ctx(t), addr, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(ctx(t), addr, opts...))(t)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
@@ -78,10 +76,7 @@ func reader(t *testing.T, addr string) *client.Client {
 // start runs zkgo on dir until the test ends or stop is called.
 func start(t *testing.T, dir, addr string) (stop func(), s *server.Server) {
 	t.Helper()
-	s, err := server.Start(ctx(t), config(dir, addr))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s = must.Get(server.Start(ctx(t), config(dir, addr)))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	select {
 	case <-s.Ready():
@@ -106,10 +101,7 @@ func config(dir, addr string) server.Config {
 func imported(t *testing.T, src zkfiles.Source) (dir string, r *migrate.Imported) {
 	t.Helper()
 	dir = t.TempDir()
-	r, err := migrate.Import(config(dir, ""), src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r = must.Get(migrate.Import(config(dir, ""), src))(t)
 	for _, w := range r.Warnings {
 		t.Log(w)
 	}
@@ -181,22 +173,12 @@ func same(t *testing.T, what string, got, want map[string]string) {
 	}
 }
 
-func must[T any](t *testing.T) func(T, error) T {
-	return func(v T, err error) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // everyKind creates znodes of every kind. c keeps the ephemeral ones.
 func everyKind(t *testing.T, c *client.Client) {
 	t.Helper()
 	create := func(path string, data []byte, opts ...client.CreateOption) {
 		t.Helper()
-		must[string](t)(c.Create(ctx(t), path, data, opts...))
+		must.Get(c.Create(ctx(t), path, data, opts...))(t)
 	}
 	acl := func(perms proto.Perms, scheme, id string) client.ACL {
 		return client.ACL{Perms: perms, ID: client.ID{Scheme: scheme, ID: id}}
@@ -219,17 +201,15 @@ func everyKind(t *testing.T, c *client.Client) {
 	create("/kinds/ip", nil, client.WithACL(acl(31, "ip", "127.0.0.0/8"), acl(1, "world", "anyone")))
 	create("/kinds/readonly", nil, client.WithACL(acl(1, "world", "anyone")))
 	create("/kinds/relisted", nil)
-	must[client.Stat](t)(c.SetACL(ctx(t), "/kinds/relisted", []client.ACL{acl(3, "world", "anyone"), acl(31, "digest", "eve:x=")}, -1))
-	must[client.Stat](t)(c.Set(ctx(t), "/kinds/empty", []byte("not any more"), -1))
-	must[client.Stat](t)(c.Set(ctx(t), "/kinds/empty", nil, -1))
+	must.Get(c.SetACL(ctx(t), "/kinds/relisted", []client.ACL{acl(3, "world", "anyone"), acl(31, "digest", "eve:x=")}, -1))(t)
+	must.Get(c.Set(ctx(t), "/kinds/empty", []byte("not any more"), -1))(t)
+	must.Get(c.Set(ctx(t), "/kinds/empty", nil, -1))(t)
 	create("/kinds/gone", nil)
-	if err := c.Delete(ctx(t), "/kinds/gone", -1); err != nil {
-		t.Fatal(err)
-	}
-	must[[]client.Result](t)(c.Multi(ctx(t), client.CreateOp("/kinds/multi", nil), client.CreateOp("/kinds/multi/a-", []byte("1"), client.Sequential),
+	must.Do(t, c.Delete(ctx(t), "/kinds/gone", -1))
+	must.Get(c.Multi(ctx(t), client.CreateOp("/kinds/multi", nil), client.CreateOp("/kinds/multi/a-", []byte("1"), client.Sequential),
 		client.CreateOp("/kinds/multi/b", nil, client.Container), client.CreateOp("/kinds/multi/c", nil, client.Ephemeral),
 		client.CreateOp("/kinds/multi/ttl", nil, client.WithTTL(time.Hour)),
-		client.SetOp("/kinds/multi", []byte("2"), 0), client.CheckOp("/kinds", 0), client.DeleteOp("/kinds/multi/b", -1)))
+		client.SetOp("/kinds/multi", []byte("2"), 0), client.CheckOp("/kinds", 0), client.DeleteOp("/kinds/multi/b", -1)))(t)
 	if _, err := c.Multi(ctx(t), client.CreateOp("/kinds/never", nil), client.CheckOp("/kinds", 77)); err == nil {
 		t.Fatal("a multi that must fail")
 	}
@@ -245,7 +225,5 @@ func everyKind(t *testing.T, c *client.Client) {
 // empty removes ZooKeeper's files.
 func empty(t *testing.T, dir string) {
 	t.Helper()
-	if err := os.RemoveAll(filepath.Join(dir, "version-2")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(filepath.Join(dir, "version-2")))
 }

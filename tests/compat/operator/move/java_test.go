@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -22,23 +22,15 @@ func TestJavaClientMovesOver(t *testing.T) {
 	zk := oracle.Start(t, options())
 	here := freeAddr(t)
 	c := connect(t, zk.Addr())
-	must[string](t)(c.Create(ctx(t), "/java-watched", nil))
+	must.Get(c.Create(ctx(t), "/java-watched", nil))(t)
 
-	lib := must[string](t)(oracle.Dir())
+	lib := must.Get(oracle.Dir())(t)
 	holder := exec.CommandContext(ctx(t), "java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", lib+string(os.PathListSeparator)+filepath.Join(lib, "*"),
 		"testdata/Holder.java", zk.Addr()+","+here)
 	holder.Stderr = os.Stderr
-	in, err := holder.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := holder.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := holder.Start(); err != nil {
-		t.Fatal(err)
-	}
+	in := must.Get(holder.StdinPipe())(t)
+	out := must.Get(holder.StdoutPipe())(t)
+	must.Do(t, holder.Start())
 	t.Cleanup(func() {
 		_ = holder.Process.Kill()
 		_ = holder.Wait()
@@ -54,7 +46,7 @@ func TestJavaClientMovesOver(t *testing.T) {
 		t.Fatalf("the client has ended before it said %q", word)
 		return ""
 	}
-	next := func() { must[int](t)(io.WriteString(in, "\n")) }
+	next := func() { must.Get(io.WriteString(in, "\n"))(t) }
 
 	session := said("holds")
 	zk.Stop()
@@ -64,7 +56,7 @@ func TestJavaClientMovesOver(t *testing.T) {
 	if got := said("still"); got != session+" "+session {
 		t.Errorf("owner and session are %s, the session was %s", got, session)
 	}
-	must[client.Stat](t)(connect(t, here).Set(ctx(t), "/java-watched", []byte("changed"), -1))
+	must.Get(connect(t, here).Set(ctx(t), "/java-watched", []byte("changed"), -1))(t)
 	next()
 	if got := said("watch"); got != "true" {
 		t.Error("the watch did not come along")

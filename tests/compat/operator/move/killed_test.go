@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -27,7 +28,7 @@ func TestKilledUnderLoad(t *testing.T) {
 		c := connect(t, zk.Addr())
 		clients = append(clients, c)
 		base := fmt.Sprint("/w", w)
-		must[string](t)(c.Create(ctx(t), base, nil))
+		must.Get(c.Create(ctx(t), base, nil))(t)
 		wg.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(w), 9))
 			for n := 0; step(t, c, r, base, n) == nil; n++ { // until the server is killed
@@ -48,12 +49,8 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 	wg.Wait()
 	copied := t.TempDir()
-	if err := os.CopyFS(copied, os.DirFS(dataDir(zk))); err != nil {
-		t.Fatal(err)
-	}
-	if err := zk.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.CopyFS(copied, os.DirFS(dataDir(zk))))
+	must.Do(t, zk.Run())
 	want := picture(t, reader(t, zk.Addr()))
 	data, r := imported(t, zkfiles.Source{Data: dir(copied)})
 	if !r.Verified || r.Sessions != 4 {

@@ -7,6 +7,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -33,10 +34,10 @@ func TestThereAndBack(t *testing.T) {
 	if err != nil || stat.EphemeralOwner != session || c.Session().ID != session {
 		t.Errorf("the ephemeral znode belongs to %#x, the client has session %#x, before it was %#x: %v", stat.EphemeralOwner, c.Session().ID, session, err)
 	}
-	if path := must[string](t)(c.Create(ctx(t), "/kinds/seq-", nil, client.Sequential)); path != "/kinds/seq-0000000019" {
+	if path := must.Get(c.Create(ctx(t), "/kinds/seq-", nil, client.Sequential))(t); path != "/kinds/seq-0000000019" {
 		t.Errorf("the next sequential znode is %s", path)
 	}
-	must[client.Stat](t)(c.Set(ctx(t), "/kinds/counted", []byte("more"), -1))
+	must.Get(c.Set(ctx(t), "/kinds/counted", []byte("more"), -1))(t)
 	want = picture(t, reader(t, here))
 	stop()
 
@@ -50,16 +51,11 @@ func back(t *testing.T, zk *oracle.Server, c *client.Client, data string, compre
 	t.Helper()
 	zk.Stop()
 	empty(t, dataDir(zk))
-	out, err := migrate.Export(config(data, ""), dataDir(zk), compression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(migrate.Export(config(data, ""), dataDir(zk), compression))(t)
 	if !out.HasTTL {
 		t.Errorf("%+v", *out)
 	}
-	if err := zk.Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, zk.Run())
 	same(t, "exported "+string(compression), picture(t, reader(t, zk.Addr())), want)
 	// The session was opened at a ZooKeeper, so ZooKeeper knows its password.
 	stat, _, err := c.Exists(ctx(t), "/kinds/ephemeral")
@@ -71,10 +67,7 @@ func back(t *testing.T, zk *oracle.Server, c *client.Client, data string, compre
 // freeAddr returns an address that no server listens on at the moment.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
 	return l.Addr().String()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
@@ -43,22 +44,16 @@ func TestRecord(t *testing.T) {
 	}
 	c, other := open(), open()
 	defer c.Close()
-	if err := c.AddAuth("digest", []byte("super:secret")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.AddAuth("digest", []byte("super:secret")))
 	write(t, c, other, !strings.HasPrefix(release, "3.4"))
 	other.Close()
 	var expect strings.Builder
 	show(t, c, "/", &expect)
 	srv.Stop()
 	target := filepath.Join("..", "..", "..", "..", "internal", "offline", "zkfiles", "testdata", release)
-	if err := os.RemoveAll(target); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(target))
 	keep(t, dataDir(srv), target)
-	if err := os.WriteFile(filepath.Join(target, "expect.txt"), []byte(expect.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(target, "expect.txt"), []byte(expect.String()), 0o600))
 }
 
 func write(t *testing.T, c, other *zk.Conn, modern bool) {
@@ -80,36 +75,23 @@ func write(t *testing.T, c, other *zk.Conn, modern bool) {
 	create(c, "/a/mine", []byte("e"), zk.FlagEphemeral, all)
 	create(other, "/a/others", nil, zk.FlagEphemeral, all)
 	if modern {
-		if _, err := c.CreateContainer("/box", nil, zk.FlagContainer, all); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.CreateTTL("/ttl", []byte("t"), zk.FlagTTL, all, time.Hour); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.CreateContainer("/box", nil, zk.FlagContainer, all))(t)
+		must.Get(c.CreateTTL("/ttl", []byte("t"), zk.FlagTTL, all, time.Hour))(t)
 	}
-	_, err := c.Multi(&zk.CreateRequest{Path: "/m", Acl: all}, &zk.CreateRequest{Path: "/m/1", Acl: all, Data: []byte("1")}, &zk.SetDataRequest{Path: "/m", Data: []byte("x"), Version: 0},
-		&zk.CheckVersionRequest{Path: "/a", Version: 0}, &zk.DeleteRequest{Path: "/m/1", Version: 0})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.Multi(&zk.CreateRequest{Path: "/m", Acl: all}, &zk.CreateRequest{Path: "/m/1", Acl: all, Data: []byte("1")}, &zk.SetDataRequest{Path: "/m", Data: []byte("x"), Version: 0},
+		&zk.CheckVersionRequest{Path: "/a", Version: 0}, &zk.DeleteRequest{Path: "/m/1", Version: 0}))(t)
 	if _, err := c.Multi(&zk.CreateRequest{Path: "/n", Acl: all}, &zk.CheckVersionRequest{Path: "/a", Version: 9}); err == nil {
 		t.Fatal("a multi that must fail")
 	}
-	if _, err := c.SetACL("/m", zk.WorldACL(zk.PermRead|zk.PermCreate), -1); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(c.SetACL("/m", zk.WorldACL(zk.PermRead|zk.PermCreate), -1))(t)
 	create(c, "/zookeeper/quota/a", nil, 0, all)
 	create(c, "/zookeeper/quota/a/zookeeper_limits", []byte("count=99,bytes=-1"), 0, all)
 	create(c, "/zookeeper/quota/a/zookeeper_stats", []byte("count=0,bytes=0"), 0, all)
 	for i := range 12 {
-		if _, err := c.Set("/a", fmt.Appendf(nil, "data %d", i), int32(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Set("/a", fmt.Appendf(nil, "data %d", i), int32(i)))(t)
 	}
 	for _, path := range []string{"/a/s-0000000003", "/a/null"} {
-		if err := c.Delete(path, -1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Delete(path, -1))
 	}
 }
 
@@ -141,23 +123,13 @@ func show(t *testing.T, c *zk.Conn, path string, out *strings.Builder) {
 // keep copies the files, and logs without most of their trailing zeros.
 func keep(t *testing.T, data, target string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(data, "version-2", "*.*"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(target, "version-2"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(data, "version-2", "*.*")))(t)
+	must.Do(t, os.MkdirAll(filepath.Join(target, "version-2"), 0o750))
 	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(f))(t)
 		if strings.HasPrefix(filepath.Base(f), "log.") {
 			b = append(bytes.TrimRight(b, "\x00"), make([]byte, 64)...)
 		}
-		if err := os.WriteFile(filepath.Join(target, "version-2", filepath.Base(f)), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(target, "version-2", filepath.Base(f)), b, 0o600))
 	}
 }

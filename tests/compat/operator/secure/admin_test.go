@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -19,16 +20,10 @@ import (
 // adminOf starts a zkgo with an AdminServer and returns its address.
 func adminOf(t *testing.T, lines ...string) string {
 	t.Helper()
-	free, err := oracle.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must.Get(oracle.FreePorts(1))(t)
 	lines = append(lines, "clientPort=0", "clientPortAddress=127.0.0.1", "dataDir="+t.TempDir(),
 		"admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", free[0]))
-	s, err := process.Run(process.Binary(t), "server", file(t, "zoo.cfg", strings.Join(lines, "\n")+"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(process.Run(process.Binary(t), "server", file(t, "zoo.cfg", strings.Join(lines, "\n")+"\n")))(t)
 	t.Cleanup(s.Kill)
 	return fmt.Sprint("127.0.0.1:", free[0])
 }
@@ -137,10 +132,7 @@ var names = []string{
 func TestAdminFields(t *testing.T) {
 	needOracle(t)
 	t.Parallel()
-	free, err := oracle.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must.Get(oracle.FreePorts(1))(t)
 	oracle.Start(t, oracle.Options{Config: []string{"admin.enableServer=true", "admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", free[0])}})
 	theirs, ours := fmt.Sprint("127.0.0.1:", free[0]), adminOf(t)
 	for _, name := range names {
@@ -164,14 +156,8 @@ func sorted(m map[string]string) []string {
 // that every reply has.
 func fields(t *testing.T, addr, name string) map[string]string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/commands/"+name, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/commands/"+name, nil))(t)
+	resp := must.Get(http.DefaultClient.Do(req))(t)
 	defer resp.Body.Close()
 	var answer map[string]any
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {

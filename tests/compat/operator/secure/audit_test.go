@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -73,10 +74,7 @@ func changes(t *testing.T, addr, log string) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := client.Connect(ctx, addr, client.WithSASL(client.DigestMD5("bob", "secret")), client.WithSessionTimeout(30*time.Second))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(ctx, addr, client.WithSASL(client.DigestMD5("bob", "secret")), client.WithSessionTimeout(30*time.Second)))(t)
 	step := 0
 	result := func(err error, refused bool) {
 		step++
@@ -125,11 +123,9 @@ func changes(t *testing.T, addr, log string) []string {
 	set(true, "/acl", client.AnyVersion)
 	acl(true, "/acl", client.WorldACL(client.PermAll)...)
 	create(false, "/acl2", client.WithACL(client.CreatorACL(client.PermAll)...))
-	_, err = c.Reconfig(ctx, client.Reconfiguration{Joining: []string{"server.7=127.0.0.1:5555:5556;5557"}, Version: -1})
+	_, err := c.Reconfig(ctx, client.Reconfiguration{Joining: []string{"server.7=127.0.0.1:5555:5556;5557"}, Version: -1})
 	result(err, true)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Close())
 	return lines(t, log, func(lines []string) bool {
 		return strings.Count(strings.Join(lines, "\n"), "ephemeralZNodeDeletion") == 2
 	})

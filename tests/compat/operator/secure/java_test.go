@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
@@ -118,10 +119,7 @@ func withTLS(t *testing.T, lines []string) ([]string, string) {
 	if !strings.Contains(strings.Join(lines, "\n"), "ssl.keyStore.location") {
 		return lines, ""
 	}
-	free, err := oracle.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := must.Get(oracle.FreePorts(1))(t)
 	return append([]string{fmt.Sprint("secureClientPort=", free[0])}, lines...), fmt.Sprint("127.0.0.1:", free[0])
 }
 
@@ -146,10 +144,7 @@ func closeOff(t *testing.T, addr string, lines []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := client.Connect(ctx, addr, client.WithSASL(client.DigestMD5("bob", "secret")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(client.Connect(ctx, addr, client.WithSASL(client.DigestMD5("bob", "secret"))))(t)
 	defer c.Close()
 	owner := client.ACL{Perms: client.PermAll, ID: client.ID{Scheme: "digest", ID: "nobody:knows"}}
 	if _, err := c.Create(ctx, "/closed", nil, client.WithACL(owner)); err != nil {
@@ -160,10 +155,7 @@ func closeOff(t *testing.T, addr string, lines []string) {
 // compile compiles a Java program and returns the command that runs it.
 func compile(t *testing.T, class string) []string {
 	t.Helper()
-	jars, err := oracle.Dir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	jars := must.Get(oracle.Dir())(t)
 	classes := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "javac", "-nowarn", "-d", classes, "-cp", jars+"/*", filepath.Join("clients", class+".java")).CombinedOutput()
 	if err != nil {

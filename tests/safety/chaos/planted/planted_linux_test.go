@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/tests/kit/checkers"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/safety/chaos"
 )
 
@@ -101,14 +102,12 @@ func (b *bug) build(t *testing.T, dir string) string {
 // overlay makes the compiler read another file in place of one of ours.
 func (b *bug) overlay(t *testing.T, dir string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(b.in, b.file))
-	check(t, err)
+	path := must.Get(filepath.Abs(filepath.Join(b.in, b.file)))(t)
 	broken := filepath.Join(dir, b.file)
 	b.patch(t, path, broken)
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {path: broken}})
-	check(t, err)
+	overlay := must.Get(json.Marshal(map[string]map[string]string{"Replace": {path: broken}}))(t)
 	list := filepath.Join(dir, "overlay.json")
-	check(t, os.WriteFile(list, overlay, 0o600))
+	must.Do(t, os.WriteFile(list, overlay, 0o600))
 	return list
 }
 
@@ -117,27 +116,24 @@ func (b *bug) module(t *testing.T, dir string) string {
 	t.Helper()
 	original := strings.TrimSpace(run(t, "go", "list", "-m", "-f", "{{.Dir}}", b.in))
 	replica, list := filepath.Join(dir, "module"), filepath.Join(dir, "broken.mod")
-	check(t, os.CopyFS(replica, os.DirFS(original)))
+	must.Do(t, os.CopyFS(replica, os.DirFS(original)))
 	b.patch(t, filepath.Join(original, b.file), filepath.Join(replica, b.file))
-	mod, err := os.ReadFile("../../../../go.mod")
-	check(t, err)
-	check(t, os.WriteFile(list, fmt.Appendf(mod, "\nreplace %s => %s\n", b.in, replica), 0o600))
-	sum, err := os.ReadFile("../../../../go.sum")
-	check(t, err)
-	check(t, os.WriteFile(filepath.Join(dir, "broken.sum"), sum, 0o600))
+	mod := must.Get(os.ReadFile("../../../../go.mod"))(t)
+	must.Do(t, os.WriteFile(list, fmt.Appendf(mod, "\nreplace %s => %s\n", b.in, replica), 0o600))
+	sum := must.Get(os.ReadFile("../../../../go.sum"))(t)
+	must.Do(t, os.WriteFile(filepath.Join(dir, "broken.sum"), sum, 0o600))
 	return list
 }
 
 // patch writes the broken file.
 func (b *bug) patch(t *testing.T, from, to string) {
 	t.Helper()
-	text, err := os.ReadFile(from)
-	check(t, err)
+	text := must.Get(os.ReadFile(from))(t)
 	if n := strings.Count(string(text), b.old); n != 1 {
 		t.Fatalf("%q stands in %s %d times: what was broken there has moved", b.old, from, n)
 	}
 	_ = os.Remove(to) // the copy of a read-only file
-	check(t, os.WriteFile(to, []byte(strings.Replace(string(text), b.old, b.new, 1)), 0o600))
+	must.Do(t, os.WriteFile(to, []byte(strings.Replace(string(text), b.old, b.new, 1)), 0o600))
 }
 
 func run(t *testing.T, name string, args ...string) string {
@@ -147,11 +143,4 @@ func run(t *testing.T, name string, args ...string) string {
 		t.Fatalf("%s %v: %v\n%s", name, args, err, out)
 	}
 	return string(out)
-}
-
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
