@@ -73,7 +73,7 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	} {
 		cfg := c.configOf(3)
 		tune(&cfg)
-		n, err := Start(cfg)
+		n, err := startNode(cfg)
 		if err == nil {
 			n.Close()
 		}

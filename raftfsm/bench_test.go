@@ -50,7 +50,7 @@ func BenchmarkCommit(b *testing.B) {
 func benchmarkCommit(b *testing.B, cfg Config, depth int) {
 	h := &tokens{free: make(chan struct{}, depth), out: make(chan outcome, 1)}
 	cfg.Handler = h
-	n, err := Start(cfg)
+	n, err := startNode(cfg)
 	if err != nil {
 		b.Fatal(err)
 	}

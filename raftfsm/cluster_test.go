@@ -68,7 +68,7 @@ func (c *cluster) start(id uint64, tune ...func(*Config)) *rig {
 	for _, f := range tune {
 		f(&cfg)
 	}
-	n, err := Start(cfg)
+	n, err := startNode(cfg)
 	if err != nil {
 		c.t.Fatalf("server %d: %v", id, err)
 	}

@@ -28,7 +28,7 @@ import (
 func mustRefuse(t *testing.T, cfg Config, words ...string) {
 	t.Helper()
 	cfg.Handler = newRecorder()
-	n, err := Start(cfg)
+	n, err := startNode(cfg)
 	if err == nil {
 		n.Close()
 		t.Fatalf("the server starts, want an error with %q", words)
@@ -135,7 +135,7 @@ func TestForeignLog(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.Handler = newRecorder()
-		n, err := Start(cfg)
+		n, err := startNode(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -286,7 +286,7 @@ func TestConfigIsChecked(t *testing.T) {
 	} {
 		mustRefuse(t, c)
 	}
-	if _, err := Start(Config{ID: 1, Memory: true}); err == nil {
+	if _, err := startNode(Config{ID: 1, Memory: true}); err == nil {
 		t.Error("a server without a Handler starts")
 	}
 }
@@ -308,7 +308,7 @@ func TestDamagedLog(t *testing.T) {
 			damaged.LogDir, damaged.SnapDir = dir+"/log", dir+"/snap"
 			damageCopy(t, rnd, cfg.LogDir, damaged.LogDir)
 			damaged.Handler = newRecorder()
-			n, err := Start(damaged)
+			n, err := startNode(damaged)
 			if err != nil {
 				continue
 			}
@@ -370,7 +370,7 @@ func TestHalfBootstrapped(t *testing.T) {
 			return cutAfterTerm{s}, nil
 		}
 		full.Handler = newRecorder()
-		if _, err := Start(full); err == nil {
+		if _, err := startNode(full); err == nil {
 			t.Fatal("the server started without its first configuration")
 		}
 		r := start(t, cfg)

@@ -183,7 +183,7 @@ func TestDamagedMember(t *testing.T) {
 			}
 			flipOne(t, rnd, filepath.Join(c.dir(victim), "log"))
 			rec := newRecorder()
-			n, err := Start(Config{ID: victim, Members: c.list, Network: c.net.Host(hostOf(victim)), Handler: rec,
+			n, err := startNode(Config{ID: victim, Members: c.list, Network: c.net.Host(hostOf(victim)), Handler: rec,
 				TickTime: 200 * time.Millisecond, LogDir: c.dir(victim) + "/log", SnapDir: c.dir(victim) + "/snap"})
 			if err != nil {
 				refused++

@@ -347,7 +347,7 @@ func TestMemberAlone(t *testing.T) {
 		cfg := c.rigs[id].cfg
 		c.stop(id)
 		cfg.Members, cfg.Handler = []membership.Member{memberAt(id)}, newRecorder()
-		n, err := Start(cfg)
+		n, err := startNode(cfg)
 		if err == nil {
 			select {
 			case err = <-n.Err():

@@ -157,7 +157,7 @@ func start(t testing.TB, cfg Config) *rig {
 	if cfg.Handler == nil {
 		cfg.Handler = r.recorder
 	}
-	n, err := Start(cfg)
+	n, err := startNode(cfg)
 	if err != nil {
 		t.Fatalf("Start: %v", err)
 	}
@@ -287,3 +287,15 @@ type bufferSink struct{ bytes.Buffer }
 func (*bufferSink) Close() error  { return nil }
 func (*bufferSink) Cancel() error { return nil }
 func (*bufferSink) ID() string    { return "" }
+
+// startNode calls New and then Node.Start.
+func startNode(cfg Config) (*Node, error) {
+	n, err := New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.Start(); err != nil {
+		return nil, err
+	}
+	return n, nil
+}

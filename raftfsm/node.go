@@ -85,19 +85,6 @@ type Node struct {
 	live        []int64
 }
 
-// Start calls New and then Node.Start, for callers whose Handler does not need the
-// Node.
-func Start(cfg Config) (*Node, error) {
-	n, err := New(cfg)
-	if err != nil {
-		return nil, err
-	}
-	if err := n.Start(); err != nil {
-		return nil, err
-	}
-	return n, nil
-}
-
 // New returns a server that has not touched the disk or the network yet. The Node calls
 // its Handler from within Start on, and the Handler may use the Node then.
 func New(cfg Config) (*Node, error) {

@@ -175,7 +175,7 @@ func TestCloseAtOnce(t *testing.T) {
 	for range 20 {
 		cfg := memoryConfig()
 		cfg.Handler = newRecorder()
-		n, err := Start(cfg)
+		n, err := startNode(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}

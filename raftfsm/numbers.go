@@ -38,20 +38,20 @@ type Numbers struct {
 	TxnsHeld histogram.Summary // how many commands those entries held
 
 	// Other servers.
-	Acks      PerServer         // on the leader: from sending entries to a follower until it has them on disk
+	Acks      perServer         // on the leader: from sending entries to a follower until it has them on disk
 	SnapsSent histogram.Summary // on the leader: snapshots in flight each time another one starts, including it
 	sending   atomic.Int64      // snapshots being sent
 	Diffs     atomic.Int64      // on the leader: followers that continued with its log; each counts once per leadership
 }
 
-// PerServer keeps a Summary for each other server.
-type PerServer struct {
+// perServer keeps a Summary for each other server.
+type perServer struct {
 	mu sync.Mutex
 	of map[uint64]*histogram.Summary
 }
 
 // observe counts d for a server.
-func (p *PerServer) observe(id uint64, d time.Duration) {
+func (p *perServer) observe(id uint64, d time.Duration) {
 	p.mu.Lock()
 	s := p.of[id]
 	if s == nil {
@@ -66,7 +66,7 @@ func (p *PerServer) observe(id uint64, d time.Duration) {
 }
 
 // All returns the summaries by server id.
-func (p *PerServer) All() map[uint64]*histogram.Summary {
+func (p *perServer) All() map[uint64]*histogram.Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.of)

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
@@ -165,7 +164,7 @@ func TestAdminTLSFromZooCfg(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	_, err := Start(t.Context(), Config{Memory: true, Admin: &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: KeyStores{Key: keystore.Store{Location: "/no/such.pem"}}}}})
+	_, err := Start(t.Context(), Config{Memory: true, Admin: &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: KeyStores{Key: KeyStore{Location: "/no/such.pem"}}}}})
 	if err == nil || !strings.Contains(err.Error(), "/no/such.pem") {
 		t.Errorf("started without a key store: %v", err)
 	}

@@ -20,12 +20,12 @@ type auditBook struct {
 	records []string
 }
 
-func (b *auditBook) Write(records []audit.Record) error {
+func (b *auditBook) Write(records []AuditRecord) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range records {
 		var text []string
-		for _, f := range records[i].Fields() {
+		for _, f := range (*audit.Record)(&records[i]).Fields() {
 			if f.Name != "session" {
 				text = append(text, f.Name+"="+f.Value)
 			}
@@ -106,8 +106,8 @@ func TestAuditFromZooCfg(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"":                  "<nil>",
-		"audit.enable=true": "{{ 10485760 10} <nil>}",
-		"audit.enable=true\naudit.file=/a\naudit.maxFileSizeInKb=1\naudit.maxBackups=2": "{{/a 1024 2} <nil>}",
+		"audit.enable=true": "{ 10485760 10 <nil>}",
+		"audit.enable=true\naudit.file=/a\naudit.maxFileSizeInKb=1\naudit.maxBackups=2": "{/a 1024 2 <nil>}",
 	} {
 		z, err := zoocfg.ParseText("zoo.cfg", "clientPort=0\ndataDir="+filepath.Join(t.TempDir(), "x")+"\n"+text+"\n")
 		if err != nil {
@@ -130,7 +130,7 @@ func TestAuditFromZooCfg(t *testing.T) {
 func TestAuditFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "audit.log")
-	s := startServer(t, func(c *Config) { c.Audit = &Audit{File: audit.FileOptions{Path: path}} })
+	s := startServer(t, func(c *Config) { c.Audit = &Audit{Path: path} })
 	connect(t, s).create("/a", nil, proto.ModePersistent)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -140,7 +140,7 @@ func TestAuditFile(t *testing.T) {
 		t.Errorf("%v\n%s", err, b)
 	}
 	missing := filepath.Join(path, "x")
-	if s, err := Start(t.Context(), Config{Memory: true, Audit: &Audit{File: audit.FileOptions{Path: missing}}}); err == nil || !strings.Contains(err.Error(), missing) {
+	if s, err := Start(t.Context(), Config{Memory: true, Audit: &Audit{Path: missing}}); err == nil || !strings.Contains(err.Error(), missing) {
 		t.Errorf("started without its audit log: %v", err)
 		if s != nil {
 			_ = s.Close()

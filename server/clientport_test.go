@@ -48,7 +48,7 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 	_ = free.Close()
 	to(next)
 	eventually(t, "the server listens at the new port", func() bool { return s.ClientAddr() == next })
-	if p := s.Status().Configuration(); p.ClientPort != listen.PortOf(next) {
+	if p := sourceOf(s).Configuration(); p.ClientPort != listen.PortOf(next) {
 		t.Errorf("conf says %d, want %s", p.ClientPort, next)
 	}
 	eventually(t, "the old port is closed", func() bool {

@@ -12,6 +12,8 @@ import (
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 func TestConfigurationsThatCannotWork(t *testing.T) {
@@ -209,5 +211,19 @@ func TestBindRetryOfTheFile(t *testing.T) {
 		if c = c.withDefaults(); err != nil || c.Quorum.BindTries != want || len(z.Ignored) > 0 {
 			t.Errorf("%q: %d attempts, %v, ignored %v", line, c.Quorum.BindTries, err, z.Ignored)
 		}
+	}
+}
+
+// TestWarningsOfTheFile checks that an embedding program sees what LoadConfig doubts.
+func TestWarningsOfTheFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "zoo.cfg")
+	must.Do(t, os.WriteFile(path, []byte("dataDir=/data\nclientPort=2181\nclientProt=2182\n"), 0o600))
+	c := must.Get(LoadConfig(path))(t)
+	if w := c.Warnings(); len(w) != 1 || !strings.Contains(w[0], path+":3") || !strings.Contains(w[0], "clientProt") {
+		t.Errorf("%q", w)
+	}
+	if w := (Config{}).Warnings(); w != nil {
+		t.Errorf("without a file: %q", w)
 	}
 }

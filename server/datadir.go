@@ -63,8 +63,8 @@ func CheckDirectories(c Config) error {
 	if c.Log.Dir != c.DataDir {
 		errs = append(errs, machine.CheckDirectory("dataLogDir", c.Log.Dir, c.NoAutocreate))
 	}
-	if a := c.Audit; a != nil && a.Sink == nil && a.File.Path != "" {
-		errs = append(errs, machine.CheckFile("audit.file", a.File.Path))
+	if a := c.Audit; a != nil && a.Sink == nil && a.Path != "" {
+		errs = append(errs, machine.CheckFile("audit.file", a.Path))
 	}
 	return errors.Join(errs...)
 }

@@ -172,13 +172,13 @@ func TestSyncShowsWhatOthersWrote(t *testing.T) {
 func TestCommandsTellTheRoles(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
-		if got := leader.Status().Server().Mode; got != "leader" {
+		if got := sourceOf(leader).Server().Mode; got != "leader" {
 			t.Errorf("the leader is a %s", got)
 		}
-		if got := others[0].Status().Server().Mode; got != "follower" {
+		if got := sourceOf(others[0]).Server().Mode; got != "follower" {
 			t.Errorf("a follower is a %s", got)
 		}
-		if got := leader.Status().Configuration(); !got.Ensemble || got.Membership == "" || got.QuorumPort != 2888 {
+		if got := sourceOf(leader).Configuration(); !got.Ensemble || got.Membership == "" || got.QuorumPort != 2888 {
 			t.Errorf("configuration %+v", got)
 		}
 	})
@@ -255,7 +255,7 @@ func TestReadOnlyMode(t *testing.T) {
 		if got := word(t, s, "isro"); got != "ro" {
 			t.Errorf("isro: %q", got)
 		}
-		if got := s.Status().Server(); got.Mode != "read-only" || got.LocalSessions != 1 {
+		if got := sourceOf(s).Server(); got.Mode != "read-only" || got.LocalSessions != 1 {
 			t.Errorf("%+v", got)
 		}
 		over := dial(t, s)

@@ -151,7 +151,7 @@ func TestManyAttachesOfOneSession(t *testing.T) {
 	}
 	last := w.again(s, w.resp.Passwd)
 	last.must(proto.OpPing, nil)
-	eventually(t, "one connection is left", func() bool { return s.Status().Server().Connections == 1 })
+	eventually(t, "one connection is left", func() bool { return sourceOf(s).Server().Connections == 1 })
 }
 
 func TestLimitsOfConnections(t *testing.T) {
@@ -161,7 +161,7 @@ func TestLimitsOfConnections(t *testing.T) {
 	over := dial(t, s)
 	over.wantClosed()
 	w[0].nc.Close()
-	eventually(t, "there is room again", func() bool { return s.Status().Server().Connections == 2 })
+	eventually(t, "there is room again", func() bool { return sourceOf(s).Server().Connections == 2 })
 	connect(t, s)
 }
 

@@ -21,7 +21,7 @@ func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	for range 500 { // 5 MB of events
 		w.set(path, "")
 	}
-	eventually(t, "the deaf client is gone", func() bool { return s.Status().Server().Connections == 1 })
+	eventually(t, "the deaf client is gone", func() bool { return sourceOf(s).Server().Connections == 1 })
 	if s.stats.Dropped.Load() != 1 {
 		t.Error("the deaf client was closed for another reason than its output")
 	}
@@ -135,7 +135,7 @@ func TestTheLargestOutputGoesFirst(t *testing.T) {
 	w.create(path, nil, proto.ModePersistent)
 	eventually(t, "the deaf client is gone", func() bool {
 		w.set(path, "")
-		return s.Status().Server().Connections == 1
+		return sourceOf(s).Server().Connections == 1
 	})
 	if s.stats.Dropped.Load() != 1 {
 		t.Error("the deaf client was closed for another reason than its output")
@@ -219,7 +219,7 @@ func TestAbandonedRequestsLeaveNothing(t *testing.T) {
 		w.nc.Close()
 	}
 	eventually(t, "everybody is gone", func() bool {
-		p := s.Status().Server()
+		p := sourceOf(s).Server()
 		return p.Connections == 0 && p.Outstanding == 0 && p.WatchCount == 0 && s.queuedOut.Load() == 0
 	})
 	s.clients.mu.Lock()

@@ -118,7 +118,7 @@ func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
 
 // metric returns a value of mntr, "" if there is none.
 func metric(s *Server, name string) string {
-	for _, m := range s.Status().Metrics() {
+	for _, m := range sourceOf(s).Metrics() {
 		if m.Name == name {
 			return m.Value
 		}

@@ -54,7 +54,7 @@ func TestSessionsOfOneAddressAreBounded(t *testing.T) {
 		t.Errorf("session %x has come back as %x, and %d are lost", last.resp.SessionID, back.resp.SessionID, lost())
 	}
 	back.must(proto.OpCloseSession, nil)
-	eventually(t, "the session is over", func() bool { return s.Status().Server().Connections <= 1 })
+	eventually(t, "the session is over", func() bool { return sourceOf(s).Server().Connections <= 1 })
 	if w := tcp(t, s, "127.0.0.2"); w.resp.TimeOut == 0 || lost() != most-1 {
 		t.Errorf("there is room, and a session is refused; %d are lost", lost())
 	}

@@ -59,7 +59,7 @@ func TestNamesAreZooKeepers(t *testing.T) {
 	}
 	e := startEnsemble(t, 3)
 	leader, _ := e.leader()
-	for _, m := range leader.Status().Metrics() {
+	for _, m := range sourceOf(leader).Metrics() {
 		switch {
 		case m.Name == "config_file_differs", strings.HasPrefix(m.Name, "behaviour_level"), strings.HasPrefix(m.Name, "raft_"), strings.HasPrefix(m.Name, "clients_refused_"):
 			continue // ours: ZooKeeper has no name for it

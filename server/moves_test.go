@@ -62,7 +62,7 @@ func (m *moves) exported(s *Server) map[string]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[string]string{}
-	monitor := s.Status().Metrics()
+	monitor := sourceOf(s).Metrics()
 	for _, v := range monitor {
 		if v.Kind != status.Note {
 			all[v.Name] = v.Value
@@ -218,7 +218,7 @@ func (m *moves) connections(t *testing.T) {
 		plain.write([]byte("ruok"))
 		plain.wantClosed() // it must speak TLS there
 	})
-	eventually(t, "it is forgotten", func() bool { return s.Status().Server().Connections == 0 })
+	eventually(t, "it is forgotten", func() bool { return sourceOf(s).Server().Connections == 0 })
 	m.by(t, s, "auth_failed_count", func() { connect(t, s).call(proto.OpAuth, &proto.AuthPacket{Scheme: "nonsense"}) })
 	var silent []net.Conn
 	m.by(t, s, "outstanding_tls_handshake open_file_descriptor_count", func() {

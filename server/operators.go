@@ -220,7 +220,7 @@ func (c *conn) answerWord(word string) {
 		}
 	}
 	// The client may have closed the connection.
-	_ = fourletter.Answer(w, word, arg, s.Status(), c.nc.RemoteAddr().String())
+	_ = fourletter.Answer(w, word, arg, sourceOf(s), c.nc.RemoteAddr().String())
 }
 
 // wordWriter writes the answer to a four-letter word. What is being written counts as

@@ -45,7 +45,7 @@ func TestIdleClientsTakeNoGoroutine(t *testing.T) {
 	for _, w := range clients {
 		w.nc.Close()
 	}
-	eventually(t, "none is polled", func() bool { return s.polled() == 0 && s.Status().Server().Connections == 0 })
+	eventually(t, "none is polled", func() bool { return s.polled() == 0 && sourceOf(s).Server().Connections == 0 })
 }
 
 // burst sends n requests at once and checks the order of the replies.
@@ -157,7 +157,7 @@ func TestRequestsRightBeforeHangingUp(t *testing.T) {
 		} else {
 			_ = c.nc.Close()
 		}
-		eventually(t, "its connection is gone", func() bool { return s.Status().Server().Connections == 1 })
+		eventually(t, "its connection is gone", func() bool { return sourceOf(s).Server().Connections == 1 })
 	}
 	w.must(proto.OpSync, &proto.SyncRequest{Path: "/a"}) // the last write may be in flight
 	if _, stat := w.get("/a", false); stat.Version != clients {
@@ -203,5 +203,5 @@ func TestPollingUnderLoad(t *testing.T) {
 		})
 	}
 	all.Wait()
-	eventually(t, "only the author is left", func() bool { return s.Status().Server().Connections == 1 && s.polled() == 1 })
+	eventually(t, "only the author is left", func() bool { return sourceOf(s).Server().Connections == 1 && s.polled() == 1 })
 }

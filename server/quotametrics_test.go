@@ -25,7 +25,7 @@ func TestMetricsOfQuotasAreBounded(t *testing.T) {
 	}
 	quota("0" + strings.Repeat("x", stats.MaxNamespaceName))
 	shown := 0
-	for _, m := range s.Status().Metrics() {
+	for _, m := range sourceOf(s).Metrics() {
 		if m.Name == "quota_count_limit_per_namespace" {
 			shown++
 			if len(m.Key) > stats.MaxNamespaceName {

@@ -63,7 +63,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 				}
 			}
 			eventually(t, "all are counted", func() bool {
-				for _, m := range s.Status().Metrics() {
+				for _, m := range sourceOf(s).Metrics() {
 					if m.Name == tt.counter {
 						return m.Value == "5"
 					}

@@ -60,7 +60,7 @@ func (e *ensemble) viewsOf(t *testing.T, s *Server, role string) {
 			t.Errorf("server %d is to be a %s, and %s does not have %q:\n%s", s.cfg.Quorum.ID, role, where, want[1], want[0])
 		}
 	}
-	if p := lead.Status().Server(); p.SyncedObservers != observers || p.SyncedFollowers != 3-observers {
+	if p := sourceOf(lead).Server(); p.SyncedObservers != observers || p.SyncedFollowers != 3-observers {
 		t.Errorf("server %d is to be a %s, and its leader counts %d followers and %d observers", s.cfg.Quorum.ID, role, p.SyncedFollowers, p.SyncedObservers)
 	}
 }

@@ -120,7 +120,7 @@ func TestSASLFailure(t *testing.T) {
 					t.Errorf("identities %q", got)
 				}
 			}
-			if n := s.Status().Server().AuthFailed; n != 2 {
+			if n := sourceOf(s).Server().AuthFailed; n != 2 {
 				t.Errorf("%d failures counted", n)
 			}
 		})

@@ -55,7 +55,7 @@ func TestASlowReaderThatMakesProgressStays(t *testing.T) {
 		t.Skipf("everything was read in %v: the client was not slow", took)
 	}
 	eventually(t, "the session of the client that takes nothing is over", func() bool {
-		return s.Status().Server().Connections <= 2
+		return sourceOf(s).Server().Connections <= 2
 	})
 	_ = deaf
 }

@@ -20,10 +20,54 @@ import (
 // it.
 const defaultTraceMask = 306
 
-// Status returns the operators' view of the server.
-func (s *Server) Status() status.Source { return sourceOf(s) }
+// Status is a summary of a server.
+type Status struct {
+	Mode     string // standalone, leader, follower, observer, read-only or looking
+	Serving  bool   // the server answers clients
+	ReadOnly bool   // it answers only clients that asked for read-only mode
+	Reason   string // why it doesn't answer some or all clients
+	Leader   int64  // the leader's id, −1 if unknown
 
-// statusSource implements status.Source: each method returns a copy of what it finds. The
+	Zxid        int64 // of the newest transaction applied here
+	Znodes      int
+	Ephemerals  int
+	DataSize    int64 // bytes of the paths and the data
+	Watches     int   // of clients of this server
+	Connections int   // of clients
+	Sessions    int   // of the whole ensemble
+	Outstanding int64 // requests in flight
+	Uptime      time.Duration
+}
+
+// Status returns the current status.
+func (s *Server) Status() Status {
+	p := sourceOf(s).Server()
+	return Status{
+		Mode: p.Mode, Serving: p.Serving, ReadOnly: p.ReadOnly, Reason: p.Reason, Leader: p.LeaderID,
+		Zxid: p.Zxid, Znodes: p.Nodes, Ephemerals: p.Ephemerals, DataSize: p.DataSize, Watches: p.WatchCount,
+		Connections: p.Connections, Sessions: p.GlobalSessions, Outstanding: p.Outstanding, Uptime: p.Uptime,
+	}
+}
+
+// Connection is a client's connection to this server.
+type Connection struct {
+	Addr    string // the client's
+	Secure  bool   // with TLS
+	Session int64  // 0: none yet
+	Since   time.Time
+	Timeout time.Duration // of the session
+}
+
+// Connections returns the connections of clients, in the order of their addresses.
+func (s *Server) Connections() []Connection {
+	var list []Connection
+	for _, c := range sourceOf(s).Conns() {
+		list = append(list, Connection{Addr: c.Addr, Secure: c.Secure, Session: c.SessionID, Since: c.Established, Timeout: c.Timeout})
+	}
+	return list
+}
+
+// statusSource implements status.Source, the operators' view: each method returns a copy of what it finds. The
 // View makes the metrics.
 type statusSource struct {
 	s *Server

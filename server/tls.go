@@ -15,16 +15,42 @@ import (
 )
 
 // KeyStores are the key store and the trust store of a port, and what the port asks of
-// the other side.
-type KeyStores = keystore.Options
+// the other side. They mean the same as ZooKeeper's ssl.* settings.
+type KeyStores struct {
+	Key, Trust KeyStore
+
+	ClientAuth       string   // none, want or need; empty: need
+	Protocols        []string // TLSv1.2, TLSv1.3; older ones are dropped; empty: both
+	CipherSuites     []string // Go or Java names, unusable ones are dropped; empty: Go's choice
+	VerifyClientHost bool     // a client's certificate must contain the client's address
+	ReverseDNS       bool     // or a host name of that address
+	Reload           bool     // reload the files when they change
+	CRL, OCSP        bool     // check for revocation at the addresses in the certificate
+}
+
+// KeyStore is a file with a key, or with the certificates to trust.
+type KeyStore struct {
+	Location     string
+	Password     string
+	PasswordPath string // a file with the password; takes precedence over Password
+	Type         string // JKS, PEM or PKCS12; empty: by file extension
+}
+
+// options returns the settings for package keystore.
+func (k *KeyStores) options() keystore.Options {
+	return keystore.Options{
+		Key: keystore.Store(k.Key), Trust: keystore.Store(k.Trust), ClientAuth: k.ClientAuth, Protocols: k.Protocols, CipherSuites: k.CipherSuites,
+		VerifyClientHost: k.VerifyClientHost, ReverseDNS: k.ReverseDNS, Reload: k.Reload, CRL: k.CRL, OCSP: k.OCSP,
+	}
+}
 
 // TLS configures TLS for clients.
 type TLS struct {
 	KeyStores
 	// Config, if set, replaces KeyStores except for VerifyClientHost.
 	Config *tls.Config
-	// SuperUser is the subject, in the form of [keystore.Subject], of the certificate
-	// whose owner has every permission.
+	// SuperUser is the subject of the certificate whose owner has every permission, in
+	// the form of RFC 2253, as in ZooKeeper's ACLs.
 	SuperUser string
 }
 
@@ -33,12 +59,12 @@ func newTLSPort(t *TLS, log *slog.Logger) (*tlsport.Port, error) {
 	config := t.Config
 	if config == nil {
 		var err error
-		config, err = keystore.ServerConfig(t.KeyStores, func(err error) { log.Error("TLS goes on with what it has", "error", err) })
+		config, err = keystore.ServerConfig(t.options(), func(err error) { log.Error("TLS goes on with what it has", "error", err) })
 		if err != nil {
 			return nil, fmt.Errorf("TLS for clients: %w", err)
 		}
 	}
-	return tlsport.New(config, t.KeyStores, t.SuperUser), nil
+	return tlsport.New(config, t.options(), t.SuperUser), nil
 }
 
 // QuorumTLS configures TLS between the servers of an ensemble.
@@ -72,7 +98,7 @@ func (q *QuorumTLS) load(log *slog.Logger) (*quorum.TLS, error) {
 		return t, nil
 	}
 	var err error
-	t.Config, err = keystore.PeerConfig(q.KeyStores, func(err error) { log.Error("TLS between the servers goes on with what it has", "error", err) })
+	t.Config, err = keystore.PeerConfig(q.options(), func(err error) { log.Error("TLS between the servers goes on with what it has", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS between servers, ssl.quorum.*: %w", err)
 	}
@@ -130,7 +156,7 @@ func (t *AdminTLS) load(log *slog.Logger) (*tls.Config, error) {
 	if t.Config != nil {
 		return t.Config, nil
 	}
-	c, err := keystore.ServerConfig(t.KeyStores, func(err error) { log.Error("TLS of the AdminServer goes on with what it has", "error", err) })
+	c, err := keystore.ServerConfig(t.options(), func(err error) { log.Error("TLS of the AdminServer goes on with what it has", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS of the AdminServer, ssl.quorum.*: %w", err)
 	}

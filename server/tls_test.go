@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
@@ -92,10 +91,10 @@ func (a *authority) write(file string, data []byte) string {
 }
 
 // options returns the options of a server that trusts a.
-func (a *authority) options() keystore.Options {
-	return keystore.Options{
-		Key:   keystore.Store{Location: filepath.Join(a.dir, "server.pem")},
-		Trust: keystore.Store{Location: filepath.Join(a.dir, "ca.pem")},
+func (a *authority) options() KeyStores {
+	return KeyStores{
+		Key:   KeyStore{Location: filepath.Join(a.dir, "server.pem")},
+		Trust: KeyStore{Location: filepath.Join(a.dir, "ca.pem")},
 	}
 }
 
@@ -212,7 +211,7 @@ func TestTLSClient(t *testing.T) {
 	if got := dialTCP(t, s.ClientAddr(), a.client(alice)).word("ruok"); got != "imok" {
 		t.Errorf("ruok: %q", got)
 	}
-	for _, c := range s.Status().Conns() {
+	for _, c := range sourceOf(s).Conns() {
 		if !c.Secure {
 			t.Errorf("%s does not count as secure", c.Addr)
 		}

@@ -28,7 +28,7 @@ func word(t *testing.T, s *Server, ask string) string {
 func answer(t *testing.T, s *Server, name string) string {
 	t.Helper()
 	var b strings.Builder
-	if err := fourletter.Answer(&b, name, nil, s.Status(), ""); err != nil {
+	if err := fourletter.Answer(&b, name, nil, sourceOf(s), ""); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -10,10 +10,8 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/internal/auth/jaas"
-	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/auth/schemes"
 	"github.com/zkgo/zkgo/internal/limits"
-	"github.com/zkgo/zkgo/internal/ops/audit"
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
@@ -21,14 +19,38 @@ import (
 
 // LoadOption changes how [LoadConfig] reads a file. Only packages of this module have
 // any.
-type LoadOption = zoocfg.Option
+type LoadOption interface {
+	// LoadOption only marks the type.
+	LoadOption()
+}
+
+// Warnings returns what [LoadConfig] doubts in its file, each with the file and the line,
+// e.g. an unknown key. A server works without what they name, and logs none of them.
+func (c Config) Warnings() []string {
+	if c.zooCfg == nil {
+		return nil
+	}
+	list := make([]string, len(c.zooCfg.Warnings))
+	for i, w := range c.zooCfg.Warnings {
+		list[i] = w.String()
+	}
+	return list
+}
 
 // LoadConfig reads a zoo.cfg and translates it. It reports everything that would make
 // Start refuse it, except for data and ports that are in use; its error joins all that
-// it finds. It reads the JAAS file and the key stores that the file names. Use
-// [CheckDirectories] for the directories.
+// it finds. What it doubts, e.g. an unknown key, is in [Config.Warnings]. It reads
+// the JAAS file and the key stores that the file names. Use [CheckDirectories] for the
+// directories.
 func LoadConfig(path string, opts ...LoadOption) (Config, error) {
-	z, err := zoocfg.Parse(path, opts...)
+	own := make([]zoocfg.Option, len(opts))
+	for i, o := range opts {
+		var ok bool
+		if own[i], ok = o.(zoocfg.Option); !ok {
+			return Config{}, fmt.Errorf("an option of type %T: only those of this module change how a file is read", o)
+		}
+	}
+	z, err := zoocfg.Parse(path, own...)
 	if err != nil {
 		return Config{}, err
 	}
@@ -197,7 +219,7 @@ func (c *Config) metricsFromZooCfg(z *zoocfg.Config) {
 // auditFromZooCfg translates the audit.* settings.
 func (c *Config) auditFromZooCfg(z *zoocfg.Config) {
 	if a := &z.Audit; a.Enable {
-		c.Audit = &Audit{File: audit.FileOptions{Path: a.File, MaxBytes: a.MaxFileSizeKB << 10, Backups: a.MaxBackups}}
+		c.Audit = &Audit{Path: a.File, MaxBytes: a.MaxFileSizeKB << 10, Backups: a.MaxBackups}
 	}
 }
 
@@ -220,7 +242,7 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	c.PortUnification = unified
 	c.TLS = &TLS{
 		KeyStores: KeyStores{
-			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
+			Key: KeyStore(t.KeyStore), Trust: KeyStore(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
 			VerifyClientHost: t.HostnameVerification && t.ClientHostnameVerification, ReverseDNS: t.AllowReverseDNSLookup, Reload: t.CertReload,
 			CRL: t.CRL, OCSP: t.OCSP,
@@ -228,10 +250,6 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 		SuperUser: z.Auth.X509SuperUser,
 	}
 	return nil
-}
-
-func storeOf(s zoocfg.Store) keystore.Store {
-	return keystore.Store{Location: s.Location, Password: s.Password, PasswordPath: s.PasswordPath, Type: s.Type}
 }
 
 // protocolsOf returns the TLS versions to offer. ssl.protocol limits them only if it
@@ -257,7 +275,7 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 	}
 	c.Quorum.TLS = &QuorumTLS{
 		KeyStores: KeyStores{
-			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: t.ClientAuth,
+			Key: KeyStore(t.KeyStore), Trust: KeyStore(t.TrustStore), ClientAuth: t.ClientAuth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites,
 			VerifyClientHost: t.HostnameVerification && t.ClientHostnameVerification,
 			ReverseDNS:       t.AllowReverseDNSLookup, Reload: t.CertReload,
@@ -362,7 +380,7 @@ func adminTLSFromZooCfg(z *zoocfg.Config) (*AdminTLS, error) {
 	}
 	return &AdminTLS{
 		KeyStores: KeyStores{
-			Key: storeOf(t.KeyStore), Trust: storeOf(t.TrustStore), ClientAuth: auth,
+			Key: KeyStore(t.KeyStore), Trust: KeyStore(t.TrustStore), ClientAuth: auth,
 			Protocols: protocolsOf(t), CipherSuites: t.CipherSuites, Reload: t.CertReload,
 			CRL: t.CRL, OCSP: t.OCSP,
 		},

@@ -11,6 +11,9 @@ import (
 // An Option changes how a configuration is read.
 type Option func(*options)
 
+// LoadOption marks an option of server.LoadConfig.
+func (Option) LoadOption() {}
+
 type options struct {
 	myID       *uint64
 	readFile   func(path string) ([]byte, error)

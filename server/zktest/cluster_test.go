@@ -171,7 +171,7 @@ func TestReadOnlyMode(t *testing.T) {
 	inCluster(t, 3, func(t *testing.T, cl *zktest.Cluster) {
 		s := cl.Follower()
 		cl.Partition([]int{s.ID()})
-		s.Wait("read-only mode", func() bool { return s.Server().Status().Server().ReadOnly })
+		s.Wait("read-only mode", func() bool { return s.Server().Status().ReadOnly })
 		cl.Heal()
 		cl.WaitServing()
 	}, zktest.WithConfig(func(c *server.Config) { c.ReadOnlyMode, c.TickTime = true, 200*time.Millisecond }))

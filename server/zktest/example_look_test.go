@@ -211,7 +211,7 @@ func ExampleServer_Close() {
 	defer t.end()
 
 	zs := zktest.Run(t)
-	fmt.Println(zs.ID(), zs.Server().Status() != nil) // the underlying server
+	fmt.Println(zs.ID(), zs.Server().Status().Serving) // the underlying server
 	zs.Set("/a", "1")
 	zs.Close()
 	_, err := zs.Dial()

@@ -123,9 +123,9 @@ func (g *gate) sessions(hung bool) []int64 {
 		return nil
 	}
 	var ids []int64
-	for _, c := range srv.Status().Conns() {
-		if c.SessionID != 0 && some[c.Addr] {
-			ids = append(ids, c.SessionID)
+	for _, c := range srv.Connections() {
+		if c.Session != 0 && some[c.Addr] {
+			ids = append(ids, c.Session)
 		}
 	}
 	return ids
@@ -135,8 +135,8 @@ func (g *gate) sessions(hung bool) []int64 {
 func (g *gate) ofSession(id int64) []*clientConn {
 	var addrs []string
 	if srv := g.srv.Load(); srv != nil && id != 0 {
-		for _, c := range srv.Status().Conns() {
-			if c.SessionID == id {
+		for _, c := range srv.Connections() {
+			if c.Session == id {
 				addrs = append(addrs, c.Addr)
 			}
 		}
@@ -160,7 +160,7 @@ func (g *gate) drop(list []*clientConn) bool {
 	}
 	srv := g.srv.Load()
 	return poll(func() bool {
-		for _, here := range srv.Status().Conns() {
+		for _, here := range srv.Connections() {
 			if slices.ContainsFunc(list, func(c *clientConn) bool { return c.key == here.Addr }) {
 				return false
 			}

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tree"
 	"github.com/zkgo/zkgo/watch"
 )
@@ -114,8 +114,8 @@ type Session struct {
 func (s *Server) Sessions() []Session {
 	srv := s.Server()
 	addrs := make(map[int64]string)
-	for _, c := range srv.Status().Conns() {
-		addrs[c.SessionID] = c.Addr
+	for _, c := range srv.Connections() {
+		addrs[c.Session] = c.Addr
 	}
 	var list []Session
 	s.read(func(*tree.Tree) {
@@ -220,6 +220,6 @@ func (s *Server) WaitForWatch(path string, kinds ...WatchKind) {
 func (s *Server) WaitConnected(session int64, connected bool) {
 	s.t.Helper()
 	s.Wait(fmt.Sprintf("session 0x%x connected: %v", session, connected), func() bool {
-		return slices.ContainsFunc(s.Server().Status().Conns(), func(c status.Conn) bool { return c.SessionID == session }) == connected
+		return slices.ContainsFunc(s.Server().Connections(), func(c server.Connection) bool { return c.Session == session }) == connected
 	})
 }

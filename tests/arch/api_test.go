@@ -24,14 +24,11 @@ const mostNames = 550
 // internalTypes lists the exported declarations that may mention a type of an internal
 // package, and why.
 var internalTypes = map[string]string{
-	"raftfsm.Config":        "a server sets what it takes from its machine; to be grouped like server.Config",
-	"raftfsm.Numbers":       "the metrics of a server, to be summarised in a type of their own",
-	"raftfsm.PerServer.All": "the metrics of a server, to be summarised in a type of their own",
-	"raftfsm.ReadLog":       "zkgo inspect shows a state without a server",
-	"raftfsm.ReadPlace":     "zkgo inspect shows a state without a server",
-	"raftfsm.ReadSnapshot":  "zkgo inspect shows a state without a server",
-	"server.Audit":          "the file and the sink, to become types of package server",
-	"server.Server.Status":  "what operators see, to become a type of package server",
+	"raftfsm.Config":       "a server sets what it takes from its machine; to be grouped like server.Config",
+	"raftfsm.Numbers":      "the metrics of a server, to be summarised in a type of their own",
+	"raftfsm.ReadLog":      "zkgo inspect shows a state without a server",
+	"raftfsm.ReadPlace":    "zkgo inspect shows a state without a server",
+	"raftfsm.ReadSnapshot": "zkgo inspect shows a state without a server",
 }
 
 // isInternal reports whether other modules can't import a package.

@@ -20,7 +20,7 @@ type serverState struct {
 }
 
 func (t *TestServer) state(s *zktest.Server) serverState {
-	st := s.Server().Status().Server()
+	st := s.Server().Status()
 	return serverState{
 		ID: s.ID(), Address: t.addrs[s.ID()-1], Running: s.Running(), Paused: s.Paused(),
 		Serving: s.Running() && st.Serving, ReadOnly: st.ReadOnly, Mode: st.Mode, Zxid: st.Zxid,
