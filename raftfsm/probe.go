@@ -167,7 +167,7 @@ func ask(ctx context.Context, hub *quorum.Hub, addr, to string, q *question) (*a
 	}
 	var a answer
 	if err := awaitAnswer(conn, &a); err != nil {
-		if !errors.Is(ctx.Err(), context.Canceled) && (isTimeout(err) || ctx.Err() != nil) {
+		if !errors.Is(ctx.Err(), context.Canceled) && (quorum.IsTimeout(err) || ctx.Err() != nil) {
 			quorum.BlamePath(conn)
 		}
 		return nil, theirs, fmt.Errorf("answer of server %s at %s: %w", theirs.ServerID, addr, err)
@@ -206,7 +206,7 @@ func sayWorking(conn net.Conn) (stop func()) {
 	ended, left := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(left)
-		tick := time.NewTicker(probeTimeout / signsPerStall)
+		tick := time.NewTicker(probeTimeout / 3)
 		defer tick.Stop()
 		for {
 			_ = conn.SetWriteDeadline(time.Now().Add(probeTimeout))

@@ -3,7 +3,6 @@ package quorum
 import (
 	"errors"
 	"io"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -317,8 +316,7 @@ func (t *Transport) again(request func() error) error {
 	var err error
 	for range maxPool + 1 {
 		err = request()
-		var slow net.Error
-		if err == nil || Refused(err) || errors.As(err, &slow) && slow.Timeout() || t.closed() {
+		if err == nil || Refused(err) || IsTimeout(err) || t.closed() {
 			break
 		}
 	}

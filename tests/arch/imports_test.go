@@ -48,6 +48,7 @@ var rules = []rule{
 	{"raftfsm/internal/membership", []string{"proto", "tree"}, "who belongs to the ensemble is decided by pure functions"},
 	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
 	{"raftfsm/internal/apply", []string{"proto", "tree", "session", "raftfsm/internal/command", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/snapio", "internal/histogram"}, "the state is a function of the log: no configuration, no files, no other server"},
+	{"raftfsm/internal/forward", []string{"internal/quorum", "raftfsm/internal/propose"}, "a stream of runs knows neither the log nor the ensemble"},
 	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
 	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/defaults", "internal/vfs", "internal/raftlog", "internal/raftlog/engine", "internal/quorum", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
 	{"internal/poller", nil, "a poller knows descriptors, and neither a protocol nor a connection"},
