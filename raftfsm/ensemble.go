@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
+	"github.com/zkgo/zkgo/raftfsm/internal/forward"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
@@ -243,7 +244,7 @@ func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: func(q *raft.InstallSnapshotRequest, r io.Reader) error {
 			return apply.CheckSnapshot(e.env.identity.ClusterID(), q, r)
 		},
-		MaxEntry: maxForwarded + propose.MaxBatchBytes,
+		MaxEntry: forward.MaxRun + propose.MaxBatchBytes,
 		Applied:  e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses, Replays: e.replays,
 		Acknowledged: func(id raft.ServerID, took time.Duration) {
 			e.env.numbers.Acks.observe(membership.ServerOf(id), took)

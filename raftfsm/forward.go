@@ -1,7 +1,6 @@
 package raftfsm
 
 import (
-	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -16,34 +15,18 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm/internal/forward"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
-	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // How a follower's commands get to the leader.
 //
-// The log determines the leader to follow: a LeaderStart of server S with incarnation I.
-// A follower opens one stream to S. The stream begins with I and then carries the
-// follower's runs, one after another:
-//
-//	stream = incarnation:8 (size:4 run)*
-//
-// The leader reads the stream while its leadership I is open. For back-pressure it stops
-// reading while too many commands wait to be proposed. The leader's first byte says that
-// it accepts the stream. After it come the leader's heartbeats (forwardbeat.go). When a
-// stream ends, the outcome of the commands sent on it is unknown, so the follower gives
-// up all commands in flight.
+// The log determines the leader to follow: a LeaderStart of server S with incarnation I. A
+// follower opens one stream to S (raftfsm/internal/forward). When the stream ends, the outcome
+// of the commands sent on it is unknown, so the follower gives up all commands in flight.
 
-const (
-	// maxForwarded bounds one run: a batch, or one larger command.
-	maxForwarded = 256 << 20
-	// dialPause is the pause between two attempts to reach a leader.
-	dialPause = 20 * time.Millisecond
-	// A leader that accepts a stream answers with streamBeats if both sides send
-	// heartbeats, and otherwise with streamTaken.
-	streamTaken = 1
-	streamBeats = 2
-)
+// dialPause is the pause between two attempts to reach a leader.
+const dialPause = 20 * time.Millisecond
 
 var errStreamEnded = errors.New("the stream of commands to the leader has ended")
 
@@ -132,17 +115,17 @@ func (f *following) attend(ctx context.Context, t target) {
 		f.lookAround(ctx)
 		return
 	}
-	if s.beats {
+	if s.Beats() {
 		f.transportNow().Reached()
 	}
 	var wg sync.WaitGroup
-	wg.Go(func() { s.watch(f.log.With("leader", t.server)) })
-	wg.Go(s.beat)
+	wg.Go(func() { s.Watch(f.log.With("leader", t.server)) })
+	wg.Go(s.Beat)
 	ctx, cancel := context.WithCancel(ctx)
 	wg.Go(func() { f.freshness.report(ctx, id, addr, t, func(index uint64) { f.reported(index, t) }) })
 	f.env.do(func() { f.take(s, t) })
 	select {
-	case <-s.ended:
+	case <-s.Ended():
 	case <-ctx.Done():
 	}
 	cancel()
@@ -174,7 +157,7 @@ func (f *following) cutOff(t target) {
 
 // take starts sending this server's commands on the stream, unless the stream's
 // leadership is over. It runs on the control goroutine.
-func (f *following) take(s *stream, t target) {
+func (f *following) take(s *forward.Sender, t target) {
 	f.mu.Lock()
 	current := f.target == t && f.lead == nil
 	f.mu.Unlock()
@@ -187,7 +170,7 @@ func (f *following) take(s *stream, t target) {
 
 // drop gives up the commands sent on a stream that has ended. It runs on the control
 // goroutine.
-func (f *following) drop(s *stream) {
+func (f *following) drop(s *forward.Sender) {
 	f.env.unfollow(s, errStreamEnded)
 }
 
@@ -216,7 +199,7 @@ func (p *places) dial(ctx context.Context, kind quorum.Kind, id raft.ServerID, a
 }
 
 // openForward opens a stream to a leadership. It fails if the leadership isn't open.
-func (f *following) openForward(ctx context.Context, id raft.ServerID, addr string, incarnation uint64) (*stream, error) {
+func (f *following) openForward(ctx context.Context, id raft.ServerID, addr string, incarnation uint64) (*forward.Sender, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	conn, err := f.places.dial(ctx, quorum.Forward, id, addr)
@@ -224,14 +207,14 @@ func (f *following) openForward(ctx context.Context, id raft.ServerID, addr stri
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	s := newStream(conn, f.stallLimit(), f.rhythm)
-	err = s.open(incarnation)
+	s := forward.NewSender(conn, f.stallLimit(), f.rhythm.next)
+	err = s.Open(incarnation)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
 	if err != nil {
 		_ = conn.Close()
-		if isTimeout(err) {
+		if quorum.IsTimeout(err) {
 			quorum.BlamePath(conn)
 		}
 		return nil, err
@@ -255,69 +238,18 @@ func (f *following) acceptForward(conn net.Conn, from quorum.Identity) {
 	}
 	stop := context.AfterFunc(l.ctx, func() { _ = conn.Close() })
 	defer stop()
-	in := newForwarded(conn, f.stallLimit(), from.Beats, f.rhythm)
-	if err := in.begin(); err != nil {
+	in := forward.NewReceiver(conn, f.stallLimit(), from.Beats, f.rhythm.next)
+	if err := in.Begin(); err != nil {
 		return
 	}
-	defer in.end()
-	if err := f.receive(in, incarnation, uint8(origin)); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+	defer in.End()
+	if err := in.Receive(func(run []byte) error { return f.env.remote.Add(incarnation, uint8(origin), run) }); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		level := slog.LevelDebug // a stream without a run: this may repeat often
-		if in.carried {
+		if in.Carried() {
 			level = slog.LevelInfo
 		}
 		f.log.Log(context.Background(), level, "a follower's stream of commands ended", "server", origin, "err", err)
 	}
-}
-
-// receive reads runs until the stream ends.
-func (f *following) receive(in *forwarded, incarnation uint64, origin uint8) error {
-	var size [4]byte
-	var buf []byte
-	stream := bufio.NewReader(in)
-	for {
-		if _, err := io.ReadFull(stream, size[:]); err != nil {
-			return err
-		}
-		n := binary.BigEndian.Uint32(size[:])
-		if n&fillFlag != 0 {
-			if err := in.fill(stream, n&^fillFlag); err != nil {
-				return err
-			}
-			continue
-		}
-		if n > maxForwarded {
-			return fmt.Errorf("run of %d bytes", n)
-		}
-		run, err := readRun(stream, buf[:0], int(n))
-		if err != nil {
-			return err
-		}
-		in.carried = true
-		in.holding.Store(true)
-		err = f.env.remote.Add(incarnation, origin, run)
-		if in.holding.Store(false); err != nil {
-			return err
-		}
-		if buf = run; cap(buf) > propose.MaxSpareBytes {
-			buf = nil
-		}
-	}
-}
-
-// readRun reads n bytes from r and appends them to b. It allocates in steps as the bytes
-// arrive, so a large length without data doesn't cause a large allocation.
-func readRun(r io.Reader, b []byte, n int) ([]byte, error) {
-	const step = 256 << 10
-	for n > 0 {
-		k := min(n, step)
-		at := len(b)
-		b = append(b, make([]byte, k)...)
-		if _, err := io.ReadFull(r, b[at:]); err != nil {
-			return nil, err
-		}
-		n -= k
-	}
-	return b, nil
 }
 
 // pauseFor waits for d or until ctx ends.

@@ -322,3 +322,9 @@ func (l *memListener) Addr() net.Addr { return l.addr }
 // Refused reports whether a connection failed because no process listens there: the host is
 // up but the process isn't.
 func Refused(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+// IsTimeout reports whether err is a missed deadline.
+func IsTimeout(err error) bool {
+	var t net.Error
+	return errors.As(err, &t) && t.Timeout()
+}

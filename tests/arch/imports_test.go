@@ -57,6 +57,7 @@ var rules = []rule{
 	{"raftfsm/internal/datadir", []string{"internal/vfs", "internal/raftlog", "raftfsm/internal/bootstrap", "raftfsm/internal/command", "raftfsm/internal/membership"}, "whose state a directory holds is known without the state"},
 	{"raftfsm/internal/propose", []string{"tree", "raftfsm/internal/command"}, "commands get into the log without a look at the state"},
 	{"raftfsm/internal/apply", []string{"proto", "tree", "session", "raftfsm/internal/command", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/snapio", "internal/histogram"}, "the state is a function of the log: no configuration, no files, no other server"},
+	{"raftfsm/internal/forward", []string{"internal/quorum", "raftfsm/internal/propose"}, "a stream of runs knows neither the log nor the ensemble"},
 	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
 	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/defaults", "internal/vfs", "internal/raftlog", "storage", "internal/quorum", "internal/quorum/transport", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
 	{"internal/buffer", nil, "bytes do not say what they are for"},

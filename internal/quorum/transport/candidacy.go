@@ -3,7 +3,6 @@ package transport
 import (
 	"errors"
 	"math/rand/v2"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -98,8 +97,7 @@ func (c *candidacy) again(request func() error) error {
 	var err error
 	for range maxPool + 1 {
 		err = request()
-		var slow net.Error
-		if err == nil || quorum.Refused(err) || errors.As(err, &slow) && slow.Timeout() || c.closed() {
+		if err == nil || quorum.Refused(err) || quorum.IsTimeout(err) || c.closed() {
 			break
 		}
 	}

@@ -34,8 +34,7 @@ func Ask(ctx context.Context, conn net.Conn, question, answer any) error {
 	if err == nil {
 		return nil
 	}
-	var late net.Error
-	if !errors.Is(ctx.Err(), context.Canceled) && (errors.As(err, &late) && late.Timeout() || ctx.Err() != nil) {
+	if !errors.Is(ctx.Err(), context.Canceled) && (quorum.IsTimeout(err) || ctx.Err() != nil) {
 		quorum.BlamePath(conn)
 	}
 	return fmt.Errorf("no answer: %w", err)
