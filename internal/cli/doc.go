@@ -4,8 +4,8 @@
 //
 // It has no terminal of its own: a [Shell] runs a command, a line or a script, or
 // reads commands at a prompt. cmd/zkgo defines the flags. It works with any
-// ZooKeeper: it imports package client, proto for its vocabulary, cli/subtree, and
-// nothing of the server.
+// ZooKeeper: it imports package client, proto for its vocabulary, the packages below
+// it, and nothing of the server.
 //
 // # A command
 //

@@ -33,7 +33,6 @@ var limits = []limit{
 	{"methods of a type", 40, map[string]string{
 		"client.Client":             "the API: one method per operation of the protocol",
 		"client.core":               "connecting, liveness and failures of one client, to be split like its fields",
-		"internal/cli.Call":         "what the commands of the shell ask of the one that runs, to be moved to the commands",
 		"internal/quorum.Transport": "to be split: dialing, accepting, heartbeats and commits in one type",
 		"raftfsm.Node":              "to be split: it owns the ensemble, the machine and the log",
 		"raftfsm.ensemble":          "to be split: membership, elections, sessions and forwarding in one type",
@@ -44,7 +43,6 @@ var limits = []limit{
 	}},
 	{"files in a folder", 30, map[string]string{
 		"client":          "one file over: operations and connecting in one package",
-		"internal/cli":    "a file per group of commands of the shell",
 		"internal/quorum": "to be split together with Transport",
 		"raftfsm":         "to be split: command, propose, apply, bootstrap, ensemble and datadir",
 		"server":          "to be split: auth, limits and ops",
