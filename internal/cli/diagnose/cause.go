@@ -48,7 +48,7 @@ func Cause(err error) string {
 	return text
 }
 
-// cause implements Cause. It reports whether it knows the error.
+// Phrase implements Cause. It reports whether it knows the error.
 func (t Terms) Phrase(err error) (text string, known bool) {
 	for _, c := range t.causes() {
 		if c.is(err) {
