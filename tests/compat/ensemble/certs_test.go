@@ -50,14 +50,8 @@ func certificate(name string) *x509.Certificate {
 
 func (a *authority) sign(tmpl, parent *x509.Certificate, key any) *x509.Certificate {
 	a.t.Helper()
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, key, a.key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, tmpl, parent, key, a.key))(a.t)
+	cert := must.Get(x509.ParseCertificate(der))(a.t)
 	return cert
 }
 
@@ -76,10 +70,7 @@ func (a *authority) issue(ip string, change ...func(*x509.Certificate)) []byte {
 	}
 	key := newKey(a.t)
 	cert := a.sign(tmpl, a.cert, &key.PublicKey)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKCS8PrivateKey(key))(a.t)
 	return append(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}),
 		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})...)
 }

@@ -72,9 +72,7 @@ func clusterOf(t testing.TB, ids []int, settings ...string) *cluster {
 func (c *cluster) newNode(id int) *node {
 	ports := c.freePorts()
 	n := &node{id: id, dir: filepath.Join(c.dir, fmt.Sprint(id)), host: "127.0.0.1", quorum: ports[0], election: ports[1], client: ports[2]}
-	if err := os.MkdirAll(filepath.Join(n.dir, "data"), 0o700); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.MkdirAll(filepath.Join(n.dir, "data"), 0o700))
 	n.setMyID(c.t, id)
 	return n
 }
@@ -82,10 +80,7 @@ func (c *cluster) newNode(id int) *node {
 // freePorts returns three ports that no other server of the cluster uses.
 func (c *cluster) freePorts() []int {
 	for {
-		ports, err := oracle.FreePorts(3)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		ports := must.Get(oracle.FreePorts(3))(c.t)
 		taken := false
 		for _, n := range c.nodes {
 			taken = taken || slices.ContainsFunc([]int{n.quorum, n.election, n.client}, func(p int) bool { return slices.Contains(ports, p) })
@@ -143,9 +138,7 @@ func (c *cluster) write(id int, lines ...string) {
 	}) {
 		all = append(all, fmt.Sprint("clientPort=", n.client), "clientPortAddress=127.0.0.1")
 	}
-	if err := os.WriteFile(n.cfg(), []byte(strings.Join(all, "\n")+"\n"), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(n.cfg(), []byte(strings.Join(all, "\n")+"\n"), 0o600))
 }
 
 // start starts servers without waiting until they serve.
@@ -255,12 +248,8 @@ func (c *cluster) stopAll() {
 func (c *cluster) wipe(id int) {
 	c.t.Helper()
 	n := c.nodes[id]
-	if err := os.RemoveAll(filepath.Join(n.dir, "data")); err != nil {
-		c.t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(n.dir, "data"), 0o700); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.RemoveAll(filepath.Join(n.dir, "data")))
+	must.Do(c.t, os.MkdirAll(filepath.Join(n.dir, "data"), 0o700))
 	n.setMyID(c.t, id)
 }
 
@@ -305,9 +294,7 @@ func (c *cluster) admin(id int) *process.Client {
 		return true
 	})
 	c.t.Cleanup(func() { cl.Close() })
-	if _, err := cl.Do(proto.OpAuth, &proto.AuthPacket{Scheme: "digest", Auth: []byte("super:secret")}); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Get(cl.Do(proto.OpAuth, &proto.AuthPacket{Scheme: "digest", Auth: []byte("super:secret")}))(c.t)
 	return cl
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -189,13 +190,8 @@ func (c *cluster) verify(clients []*client, ids ...int) {
 	}
 	for _, id := range ids {
 		cl := c.admin(id)
-		if _, err := cl.Do(proto.OpSync, &proto.SyncRequest{Path: "/"}); err != nil {
-			c.t.Fatal(err)
-		}
-		names, err := cl.Children("/")
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		must.Get(cl.Do(proto.OpSync, &proto.SyncRequest{Path: "/"}))(c.t)
+		names := must.Get(cl.Children("/"))(c.t)
 		slices.Sort(names)
 		for _, w := range clients {
 			for _, path := range append([]string{"/e-" + w.name}, w.acked...) {

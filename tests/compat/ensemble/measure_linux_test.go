@@ -42,9 +42,7 @@ func (c *cluster) cpu() time.Duration {
 		_, rest, _ := strings.Cut(string(b), ") ")
 		fields := strings.Fields(rest)
 		var user, system int64
-		if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
-			c.t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(fields[11]+" "+fields[12], &user, &system))(c.t)
 		sum += time.Duration(user+system) * time.Second / 100 // USER_HZ
 	}
 	return sum
@@ -59,9 +57,7 @@ type writer struct {
 func (c *cluster) writer(id int, name string) *writer {
 	c.t.Helper()
 	w := &writer{c.admin(id), proto.SetDataRequest{Path: "/" + name, Data: make([]byte, 100), Version: -1}}
-	if err := w.Create(w.set.Path, nil, proto.ModePersistent); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, w.Create(w.set.Path, nil, proto.ModePersistent))
 	return w
 }
 

@@ -92,10 +92,7 @@ func (r *run) start(lang string, jobs ...string) {
 	args := append(r.tools.command(r.t, lang), strings.Join(r.servers.Addrs(), ","), r.register.addr())
 	name := fmt.Sprint(lang, r.started)
 	args = append(args, jobs...)
-	p, err := process.Launch(exec.Command(args[0], args[1:]...), filepath.Join(r.dir, name+".log"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	p := must.Get(process.Launch(exec.Command(args[0], args[1:]...), filepath.Join(r.dir, name+".log")))(r.t)
 	r.workers[p.PID()] = &team{p, name, lang, jobs}
 	r.t.Cleanup(func() {
 		p.Kill()

@@ -64,10 +64,7 @@ func newRig(t *testing.T) *rig {
 // unless the link is cut.
 func (r *rig) dial(name string) net.Conn {
 	r.t.Helper()
-	c, err := net.Dial("tcp", r.port.Addr())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	c := must.Get(net.Dial("tcp", r.port.Addr()))(r.t)
 	r.t.Cleanup(func() { c.Close() })
 	r.send(c, name)
 	return c
@@ -75,9 +72,7 @@ func (r *rig) dial(name string) net.Conn {
 
 func (r *rig) send(c net.Conn, s string) {
 	r.t.Helper()
-	if _, err := c.Write([]byte(s)); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Get(c.Write([]byte(s)))(r.t)
 }
 
 func (r *rig) expect(c net.Conn, s string) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
@@ -75,9 +76,7 @@ func (p *pairOfHosts) echoes(c net.Conn, n int, within time.Duration) bool {
 	p.t.Helper()
 	sent := bytes.Repeat([]byte{'x'}, n)
 	p.check(c.SetDeadline(time.Now().Add(within)))
-	if _, err := c.Write(sent); err != nil {
-		p.t.Fatal(err)
-	}
+	must.Get(c.Write(sent))(p.t)
 	got := make([]byte, n)
 	_, err := io.ReadFull(c, got)
 	return err == nil && bytes.Equal(sent, got)

@@ -59,11 +59,8 @@ func (e *ensemble) config(id int) string { return filepath.Join(e.dir, fmt.Sprin
 // empty gives a server an empty disk.
 func (e *ensemble) empty(id int) {
 	e.t.Helper()
-	err := errors.Join(os.RemoveAll(e.data(id)), os.Mkdir(e.data(id), 0o750),
-		os.WriteFile(filepath.Join(e.data(id), "myid"), []byte(fmt.Sprintln(id)), 0o600))
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	must.Do(e.t, errors.Join(os.RemoveAll(e.data(id)), os.Mkdir(e.data(id), 0o750),
+		os.WriteFile(filepath.Join(e.data(id), "myid"), []byte(fmt.Sprintln(id)), 0o600)))
 }
 
 func (e *ensemble) start(ids ...int) {
@@ -90,13 +87,10 @@ func (e *ensemble) connect(id int) *process.Client {
 func (e *ensemble) attach(id int, c *process.Client) *process.Client {
 	e.t.Helper()
 	var next *process.Client
-	err := wait.Success(wait.Patience, fmt.Sprintf("server %d takes the client", id), func() (err error) {
+	must.Do(e.t, wait.Success(wait.Patience, fmt.Sprintf("server %d takes the client", id), func() (err error) {
 		next, err = process.Connect(e.servers[id-1].Addr, c.Session, c.Password, timeout)
 		return err
-	})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	}))
 	e.t.Cleanup(func() { next.Close() })
 	return next
 }

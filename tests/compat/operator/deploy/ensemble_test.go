@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
@@ -180,9 +181,7 @@ func (e *ensemble) write(names string, ids ...int) {
 			e.t.Fatal(err)
 		}
 		w := &writer{name: name, c: c, stop: cancel, done: make(chan struct{})}
-		if _, err := c.Create(ctx, "/ephemeral-"+name, nil, client.Ephemeral); err != nil {
-			e.t.Fatal(err)
-		}
+		must.Get(c.Create(ctx, "/ephemeral-"+name, nil, client.Ephemeral))(e.t)
 		w.session = c.Session().ID
 		go w.run(ctx)
 		e.writers = append(e.writers, w)
@@ -251,13 +250,8 @@ func (e *ensemble) verify(ids ...int) {
 		total += len(w.acked)
 	}
 	for _, id := range ids {
-		c, err := client.Connect(e.t.Context(), local(e.servers[id].client))
-		if err != nil {
-			e.t.Fatal(err)
-		}
-		if err := c.Sync(e.t.Context(), "/"); err != nil {
-			e.t.Fatal(err)
-		}
+		c := must.Get(client.Connect(e.t.Context(), local(e.servers[id].client)))(e.t)
+		must.Do(e.t, c.Sync(e.t.Context(), "/"))
 		names, _, err := c.Children(e.t.Context(), "/")
 		if err != nil {
 			e.t.Fatal(err)
@@ -288,8 +282,6 @@ func (e *ensemble) verify(ids ...int) {
 // wipe deletes a stopped server's volume.
 func (e *ensemble) wipe(id int) {
 	e.t.Helper()
-	if err := os.RemoveAll(e.servers[id].dir + "/data"); err != nil {
-		e.t.Fatal(err)
-	}
+	must.Do(e.t, os.RemoveAll(e.servers[id].dir+"/data"))
 	write(e.t, e.servers[id].dir+"/data/myid", fmt.Sprint(id))
 }

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // storePassword is the password of all stores.
@@ -41,22 +43,14 @@ func (c *certs) path(name string) string { return filepath.Join(c.dir, name) }
 
 func (c *certs) write(name, kind string, der []byte) {
 	c.t.Helper()
-	if err := os.WriteFile(c.path(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(c.path(name), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 }
 
 // sign creates a certificate that expires after valid; the first one is the authority's.
 func (c *certs) sign(name pkix.Name, valid time.Duration) (*ecdsa.PrivateKey, *x509.Certificate) {
 	c.t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(c.t)
+	serial := must.Get(rand.Int(rand.Reader, big.NewInt(1<<62)))(c.t)
 	tmpl := &x509.Certificate{
 		SerialNumber: serial, Subject: name, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(valid),
 		BasicConstraintsValid: true, IsCA: c.cert == nil, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
@@ -69,14 +63,8 @@ func (c *certs) sign(name pkix.Name, valid time.Duration) (*ecdsa.PrivateKey, *x
 	if parent == nil {
 		parent, signer = tmpl, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, tmpl, parent, &key.PublicKey, signer))(c.t)
+	cert := must.Get(x509.ParseCertificate(der))(c.t)
 	return key, cert
 }
 
@@ -84,10 +72,7 @@ func (c *certs) sign(name pkix.Name, valid time.Duration) (*ecdsa.PrivateKey, *x
 func (c *certs) issue(name string, subject pkix.Name, valid time.Duration) *x509.Certificate {
 	c.t.Helper()
 	key, cert := c.sign(subject, valid)
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	der := must.Get(x509.MarshalPKCS8PrivateKey(key))(c.t)
 	c.write(name+".key", "PRIVATE KEY", der)
 	c.write(name+".pem", "CERTIFICATE", cert.Raw)
 	c.run("openssl", "pkcs12", "-export", "-name", name, "-inkey", c.path(name+".key"), "-in", c.path(name+".pem"),
@@ -110,16 +95,11 @@ func (c *certs) encrypted(name string) string {
 	c.run("openssl", "pkcs8", "-topk8", "-v2", "aes-256-cbc", "-in", c.path(name+".key"), "-out", key, "-passout", "pass:"+storePassword)
 	var both []byte
 	for _, f := range []string{key, c.path(name + ".pem")} {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		b := must.Get(os.ReadFile(f))(c.t)
 		both = append(both, b...)
 	}
 	path := c.path(name + ".encrypted.pem")
-	if err := os.WriteFile(path, both, 0o600); err != nil {
-		c.t.Fatal(err)
-	}
+	must.Do(c.t, os.WriteFile(path, both, 0o600))
 	return path
 }
 
