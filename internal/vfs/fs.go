@@ -2,8 +2,8 @@ package vfs
 
 import "github.com/zkgo/zkgo/storage"
 
-// The file system and its files, as embedding programs know them.
-type (
-	FS   = storage.FS
-	File = storage.File
-)
+// FS is a file system, as embedding programs know it.
+type FS = storage.FS
+
+// File is one of its files.
+type File = storage.File

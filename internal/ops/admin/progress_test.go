@@ -86,7 +86,8 @@ func TestRestoreNeedsProgress(t *testing.T) {
 				t.Fatal(err)
 			}
 			last := time.Now()
-			r := must.Get(http.ReadResponse(bufio.NewReader(c), nil))(t)
+			r, err := http.ReadResponse(bufio.NewReader(c), nil)
+			must.Do(t, err)
 			defer r.Body.Close()
 			took := time.Since(last)
 			if stops && (took > time.Minute || r.StatusCode != http.StatusInternalServerError) {

@@ -68,14 +68,6 @@ func gone(pid int) bool {
 	return strings.HasPrefix(rest, "Z")
 }
 
-// check ends the test if there is an error.
-func check(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // TestAProcessIsFrozenStoppedAndKilled: Proc should report what happens to the process.
 func TestAProcessIsFrozenStoppedAndKilled(t *testing.T) {
 	t.Parallel()

@@ -201,7 +201,8 @@ func exchange(t *testing.T, url, method, auth, contentType string, body []byte) 
 	if auth != "" {
 		req.Header.Set("Authorization", auth)
 	}
-	resp := must.Get(http.DefaultClient.Do(req))(t)
+	resp, err := http.DefaultClient.Do(req)
+	must.Do(t, err)
 	defer resp.Body.Close()
 	b := must.Get(io.ReadAll(resp.Body))(t)
 	return resp.StatusCode, resp.Header, b

@@ -105,7 +105,8 @@ func ensemble(t *testing.T) (leader, follower, observer *server.Server) {
 // scrape reads /metrics.
 func scrape(t *testing.T, addr string) string {
 	t.Helper()
-	resp := must.Get(http.Get("http://" + addr + "/metrics"))(t)
+	resp, err := http.Get("http://" + addr + "/metrics")
+	must.Do(t, err)
 	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -157,7 +157,8 @@ func sorted(m map[string]string) []string {
 func fields(t *testing.T, addr, name string) map[string]string {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/commands/"+name, nil))(t)
-	resp := must.Get(http.DefaultClient.Do(req))(t)
+	resp, err := http.DefaultClient.Do(req)
+	must.Do(t, err)
 	defer resp.Body.Close()
 	var answer map[string]any
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
