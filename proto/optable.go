@@ -23,6 +23,7 @@ const (
 	onParent                    // the permission is needed on the znode's parent
 	growing                     // may make the tree larger
 	inMulti                     // allowed inside a multi or a multiRead
+	slow                        // may take long, regardless of the length of its reply
 )
 
 // operation is a row of the table.
@@ -33,6 +34,7 @@ type operation struct {
 	fresh func(old Record) Record // empties the request's record, or returns a new one; nil: there is no body
 	perms Perms                   // one of these is needed
 	is    traits
+	basic Op // the operation that this one is a variant of; 0: none
 }
 
 // lowest is the operation with the lowest number.
@@ -42,39 +44,39 @@ const lowest = OpCloseSession
 // from ZooKeeper's ZooDefs.OpCode, zookeeper.jute, Request.op2String and the permission
 // checks of PrepRequestProcessor and FinalRequestProcessor.
 var table = [...]operation{
-	OpCloseSession - lowest:         {"closeSession", "CLOS", Session, nil, 0, 0},
-	OpCreateSession - lowest:        {"createSession", "SESS", Unknown, nil, 0, 0}, // the handshake, and between servers
-	OpError - lowest:                {"error", "ERRO", Unknown, nil, 0, 0},
-	OpNotification - lowest:         {"notification", "NOTI", Unknown, nil, 0, 0},
-	OpCreate - lowest:               {"create", "CREA", Write, fresh[CreateRequest], PermCreate, hasPath | onParent | growing | inMulti},
-	OpDelete - lowest:               {"delete", "DELE", Write, fresh[DeleteRequest], PermDelete, hasPath | onParent | inMulti},
-	OpExists - lowest:               {"exists", "EXIS", Read, fresh[ExistsRequest], PermRead, hasPath},
-	OpGetData - lowest:              {"getData", "GETD", Read, fresh[GetDataRequest], PermRead, hasPath | inMulti},
-	OpSetData - lowest:              {"setData", "SETD", Write, fresh[SetDataRequest], PermWrite, hasPath | growing | inMulti},
-	OpGetACL - lowest:               {"getACL", "GETA", Read, fresh[GetACLRequest], PermRead | PermAdmin, hasPath},
-	OpSetACL - lowest:               {"setACL", "SETA", Write, fresh[SetACLRequest], PermAdmin, hasPath | growing},
-	OpGetChildren - lowest:          {"getChildren", "GETC", Read, fresh[GetChildrenRequest], PermRead, hasPath | inMulti},
-	OpSync - lowest:                 {"sync", "SYNC", Local, fresh[SyncRequest], 0, hasPath},
-	OpPing - lowest:                 {"ping", "PING", Session, nil, 0, 0},
-	OpGetChildren2 - lowest:         {"getChildren2", "GETC", Read, fresh[GetChildrenRequest], PermRead, hasPath},
-	OpCheck - lowest:                {"check", "CHEC", Unknown, fresh[CheckVersionRequest], PermRead, hasPath | inMulti}, // only there
-	OpMulti - lowest:                {"multi", "MULT", Write, fresh[MultiRequest], 0, 0},
-	OpCreate2 - lowest:              {"create2", "CREA", Write, fresh[CreateRequest], PermCreate, hasPath | onParent | growing | inMulti},
-	OpReconfig - lowest:             {"reconfig", "RECO", Write, fresh[ReconfigRequest], PermWrite, 0},
-	OpCheckWatches - lowest:         {"checkWatches", "CHKW", Local, fresh[CheckWatchesRequest], 0, hasPath},
-	OpRemoveWatches - lowest:        {"removeWatches", "REMW", Local, fresh[CheckWatchesRequest], 0, hasPath},
-	OpCreateContainer - lowest:      {"createContainer", "CREA", Write, fresh[CreateRequest], PermCreate, hasPath | onParent | growing | inMulti},
-	OpDeleteContainer - lowest:      {"deleteContainer", "DELC", Unknown, nil, 0, 0}, // between servers
-	OpCreateTTL - lowest:            {"createTTL", "CREA", Write, fresh[CreateTTLRequest], PermCreate, hasPath | onParent | growing | inMulti},
-	OpMultiRead - lowest:            {"multiRead", "MLTR", Read, fresh[MultiRequest], 0, 0},
-	OpAuth - lowest:                 {"auth", "AUTH", Session, fresh[AuthPacket], 0, 0},
-	OpSetWatches - lowest:           {"setWatches", "SETW", Session, fresh[SetWatches], 0, 0},
-	OpSASL - lowest:                 {"sasl", "SASL", Session, fresh[SASLRequest], 0, 0},
-	OpGetEphemerals - lowest:        {"getEphemerals", "GETE", Read, fresh[GetEphemeralsRequest], 0, hasPath},
-	OpGetAllChildrenNumber - lowest: {"getAllChildrenNumber", "GACN", Read, fresh[GetAllChildrenNumberRequest], PermRead, hasPath},
-	OpSetWatches2 - lowest:          {"setWatches2", "STW2", Session, fresh[SetWatches2], 0, 0},
-	OpAddWatch - lowest:             {"addWatch", "ADDW", Local, fresh[AddWatchRequest], 0, hasPath},
-	OpWhoAmI - lowest:               {"whoAmI", "WHOA", Local, nil, 0, 0},
+	OpCloseSession - lowest:         {"closeSession", "CLOS", Session, nil, 0, 0, 0},
+	OpCreateSession - lowest:        {"createSession", "SESS", Unknown, nil, 0, 0, 0}, // the handshake, and between servers
+	OpError - lowest:                {"error", "ERRO", Unknown, nil, 0, 0, 0},
+	OpNotification - lowest:         {"notification", "NOTI", Unknown, nil, 0, 0, 0},
+	OpCreate - lowest:               {"create", "CREA", Write, fresh[CreateRequest], PermCreate, hasPath | onParent | growing | inMulti, 0},
+	OpDelete - lowest:               {"delete", "DELE", Write, fresh[DeleteRequest], PermDelete, hasPath | onParent | inMulti, 0},
+	OpExists - lowest:               {"exists", "EXIS", Read, fresh[ExistsRequest], PermRead, hasPath, 0},
+	OpGetData - lowest:              {"getData", "GETD", Read, fresh[GetDataRequest], PermRead, hasPath | inMulti, 0},
+	OpSetData - lowest:              {"setData", "SETD", Write, fresh[SetDataRequest], PermWrite, hasPath | growing | inMulti, 0},
+	OpGetACL - lowest:               {"getACL", "GETA", Read, fresh[GetACLRequest], PermRead | PermAdmin, hasPath, 0},
+	OpSetACL - lowest:               {"setACL", "SETA", Write, fresh[SetACLRequest], PermAdmin, hasPath | growing, 0},
+	OpGetChildren - lowest:          {"getChildren", "GETC", Read, fresh[GetChildrenRequest], PermRead, hasPath | inMulti, 0},
+	OpSync - lowest:                 {"sync", "SYNC", Local, fresh[SyncRequest], 0, hasPath, 0},
+	OpPing - lowest:                 {"ping", "PING", Session, nil, 0, 0, 0},
+	OpGetChildren2 - lowest:         {"getChildren2", "GETC", Read, fresh[GetChildrenRequest], PermRead, hasPath, OpGetChildren},
+	OpCheck - lowest:                {"check", "CHEC", Unknown, fresh[CheckVersionRequest], PermRead, hasPath | inMulti, 0}, // only there
+	OpMulti - lowest:                {"multi", "MULT", Write, fresh[MultiRequest], 0, 0, 0},
+	OpCreate2 - lowest:              {"create2", "CREA", Write, fresh[CreateRequest], PermCreate, hasPath | onParent | growing | inMulti, OpCreate},
+	OpReconfig - lowest:             {"reconfig", "RECO", Write, fresh[ReconfigRequest], PermWrite, 0, 0},
+	OpCheckWatches - lowest:         {"checkWatches", "CHKW", Local, fresh[CheckWatchesRequest], 0, hasPath, 0},
+	OpRemoveWatches - lowest:        {"removeWatches", "REMW", Local, fresh[CheckWatchesRequest], 0, hasPath, 0},
+	OpCreateContainer - lowest:      {"createContainer", "CREA", Write, fresh[CreateRequest], PermCreate, hasPath | onParent | growing | inMulti, OpCreate},
+	OpDeleteContainer - lowest:      {"deleteContainer", "DELC", Unknown, nil, 0, 0, 0}, // between servers
+	OpCreateTTL - lowest:            {"createTTL", "CREA", Write, fresh[CreateTTLRequest], PermCreate, hasPath | onParent | growing | inMulti, OpCreate},
+	OpMultiRead - lowest:            {"multiRead", "MLTR", Read, fresh[MultiRequest], 0, slow, 0},
+	OpAuth - lowest:                 {"auth", "AUTH", Session, fresh[AuthPacket], 0, 0, 0},
+	OpSetWatches - lowest:           {"setWatches", "SETW", Session, fresh[SetWatches], 0, 0, 0},
+	OpSASL - lowest:                 {"sasl", "SASL", Session, fresh[SASLRequest], 0, 0, 0},
+	OpGetEphemerals - lowest:        {"getEphemerals", "GETE", Read, fresh[GetEphemeralsRequest], 0, hasPath | slow, 0},
+	OpGetAllChildrenNumber - lowest: {"getAllChildrenNumber", "GACN", Read, fresh[GetAllChildrenNumberRequest], PermRead, hasPath | slow, 0},
+	OpSetWatches2 - lowest:          {"setWatches2", "STW2", Session, fresh[SetWatches2], 0, 0, OpSetWatches},
+	OpAddWatch - lowest:             {"addWatch", "ADDW", Local, fresh[AddWatchRequest], 0, hasPath, 0},
+	OpWhoAmI - lowest:               {"whoAmI", "WHOA", Local, nil, 0, 0, 0},
 }
 
 // fresh empties a record, or returns a new one if old is nil.
@@ -150,3 +152,15 @@ func (o Op) Grows() bool { return o.row().is&growing != 0 }
 
 // InMulti reports whether o is allowed inside a multi or a multiRead.
 func (o Op) InMulti() bool { return o.row().is&inMulti != 0 }
+
+// Slow reports whether o may take long to answer, regardless of the length of its reply.
+func (o Op) Slow() bool { return o.row().is&slow != 0 }
+
+// Basic returns the operation that o is a variant of, e.g. OpCreate for OpCreateTTL, or o
+// itself.
+func (o Op) Basic() Op {
+	if basic := o.row().basic; basic != 0 {
+		return basic
+	}
+	return o
+}

@@ -77,6 +77,31 @@ func TestRows(t *testing.T) {
 	}
 }
 
+// A variant of an operation is handled like it, and is no variant of a variant. Only reads
+// are slow: a write waits for the log anyway.
+func TestVariants(t *testing.T) {
+	t.Parallel()
+	var variants, slow []Op
+	for _, op := range Ops() {
+		basic := op.Basic()
+		if basic.Basic() != basic || basic.Kind() != op.Kind() || basic.Perms() != op.Perms() || basic.Guard("/a/b") != op.Guard("/a/b") {
+			t.Errorf("%v is no variant of %v", op, basic)
+		}
+		if basic != op {
+			variants = append(variants, op)
+		}
+		if op.Slow() {
+			slow = append(slow, op)
+		}
+	}
+	if want := []Op{OpGetChildren2, OpCreate2, OpCreateContainer, OpCreateTTL, OpSetWatches2}; !slices.Equal(variants, want) {
+		t.Errorf("the variants are %v, want %v", variants, want)
+	}
+	if want := []Op{OpMultiRead, OpGetEphemerals, OpGetAllChildrenNumber}; !slices.Equal(slow, want) {
+		t.Errorf("slow are %v, want %v", slow, want)
+	}
+}
+
 func TestCodes(t *testing.T) {
 	t.Parallel()
 	for code, name := range map[Code]string{

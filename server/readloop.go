@@ -160,7 +160,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 	w.sizes.Note(len(w.replies.B) - before - proto.LengthSize)
 	w.zxid = q.zxid
 	w.n++
-	if slow(h.Op) {
+	if h.Op.Slow() {
 		w.n = maxLocked
 	}
 	w.done++

@@ -44,19 +44,14 @@ const (
 	aclWeight   = 64      // an entry, approximately
 )
 
-// slow reports whether op may take long, regardless of the length of its reply.
-func slow(op proto.Op) bool {
-	return op == proto.OpMultiRead || op == proto.OpGetAllChildrenNumber || op == proto.OpGetEphemerals
-}
-
 // longList is the approximate length above which a list of children takes long to
 // build.
 const longList = 64 << 10
 
 // takesLong reports whether other connections should not wait while op is answered.
 func (r *reader) takesLong(w *work, op proto.Op, body []byte) bool {
-	if op != proto.OpGetChildren && op != proto.OpGetChildren2 {
-		return slow(op)
+	if op.Basic() != proto.OpGetChildren {
+		return op.Slow()
 	}
 	r.settle(w) // weight takes the tree's lock
 	return weight(r.c.s.tree, op, body) > longList
@@ -66,16 +61,16 @@ func (r *reader) takesLong(w *work, op proto.Op, body []byte) bool {
 // that takes long it returns more than fits into the queue. If no znode has much data
 // it doesn't look the znode up, because that would take as long as answering.
 func weight(t *tree.Tree, op proto.Op, body []byte) int {
-	switch op {
+	switch op.Basic() {
 	case proto.OpGetData:
 		if longest := t.LongestData(); longest <= shortData {
 			return smallReply + longest
 		}
-	case proto.OpGetChildren, proto.OpGetChildren2, proto.OpGetACL:
-	case proto.OpSetWatches, proto.OpSetWatches2:
+	case proto.OpGetChildren, proto.OpGetACL:
+	case proto.OpSetWatches:
 		return smallReply + 8*len(body) // one event per path
 	default:
-		if slow(op) {
+		if op.Slow() {
 			return maxDue + 1
 		}
 		return smallReply

@@ -99,7 +99,7 @@ func replyLine(h *proto.ReplyHeader, to said, body []byte) string {
 		return line + ", " + h.Err.String()
 	}
 	r := proto.NewReader(body)
-	switch basic(to.request.Op) {
+	switch to.request.Op.Basic() {
 	case proto.OpCreate:
 		var a proto.CreateResponse // create2 and its like append the stat
 		if a.Decode(&r); r.Err() == nil && (len(to.paths) != 1 || a.Path != to.paths[0]) {

@@ -59,7 +59,7 @@ func (r Request) String() string { return Match{Op: r.Op, Path: r.Path, Session:
 // meets reports whether m matches a request with these paths.
 func (m Match) meets(r Request, paths []string) bool {
 	switch {
-	case m.Op == 0 && upkeep(r.Op), m.Op != 0 && m.Op != r.Op && m.Op != basic(r.Op):
+	case m.Op == 0 && upkeep(r.Op), m.Op != 0 && m.Op != r.Op && m.Op != r.Op.Basic():
 		return false
 	case m.Session != 0 && m.Session != r.Session:
 		return false
@@ -75,19 +75,6 @@ func (m Match) meetsPath(path string) bool {
 		return strings.HasPrefix(path, prefix)
 	}
 	return path == m.Path
-}
-
-// basic returns the operation that op is a variant of.
-func basic(op proto.Op) proto.Op {
-	switch op {
-	case proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL:
-		return proto.OpCreate
-	case proto.OpGetChildren2:
-		return proto.OpGetChildren
-	case proto.OpSetWatches2:
-		return proto.OpSetWatches
-	}
-	return op
 }
 
 // upkeep reports whether client libraries send op on their own.

@@ -107,7 +107,7 @@ func (t *tape) note(what said, line string) {
 	for _, r := range t.list {
 		m := r.match
 		if m.Op == 0 && what.request.Op != proto.OpPing {
-			m.Op = basic(what.request.Op) // also matches requests that clients send to keep their session
+			m.Op = what.request.Op.Basic() // also matches requests that clients send to keep their session
 		}
 		if !m.meets(what.request, what.paths) {
 			continue

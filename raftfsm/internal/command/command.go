@@ -218,12 +218,8 @@ func (k Kind) String() string {
 // Path returns the path of a request for one znode. For a multi, the tree prefetches
 // itself.
 func (c *Command) Path() string {
-	if c.Kind != KindRequest {
+	if c.Kind != KindRequest || c.Op.Kind() != proto.Write || !c.Op.HasPath() {
 		return ""
 	}
-	switch c.Op {
-	case proto.OpSetData, proto.OpCreate, proto.OpCreate2, proto.OpCreateContainer, proto.OpCreateTTL, proto.OpDelete, proto.OpSetACL:
-		return proto.LeadingPath(c.Body)
-	}
-	return ""
+	return proto.LeadingPath(c.Body)
 }
