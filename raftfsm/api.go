@@ -1,12 +1,15 @@
 package raftfsm
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
 	"log/slog"
+	"net"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
@@ -21,6 +24,17 @@ const (
 	MaxListBytes       = membership.MaxListBytes       // of a list of servers and of a reconfig
 	MaxServerAddresses = membership.MaxServerAddresses // alternative addresses of a server
 	MaxHost            = membership.MaxHost            // bytes of a host
+	MaxCallers         = 16                            // ServerIDs of one server id whose calling addresses are remembered
+)
+
+// Errors.
+var (
+	// ErrClosed is the error of all calls after Close.
+	ErrClosed = errors.New("the server is closed")
+	// ErrHasState reports directories that hold zkgo state, which is never replaced.
+	ErrHasState = datadir.ErrHasState
+	// ErrNoState reports directories that hold no zkgo state.
+	ErrNoState = datadir.ErrNoState
 )
 
 // SameAddress returns an error for each server that would have to listen for the other
@@ -44,12 +58,12 @@ type Config struct {
 	LogDir     string         // Raft log and vote
 	SnapDir    string         // snapshots
 	FS         storage.FS     // file system of the directories; default that of the machine
-	Store      raftlog.Kind   // default raftlog.WAL
-	Bolt       storage.Format // boltlog.Format, for a Store of kind raftlog.Bolt; nil: not included
-	LogSegment int            // bytes in a file of a raftlog.WAL log; default 32 MiB
-	Network    quorum.Network // default quorum.TCP
-	TLS        *quorum.TLS    // between the servers; nil: plaintext. This package sets Hosts
-	SASL       *quorum.SASL   // between the servers; nil: no SASL authentication
+	Store      string         // kind of the log: "wal", the default, or "bolt"
+	Bolt       storage.Format // boltlog.Format, for the Store "bolt"; nil: not included
+	LogSegment int            // bytes in a file of a "wal" log; default 32 MiB
+	Network    Network        // between the servers; default TCP
+	TLS        *TLS           // between the servers; nil: plaintext
+	SASL       *SASL          // between the servers; nil: no SASL authentication
 	ListenAll  bool           // quorumListenOnAllIPs
 	ListenHost string         // where to listen for the other servers; default the host that they dial; ListenAll takes precedence
 
@@ -73,6 +87,48 @@ type Config struct {
 
 	open   func(Config) (stores, error) // opens the stores; tests inject faults
 	newest uint32                       // behaviour level that this code knows; tests raise it; default level
+}
+
+// Network creates the listeners and the connections between servers. Addresses are
+// host:port.
+type Network interface {
+	Listen(addr string) (net.Listener, error)
+	Dial(ctx context.Context, addr string) (net.Conn, error)
+}
+
+// TLS configures TLS between the servers of an ensemble.
+type TLS struct {
+	// Config returns the configuration for the next handshake, in either role: the
+	// certificate to show, and in ClientCAs the CAs that the other servers' certificates
+	// are verified against. It is called for every handshake, on any goroutine. Its
+	// VerifyConnection, if any, is called in either role, with the verified chains.
+	Config func() *tls.Config
+	// DialPlain makes this server call others in plaintext, while some of them don't use
+	// TLS yet. AcceptPlain makes it accept plaintext too.
+	DialPlain, AcceptPlain bool
+	// VerifyHost requires the certificate of a called server to name a host that the
+	// membership or the configuration has for it. VerifyCaller requires the same of a
+	// caller's certificate.
+	VerifyHost, VerifyCaller bool
+	// ReverseDNS also accepts a caller's certificate if it names a host that the caller's
+	// address resolves to.
+	ReverseDNS bool
+	// Detect is the maximum wait for the first byte of a connection; default 5 s.
+	Detect time.Duration
+}
+
+// SASL lets the servers of an ensemble prove to one another, with SASL DIGEST-MD5, that
+// they know a password.
+type SASL struct {
+	// Users are the accounts that may call this server: passwords by user.
+	Users map[string]string
+	// User and Password are this server's credentials when it calls another server.
+	User, Password string
+	// Login makes this server authenticate to the servers that it calls, and refuse those
+	// that don't know the password.
+	Login bool
+	// Require makes this server refuse callers that don't authenticate.
+	Require bool
 }
 
 // Command is an operation that a server proposes to the ensemble. Propose copies what

@@ -27,7 +27,7 @@ func (c Config) withDefaults() (Config, error) {
 	if !c.Memory && (c.LogDir == "" || c.SnapDir == "") {
 		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")
 	}
-	orDefault(&c.Store, raftlog.WAL)
+	orDefault(&c.Store, string(raftlog.WAL))
 	orDefault(&c.newest, command.Level)
 	orDefault(&c.TickTime, defaults.TickTime)
 	orDefault(&c.InitLimit, defaults.InitLimit)

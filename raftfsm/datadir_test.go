@@ -103,7 +103,7 @@ func TestForeignDirectories(t *testing.T) {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		foreign := used(t, diskConfig(t, cfg.Store), 10, true)
+		foreign := used(t, diskConfig(t, raftlog.Kind(cfg.Store)), 10, true)
 		mixed := cfg
 		mixed.LogDir = t.TempDir()
 		mustRefuse(t, mixed, mixed.SnapDir)
@@ -403,11 +403,10 @@ func TestEmptiedDirectory(t *testing.T) {
 			}
 		}
 		mustRefuse(t, cfg, cfg.LogDir, datadir.IdentityFile, "is missing", "zkgo recover")
-		l, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+		p, err := ReadPlace(cfg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := ReadPlace(cfg.LogDir, &l, nil)
 		if len(p.Files) != 1 || p.Files[0].Err == nil || !strings.Contains(p.Files[0].Err.Error(), datadir.IdentityFile) {
 			t.Errorf("%+v", p)
 		}

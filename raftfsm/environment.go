@@ -15,7 +15,7 @@ type environment struct {
 	cfg      *Config
 	identity *datadir.Identity // changed by become only, before Raft runs
 	machine  *apply.Machine
-	numbers  *Numbers
+	numbers  *numbers
 	intake   *propose.Intake
 	remote   *propose.RemoteRuns
 	checkers *command.Checkers

@@ -3,6 +3,7 @@ package raftfsm
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -27,11 +28,19 @@ type Place = datadir.Place
 // PlaceFile is one of the files that say which server's state a directory holds.
 type PlaceFile = datadir.PlaceFile
 
-// ReadPlace checks the files that say which server's state a log directory holds, each
-// alone and against the log and the snapshots there. It only reads, and applies the
+// ReadPlace checks the files that say which server's state the log directory of cfg
+// holds, each alone and against the log and the snapshots. It only reads, and applies the
 // checks that a server makes when it starts.
-func ReadPlace(logDir string, log *raftlog.Log, snapshots []raftlog.SnapshotFile) *Place {
-	return datadir.ReadPlace(logDir, log, snapshots)
+func ReadPlace(cfg Config) (*Place, error) {
+	log, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+	if err != nil {
+		return nil, err
+	}
+	snapshots, err := raftlog.SnapshotFiles(cfg.SnapDir)
+	if err != nil {
+		return nil, err
+	}
+	return datadir.ReadPlace(cfg.LogDir, &log, snapshots), nil
 }
 
 // State is the content of a snapshot.
@@ -45,8 +54,13 @@ type State struct {
 	machine  *apply.Machine
 }
 
-// ReadSnapshot verifies a snapshot and loads it.
-func ReadSnapshot(f *raftlog.SnapshotFile) (*State, error) {
+// ReadSnapshot verifies the snapshot in a directory and loads it.
+func ReadSnapshot(dir string) (*State, error) {
+	f := raftlog.LookAtSnapshot(dir)
+	return readSnapshot(&f)
+}
+
+func readSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 	s, err := newState(noHandler{})
 	if err != nil {
 		return nil, err
@@ -121,12 +135,38 @@ type Transaction struct {
 	Parts   []Transaction
 }
 
-// ReadLog calls each for the entries of a log, in order, and returns the state at its
-// end. It stops at the first entry that it can't read. The snapshots must be those of
-// the same server. The state, and with it the zxids, is known from the oldest snapshot
-// that the log continues, or from the beginning if the log starts there. Without
-// either, the returned state is nil.
-func ReadLog(files []raftlog.LogFile, snapshots []raftlog.SnapshotFile, each func(*Entry) error) (*State, error) {
+// ReadLog calls each for the entries of the log in the directories of cfg, in order, and
+// returns the state at its end. It stops at the first entry that it can't read. The
+// state, and with it the zxids, is known from the oldest snapshot that the log continues,
+// or from the beginning if the log starts there. Without either, the returned state is
+// nil. Without a log, the error is ErrNoState.
+func ReadLog(cfg Config, each func(*Entry) error) (*State, error) {
+	return lookAtState(cfg, math.MaxInt, each)
+}
+
+// ReadState is ReadLog with the newest snapshot only, for a caller that wants no more
+// than the state.
+func ReadState(cfg Config) (*State, error) {
+	return lookAtState(cfg, 1, func(*Entry) error { return nil })
+}
+
+// lookAtState reads the log in the directories of cfg, with at most so many snapshots.
+func lookAtState(cfg Config, most int, each func(*Entry) error) (*State, error) {
+	log, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+	if err != nil {
+		return nil, err
+	}
+	if len(log.Files) == 0 {
+		return nil, ErrNoState
+	}
+	snapshots, err := raftlog.SnapshotFiles(cfg.SnapDir)
+	if err != nil {
+		return nil, err
+	}
+	return readEntries(log.Files, snapshots[:min(len(snapshots), most)], each)
+}
+
+func readEntries(files []raftlog.LogFile, snapshots []raftlog.SnapshotFile, each func(*Entry) error) (*State, error) {
 	l := logReader{snapshots: snapshots, each: each}
 	for i := range files {
 		if err := l.start(files[i].First); err != nil {

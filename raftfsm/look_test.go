@@ -57,7 +57,7 @@ func TestLookingBesideARunningServer(t *testing.T) {
 		if err != nil || len(snaps) != 1 {
 			t.Fatalf("%v, %v", snaps, err)
 		}
-		read, err := ReadSnapshot(&snaps[0])
+		read, err := ReadSnapshot(snaps[0].Dir)
 		if err != nil || dumpOf(t, read) != r.dump() || read.Sessions.Len() != 1 || read.Index != snaps[0].Meta.Index {
 			t.Errorf("%+v, %v", read, err)
 		}
@@ -92,16 +92,8 @@ func TestLookingBehindASnapshot(t *testing.T) {
 
 func lookAt(t *testing.T, cfg Config) ([]Entry, *State) {
 	t.Helper()
-	logs, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
-	if err != nil || len(logs.Files) == 0 {
-		t.Fatalf("%v, %v", logs, err)
-	}
-	snaps, err := raftlog.SnapshotFiles(cfg.SnapDir)
-	if err != nil {
-		t.Fatal(err)
-	}
 	var all []Entry
-	state, err := ReadLog(logs.Files, snaps, func(e *Entry) error { all = append(all, *e); return nil })
+	state, err := ReadLog(cfg, func(e *Entry) error { all = append(all, *e); return nil })
 	if err != nil || state == nil {
 		t.Fatal(state, err)
 	}
@@ -134,7 +126,7 @@ func TestLookingAtDamage(t *testing.T) {
 		flipText(t, cfg.LogDir, secret)
 		logs, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
 		if err == nil {
-			_, err = ReadLog(logs.Files, nil, func(*Entry) error { return nil })
+			_, err = readEntries(logs.Files, nil, func(*Entry) error { return nil })
 		}
 		if err == nil || !strings.Contains(err.Error(), cfg.LogDir) || !strings.Contains(err.Error(), "index") {
 			t.Errorf("the log: %v", err)
@@ -144,7 +136,7 @@ func TestLookingAtDamage(t *testing.T) {
 		if err != nil || len(snaps) != 1 {
 			t.Fatal(err)
 		}
-		if _, err := ReadSnapshot(&snaps[0]); err == nil || !strings.Contains(err.Error(), snaps[0].Dir) {
+		if _, err := ReadSnapshot(snaps[0].Dir); err == nil || !strings.Contains(err.Error(), snaps[0].Dir) {
 			t.Errorf("the snapshot: %v", err)
 		}
 	})

@@ -23,9 +23,6 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// ErrClosed is the error of all calls after Close.
-var ErrClosed = errors.New("the server is closed")
-
 // closeLimit is how long Close waits for each step that should finish immediately.
 const closeLimit = 10 * time.Second
 
@@ -64,7 +61,7 @@ type Node struct {
 	status   Status
 
 	proposed propose.SizeCounter
-	numbers  Numbers
+	numbers  numbers
 
 	// incarnation is that of the leadership that this server believes in; 0 means none.
 	incarnation atomic.Uint64
@@ -125,7 +122,7 @@ func newNode(cfg Config) *Node {
 	n.others = alone{n}
 	n.closeOnce = sync.OnceValue(n.close)
 	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
-	n.intake.Taken = func(commands, waiting int, since time.Time) { n.Numbers().taken(commands, waiting, since) }
+	n.intake.Taken = func(commands, waiting int, since time.Time) { n.numbers.taken(commands, waiting, since) }
 	n.remote = propose.NewRemoteRuns(n.backlog, &n.checkers)
 	n.machine = apply.New(apply.Environment{
 		Newest: cfg.newest, Fleeting: cfg.Memory && cfg.standalone(),

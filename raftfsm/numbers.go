@@ -13,35 +13,98 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 )
 
-// Numbers are a Node's counters. All fields can be read at any time. Durations are in
-// nanoseconds. A zero Summary has no observations.
+// Distribution summarises a quantity: the observations since the start or the last reset,
+// and the quantiles of the last minutes. Durations are in nanoseconds.
+type Distribution struct {
+	Count, Sum, Min, Max     int64
+	Mean                     float64
+	P50, P90, P95, P99, P999 int64
+}
+
+// Numbers are what a Node has counted and measured.
 type Numbers struct {
+	Log struct {
+		Fsync   Distribution // writes of the log or the vote that end in an fsync
+		Append  Distribution // appending entries, from Raft's call to its return
+		Entries Distribution // commands in a log entry, observed when it is applied
+		Bytes   int64        // of appended entries
+	}
+	Proposing struct {
+		Queued     int64        // commands of this server's clients that were passed to the leader or the log
+		Waiting    Distribution // how many of them were queued each time a run was taken
+		QueueTime  Distribution // how long they were queued
+		QuorumAck  Distribution // on the leader, from handing an entry to Raft until it is committed
+		Received   int64        // entries that this server got from its leader
+		Committed  int64        // entries of other leaders that were applied here
+		ToFollower Distribution // on a follower: from the leader's creation of an entry until it arrives,
+		ToDisk     Distribution // until it is on disk here,
+		ToCommit   Distribution // and until it is about to be applied here
+		ToApply    Distribution // until it is applied on any server, by the clocks of the leader and that server
+	}
+	State struct {
+		Apply    Distribution // applying an entry
+		Expired  int64        // sessions that ended by their timeout, counted by the leader
+		Snapshot Distribution // writing a snapshot
+		SnapSize int64        // bytes of the newest snapshot written
+	}
+	Start struct {
+		Init     Distribution // opening the stores, loading the snapshot and the log
+		SnapLoad Distribution // the snapshot's part of Init
+		TxnsLoad Distribution // applying the log entries after the snapshot, until the server served clients
+		TxnsHeld Distribution // how many commands those entries held
+	}
+	Others struct {
+		Acks      map[uint64]Distribution // on the leader: from sending entries to a follower until it has them on disk, by server id
+		SnapsSent Distribution            // on the leader: snapshots in flight each time another one starts, including it
+		Diffs     int64                   // on the leader: followers that continued with its log; each counts once per leadership
+	}
+}
+
+// Numbers returns what was counted and measured up to now.
+func (n *Node) Numbers() Numbers { return n.numbers.picture(time.Now()) }
+
+// ResetNumbers clears the Numbers. It may lose what is counted at the same time.
+func (n *Node) ResetNumbers() { n.numbers.reset() }
+
+// picture returns the values of the counters.
+func (c *numbers) picture(now time.Time) (n Numbers) {
+	of := func(s *histogram.Summary) Distribution { return Distribution(s.Values(now)) }
+	n.Log.Fsync, n.Log.Append, n.Log.Entries, n.Log.Bytes = of(&c.Fsync), of(&c.Append), of(&c.Entries), c.Bytes.Load()
+	p := &n.Proposing
+	p.Queued, p.Received, p.Committed = c.Queued.Load(), c.Received.Load(), c.Committed.Load()
+	p.Waiting, p.QueueTime, p.QuorumAck = of(&c.Waiting), of(&c.QueueTime), of(&c.QuorumAck)
+	p.ToFollower, p.ToDisk, p.ToCommit, p.ToApply = of(&c.ToFollower), of(&c.ToDisk), of(&c.ToCommit), of(&c.ToApply)
+	n.State.Apply, n.State.Snapshot = of(&c.Apply), of(&c.Snapshot)
+	n.State.Expired, n.State.SnapSize = c.Expired.Load(), c.SnapSize.Load()
+	n.Start.Init, n.Start.SnapLoad, n.Start.TxnsLoad, n.Start.TxnsHeld = of(&c.Init), of(&c.SnapLoad), of(&c.TxnsLoad), of(&c.TxnsHeld)
+	n.Others.SnapsSent, n.Others.Diffs, n.Others.Acks = of(&c.SnapsSent), c.Diffs.Load(), make(map[uint64]Distribution)
+	for id, s := range c.Acks.all() {
+		n.Others.Acks[id] = of(s)
+	}
+	return n
+}
+
+// numbers are the live counters, which can be read at any time; see Numbers.
+type numbers struct {
 	apply.Counters // of the state machine
 
-	// The log.
-	Fsync  histogram.Summary // writes of the log or the vote that end in an fsync
-	Append histogram.Summary // appending entries, from Raft's call to its return
-	Bytes  atomic.Int64      // of appended entries
-
-	// Proposing.
-	Queued     atomic.Int64      // commands of this server's clients that were passed to the leader or the log
-	Waiting    histogram.Summary // how many of them were queued each time a run was taken
-	QueueTime  histogram.Summary // how long they were queued
-	Received   atomic.Int64      // entries that this server got from its leader
-	ToFollower histogram.Summary // on a follower: from the leader's creation of an entry until it arrives,
-	ToDisk     histogram.Summary // and until it is on disk here
-
-	// The start.
-	Init     histogram.Summary // opening the stores, loading the snapshot and the log
-	SnapLoad histogram.Summary // the snapshot's part of Init
-	TxnsLoad histogram.Summary // applying the log entries after the snapshot, until the server served clients
-	TxnsHeld histogram.Summary // how many commands those entries held
-
-	// Other servers.
-	Acks      perServer         // on the leader: from sending entries to a follower until it has them on disk
-	SnapsSent histogram.Summary // on the leader: snapshots in flight each time another one starts, including it
-	sending   atomic.Int64      // snapshots being sent
-	Diffs     atomic.Int64      // on the leader: followers that continued with its log; each counts once per leadership
+	Fsync      histogram.Summary
+	Append     histogram.Summary
+	Bytes      atomic.Int64
+	Queued     atomic.Int64
+	Waiting    histogram.Summary
+	QueueTime  histogram.Summary
+	Received   atomic.Int64
+	ToFollower histogram.Summary
+	ToDisk     histogram.Summary
+	Init       histogram.Summary
+	SnapLoad   histogram.Summary
+	TxnsLoad   histogram.Summary
+	TxnsHeld   histogram.Summary
+	Acks       perServer
+	SnapsSent  histogram.Summary
+	sending    atomic.Int64 // snapshots being sent
+	Diffs      atomic.Int64
 }
 
 // perServer keeps a Summary for each other server.
@@ -65,8 +128,8 @@ func (p *perServer) observe(id uint64, d time.Duration) {
 	s.Observe(1, int64(d))
 }
 
-// All returns the summaries by server id.
-func (p *perServer) All() map[uint64]*histogram.Summary {
+// all returns the summaries by server id.
+func (p *perServer) all() map[uint64]*histogram.Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.of)
@@ -74,16 +137,13 @@ func (p *perServer) All() map[uint64]*histogram.Summary {
 
 // sendingSnapshot counts a snapshot that is being sent to a follower, until the caller
 // calls done.
-func (c *Numbers) sendingSnapshot() (done func()) {
+func (c *numbers) sendingSnapshot() (done func()) {
 	c.SnapsSent.Observe(1, c.sending.Add(1))
 	return func() { c.sending.Add(-1) }
 }
 
-// Numbers returns the live counters.
-func (n *Node) Numbers() *Numbers { return &n.numbers }
-
-// Reset clears the counters. It may lose what is counted at the same time.
-func (c *Numbers) Reset() {
+// reset clears the counters. It may lose what is counted at the same time.
+func (c *numbers) reset() {
 	for _, s := range []*histogram.Summary{&c.Fsync, &c.Append, &c.Entries, &c.Waiting, &c.QueueTime, &c.QuorumAck,
 		&c.ToFollower, &c.ToDisk, &c.ToCommit, &c.ToApply, &c.Apply, &c.Snapshot,
 		&c.Init, &c.SnapLoad, &c.TxnsLoad, &c.TxnsHeld, &c.SnapsSent} {
@@ -92,7 +152,7 @@ func (c *Numbers) Reset() {
 	for _, v := range []*atomic.Int64{&c.Bytes, &c.Queued, &c.Received, &c.Committed, &c.Expired, &c.Diffs} {
 		v.Store(0)
 	}
-	for _, s := range c.Acks.All() {
+	for _, s := range c.Acks.all() {
 		s.Reset()
 	}
 }
@@ -100,7 +160,7 @@ func (c *Numbers) Reset() {
 // countedLogs is the log store that Raft gets.
 type countedLogs struct {
 	raft.LogStore
-	numbers *Numbers
+	numbers *numbers
 	follows func() bool // whether the entries come from a leader
 }
 
@@ -145,7 +205,7 @@ func (n *Node) follows() bool {
 }
 
 // taken counts a run that leaves the queue. Its age is that of its first command.
-func (c *Numbers) taken(commands, waiting int, since time.Time) {
+func (c *numbers) taken(commands, waiting int, since time.Time) {
 	c.Queued.Add(int64(commands))
 	c.Waiting.Observe(1, int64(waiting))
 	c.QueueTime.Observe(int64(commands), int64(time.Since(since)))
@@ -153,7 +213,7 @@ func (c *Numbers) taken(commands, waiting int, since time.Time) {
 
 // countStart sums up the work done before the server first served clients.
 func (n *Node) countStart() {
-	c := n.Numbers()
+	c := &n.numbers
 	now := time.Now()
 	load := c.Apply.Snapshot(now).Sum
 	c.TxnsLoad.Observe(1, load)

@@ -42,9 +42,6 @@ type Recovery struct {
 	Aside   []string // directories that hold the old state now
 }
 
-// ErrNoState reports directories that hold no zkgo state.
-var ErrNoState = datadir.ErrNoState
-
 // Survey reads the directories of a stopped server. With a cfg.ID of 0, it accepts the
 // directories of any server.
 func Survey(cfg Config) (Position, error) {

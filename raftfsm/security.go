@@ -13,11 +13,12 @@ import (
 
 // security returns how to secure the connections between servers.
 func (e *ensemble) security() quorum.Security {
-	s := quorum.Security{SASL: e.env.cfg.SASL}
-	if e.env.cfg.TLS != nil {
-		t := *e.env.cfg.TLS
-		t.Hosts = e.hosts
-		s.TLS = &t
+	s := quorum.Security{SASL: (*quorum.SASL)(e.env.cfg.SASL)}
+	if t := e.env.cfg.TLS; t != nil {
+		s.TLS = &quorum.TLS{
+			Config: t.Config, DialPlain: t.DialPlain, AcceptPlain: t.AcceptPlain, VerifyHost: t.VerifyHost, VerifyCaller: t.VerifyCaller,
+			ReverseDNS: t.ReverseDNS, Detect: t.Detect, Hosts: e.hosts,
+		}
 	}
 	return s
 }

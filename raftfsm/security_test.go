@@ -18,14 +18,13 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 )
 
 // secured returns TLS settings for the servers of a test, all under one authority.
-func secured(t *testing.T) func(id uint64) *quorum.TLS {
+func secured(t *testing.T) func(id uint64) *TLS {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -51,20 +50,20 @@ func secured(t *testing.T) func(id uint64) *quorum.TLS {
 	ca := sign(root, root)
 	pool := x509.NewCertPool()
 	pool.AddCert(ca)
-	return func(id uint64) *quorum.TLS {
+	return func(id uint64) *TLS {
 		tmpl := template(id)
 		tmpl.DNSNames = []string{hostOf(id)}
 		leaf := sign(tmpl, ca)
 		cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}}, ClientCAs: pool,
 			ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}
-		return &quorum.TLS{Config: func() *tls.Config { return cfg }, VerifyHost: true, VerifyCaller: true}
+		return &TLS{Config: func() *tls.Config { return cfg }, VerifyHost: true, VerifyCaller: true}
 	}
 }
 
 // sure returns SASL settings for the servers of a test. Each server requires SASL of
 // the others.
-func sure(uint64) *quorum.SASL {
-	return &quorum.SASL{Users: sasl.Users{"zk": "secret"}, User: "zk", Password: "secret", Login: true, Require: true}
+func sure(uint64) *SASL {
+	return &SASL{Users: map[string]string{"zk": "secret"}, User: "zk", Password: "secret", Login: true, Require: true}
 }
 
 // eavesdropper is a network that counts the connections with TLS or SASL, and those

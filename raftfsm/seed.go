@@ -74,9 +74,6 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 	return r, err
 }
 
-// ErrHasState reports directories that hold zkgo state, which is never replaced.
-var ErrHasState = datadir.ErrHasState
-
 // DirNames names two directories in a message, or one if they are the same.
 func DirNames(a, b string) string { return datadir.Dirs{Log: a, Snap: b}.String() }
 

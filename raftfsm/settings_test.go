@@ -3,15 +3,46 @@ package raftfsm
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/defaults"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
+
+// TestDefaultsAreTheSame: an empty Config means the same as one of package server, and as
+// a zoo.cfg without settings. Every number that withDefaults sets is in internal/defaults.
+func TestDefaultsAreTheSame(t *testing.T) {
+	t.Parallel()
+	c, err := Config{Memory: true, Handler: noHandler{}}.withDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]any{
+		"TickTime": defaults.TickTime, "InitLimit": defaults.InitLimit, "SyncLimit": defaults.SyncLimit,
+		"SnapCount": defaults.SnapCount, "SnapBytes": int64(defaults.SnapBytes), "SnapRetain": defaults.SnapRetain,
+		"ContainerInterval": defaults.ContainerInterval, "ContainerMaxPerMin": defaults.ContainerMaxPerMin,
+	}
+	v := reflect.ValueOf(c)
+	for i := range v.NumField() {
+		name, f := v.Type().Field(i).Name, v.Field(i)
+		if !f.CanInt() || f.IsZero() && want[name] == nil {
+			continue
+		}
+		if got := f.Interface(); got != want[name] {
+			t.Errorf("%s: %v, want %v", name, got, want[name])
+		}
+		delete(want, name)
+	}
+	if len(want) > 0 {
+		t.Errorf("no settings of a Config: %v", want)
+	}
+}
 
 // TestOppositeSettings: a server's own configuration must not show in the state. Three
 // servers with opposite switches go through changes of leader. In the end they hold the

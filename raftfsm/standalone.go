@@ -94,7 +94,7 @@ func (n *Node) startRaft(bootstrap raft.Configuration) error {
 		// this goroutine. The caller that closes them has received the failure below.
 		o := outcome{err: errUnreadable}
 		defer func() { started <- o }()
-		counted := countedLogs{LogStore: logs, numbers: n.Numbers(), follows: n.follows}
+		counted := countedLogs{LogStore: logs, numbers: &n.numbers, follows: n.follows}
 		o.raft, o.err = raft.NewRaft(conf, n.machine, counted, stable, snaps, n.transport)
 	}()
 	select {

@@ -35,7 +35,7 @@ func (n *Node) openStores() error {
 		return err
 	}
 	n.stores = s
-	s.SetObserver(func(d time.Duration) { n.Numbers().Fsync.Observe(1, int64(d)) })
+	s.SetObserver(func(d time.Duration) { n.numbers.Fsync.Observe(1, int64(d)) })
 	s.SetStoring(n.others.storing)
 	return nil
 }
@@ -46,7 +46,7 @@ func openRaftLog(c Config) (stores, error) {
 		return raftlog.Memory(c.Logger), nil
 	}
 	s, err := raftlog.Open(raftlog.Options{
-		FS: c.FS, Kind: c.Store, Bolt: c.Bolt, SegmentBytes: c.LogSegment, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
+		FS: c.FS, Kind: raftlog.Kind(c.Store), Bolt: c.Bolt, SegmentBytes: c.LogSegment, LogDir: c.LogDir, SnapDir: c.SnapDir, Logger: c.Logger, Retain: c.SnapRetain,
 		NoCache: c.standalone(),
 	})
 	if err != nil {
@@ -67,7 +67,7 @@ func (n *Node) restoreNewest() error {
 		err = fmt.Errorf("snapshot %s in %s: %w", newest.ID, n.cfg.SnapDir, err)
 	}
 	if err == nil && newest != nil {
-		n.Numbers().SnapLoad.Since(begin)
+		n.numbers.SnapLoad.Since(begin)
 		n.lastSnapshot.Store(&lastSnapshot{n.tree.LastZxid(), newest.Size, snapshotTime(newest.ID)})
 	}
 	return err

@@ -199,10 +199,6 @@ func (p *places) noteAddress(q *bootstrap.Probe, from quorum.Identity, remote ne
 	p.joins.seen[q.As] = q.Addr
 }
 
-// MaxCallers bounds the ServerIDs of one server id whose calling addresses are
-// remembered.
-const MaxCallers = 16
-
 // caller is a ServerID and the address from which it has called.
 type caller struct {
 	id   raft.ServerID

@@ -1,9 +1,7 @@
 package server
 
 import (
-	"context"
 	"log/slog"
-	"net"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/defaults"
@@ -169,17 +167,10 @@ type Auth struct {
 // Env is what a server takes from its machine, for tests that replace it.
 type Env struct {
 	FS          storage.FS       // the directories' file system; default: that of the machine
-	Network     Network          // between the servers; default TCP
+	Network     raftfsm.Network  // between the servers; default TCP
 	Now         func() time.Time // the clock for sessions, and the default of Wall; default time.Now
 	Wall        func() time.Time // the time of transactions; it may jump
 	Interceptor Interceptor      // between the clients and the server; nil: none
-}
-
-// Network creates the listeners and the connections between servers. Addresses are
-// host:port.
-type Network interface {
-	Listen(addr string) (net.Listener, error)
-	Dial(ctx context.Context, addr string) (net.Conn, error)
 }
 
 // Defaults of a Config.

@@ -14,12 +14,14 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// ErrZooKeeperData reports a data directory that holds data of ZooKeeper and none of
-// zkgo: a server started on it would show an empty tree.
-var ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")
-
-// ErrDataInUse reports that another server has the data directory open.
-var ErrDataInUse = storage.ErrInUse
+// Errors of Start.
+var (
+	// ErrZooKeeperData reports a data directory that holds data of ZooKeeper and none of
+	// zkgo: a server started on it would show an empty tree.
+	ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")
+	// ErrDataInUse reports that another server has the data directory open.
+	ErrDataInUse = storage.ErrInUse
+)
 
 // checkDataDir refuses a ZooKeeper directory that has not been imported.
 func checkDataDir(c *Config) error {
@@ -79,7 +81,7 @@ func (c Config) Offline() (raftfsm.Config, error) {
 	}
 	return raftfsm.Config{
 		ID: c.Quorum.ID, Members: c.Quorum.Members, Memory: c.Memory, FS: c.Env.FS,
-		LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: raftlog.Kind(c.Log.Store), Bolt: c.Log.Bolt,
+		LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: c.Log.Store, Bolt: c.Log.Bolt,
 		SnapRetain: c.Log.SnapRetain, Policy: c.policy(), Now: c.Env.Now, Logger: c.Logger,
 	}, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"path/filepath"
+	"strings"
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/server"
@@ -61,4 +63,40 @@ func ExampleStart_onDisk() {
 	_, there, err := c.Exists(ctx, "/zookeeper")
 	fmt.Println(there, err)
 	// Output: true <nil>
+}
+
+// A server as a zoo.cfg describes it. Warnings are for its author: the server starts anyway.
+func ExampleLoadConfig() {
+	dir, err := os.MkdirTemp("", "zkgo")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "zoo.cfg")
+	text := "dataDir=" + dir + "\nclientPort=0\nadmin.enableServer=false\ntickTme=2000\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		fmt.Println(err)
+		return
+	}
+
+	cfg, err := server.LoadConfig(file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, w := range cfg.Warnings() {
+		fmt.Println(strings.TrimPrefix(w, dir))
+	}
+	srv, err := server.Start(context.Background(), cfg)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer srv.Close()
+	<-srv.Ready()
+	fmt.Println(srv.Status().Mode, srv.Status().Serving)
+	// Output:
+	// /zoo.cfg:4: tickTme: unknown key, did you mean tickTime?
+	// standalone true
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/internal/sasl"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // quorumJAAS is a JAAS file as in ZooKeeper's guide.
@@ -145,10 +146,10 @@ func TestQuorumSASL(t *testing.T) {
 		wrong := *right
 		wrong.Password = "Secret"
 		for _, tt := range []struct {
-			s    *quorum.SASL
+			s    *raftfsm.SASL
 			want quorum.Code
 		}{{nil, quorum.NeedSASL}, {&wrong, quorum.LoginRefused}, {right, quorum.NotReady}} {
-			hub, err := quorum.Listen(e.net.Host("stranger"), "stranger:1", quorum.Identity{ServerID: "3"}, quorum.Security{SASL: tt.s}, slog.New(slog.DiscardHandler))
+			hub, err := quorum.Listen(e.net.Host("stranger"), "stranger:1", quorum.Identity{ServerID: "3"}, quorum.Security{SASL: (*quorum.SASL)(tt.s)}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -19,7 +19,6 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/pipe"
 	"github.com/zkgo/zkgo/internal/quorum"
-	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/tree"
@@ -189,7 +188,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	}
 	return raftfsm.Config{
 		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, ClientPort: max(listen.PortOf(c.ClientAddr), 0),
-		Memory: c.Memory, FS: c.Env.FS, LogSegment: c.Log.Segment, LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: raftlog.Kind(c.Log.Store), Bolt: c.Log.Bolt,
+		Memory: c.Memory, FS: c.Env.FS, LogSegment: c.Log.Segment, LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: c.Log.Store, Bolt: c.Log.Bolt,
 		Network: c.Env.Network, ListenAll: c.Quorum.ListenAll, ListenHost: c.Quorum.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit,
 		SnapCount: c.Log.SnapCount, SnapBytes: c.Log.SnapBytes, SnapRetain: c.Log.SnapRetain, SnapTrailing: c.Log.SnapTrailing,

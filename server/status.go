@@ -258,7 +258,7 @@ func (v statusSource) SetTraceMask(mask uint64) {
 // ResetServer implements status.Source.
 func (v statusSource) ResetServer() {
 	v.s.stats.Reset()
-	v.s.node.Numbers().Reset()
+	v.s.node.ResetNumbers()
 	v.s.spaces.Each(func(n *stats.Namespace) {
 		n.Reads.Reset()
 		n.Writes.Reset()

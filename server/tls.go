@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/auth/keystore"
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
-	"github.com/zkgo/zkgo/internal/quorum"
+	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // KeyStores are the key store and the trust store of a port, and what the port asks of
@@ -87,8 +87,8 @@ type QuorumTLS struct {
 }
 
 // load reads the key stores.
-func (q *QuorumTLS) load(log *slog.Logger) (*quorum.TLS, error) {
-	t := &quorum.TLS{
+func (q *QuorumTLS) load(log *slog.Logger) (*raftfsm.TLS, error) {
+	t := &raftfsm.TLS{
 		DialPlain: q.DialPlain, AcceptPlain: q.AcceptPlain,
 		VerifyHost: q.VerifyHost, VerifyCaller: q.VerifyClientHost, ReverseDNS: q.ReverseDNS,
 		Detect: q.DetectionTimeout,
@@ -135,11 +135,11 @@ func (q *QuorumSASL) check() error {
 }
 
 // of returns the SASL settings of the connections between the servers.
-func (q *QuorumSASL) of() *quorum.SASL {
+func (q *QuorumSASL) of() *raftfsm.SASL {
 	if q == nil {
 		return nil
 	}
-	return &quorum.SASL{Users: q.Users, User: q.User, Password: q.Password, Login: q.LearnerRequire, Require: q.ServerRequire}
+	return &raftfsm.SASL{Users: q.Users, User: q.User, Password: q.Password, Login: q.LearnerRequire, Require: q.ServerRequire}
 }
 
 // AdminTLS configures TLS on the port for commands over HTTP.

@@ -144,6 +144,23 @@ func (s *Summary) Snapshot(now time.Time) *Snapshot {
 	return p
 }
 
+// Values are the values of a Summary at one time: all observations since the last Reset,
+// and the quantiles of the recent ones.
+type Values struct {
+	Count, Sum, Min, Max     int64
+	Mean                     float64 // of all observations
+	P50, P90, P95, P99, P999 int64
+}
+
+// Values returns the values until now.
+func (s *Summary) Values(now time.Time) Values {
+	p := s.Snapshot(now)
+	return Values{
+		Count: p.Count, Sum: p.Sum, Min: p.Min, Max: p.Max, Mean: p.Mean(),
+		P50: p.Quantile(0.5), P90: p.Quantile(0.9), P95: p.Quantile(0.95), P99: p.Quantile(0.99), P999: p.Quantile(0.999),
+	}
+}
+
 // turn clears the older window and makes it the current one.
 func (r *windows) turn() {
 	next := r.current.Load() ^ 1

@@ -18,7 +18,7 @@ import (
 // that requires TLS.
 type SASL struct {
 	// Users are the accounts that may call this server.
-	Users sasl.Users
+	Users map[string]string
 	// User and Password are this server's credentials when it calls another server.
 	User, Password string
 	// Login makes this server authenticate the servers that it calls. It then talks only to

@@ -1,5 +1,5 @@
-// Package boltlog keeps a Raft log in a bbolt database, for stores of kind
-// raftlog.Bolt. Only programs that import it link bbolt: the Format belongs in the Bolt
+// Package boltlog keeps a Raft log in a bbolt database, for the store
+// "bolt". Only programs that import it link bbolt: the Format belongs in the Bolt
 // field of a server.Config.
 //
 // Invariants:

@@ -21,16 +21,6 @@ import (
 // variables once, like the list of go doc -short.
 const mostNames = 550
 
-// internalTypes lists the exported declarations that may mention a type of an internal
-// package, and why.
-var internalTypes = map[string]string{
-	"raftfsm.Config":       "a server sets what it takes from its machine; to be grouped like server.Config",
-	"raftfsm.Numbers":      "the metrics of a server, to be summarised in a type of their own",
-	"raftfsm.ReadLog":      "zkgo inspect shows a state without a server",
-	"raftfsm.ReadPlace":    "zkgo inspect shows a state without a server",
-	"raftfsm.ReadSnapshot": "zkgo inspect shows a state without a server",
-}
-
 // isInternal reports whether other modules can't import a package.
 func isInternal(pkg string) bool { return slices.Contains(strings.Split(pkg, "/"), "internal") }
 
@@ -44,19 +34,11 @@ type api struct {
 // every type in it.
 func TestPublicAPI(t *testing.T) {
 	t.Parallel()
-	total, used := 0, map[string]bool{}
+	total := 0
 	for pkg, a := range publicAPI(t) {
 		total += a.names
 		for decl, types := range a.mentions {
-			id := pkg + "." + decl
-			if used[id] = true; internalTypes[id] == "" {
-				t.Errorf("%s mentions %s, which no other module can import", id, strings.Join(types, ", "))
-			}
-		}
-	}
-	for id, why := range internalTypes {
-		if !used[id] {
-			t.Errorf("%s needs no exception any more (%s)", id, why)
+			t.Errorf("%s.%s mentions %s, which no other module can import", pkg, decl, strings.Join(types, ", "))
 		}
 	}
 	if total > mostNames {

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
-	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -84,8 +83,7 @@ func loadZkgo(dir string) (*Content, error) {
 	if _, err := os.Stat(filepath.Join(dir, "meta.json")); err != nil {
 		return nil, fmt.Errorf("%s is a directory, and not that of one snapshot: it has no meta.json", dir)
 	}
-	f := raftlog.LookAtSnapshot(dir)
-	s, err := raftfsm.ReadSnapshot(&f)
+	s, err := raftfsm.ReadSnapshot(dir)
 	if err != nil {
 		return nil, err
 	}

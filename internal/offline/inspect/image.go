@@ -10,7 +10,6 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -69,24 +68,16 @@ func openDirs(d Dirs) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	logs, err := raftlog.LookAtLog(d.logs(), boltlog.Format{})
+	s, err := raftfsm.ReadState(d.config())
+	noLog := errors.Is(err, raftfsm.ErrNoState)
 	switch {
-	case err != nil:
+	case err != nil && !noLog:
 		return nil, err
-	case len(snapshots) == 0 && len(logs.Files) == 0:
-		return nil, nil
-	case len(logs.Files) == 0:
+	case len(snapshots) > 0 && (s == nil || s.Index < snapshots[0].Meta.Index): // there is no log, or it ends before the snapshot
 		return openZkgo(&snapshots[0])
-	}
-	newest := snapshots[:min(len(snapshots), 1)]
-	s, err := raftfsm.ReadLog(logs.Files, newest, func(*raftfsm.Entry) error { return nil })
-	if err != nil {
-		return nil, err
-	}
-	if len(newest) > 0 && (s == nil || s.Index < newest[0].Meta.Index) { // the log ends before the snapshot
-		return openZkgo(&newest[0])
-	}
-	if s == nil {
+	case noLog:
+		return nil, nil
+	case s == nil:
 		return nil, fmt.Errorf("%s: the log does not go back to the beginning, and there is no snapshot", d.logs())
 	}
 	img := imageOfState(d.Data, s)
@@ -103,7 +94,7 @@ func openZkgo(f *raftlog.SnapshotFile) (*Image, error) {
 			return nil, err
 		}
 	}
-	s, err := raftfsm.ReadSnapshot(f)
+	s, err := raftfsm.ReadSnapshot(f.Dir)
 	if err != nil {
 		return nil, err
 	}

@@ -55,6 +55,11 @@ func (d Dirs) logs() string {
 	return d.Logs
 }
 
+// config returns what raftfsm reads the directories with.
+func (d Dirs) config() raftfsm.Config {
+	return raftfsm.Config{LogDir: d.logs(), SnapDir: d.Data, Bolt: boltlog.Format{}}
+}
+
 // List returns the files of a server's state, logs before snapshots. With verify it
 // checks all checksums of all files; without, only those of the logs and of the
 // snapshots' metadata.
@@ -101,7 +106,10 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	if err != nil { // if the log is unreadable, we can't tell which files belong together
 		return files, nil
 	}
-	place := raftfsm.ReadPlace(d.logs(), &log, snapshots)
+	place, err := raftfsm.ReadPlace(d.config())
+	if err != nil {
+		return nil, err
+	}
 	if err := log.Agrees(d.Data, snapshots); err != nil && !slices.ContainsFunc(files, func(f File) bool { return f.Problem != "" }) {
 		files = append(files, File{Path: filepath.Join(d.Data, "snapshots"), Format: FormatZkgo, Kind: "snapshot", Problem: err.Error()})
 	}
@@ -151,7 +159,7 @@ func checkCluster(files []File, snapshots []raftlog.SnapshotFile, place *raftfsm
 	if files[i].Problem != "" {
 		return
 	}
-	s, err := raftfsm.ReadSnapshot(&snapshots[0])
+	s, err := raftfsm.ReadSnapshot(snapshots[0].Dir)
 	switch {
 	case err != nil:
 		files[i].Problem = err.Error()

@@ -7,10 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
-	"github.com/zkgo/zkgo/raftfsm/boltlog"
 )
 
 // Transaction is one line of a printed log.
@@ -85,16 +83,8 @@ func Log(d Dirs, f Filter, each func(*Transaction) error) error {
 	if !st.IsDir() {
 		return logZooKeeper([]string{d.Data}, f, each)
 	}
-	logs, err := raftlog.LookAtLog(d.logs(), boltlog.Format{})
-	if err != nil {
-		return err
-	}
-	if len(logs.Files) > 0 {
-		snapshots, err := raftlog.SnapshotFiles(d.Data)
-		if err != nil {
-			return err
-		}
-		_, err = raftfsm.ReadLog(logs.Files, snapshots, func(e *raftfsm.Entry) error { return logZkgo(e, &f, each) })
+	_, err = raftfsm.ReadLog(d.config(), func(e *raftfsm.Entry) error { return logZkgo(e, &f, each) })
+	if !errors.Is(err, raftfsm.ErrNoState) {
 		return err
 	}
 	files, err := listZooKeeper(d, false)

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"strconv"
-	"time"
 
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/internal/ops/mntr"
@@ -65,10 +64,10 @@ func (v View) counters(m *mntr.Lines) {
 		m.Count("ensemble_auth_skip", st.EnsembleSkip.Load())
 		m.Count("ensemble_auth_success", st.EnsembleSuccess.Load())
 	}
-	m.Count("stale_sessions_expired", n.Expired.Load())
-	m.Count("prep_processor_request_queued", n.Queued.Load())
+	m.Count("stale_sessions_expired", n.State.Expired)
+	m.Count("prep_processor_request_queued", n.Proposing.Queued)
 	m.Count("proposal_count", v.Node.ProposalSizes().Commands)
-	m.Count("raft_log_bytes", n.Bytes.Load())
+	m.Count("raft_log_bytes", n.Log.Bytes)
 	if v.Admin {
 		m.Count("snapshot_error_count", st.SnapshotErrors.Load())
 		m.Count("snapshot_rate_limited_count", st.SnapshotsTooEarly.Load())
@@ -78,10 +77,10 @@ func (v View) counters(m *mntr.Lines) {
 	if v.Distributed {
 		m.Count("looking_count", st.Looking.Load())
 		m.Count("revalidate_count", st.Asked.Load())
-		m.Count("learner_proposal_received_count", n.Received.Load())
-		m.Count("learner_commit_received_count", n.Committed.Load())
-		m.Count("diff_count", n.Diffs.Load())
-		m.Count("snap_count", n.SnapsSent.Snapshot(time.Now()).Count)
+		m.Count("learner_proposal_received_count", n.Proposing.Received)
+		m.Count("learner_commit_received_count", n.Proposing.Committed)
+		m.Count("diff_count", n.Others.Diffs)
+		m.Count("snap_count", n.Others.SnapsSent.Count)
 	}
 }
 
@@ -96,7 +95,7 @@ func (v View) raft(m *mntr.Lines) {
 	m.Int("raft_commit_index", int64(s.Committed))
 	m.Int("raft_applied_index", int64(s.Applied))
 	m.Int("raft_snapshot_index", int64(s.SnapshotIndex))
-	m.Int("raft_snapshot_bytes", v.Node.Numbers().SnapSize.Load())
+	m.Int("raft_snapshot_bytes", v.Node.Numbers().State.SnapSize)
 	if v.Distributed {
 		m.Int("raft_servers", int64(s.Servers))
 		m.Int("raft_voters", int64(s.Voters))

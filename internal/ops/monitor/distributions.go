@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/mntr"
 	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/internal/ops/status"
+	"github.com/zkgo/zkgo/raftfsm"
 )
 
 const millisecond = int64(time.Millisecond)
@@ -19,69 +20,69 @@ const millisecond = int64(time.Millisecond)
 // show the same quantity.
 type distribution struct {
 	name  string
-	of    *histogram.Summary
+	of    histogram.Values
 	unit  int64 // of the values shown, in units of the values observed
 	basic bool  // mntr shows no percentiles
 }
 
 // distributions lists the distributions that this server can have observed.
-func (v View) distributions() []distribution {
-	st, n := v.Stats, v.Node.Numbers()
+func (v View) distributions(n *raftfsm.Numbers, now time.Time) []distribution {
+	st := v.Stats
 	list := []distribution{
-		{"node_created_watch_count", &st.Watchers[0], 1, true},
-		{"node_deleted_watch_count", &st.Watchers[1], 1, true},
-		{"node_changed_watch_count", &st.Watchers[2], 1, true},
-		{"node_children_watch_count", &st.Watchers[3], 1, true},
-		{"updatelatency", &st.Updates, millisecond, false},
-		{"readlatency", &st.Reads, millisecond, false},
-		{"unavailable_time", &st.Unavailable, millisecond, true},
+		{"node_created_watch_count", st.Watchers[0].Values(now), 1, true},
+		{"node_deleted_watch_count", st.Watchers[1].Values(now), 1, true},
+		{"node_changed_watch_count", st.Watchers[2].Values(now), 1, true},
+		{"node_children_watch_count", st.Watchers[3].Values(now), 1, true},
+		{"updatelatency", st.Updates.Values(now), millisecond, false},
+		{"readlatency", st.Reads.Values(now), millisecond, false},
+		{"unavailable_time", st.Unavailable.Values(now), millisecond, true},
 
-		{"read_commitproc_time_ms", &st.Waited, millisecond, false},
-		{"requests_in_session_queue", &st.Queued, 1, true},
-		{"reads_after_write_in_session_queue", &st.ReadsAfterWrite, 1, true},
-		{"reads_issued_from_session_queue", &st.ReadsAfterWrite, 1, true},
+		{"read_commitproc_time_ms", st.Waited.Values(now), millisecond, false},
+		{"requests_in_session_queue", st.Queued.Values(now), 1, true},
+		{"reads_after_write_in_session_queue", st.ReadsAfterWrite.Values(now), 1, true},
+		{"reads_issued_from_session_queue", st.ReadsAfterWrite.Values(now), 1, true},
 
-		{"prep_processor_queue_size", &n.Waiting, 1, true},
-		{"prep_processor_queue_time_ms", &n.QueueTime, millisecond, false},
-		{"sync_processor_batch_size", &n.Entries, 1, true},
-		{"sync_process_time", &n.Append, millisecond, true},
-		{"sync_processor_queue_flush_time_ms", &n.Fsync, millisecond, false},
-		{"fsynctime", &n.Fsync, millisecond, true},
-		{"quorum_ack_latency", &n.QuorumAck, millisecond, false},
-		{"propagation_latency", &n.ToApply, millisecond, false},
-		{"commit_process_time", &n.Apply, millisecond, true},
-		{"write_batch_time_in_commit_processor", &n.Apply, millisecond, true},
-		{"write_commit_proc_issued", &n.Entries, 1, true},
+		{"prep_processor_queue_size", histogram.Values(n.Proposing.Waiting), 1, true},
+		{"prep_processor_queue_time_ms", histogram.Values(n.Proposing.QueueTime), millisecond, false},
+		{"sync_processor_batch_size", histogram.Values(n.Log.Entries), 1, true},
+		{"sync_process_time", histogram.Values(n.Log.Append), millisecond, true},
+		{"sync_processor_queue_flush_time_ms", histogram.Values(n.Log.Fsync), millisecond, false},
+		{"fsynctime", histogram.Values(n.Log.Fsync), millisecond, true},
+		{"quorum_ack_latency", histogram.Values(n.Proposing.QuorumAck), millisecond, false},
+		{"propagation_latency", histogram.Values(n.Proposing.ToApply), millisecond, false},
+		{"commit_process_time", histogram.Values(n.State.Apply), millisecond, true},
+		{"write_batch_time_in_commit_processor", histogram.Values(n.State.Apply), millisecond, true},
+		{"write_commit_proc_issued", histogram.Values(n.Log.Entries), 1, true},
 
-		{"dbinittime", &n.Init, millisecond, true},
-		{"startup_txns_load_time", &n.TxnsLoad, millisecond, true},
-		{"startup_txns_loaded", &n.TxnsHeld, 1, true},
+		{"dbinittime", histogram.Values(n.Start.Init), millisecond, true},
+		{"startup_txns_load_time", histogram.Values(n.Start.TxnsLoad), millisecond, true},
+		{"startup_txns_loaded", histogram.Values(n.Start.TxnsHeld), 1, true},
 	}
 	if v.Admin {
-		list = append(list, distribution{"restore_time", &st.Restores, millisecond, true})
+		list = append(list, distribution{"restore_time", st.Restores.Values(now), millisecond, true})
 	}
 	if v.Throttles {
-		list = append(list, distribution{"request_throttle_queue_time_ms", &st.ThrottleQueue, millisecond, false})
+		list = append(list, distribution{"request_throttle_queue_time_ms", st.ThrottleQueue.Values(now), millisecond, false})
 	}
 	if v.Tokens != nil {
-		list = append(list, distribution{"connection_token_deficit", &st.TokenDeficit, 1, true})
+		list = append(list, distribution{"connection_token_deficit", st.TokenDeficit.Values(now), 1, true})
 	}
 	if !v.InMemory || v.Distributed {
-		list = append(list, distribution{"snapshottime", &n.Snapshot, millisecond, true})
+		list = append(list, distribution{"snapshottime", histogram.Values(n.State.Snapshot), millisecond, true})
 	}
 	if !v.InMemory {
-		list = append(list, distribution{"startup_snap_load_time", &n.SnapLoad, millisecond, true})
+		list = append(list, distribution{"startup_snap_load_time", histogram.Values(n.Start.SnapLoad), millisecond, true})
 	}
 	if v.Distributed {
 		list = append(list,
-			distribution{"election_time", &st.Elections, millisecond, true},
-			distribution{"leader_unavailable_time", &st.Leaderless, millisecond, true},
-			distribution{"follower_sync_time", &st.SyncTimes, millisecond, true},
-			distribution{"observer_sync_time", &st.ObsSyncs, millisecond, true},
-			distribution{"proposal_latency", &n.ToFollower, millisecond, false},
-			distribution{"proposal_ack_creation_latency", &n.ToDisk, millisecond, false},
-			distribution{"commit_propagation_latency", &n.ToCommit, millisecond, false},
-			distribution{"inflight_snap_count", &n.SnapsSent, 1, true},
+			distribution{"election_time", st.Elections.Values(now), millisecond, true},
+			distribution{"leader_unavailable_time", st.Leaderless.Values(now), millisecond, true},
+			distribution{"follower_sync_time", st.SyncTimes.Values(now), millisecond, true},
+			distribution{"observer_sync_time", st.ObsSyncs.Values(now), millisecond, true},
+			distribution{"proposal_latency", histogram.Values(n.Proposing.ToFollower), millisecond, false},
+			distribution{"proposal_ack_creation_latency", histogram.Values(n.Proposing.ToDisk), millisecond, false},
+			distribution{"commit_propagation_latency", histogram.Values(n.Proposing.ToCommit), millisecond, false},
+			distribution{"inflight_snap_count", histogram.Values(n.Others.SnapsSent), 1, true},
 		)
 	}
 	return list
@@ -91,13 +92,13 @@ func (v View) distributions() []distribution {
 func (v View) Summaries() []status.Summary {
 	now := time.Now()
 	var sums []status.Summary
-	for _, d := range v.distributions() {
-		sums = append(sums, d.at(now))
+	n := v.Node.Numbers()
+	for _, d := range v.distributions(&n, now) {
+		sums = append(sums, d.summary())
 	}
 	sums = append(sums, v.namespaces(now)...)
-	acks := v.Node.Numbers().Acks.All()
-	for _, id := range slices.Sorted(maps.Keys(acks)) {
-		s := distribution{"ack_latency", acks[id], millisecond, false}.at(now)
+	for _, id := range slices.Sorted(maps.Keys(n.Others.Acks)) {
+		s := distribution{"ack_latency", histogram.Values(n.Others.Acks[id]), millisecond, false}.summary()
 		s.Key = strconv.FormatUint(id, 10)
 		sums = append(sums, s)
 	}
@@ -107,8 +108,8 @@ func (v View) Summaries() []status.Summary {
 // namespaces returns the summaries of accesses by child of the root.
 func (v View) namespaces(now time.Time) (sums []status.Summary) {
 	v.Namespaces.Each(func(n *stats.Namespace) {
-		for _, d := range []distribution{{"read_per_namespace", &n.Reads, 1, true}, {"write_per_namespace", &n.Writes, 1, true}} {
-			if s := d.at(now); s.Count > 0 {
+		for _, d := range []distribution{{"read_per_namespace", n.Reads.Values(now), 1, true}, {"write_per_namespace", n.Writes.Values(now), 1, true}} {
+			if s := d.summary(); s.Count > 0 {
 				s.Key = n.Name
 				sums = append(sums, s)
 			}
@@ -175,13 +176,12 @@ func (v View) perNamespace(m *mntr.Lines) {
 	}
 }
 
-// at returns the summary of what was observed up to now.
-func (d distribution) at(now time.Time) status.Summary {
-	p := d.of.Snapshot(now)
+// summary returns the distribution in the unit shown.
+func (d distribution) summary() status.Summary {
+	p := d.of
 	in := func(n int64) float64 { return float64(n) / float64(d.unit) }
 	return status.Summary{
-		Name: d.name, Basic: d.basic, Count: p.Count, Sum: in(p.Sum), Min: in(p.Min), Max: in(p.Max), Mean: p.Mean() / float64(d.unit),
-		P50: in(p.Quantile(0.5)), P90: in(p.Quantile(0.9)), P95: in(p.Quantile(0.95)),
-		P99: in(p.Quantile(0.99)), P999: in(p.Quantile(0.999)),
+		Name: d.name, Basic: d.basic, Count: p.Count, Sum: in(p.Sum), Min: in(p.Min), Max: in(p.Max), Mean: p.Mean / float64(d.unit),
+		P50: in(p.P50), P90: in(p.P90), P95: in(p.P95), P99: in(p.P99), P999: in(p.P999),
 	}
 }
