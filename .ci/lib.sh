@@ -46,6 +46,7 @@ debian_packages() {
   need python3 python3
   need git git
   need jq jq
+  need make make
   need nc netcat-openbsd
   need gcc gcc libc6-dev
   need fusermount3 fuse3
