@@ -61,13 +61,13 @@ type Numbers struct {
 }
 
 // Numbers returns what was counted and measured up to now.
-func (n *Node) Numbers() Numbers { return n.numbers.picture(time.Now()) }
+func (n *Node) Numbers() Numbers { return n.numbers.values(time.Now()) }
 
 // ResetNumbers clears the Numbers. It may lose what is counted at the same time.
 func (n *Node) ResetNumbers() { n.numbers.reset() }
 
-// picture returns the values of the counters.
-func (c *numbers) picture(now time.Time) (n Numbers) {
+// values returns the values of the counters.
+func (c *numbers) values(now time.Time) (n Numbers) {
 	of := func(s *histogram.Summary) Distribution { return Distribution(s.Values(now)) }
 	n.Log.Fsync, n.Log.Append, n.Log.Entries, n.Log.Bytes = of(&c.Fsync), of(&c.Append), of(&c.Entries), c.Bytes.Load()
 	p := &n.Proposing

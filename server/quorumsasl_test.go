@@ -109,7 +109,7 @@ func TestQuorumSASLOfAProgram(t *testing.T) {
 	t.Parallel()
 	users := sasl.Users{"zk": "secret"}
 	for want, q := range map[string]*QuorumSASL{
-		"nobody is in Users":                  {User: "zk", Password: "secret"},
+		"Users names no user":                 {User: "zk", Password: "secret"},
 		"User and Password":                   {Users: users, User: "zk"},
 		"User and Password are not":           {Users: users, Password: "secret"},
 		"ServerRequire takes LearnerRequire:": {Users: users, User: "zk", Password: "secret", ServerRequire: true},

@@ -125,7 +125,7 @@ func (q *QuorumSASL) check() error {
 	switch {
 	case q == nil:
 	case len(q.Users) == 0:
-		return errors.New("QuorumSASL: nobody is in Users")
+		return errors.New("QuorumSASL: Users names no user")
 	case q.User == "" || q.Password == "":
 		return errors.New("QuorumSASL: User and Password are not both set")
 	case q.ServerRequire && !q.LearnerRequire:

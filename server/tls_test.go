@@ -288,7 +288,7 @@ func TestTLSOnly(t *testing.T) {
 	connectTCP(t, s.ClientAddr(), a.client(alice)).must(proto.OpPing, nil)
 	eventually(t, "the silent client alone shakes hands", func() bool { return s.stats.Handshaking.Load() == 1 })
 	_ = silent.nc.Close()
-	eventually(t, "nobody shakes hands", func() bool { return s.stats.Handshaking.Load() == 0 })
+	eventually(t, "no handshake is in progress", func() bool { return s.stats.Handshaking.Load() == 0 })
 }
 
 // TestTLSHandshakeLimit: the server closes a client that doesn't finish the handshake.

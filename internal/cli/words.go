@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/cli/diagnose"
+	"github.com/zkgo/zkgo/internal/spelling"
 )
 
 // sentence returns zkCli.sh's message for an error.
@@ -164,7 +165,7 @@ func checkPath(path string) error {
 func Similar(word string, names []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
-		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
+		if d := spelling.Distance(strings.ToLower(word), strings.ToLower(name)); d < least {
 			best, least = name, d
 		}
 	}
@@ -177,30 +178,4 @@ func Similar(word string, names []string) string {
 		}
 	}
 	return best
-}
-
-// distance returns the number of insertions, deletions, replacements and swaps of
-// neighboring letters that turn one text into the other.
-func distance(a, b string) int {
-	var before []int
-	last := make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
 }

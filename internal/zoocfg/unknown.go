@@ -3,6 +3,8 @@ package zoocfg
 import (
 	"slices"
 	"strings"
+
+	"github.com/zkgo/zkgo/internal/spelling"
 )
 
 // maxUnknown limits the number of unknown keys that get a warning each. A file with
@@ -60,7 +62,7 @@ func guideName(name string) string {
 func nearestKey(name string) string {
 	// The dot before the number may be missing, or another character.
 	word := strings.TrimRight(name, "0123456789")
-	if number := name[len(word):]; number != "" && distance(strings.ToLower(strings.TrimRight(word, ".-_")), "server") <= 2 {
+	if number := name[len(word):]; number != "" && spelling.Distance(strings.ToLower(strings.TrimRight(word, ".-_")), "server") <= 2 {
 		return "server." + number
 	}
 	best, least := "", max(1, min(4, len(name)/4))+1
@@ -73,7 +75,7 @@ func nearestKey(name string) string {
 		if abs(len(k)-len(lower)) >= least {
 			continue
 		}
-		if d := distance(lower, k); d < least {
+		if d := spelling.Distance(lower, k); d < least {
 			best, least = known, d
 		}
 	}
@@ -90,29 +92,3 @@ func sortedKeys() []string {
 }
 
 func abs(n int) int { return max(n, -n) }
-
-// distance returns the number of insertions, deletions, replacements and swaps of
-// neighbors between two texts.
-func distance(a, b string) int {
-	var before []int
-	last := make([]int, len(b)+1)
-	for j := range last {
-		last[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		row := make([]int, len(b)+1)
-		row[0] = i
-		for j := 1; j <= len(b); j++ {
-			cost := 1
-			if a[i-1] == b[j-1] {
-				cost = 0
-			}
-			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+cost)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				row[j] = min(row[j], before[j-2]+1)
-			}
-		}
-		before, last = last, row
-	}
-	return last[len(b)]
-}

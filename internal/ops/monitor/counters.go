@@ -6,6 +6,7 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/internal/ops/mntr"
 	"github.com/zkgo/zkgo/internal/ops/status"
+	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // limits adds the metrics that show whether a configured limit affects clients.
@@ -40,8 +41,8 @@ func (v View) dropProbability() string {
 }
 
 // counters adds the values that only increase, until srst resets them.
-func (v View) counters(m *mntr.Lines) {
-	st, n := v.Stats, v.Node.Numbers()
+func (v View) counters(m *mntr.Lines, n *raftfsm.Numbers) {
+	st := v.Stats
 	m.Count("connection_rejected", st.Rejected.Load())
 	m.Count("sessionless_connections_expired", st.Expired.Load())
 	m.Count("connection_drop_count", st.Dropped.Load())
@@ -85,7 +86,7 @@ func (v View) counters(m *mntr.Lines) {
 }
 
 // raft adds the state of the log, for which ZooKeeper has no names.
-func (v View) raft(m *mntr.Lines) {
+func (v View) raft(m *mntr.Lines, n *raftfsm.Numbers) {
 	s, ok := v.Node.RaftState()
 	if !ok {
 		return
@@ -95,7 +96,7 @@ func (v View) raft(m *mntr.Lines) {
 	m.Int("raft_commit_index", int64(s.Committed))
 	m.Int("raft_applied_index", int64(s.Applied))
 	m.Int("raft_snapshot_index", int64(s.SnapshotIndex))
-	m.Int("raft_snapshot_bytes", v.Node.Numbers().State.SnapSize)
+	m.Int("raft_snapshot_bytes", n.State.SnapSize)
 	if v.Distributed {
 		m.Int("raft_servers", int64(s.Servers))
 		m.Int("raft_voters", int64(s.Voters))

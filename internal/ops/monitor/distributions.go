@@ -90,10 +90,14 @@ func (v View) distributions(n *raftfsm.Numbers, now time.Time) []distribution {
 
 // Summaries implements metrics.Source.
 func (v View) Summaries() []status.Summary {
+	n := v.Node.Numbers()
+	return v.summaries(&n)
+}
+
+func (v View) summaries(n *raftfsm.Numbers) []status.Summary {
 	now := time.Now()
 	var sums []status.Summary
-	n := v.Node.Numbers()
-	for _, d := range v.distributions(&n, now) {
+	for _, d := range v.distributions(n, now) {
 		sums = append(sums, d.summary())
 	}
 	sums = append(sums, v.namespaces(now)...)

@@ -83,11 +83,12 @@ func (v View) Metrics() []status.Metric {
 	m.Int("config_file_differs", differs)
 	m.Int("behaviour_level", int64(p.Level))
 	m.Int("behaviour_level_known", int64(p.Newest))
-	v.counters(&m)
-	v.raft(&m)
+	n := v.Node.Numbers()
+	v.counters(&m, &n)
+	v.raft(&m, &n)
 	v.perNamespace(&m)
 	v.limits(&m)
-	m.Complete(v.Summaries())
+	m.Complete(v.summaries(&n))
 	return m
 }
 

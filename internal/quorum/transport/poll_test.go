@@ -40,10 +40,10 @@ func TestMayStand(t *testing.T) {
 		{"has less, and stands: it cannot win", mine, []reply{is("1", candidate(at(5, 9))), gone("3")}, true, true},
 		{"one was elected meanwhile, with any log", mine, []reply{is("1", following(at(5, 9), "1")), gone("3")}, false, false},
 		{"the leader says that it does not lead any more", mine, []reply{is("1", at(5, 9)), is("3", at(5, 10))}, false, true},
-		{"somebody follows one who does not answer", at(5, 10), []reply{is("1", following(at(5, 9), "3")), mute("3")}, false, false},
-		{"somebody follows one who is gone", at(5, 10), []reply{is("1", following(at(5, 9), "3")), gone("3")}, true, true},
-		{"somebody follows one without a vote here", at(5, 10), []reply{is("1", following(at(5, 9), "9")), gone("3")}, false, false},
-		{"somebody still follows this server", at(5, 10), []reply{is("1", following(at(5, 9), "2")), gone("3")}, true, true},
+		{"a server follows one that does not answer", at(5, 10), []reply{is("1", following(at(5, 9), "3")), mute("3")}, false, false},
+		{"a server follows one that is gone", at(5, 10), []reply{is("1", following(at(5, 9), "3")), gone("3")}, true, true},
+		{"a server follows one without a vote here", at(5, 10), []reply{is("1", following(at(5, 9), "9")), gone("3")}, false, false},
+		{"a server still follows this one", at(5, 10), []reply{is("1", following(at(5, 9), "2")), gone("3")}, true, true},
 		{"one does not answer: not at first", at(5, 10), []reply{is("1", at(5, 9)), mute("3")}, false, true},
 		{"no majority", at(5, 10), []reply{gone("1"), mute("3")}, false, false},
 		{"two of five", at(5, 10), []reply{is("1", at(5, 9)), gone("3"), gone("4"), gone("5")}, false, false},
@@ -131,7 +131,7 @@ func TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt(t *testing.T) {
 		// That leader is lost, too: the watch has continued.
 		v[1].set("", 9)
 		if !v[0].stands(time.Second) {
-			t.Fatal("nobody stands when there is no leader any more")
+			t.Fatal("no server stands when there is no leader any more")
 		}
 		v[0].set("1", 12)
 	})
@@ -254,7 +254,7 @@ func TestFrozenLeaderIsForTheTimers(t *testing.T) {
 		}
 		v[0].set("", 10)
 		if !v[1].stands(2 * time.Second) {
-			t.Fatal("nobody stands when nobody follows any more")
+			t.Fatal("no server stands when none follows any more")
 		}
 		v[1].set("2", 11)
 	})
@@ -289,7 +289,7 @@ func TestRequestForAVoteGoesFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !v[0].stands(2 * time.Second) {
-			t.Fatal("nobody stands when the vote was not enough")
+			t.Fatal("no server stands when the vote was not enough")
 		}
 		v[0].set("1", 11)
 	})
@@ -310,7 +310,7 @@ func TestLeaderThatAnswersIsLeftAlone(t *testing.T) {
 		v[2].set("", 9)
 		v[1].trans.Suspect("3")
 		if !v[1].stands(time.Second) {
-			t.Fatal("nobody stands although the leader says that it does not lead")
+			t.Fatal("no server stands although the leader says that it does not lead")
 		}
 		v[1].set("2", 11)
 	})

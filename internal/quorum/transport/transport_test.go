@@ -249,6 +249,19 @@ func TestPatienceWithSlowDisks(t *testing.T) {
 	}
 }
 
+// awaitFollowers waits until all nodes know the leader.
+func awaitFollowers(t *testing.T, nodes []*node, leader *node) {
+	t.Helper()
+	eventually(t, "followers that know the leader", func() bool {
+		for _, n := range nodes {
+			if _, id := n.raft.LeaderWithID(); id != leader.id {
+				return false
+			}
+		}
+		return true
+	})
+}
+
 func TestDeadLeaderIsReplacedBeforeItsHeartbeatsTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -258,14 +271,7 @@ func TestDeadLeaderIsReplacedBeforeItsHeartbeatsTimeOut(t *testing.T) {
 		// We don't wait for the first leader either.
 		nodes[2].trans.Kick()
 		leader := leaderOf(t, nodes)
-		eventually(t, "followers that know the leader", func() bool {
-			for _, n := range nodes {
-				if _, id := n.raft.LeaderWithID(); id != leader.id {
-					return false
-				}
-			}
-			return true
-		})
+		awaitFollowers(t, nodes, leader)
 		start := time.Now()
 		m.Kill(leader.host)
 		next := leaderOf(t, []*node{nodes[0], nodes[1]})
@@ -284,14 +290,7 @@ func TestSlowLeaderIsLeftAlone(t *testing.T) {
 		nodes[2].trans.Kick()
 		leader := leaderOf(t, nodes)
 		term := leader.raft.CurrentTerm()
-		eventually(t, "followers that know the leader", func() bool {
-			for _, n := range nodes {
-				if _, id := n.raft.LeaderWithID(); id != leader.id {
-					return false
-				}
-			}
-			return true
-		})
+		awaitFollowers(t, nodes, leader)
 		for _, n := range nodes {
 			if n != leader {
 				m.Reset(leader.host, n.host) // connections end, but the port still opens
