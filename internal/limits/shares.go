@@ -19,7 +19,7 @@ type Share[H any] struct {
 // Excess returns the shares to give up so that the others hold at most most bytes, the
 // first 256. It starts with the address whose connections hold the most, and there with the
 // connection that holds the most: a client with many connections gets no more memory than a
-// client with one.
+// client with one. Of two addresses that hold the same, the first in the alphabet gives up.
 func Excess[H any](shares []Share[H], most int64) (excess []Share[H]) {
 	total := int64(0)
 	hosts, sums := make(map[string][]Share[H]), make(map[string]int64)
@@ -37,7 +37,7 @@ func Excess[H any](shares []Share[H], most int64) (excess []Share[H]) {
 	for total > most && len(excess) < maxExcess {
 		largest, sum := "", int64(0)
 		for host, n := range sums {
-			if n > sum {
+			if n > sum || n == sum && host < largest {
 				largest, sum = host, n
 			}
 		}
