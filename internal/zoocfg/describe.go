@@ -3,11 +3,13 @@ package zoocfg
 import (
 	_ "embed"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
 // keysText describes all keys, one per line: name, verdict and words, separated by
-// bars. A line that starts with # begins a section.
+// bars. A line that starts with # begins a section. The verdict noted is the same as in
+// ZooKeeper, with words that a reader of ZooKeeper's guide doesn't know.
 //
 //go:embed keys.txt
 var keysText string
@@ -31,6 +33,8 @@ type Description struct {
 	Key     string  `json:"key"`
 	Verdict Verdict `json:"verdict"`
 	Words   string  `json:"words"`
+
+	noted bool
 }
 
 // Descriptions returns the descriptions of all keys, ordered by section.
@@ -53,8 +57,10 @@ func Descriptions() []Description {
 			v = Meaningless
 		case "ours":
 			v = Ours
+		case "noted":
+			v = Same
 		}
-		all = append(all, Description{Section: section, Key: f[0], Verdict: v, Words: f[2]})
+		all = append(all, Description{Section: section, Key: f[0], Verdict: v, Words: f[2], noted: f[1] == "noted"})
 	}
 	return all
 }
@@ -76,31 +82,57 @@ func Describe(key string) (d Description, ok bool) {
 	return Description{}, false
 }
 
-// Table returns the tables of all keys in Markdown, as in docs/operate/compatibility.md: the
-// keys that have an effect by section, and then the others by the reason.
+// otherName matches the name that ZooKeeper's guide has for a key, at the end of its words.
+var otherName = regexp.MustCompile(` \([A-Za-z]+\)$`)
+
+// Table returns all keys in Markdown, as in docs/operate/compatibility.md: by section the
+// names of those that are the same as in ZooKeeper and a table of the others, and then
+// those without an effect by the reason.
 func Table() string {
 	var b strings.Builder
+	var same, rows, reasons []string
 	section := ""
-	var reasons []string
+	flush := func() {
+		if len(same)+len(rows) == 0 {
+			return
+		}
+		fmt.Fprintf(&b, "\n### %s\n", section)
+		if len(same) > 0 {
+			fmt.Fprintf(&b, "\nThe same: %s.\n", strings.Join(same, ", "))
+		}
+		if len(rows) > 0 {
+			fmt.Fprintf(&b, "\n| key | meaning |\n|---|---|\n%s\n", strings.Join(rows, "\n"))
+		}
+		same, rows = nil, nil
+	}
 	without := map[string][]string{} // keys without an effect by reason
 	for _, d := range Descriptions() {
+		if d.Section != section {
+			flush()
+			section = d.Section
+		}
 		key, words := "`"+d.Key+"`", strings.ReplaceAll(d.Words, "|", `\|`)
-		if d.Verdict == Meaningless {
+		switch {
+		case d.Verdict == Meaningless:
+			switch d.Section {
+			case "Inside of the Java server":
+				words = "the inside of ZooKeeper's server, of Java, or debugging"
+			case "Of clients and tools":
+				words = "for clients"
+			}
 			if without[words] == nil {
 				reasons = append(reasons, words)
 			}
 			without[words] = append(without[words], key)
-			continue
+		case d.Verdict == Same && !d.noted:
+			same = append(same, key+otherName.FindString(words))
+		case d.Verdict == Same:
+			rows = append(rows, fmt.Sprintf("| %s | %s |", key, words))
+		default:
+			rows = append(rows, fmt.Sprintf("| %s | **%s**: %s |", key, d.Verdict, words))
 		}
-		if d.Section != section {
-			section = d.Section
-			fmt.Fprintf(&b, "\n### %s\n\n| key | meaning |\n|---|---|\n", section)
-		}
-		if d.Verdict != Same {
-			words = "**" + string(d.Verdict) + "**: " + words
-		}
-		fmt.Fprintf(&b, "| %s | %s |\n", key, words)
 	}
+	flush()
 	b.WriteString("\n### Keys without effect\n\n| keys | why |\n|---|---|\n")
 	for _, reason := range reasons {
 		fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(without[reason], ", "), reason)
