@@ -42,7 +42,10 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	}
 	if interrupted { // after adopt wrote the log entry, before it wrote the identity
 		n := newNode(testConfig(t, c.configOf(3)))
-		n.others = assemble(&base{env: n.environment()})
+		var err error
+		if n.peers, err = newEnsemble(n.environment(), n.rhythm); err != nil {
+			t.Fatal(err)
+		}
 		if err := n.openState(); err != nil {
 			t.Fatal(err)
 		}

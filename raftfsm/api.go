@@ -3,7 +3,6 @@ package raftfsm
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"log/slog"
 	"net"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -24,13 +24,13 @@ const (
 	MaxListBytes       = membership.MaxListBytes       // of a list of servers and of a reconfig
 	MaxServerAddresses = membership.MaxServerAddresses // alternative addresses of a server
 	MaxHost            = membership.MaxHost            // bytes of a host
-	MaxCallers         = 16                            // ServerIDs of one server id whose calling addresses are remembered
+	MaxCallers         = maxCallers                    // ServerIDs of one server id whose calling addresses are remembered
 )
 
 // Errors.
 var (
 	// ErrClosed is the error of all calls after Close.
-	ErrClosed = errors.New("the server is closed")
+	ErrClosed = propose.ErrClosed
 	// ErrHasState reports directories that hold zkgo state, which is never replaced.
 	ErrHasState = datadir.ErrHasState
 	// ErrNoState reports directories that hold no zkgo state.

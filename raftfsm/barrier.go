@@ -17,16 +17,7 @@ import (
 // proves nothing. A follower sends the question with its report of live sessions, and
 // the acknowledgement of the report is the answer (liveness.go).
 
-// Barrier waits until this server has applied every write that any server had
-// acknowledged before the call. It retries until ctx ends; without a leader it waits
-// for one.
-func (n *Node) Barrier(ctx context.Context) error { return n.others.barrier(ctx) }
-
-// barrier implements others. A standalone server has applied all writes that it has
-// acknowledged.
-func (alone) barrier(context.Context) error { return nil }
-
-// barrier implements others.
+// barrier implements peers.
 func (f *freshness) barrier(ctx context.Context) error {
 	for ctx.Err() == nil {
 		index, err := f.readIndex(ctx)

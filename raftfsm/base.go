@@ -201,8 +201,8 @@ func (b *base) replicated() *membership.List {
 	return m
 }
 
-// ownLine implements others.
-func (b *base) ownLine() *Member {
+// ownLine implements peers.
+func (b *base) ownLine() *membership.Member {
 	if m := b.replicated(); m != nil {
 		return m.Member(b.self.ID)
 	}

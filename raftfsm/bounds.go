@@ -3,6 +3,9 @@ package raftfsm
 import "time"
 
 const (
+	// electionTimeout is the maximum duration of an election that reaches every voter.
+	// It doesn't determine when a server gives up its leader: see timing.
+	electionTimeout = time.Second
 	// serviceBound is the longest interruption that the loss of a connection between two
 	// servers may cause, whatever syncLimit × tickTime is.
 	serviceBound = 5 * time.Second

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -269,4 +271,15 @@ func clusterOf(t *testing.T, ids ...uint64) *cluster {
 		c.list = append(c.list, memberAt(id))
 	}
 	return c
+}
+
+// locate returns a server in Raft's configuration.
+func (r *rig) locate(server uint64) (raft.ServerID, raft.ServerAddress) {
+	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+		if membership.ServerOf(s.ID) == server {
+			return s.ID, s.Address
+		}
+	}
+	r.t.Fatalf("Raft's configuration lacks server %d", server)
+	return "", ""
 }

@@ -85,15 +85,17 @@ func (c Config) standalone() bool {
 }
 
 const (
-	// electionTimeout is the maximum duration of an election that reaches every voter.
-	// It doesn't determine when a server gives up its leader: see timing.
-	electionTimeout = time.Second
 	// maxAppendEntries bounds one message to a follower. An entry has up to 256 KiB, so
 	// one message can be sent within any timeout.
 	maxAppendEntries = 32
 	// never disables a Raft trigger. This package takes snapshots itself.
 	never = 1 << 62
 )
+
+// peerTiming returns the timeouts between the servers of the ensemble.
+func (n *Node) peerTiming() timing {
+	return (&ensConfig{TickTime: n.cfg.TickTime, SyncLimit: n.cfg.SyncLimit}).timing()
+}
 
 // raftConfig returns the configuration of the Raft library.
 func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
@@ -102,7 +104,7 @@ func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = electionTimeout, electionTimeout, electionTimeout
 	if !n.cfg.standalone() {
 		// See timing: Raft's own timers start no election.
-		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.cfg.timing().lease
+		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.peerTiming().lease
 	}
 	c.CommitTimeout = time.Second // a fallback: see transport.Transport.Committed
 	c.MaxAppendEntries = maxAppendEntries

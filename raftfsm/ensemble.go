@@ -25,7 +25,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// ensemble implements others for a member of an ensemble: all communication with the other
+// ensemble implements peers for a member of an ensemble: all communication with the other
 // servers, and what this server knows about them. This type starts and stops the parts,
 // which do the work:
 //
@@ -64,9 +64,7 @@ type leading struct {
 	changingAt  time.Time              // and when the change was proposed
 }
 
-var _ others = (*ensemble)(nil)
-
-// isMember implements others.
+// isMember implements peers.
 func (*ensemble) isMember() bool { return true }
 
 // newEnsemble returns the ensemble that a server is configured to be a member of.
@@ -94,15 +92,15 @@ func assemble(b *base) *ensemble {
 }
 
 func (e *ensemble) start() error {
-	cfg := e.env.cfg
+	cfg := &e.env.cfg
 	if err := e.env.openState(); err != nil {
 		return err
 	}
-	dir := cfg.LogDir
+	dir := cfg.Dirs.Log
 	if cfg.Memory {
 		dir = ""
 	}
-	store, err := bootstrap.Open(cfg.FS, dir)
+	store, err := bootstrap.Open(cfg.Dirs.FS, dir)
 	if err != nil {
 		return err
 	}
@@ -115,7 +113,7 @@ func (e *ensemble) start() error {
 		return errors.Join(err, e.hub.Close())
 	}
 	e.warnIfOpen()
-	e.formation = bootstrap.New(bootstrap.Env{Self: e.self, Members: cfg.Members, ClientPort: cfg.ClientPort, Level: cfg.newest, Hub: e.hub, Log: e.log,
+	e.formation = bootstrap.New(bootstrap.Env{Self: e.self, Members: cfg.Members, ClientPort: cfg.ClientPort, Level: cfg.Level, Hub: e.hub, Log: e.log,
 		Settle: e.become, Leads: e.leads, Join: e.join, Called: e.noteAddress}, store, e.env.identity.RaftID)
 	e.hub.Handle(quorum.Probe, e.formation.Serve)
 	e.hub.Handle(quorum.Change, e.acceptChange)
@@ -155,7 +153,7 @@ func (e *ensemble) handshake() quorum.Identity {
 func (e *ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
 	next := datadir.IdentityIn(command.ClusterID(cluster), e.env.cfg.ID, id)
 	if !e.env.cfg.Memory {
-		if err := next.Write(e.env.cfg.FS, e.env.cfg.LogDir); err != nil {
+		if err := next.Write(e.env.cfg.Dirs.FS, e.env.cfg.Dirs.Log); err != nil {
 			return err
 		}
 	}
@@ -213,7 +211,7 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan,
 		first = bound
 	}
 	if e.formation.State().Taken {
-		return bootstrap, nil, e.env.cfg.dirs().RefuseLost(e.self.ID, e.env.stores())
+		return bootstrap, nil, e.env.cfg.Dirs.RefuseLost(e.self.ID, e.env.stores())
 	}
 	// A founder that was stopped before it wrote its first entry writes it now.
 	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.identity.ClusterID()) && e.env.identity.RaftID == membership.FounderID(e.self.ID) {
@@ -240,24 +238,19 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 // startRaft starts a Raft instance with a transport of its own.
 func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := transport.New(transport.Config{
-		Hub: e.hub, ID: e.env.identity.RaftID, Addr: e.self.QuorumAddr, Logger: raftLogger(e.log), Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
+		Hub: e.hub, ID: e.env.identity.RaftID, Addr: e.self.QuorumAddr, Logger: e.env.cfg.RaftLog, Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
 		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: func(q *raft.InstallSnapshotRequest, r io.Reader) error {
 			return apply.CheckSnapshot(e.env.identity.ClusterID(), q, r)
 		},
 		MaxEntry: forward.MaxRun + propose.MaxBatchBytes,
 		Applied:  e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses, Replays: e.replays,
 		Acknowledged: func(id raft.ServerID, took time.Duration) {
-			e.env.numbers.Acks.observe(membership.ServerOf(id), took)
+			e.env.counters.Acks.observe(membership.ServerOf(id), took)
 		},
-		Joined: func() { e.env.numbers.Diffs.Add(1) }, SendingSnapshot: e.env.numbers.sendingSnapshot,
+		Joined: func() { e.env.counters.Diffs.Add(1) }, SendingSnapshot: e.env.counters.sendingSnapshot,
 		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return apply.OpenNewest(e.env.stores().Snapshots()) },
 		Installing:   e.env.machine.Freeze,
-		Installed: func() {
-			select {
-			case e.installed <- struct{}{}:
-			default:
-			}
-		},
+		Installed:    e.snapshotInstalled,
 	})
 	e.mu.Lock()
 	e.transport = trans
@@ -280,11 +273,19 @@ func (e *ensemble) checkEntry(l *raft.Log) error {
 	return c.Entry(l.Data, e.env.identity.ClusterID())
 }
 
+// snapshotInstalled makes run replace the Raft instance.
+func (e *ensemble) snapshotInstalled() {
+	select {
+	case e.installed <- struct{}{}:
+	default:
+	}
+}
+
 // recycle replaces the Raft instance after it has installed a snapshot. The old instance
 // still assumes the old end of its log and could refuse the leader's entries forever.
 func (e *ensemble) recycle() error {
 	e.log.Info("starting Raft anew after a snapshot was installed")
-	shutDown(e.env.raftNow(), e.transportNow())
+	e.env.stopRaft()
 	if e.ctx.Err() != nil {
 		return e.ctx.Err()
 	}
@@ -333,11 +334,11 @@ func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
 	})
 }
 
-// opened implements others.
-func (e *ensemble) opened(begun *leadership) {
-	l := &leading{incarnation: begun.incarnation, term: begun.term, since: time.Now(), silent: make(map[raft.ServerID]bool)}
+// opened implements peers.
+func (e *ensemble) opened(incarnation, term uint64, began time.Time) {
+	l := &leading{incarnation: incarnation, term: term, since: time.Now(), silent: make(map[raft.ServerID]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
-	e.liveness.Opened(begun.began)
+	e.liveness.Opened(began)
 	e.mu.Lock()
 	e.lead = l
 	e.target, e.unnamed = target{}, false
@@ -349,8 +350,8 @@ func (e *ensemble) opened(begun *leadership) {
 	e.reconfigs.poke()
 }
 
-// closed implements others.
-func (e *ensemble) closed(error) {
+// closed implements peers.
+func (e *ensemble) closed() {
 	e.setPace(false)
 	e.mu.Lock()
 	l, trans := e.lead, e.transport
@@ -365,14 +366,14 @@ func (e *ensemble) closed(error) {
 	e.reconfigs.abandon()
 }
 
-// storing implements others.
+// storing implements peers.
 func (e *ensemble) storing(entries []*raft.Log) {
 	if t := e.leadsBy(); t != nil {
 		t.Storing(entries)
 	}
 }
 
-// applied implements others.
+// applied implements peers.
 func (e *ensemble) applied(index uint64) {
 	e.appliedIndex.Store(index)
 	e.progress.news()
@@ -384,10 +385,7 @@ func (e *ensemble) applied(index uint64) {
 	}
 }
 
-// status implements others.
-func (e *ensemble) status(*Status, bool) {}
-
-// settle implements others.
+// settle implements peers.
 func (e *ensemble) settle() {
 	if !e.env.halted() && e.env.raftNow() != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*electionTimeout)
@@ -400,13 +398,13 @@ func (e *ensemble) settle() {
 	e.wg.Wait()
 }
 
-// silence implements others.
+// silence implements peers.
 func (e *ensemble) silence() {
 	e.cancel()
 	e.env.background(func() { _ = e.hub.Close() })
 }
 
-// close implements others.
+// close implements peers.
 func (e *ensemble) close() {
 	e.cancel()
 	if e.hub != nil {

@@ -55,40 +55,7 @@ func (f *files) fileList() *membership.List {
 	return membership.New(f.env.cfg.Members)
 }
 
-// FileText returns a text of Membership in the form for this server's configuration file.
-// If the file has a wildcard, e.g. 0.0.0.0, as this server's own host, FileText keeps it:
-// it says where to listen, which other servers needn't know.
-func (n *Node) FileText(text []byte) []byte {
-	m, err := membership.Parse(text)
-	i := slices.IndexFunc(n.cfg.Members, func(m membership.Member) bool { return m.ID == n.cfg.ID })
-	if err != nil || i < 0 || membership.Dialable(n.cfg.Members[i].QuorumAddr) {
-		return text
-	}
-	own := m.Member(n.cfg.ID)
-	if own == nil || len(own.Alternates) > 0 {
-		return text
-	}
-	host, _, _ := net.SplitHostPort(n.cfg.Members[i].QuorumAddr)
-	for _, a := range []*string{&own.QuorumAddr, &own.ElectionAddr} {
-		_, port, _ := net.SplitHostPort(*a)
-		*a = net.JoinHostPort(host, port)
-	}
-	own.ConfigNodeTxt = ""
-	return m.Text()
-}
-
-// FileWritten tells the Node that the configuration file now lists the members of text, a
-// text of Membership.
-func (n *Node) FileWritten(text []byte) error {
-	m, err := membership.Parse(text)
-	if err != nil {
-		return err
-	}
-	n.others.fileWritten(m)
-	return nil
-}
-
-// fileWritten implements others.
+// fileWritten implements peers.
 func (f *files) fileWritten(m *membership.List) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,11 +93,7 @@ func (f *files) compareFile(m *membership.List) {
 	}
 }
 
-// FileDiffers returns the reconfig that would make the membership match this server's
-// configuration file. It returns "" if they match, and on a standalone server.
-func (n *Node) FileDiffers() string { return n.others.fileDiffers() }
-
-// fileDiffers implements others.
+// fileDiffers implements peers.
 func (f *files) fileDiffers() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

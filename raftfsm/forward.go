@@ -52,7 +52,7 @@ type target struct {
 	incarnation uint64
 }
 
-// led implements others.
+// led implements peers.
 func (f *following) led(server uint64, incarnation uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -38,15 +38,15 @@ func (f *freshness) current() *session.Member {
 	return f.liveness
 }
 
-// confirmed implements others.
+// confirmed implements peers.
 func (f *freshness) confirmed() time.Time { return f.current().Contact() }
 
-// confirmedRecently implements others.
+// confirmedRecently implements peers.
 func (f *freshness) confirmedRecently() bool {
 	return time.Since(f.quorumContact()) < electionTimeout
 }
 
-// fresh implements others.
+// fresh implements peers.
 func (f *freshness) fresh() time.Time {
 	return f.current().Fresh(f.appliedIndex.Load(), time.Now())
 }

@@ -81,8 +81,8 @@ func TestLateWinner(t *testing.T) {
 			}
 			lead.do(create(early, fmt.Sprintf("/tail-%d", i), 0))
 		}
-		id, addr := lead.Node.others.(*ensemble).locate(1)
-		if err := lead.raftNow().LeadershipTransferToServer(id, raft.ServerAddress(addr)).Error(); err != nil {
+		id, addr := lead.locate(1)
+		if err := lead.raftNow().LeadershipTransferToServer(id, addr).Error(); err != nil {
 			t.Fatal(err)
 		}
 		c.eventually("the election", func() bool { return winner.raftNow().State() == raft.Leader })

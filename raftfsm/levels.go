@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -23,22 +24,6 @@ import (
 
 // levelEvery is how often a leader asks which servers know a level above the log's.
 const levelEvery = time.Second
-
-// Level returns the behaviour level that the log has reached, and the highest one that
-// this server knows. They differ while a server of the ensemble still runs an older
-// version.
-func (n *Node) Level() (now, newest uint32) {
-	return n.machine.Levels()
-}
-
-// startLevel is the level at which a leadership begins. A new state begins at level 1.
-func (n *Node) startLevel() uint32 {
-	now, newest := n.Level()
-	if n.cfg.standalone() {
-		return newest // no other server has to know it
-	}
-	return max(now, 1)
-}
 
 // raise proposes a higher level if all servers know it. Reconcile loop.
 func (c *changes) raise(l *leading) {
@@ -102,7 +87,7 @@ func (c *changes) knownLevels(own uint32) map[uint64]uint32 {
 	return known
 }
 
-// behind implements others.
+// behind implements peers.
 func (c *changes) behind(level uint32) (who []string) {
 	if c.env.raftNow() == nil {
 		return []string{errNoRaft.Error()}
@@ -118,3 +103,6 @@ func (c *changes) behind(level uint32) (who []string) {
 	}
 	return who
 }
+
+// errNoRaft is the error of calls that need the log before this server has one.
+var errNoRaft = errors.New("the server has not joined its ensemble yet")

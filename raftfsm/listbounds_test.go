@@ -224,43 +224,19 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 			if a := send(to, q); a.Probe == nil {
 				t.Errorf("server %d: %+v", to, a)
 			}
-			j := &c.rigs[to].others.(*ensemble).joins
-			j.mu.Lock()
-			if n := len(j.from[9]); n != 1 || j.calledFrom(membership.JoinerID(9, 5)) == "" {
-				t.Errorf("server %d remembers %d callers: %.200v", to, n, j.from)
+			e := c.rigs[to].peers.(*ensemble)
+			if long := e.addresses(raft.ServerID("9.5" + strings.Repeat("5", 100000))); len(long) != 0 || len(e.addresses(membership.JoinerID(9, 5))) != 1 {
+				t.Errorf("server %d remembers callers at %v and %v", to, long, e.addresses(membership.JoinerID(9, 5)))
 			}
-			j.mu.Unlock()
 		}
 		q.Join, q.Addr, q.List = true, "s9:2888", serverLine(9)+"\n"+strings.ReplaceAll(numbered(10, 200), ",", "\n")
 		a := send(lead, q)
 		if a.Probe == nil || !strings.Contains(a.Probe.Refusal, "reconfig -add "+serverLine(9)) {
 			t.Errorf("a stranger is told %+v", a)
 		}
-		e := leader.others.(*ensemble)
+		e := leader.peers.(*ensemble)
 		if e.listOf(9) != nil {
 			t.Error("the leader keeps a stranger's list")
 		}
 	})
-}
-
-// TestCallersAreForgottenOneByOne: callers that claim many ServerIDs of one server id
-// displace neither those of other ids nor the newest of the same id.
-func TestCallersAreForgottenOneByOne(t *testing.T) {
-	t.Parallel()
-	var j joins
-	j.noteFrom(membership.JoinerID(3, 7), "c:3")
-	j.noteFrom(membership.JoinerID(4, 1), "d:1")
-	for disk := range uint64(5000) {
-		j.noteFrom(membership.JoinerID(4, 1+disk), fmt.Sprint("d:", disk))
-		j.noteFrom(membership.JoinerID(4, 1), "d:0")
-	}
-	if j.calledFrom(membership.JoinerID(3, 7)) != "c:3" || j.calledFrom(membership.JoinerID(4, 1)) != "d:0" || j.calledFrom(membership.JoinerID(4, 5000)) != "d:4999" {
-		t.Error("an entry is missing")
-	}
-	if n := len(j.from[4]); n != MaxCallers {
-		t.Errorf("%d callers", n)
-	}
-	if slices.ContainsFunc(j.from[4], func(c caller) bool { return c.id == membership.JoinerID(4, 100) }) {
-		t.Error("an old caller is there")
-	}
 }

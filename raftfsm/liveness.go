@@ -47,15 +47,15 @@ func (b *base) reportInterval() time.Duration { return min(b.env.cfg.TickTime/2,
 
 // heard collects the sessions to report, in the space of buf.
 func (f *freshness) heard(buf []int64) []int64 {
-	buf = f.live(f.env.cfg.Handler.Live(buf[:0]))
+	buf = f.live(f.env.live(buf[:0]))
 	f.env.intake.Sessions(func(id int64) { buf = append(buf, id) })
 	return f.liveness.Report(buf)
 }
 
-// touched implements others.
+// touched implements peers.
 func (f *freshness) touched(ids []int64) { f.liveness.Led(ids, f.quorumContact(), time.Now()) }
 
-// live implements others.
+// live implements peers.
 func (f *freshness) live(dst []int64) []int64 { return f.liveness.Held(dst) }
 
 // report sends reports to a leader until ctx ends. It calls reported with the index in each

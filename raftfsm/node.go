@@ -1,7 +1,6 @@
 package raftfsm
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
@@ -43,7 +42,7 @@ type Node struct {
 	mail     *mailbox
 	rhythm   rhythm
 
-	others    others
+	peers     peers
 	stores    stores
 	transport raft.Transport
 	running   atomic.Pointer[raft.Raft]        // see raftNow
@@ -91,7 +90,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := newNode(cfg)
 	if !cfg.standalone() {
-		if n.others, err = newEnsemble(n.environment(), n.rhythm); err != nil {
+		if n.peers, err = newEnsemble(n.environment(), n.rhythm); err != nil {
 			return nil, err
 		}
 	}
@@ -102,7 +101,7 @@ func New(cfg Config) (*Node, error) {
 // a directory that is damaged or belongs to another server. After a failure, the caller
 // must not call Start or Close.
 func (n *Node) Start() error {
-	if err := n.others.start(); err != nil {
+	if err := n.peers.start(); err != nil {
 		return errors.Join(err, n.closeStores())
 	}
 	n.background.Go(n.snapshotLoop)
@@ -113,13 +112,13 @@ func (n *Node) Start() error {
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger,
-		backlog: propose.NewBacklog(), mail: newMailbox(), rhythm: rhythm{time.Now()}, checkers: command.Checkers{Membership: checkMembership},
+		backlog: propose.NewBacklog(), mail: newMailbox(), rhythm: rhythm{began: time.Now()}, checkers: command.Checkers{Membership: checkMembership},
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		stopping: make(chan struct{}), controlDone: make(chan struct{}),
 		deadlines: session.NewDeadlines(cfg.TickTime),
 		duty:      stoppedTimer(), retry: stoppedTimer(),
 	}
-	n.others = alone{n}
+	n.peers = alone{n}
 	n.closeOnce = sync.OnceValue(n.close)
 	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
 	n.intake.Taken = func(commands, waiting int, since time.Time) { n.numbers.taken(commands, waiting, since) }
@@ -133,8 +132,8 @@ func newNode(cfg Config) *Node {
 				p.Land(seq)
 			}
 		},
-		Configured: func(index uint64, conf raft.Configuration) { n.others.configured(index, conf) },
-		Applied:    func(index uint64) { n.others.applied(index) },
+		Configured: func(uint64, raft.Configuration) { n.peers.configured() },
+		Applied:    func(index uint64) { n.peers.applied(index) },
 		Post:       n.mail.applied,
 		Written:    n.noteSnapshot,
 		Settled:    n.replacing.settled,
@@ -178,16 +177,13 @@ func (n *Node) Propose(c *Command) error {
 		return fmt.Errorf("%v is not for callers to propose", c.Kind)
 	}
 	if c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
-		return n.others.reconfig(c)
+		return n.peers.reconfig(c)
 	}
 	return n.intake.Propose(c, false)
 }
 
 // Congested reports whether so many commands are queued that Propose would block now.
 func (n *Node) Congested() bool { return n.intake.Congested() }
-
-// errNoRaft is the error of calls that need the log before this server has one.
-var errNoRaft = errors.New("the server has not joined its ensemble yet")
 
 // raftNow returns the current Raft instance: nil until a member has found its ensemble,
 // and a new one after a snapshot was installed.
@@ -278,48 +274,6 @@ func (n *Node) Snapshot() error {
 	return err
 }
 
-// Transfer hands leadership to another server, e.g. before a planned stop. It does
-// nothing on a server that doesn't lead or is standalone.
-func (n *Node) Transfer(ctx context.Context) error { return n.others.transfer(ctx) }
-
-// Membership returns the text of /zookeeper/config as the log has it, whatever a super
-// user may have written into the znode. It returns nil on a standalone server and
-// before the first leader.
-func (n *Node) Membership() []byte {
-	return membership.ConfigText(n.machine.Membership())
-}
-
-// Voters returns the servers that have a vote, as far as this server knows. A server
-// that has just joined gets its vote when it has caught up.
-func (n *Node) Voters() []uint64 {
-	r := n.raftNow()
-	if r == nil {
-		return nil
-	}
-	var ids []uint64
-	for _, s := range r.GetConfiguration().Configuration().Servers {
-		if s.Suffrage == raft.Voter {
-			ids = append(ids, membership.ServerOf(s.ID))
-		}
-	}
-	return ids
-}
-
-// Confirmed returns the newest time at which a leader that could commit is known to
-// have heard of this server's sessions. The caller must not answer a client when that
-// is so long ago that its session may have expired.
-func (n *Node) Confirmed() time.Time { return n.others.confirmed() }
-
-// Fresh returns a time such that this server has applied everything that any server had
-// acknowledged by then: a read that it answers now is no older. It is never after
-// Confirmed. Safe for concurrent use.
-func (n *Node) Fresh() time.Time { return n.others.fresh() }
-
-// Electing reports whether this server hears from no leader, but a quorum of servers
-// has answered it so recently that there may be a new leader soon. Safe for concurrent
-// use.
-func (n *Node) Electing() bool { return n.others.electing() }
-
 // Close stops the server and waits for that. Commands proposed before are still
 // executed if possible.
 func (n *Node) Close() error { return n.closeOnce() }
@@ -341,13 +295,13 @@ func (n *Node) close() error {
 	// runs; a shutdown would leave their waiters blocked. The shutdown itself fails the
 	// entries that have no quorum.
 	waitWithin(drainLimit, n.background.Wait)
-	if !waitFor(n.others.settle) {
+	if !waitFor(n.peers.settle) {
 		errs = append(errs, fmt.Errorf("the tasks of this server did not end within %v", closeLimit))
 	}
 	errs = append(errs, n.stopRaft())
 	// If Raft did not stop, the goroutines that serve connections may be waiting for
 	// the disk, too.
-	if !waitFor(n.others.close) {
+	if !waitFor(n.peers.close) {
 		errs = append(errs, fmt.Errorf("the connections between servers did not end within %v: their goroutines are given up", closeLimit))
 	}
 	errs = append(errs, n.closeStores())

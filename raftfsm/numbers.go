@@ -1,9 +1,7 @@
 package raftfsm
 
 import (
-	"maps"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -77,8 +75,8 @@ func (c *numbers) values(now time.Time) (n Numbers) {
 	n.State.Apply, n.State.Snapshot = of(&c.Apply), of(&c.Snapshot)
 	n.State.Expired, n.State.SnapSize = c.Expired.Load(), c.SnapSize.Load()
 	n.Start.Init, n.Start.SnapLoad, n.Start.TxnsLoad, n.Start.TxnsHeld = of(&c.Init), of(&c.SnapLoad), of(&c.TxnsLoad), of(&c.TxnsHeld)
-	n.Others.SnapsSent, n.Others.Diffs, n.Others.Acks = of(&c.SnapsSent), c.Diffs.Load(), make(map[uint64]Distribution)
-	for id, s := range c.Acks.all() {
+	n.Others.SnapsSent, n.Others.Diffs, n.Others.Acks = of(&c.peers.SnapsSent), c.peers.Diffs.Load(), make(map[uint64]Distribution)
+	for id, s := range c.peers.Acks.all() {
 		n.Others.Acks[id] = of(s)
 	}
 	return n
@@ -86,7 +84,8 @@ func (c *numbers) values(now time.Time) (n Numbers) {
 
 // numbers are the live counters, which can be read at any time; see Numbers.
 type numbers struct {
-	apply.Counters // of the state machine
+	apply.Counters             // of the state machine
+	peers          ensCounters // of the ensemble
 
 	Fsync      histogram.Summary
 	Append     histogram.Summary
@@ -101,58 +100,19 @@ type numbers struct {
 	SnapLoad   histogram.Summary
 	TxnsLoad   histogram.Summary
 	TxnsHeld   histogram.Summary
-	Acks       perServer
-	SnapsSent  histogram.Summary
-	sending    atomic.Int64 // snapshots being sent
-	Diffs      atomic.Int64
-}
-
-// perServer keeps a Summary for each other server.
-type perServer struct {
-	mu sync.Mutex
-	of map[uint64]*histogram.Summary
-}
-
-// observe counts d for a server.
-func (p *perServer) observe(id uint64, d time.Duration) {
-	p.mu.Lock()
-	s := p.of[id]
-	if s == nil {
-		if p.of == nil {
-			p.of = make(map[uint64]*histogram.Summary)
-		}
-		s = new(histogram.Summary)
-		p.of[id] = s
-	}
-	p.mu.Unlock()
-	s.Observe(1, int64(d))
-}
-
-// all returns the summaries by server id.
-func (p *perServer) all() map[uint64]*histogram.Summary {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return maps.Clone(p.of)
-}
-
-// sendingSnapshot counts a snapshot that is being sent to a follower, until the caller
-// calls done.
-func (c *numbers) sendingSnapshot() (done func()) {
-	c.SnapsSent.Observe(1, c.sending.Add(1))
-	return func() { c.sending.Add(-1) }
 }
 
 // reset clears the counters. It may lose what is counted at the same time.
 func (c *numbers) reset() {
 	for _, s := range []*histogram.Summary{&c.Fsync, &c.Append, &c.Entries, &c.Waiting, &c.QueueTime, &c.QuorumAck,
 		&c.ToFollower, &c.ToDisk, &c.ToCommit, &c.ToApply, &c.Apply, &c.Snapshot,
-		&c.Init, &c.SnapLoad, &c.TxnsLoad, &c.TxnsHeld, &c.SnapsSent} {
+		&c.Init, &c.SnapLoad, &c.TxnsLoad, &c.TxnsHeld, &c.peers.SnapsSent} {
 		s.Reset()
 	}
-	for _, v := range []*atomic.Int64{&c.Bytes, &c.Queued, &c.Received, &c.Committed, &c.Expired, &c.Diffs} {
+	for _, v := range []*atomic.Int64{&c.Bytes, &c.Queued, &c.Received, &c.Committed, &c.Expired, &c.peers.Diffs} {
 		v.Store(0)
 	}
-	for _, s := range c.Acks.all() {
+	for _, s := range c.peers.Acks.all() {
 		s.Reset()
 	}
 }

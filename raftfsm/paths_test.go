@@ -312,8 +312,8 @@ func TestSilentAddressIsPassedOver(t *testing.T) {
 		defer silent.Close()
 		lead, _ := c.leader()
 		id, r := c.follower()
-		e := r.others.(*ensemble)
-		server := raft.Server{ID: c.rigs[lead].others.(*ensemble).env.identity.RaftID, Address: "old:2888"}
+		e := r.peers.(*ensemble)
+		server := raft.Server{ID: c.rigs[lead].identity.RaftID, Address: "old:2888"}
 		if e.askServer(server) == nil {
 			t.Errorf("server %d has no answer from server %d", id, lead)
 		}

@@ -59,7 +59,7 @@ const (
 )
 
 // timing derives the timeouts from the configuration.
-func (c Config) timing() timing {
+func (c *ensConfig) timing() timing {
 	limit := max(time.Duration(c.SyncLimit)*c.TickTime, leastPatience)
 	bound := min(limit, resumeWithin)
 	return timing{
@@ -70,13 +70,6 @@ func (c Config) timing() timing {
 		slow:  limit * 2 / 5,
 		tick:  bound / 25,
 	}
-}
-
-// Patience returns how long servers wait for a silent leader: dead if its machine
-// accepts no connections, slow if only its process is silent.
-func Patience(tickTime time.Duration, syncLimit int) (dead, slow time.Duration) {
-	t := Config{TickTime: tickTime, SyncLimit: syncLimit}.timing()
-	return t.dead, t.slow
 }
 
 // leadOf is one server's leadership in one term of Raft.
@@ -199,19 +192,19 @@ func (f *following) judge(quiet *silence, reach *reachability, lasted time.Durat
 		f.wg.Go(func() {
 			defer reach.calling.Store(false)
 			f.transportNow().RollCall(f.ctx)
-			pauseFor(f.ctx, electing/4)
+			pauseFor(f.ctx, answeredFor/4)
 		})
 	}
 }
 
-// electing is how recently a quorum must have answered for an election to be likely
+// answeredFor is how recently a quorum must have answered for an election to be likely
 // soon.
-const electing = 2 * time.Second
+const answeredFor = 2 * time.Second
 
-// electing implements others.
+// electing implements peers.
 func (f *following) electing() bool {
 	trans := f.transportNow()
-	return trans != nil && f.leadNow() == nil && !f.removed() && trans.QuorumRuns(electing)
+	return trans != nil && f.leadNow() == nil && !f.removed() && trans.QuorumRuns(answeredFor)
 }
 
 // reach tests whether a server's machine accepts a connection, several times while the

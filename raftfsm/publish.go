@@ -100,7 +100,7 @@ func (f *following) adrift() string {
 // refreshRole publishes this server's role if the membership has changed it.
 func (f *following) refreshRole() {
 	was := f.env.status()
-	if was.Role != Follower && was.Role != Observer || was.Role == f.followerRole() {
+	if was.Role != ensFollower && was.Role != ensObserver || was.Role == f.followerRole() {
 		return
 	}
 	f.env.do(func() {
@@ -114,13 +114,13 @@ func (f *following) refreshRole() {
 }
 
 // followerRole returns this server's role while another server leads.
-func (b *base) followerRole() Role {
+func (b *base) followerRole() ensRole {
 	observer := b.self.Observer
 	if m := b.ownLine(); m != nil {
 		observer = m.Observer
 	}
 	if observer {
-		return Observer
+		return ensObserver
 	}
-	return Follower
+	return ensFollower
 }

@@ -203,10 +203,10 @@ func (e *ensemble) lookoutLoop() {
 	}
 }
 
-// configured implements others.
-func (c *changes) configured(uint64, raft.Configuration) { c.reconfigs.poke() }
+// configured implements peers.
+func (c *changes) configured() { c.reconfigs.poke() }
 
-// leading implements others. As in ZooKeeper, the first leader contributes the list of
+// leading implements peers. As in ZooKeeper, the first leader contributes the list of
 // its configuration file. Later leaders do so, too, as long as their list names the
 // same servers and no reconfig has changed them. A server knows its own client address
 // best, so a leader doesn't change that of another one: moved does when it reports it.
@@ -228,7 +228,7 @@ func (e *ensemble) leading(s *command.LeaderStart) {
 
 var errNobody = errors.New("no other server can take the lead")
 
-// transfer implements others.
+// transfer implements peers.
 func (c *changes) transfer(ctx context.Context) error { return c.transferTo(ctx, nil) }
 
 // transferTo hands leadership to the best voter. If among is given, the voter must be a

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // A client's reconfig.
@@ -260,7 +261,7 @@ func (c *changes) examine(q *driveRequest, live map[raft.ServerID]bool) (*member
 	return target, c.env.machine.MayReconfig(target, policy, q.IDs)
 }
 
-// reconfig implements others. It proposes a client's reconfig after the leader has driven it.
+// reconfig implements peers. It proposes a client's reconfig after the leader has driven it.
 func (c *changes) reconfig(cmd *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(cmd.Body)
@@ -279,7 +280,7 @@ func (c *changes) reconfig(cmd *command.Command) error {
 		case ctx.Err() != nil && c.ctx.Err() == nil:
 			return c.env.intake.Propose(refusedReconfig(cmd, proto.ErrNewConfigNoQuorum), false)
 		case ctx.Err() != nil:
-			return ErrClosed
+			return propose.ErrClosed
 		case a == nil || a.Retry:
 			driven = driven || a != nil
 			pauseFor(ctx, drivePause)

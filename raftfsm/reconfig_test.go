@@ -48,7 +48,10 @@ func serverLine(id uint64) string {
 // configuration with and without a vote.
 func (c *cluster) ids() string {
 	_, r := c.leader()
-	m := r.others.(*ensemble).replicated()
+	m, err := membership.ParseState(r.machine.Membership())
+	if err != nil {
+		c.t.Fatal(err)
+	}
 	var listed, voting, others []string
 	for _, x := range m.Members {
 		listed = append(listed, fmt.Sprint(x.ID))
@@ -399,7 +402,7 @@ func TestCutOffServerSaysSo(t *testing.T) {
 				others := []string{hostOf(2), hostOf(3)}
 				limit := time.Duration(cut.cfg.SyncLimit) * cut.cfg.TickTime
 				c.net.Partition([]string{hostOf(1)}, others)
-				time.Sleep(cut.cfg.timing().ask)
+				time.Sleep(cut.peerTiming().ask)
 				if s := cut.Status(); !s.Serving {
 					t.Errorf("it does not wait for its leader: %+v", s)
 				}

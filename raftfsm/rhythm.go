@@ -10,8 +10,3 @@ type rhythm struct{ began time.Time }
 
 // next returns the time until a task that runs every d is due.
 func (r rhythm) next(d time.Duration) time.Duration { return d - time.Since(r.began)%d }
-
-// UntilNext returns the time until the next moment at which a task that runs every d should
-// run. Tasks of the same d run at the same moments, together with the node's own. Then an
-// idle process wakes less often.
-func (n *Node) UntilNext(d time.Duration) time.Duration { return n.rhythm.next(d) }

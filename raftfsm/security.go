@@ -13,12 +13,11 @@ import (
 
 // security returns how to secure the connections between servers.
 func (e *ensemble) security() quorum.Security {
-	s := quorum.Security{SASL: (*quorum.SASL)(e.env.cfg.SASL)}
-	if t := e.env.cfg.TLS; t != nil {
-		s.TLS = &quorum.TLS{
-			Config: t.Config, DialPlain: t.DialPlain, AcceptPlain: t.AcceptPlain, VerifyHost: t.VerifyHost, VerifyCaller: t.VerifyCaller,
-			ReverseDNS: t.ReverseDNS, Detect: t.Detect, Hosts: e.hosts,
-		}
+	s := quorum.Security{SASL: e.env.cfg.SASL}
+	if e.env.cfg.TLS != nil {
+		t := *e.env.cfg.TLS
+		t.Hosts = e.hosts
+		s.TLS = &t
 	}
 	return s
 }
@@ -37,11 +36,7 @@ func (e *ensemble) warnIfOpen() {
 	e.log.Warn(says, "addr", addr.String(), "remedy", "set sslQuorum=true or quorum.auth.serverRequireSasl=true, and keep the port behind a firewall", "see", "docs/operate/quorum-security.md")
 }
 
-// RefusedMessages returns the number of Raft messages that this server has refused
-// since it started, because no correct server sends them.
-func (n *Node) RefusedMessages() int64 { return n.others.refusedMessages() }
-
-// refusedMessages implements others.
+// refusedMessages implements peers.
 func (e *ensemble) refusedMessages() int64 {
 	if e.hub == nil {
 		return 0

@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"math/big"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -285,21 +284,4 @@ func rollingChange(t *testing.T, steps []func(uint64, *Config)) {
 			t.Errorf("write %d is lost", i)
 		}
 	}
-}
-
-// TestHostsOfServers: the names that a certificate must have come from the
-// configuration, not from what servers say about themselves.
-func TestHostsOfServers(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		c := newCluster(t, 3)
-		c.startAll()
-		e := c.rigs[1].others.(*ensemble)
-		e.joins.mu.Lock()
-		e.joins.seen["2"] = "elsewhere:1"
-		e.joins.mu.Unlock()
-		its, others := e.hosts("2.1")
-		if !slices.Equal(its, []string{"s2"}) || !slices.Equal(others, []string{"s1", "s3"}) {
-			t.Errorf("server 2 is at %v, the others at %v", its, others)
-		}
-	})
 }

@@ -177,8 +177,8 @@ func TestFailingTransfers(t *testing.T) {
 				c.net.Hold(hostOf(to), hostOf(id))
 			case 2: // it works
 			}
-			serverID, addr := lead.Node.others.(*ensemble).locate(to)
-			err := lead.raftNow().LeadershipTransferToServer(serverID, raft.ServerAddress(addr)).Error()
+			serverID, addr := lead.locate(to)
+			err := lead.raftNow().LeadershipTransferToServer(serverID, addr).Error()
 			if err != nil {
 				refused++
 			}

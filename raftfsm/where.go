@@ -205,6 +205,9 @@ type caller struct {
 	addr string
 }
 
+// maxCallers bounds the ServerIDs of one server id whose calling addresses are remembered.
+const maxCallers = 16
+
 // noteFrom remembers the address from which a server with a wildcard address has called.
 // A caller may claim any ServerID, so if there are too many, only one of the same server
 // id is forgotten: the one that has been silent for longest.
@@ -216,7 +219,7 @@ func (j *joins) noteFrom(id raft.ServerID, addr string) {
 	}
 	server := membership.ServerOf(id)
 	all := slices.DeleteFunc(j.from[server], func(c caller) bool { return c.id == id })
-	if len(all) >= MaxCallers {
+	if len(all) >= maxCallers {
 		all = slices.Delete(all, 0, 1)
 	}
 	j.from[server] = append(all, caller{id, addr})

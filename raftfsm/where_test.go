@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -182,7 +180,7 @@ func wildcards(t *testing.T, host string) {
 			t.Errorf("the membership %q, was %q", now, text)
 		}
 		text = r.configText()
-		if err := r.others.transfer(t.Context()); err != nil {
+		if err := r.peers.transfer(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		c.eventually("another leader", func() bool { _, next := c.leader(); return next != r })
@@ -209,29 +207,4 @@ func wildcards(t *testing.T, host string) {
 		t.Errorf("%d changes failed", n)
 	}
 	c.settled()
-}
-
-// TestFailedChangeRests: a change that Raft refuses is retried after longer and longer
-// pauses, and logged once for each reason.
-func TestFailedChangeRests(t *testing.T) {
-	inBubble(t, func(t *testing.T) {
-		log := &lines{}
-		var cfg Config
-		log.into(&cfg)
-		var b setback
-		tries := 0
-		for begin := time.Now(); time.Since(begin) < 10*time.Minute; time.Sleep(reconcileEvery) {
-			if !b.rests("x") {
-				tries++
-				b.failed(cfg.Logger, "x", raft.ErrLeadershipLost)
-			}
-		}
-		if n := log.count("could not be changed"); n != 1 || tries > 80 {
-			t.Errorf("%d tries and %d lines in ten minutes", tries, n)
-		}
-		b.failed(cfg.Logger, "x", raft.ErrNotLeader)
-		if n := log.count("could not be changed"); n != 2 {
-			t.Errorf("another reason: %d lines", n)
-		}
-	})
 }

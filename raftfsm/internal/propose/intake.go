@@ -100,6 +100,9 @@ func (q *Intake) Congested() bool {
 	return q.bytes > maxIntakeBytes && q.err == nil
 }
 
+// ErrClosed is the error of calls after the server was closed.
+var ErrClosed = errors.New("the server is closed")
+
 // ErrLostBefore refuses a command that must not be applied without the command before it.
 var ErrLostBefore = errors.New("a command before this one was lost on its way to the leader")
 
