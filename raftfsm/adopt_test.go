@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -43,7 +44,7 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	if interrupted { // after adopt wrote the log entry, before it wrote the identity
 		n := newNode(testConfig(t, c.configOf(3)))
 		var err error
-		if n.peers, err = newEnsemble(n.environment(), n.rhythm); err != nil {
+		if n.peers, err = ensemble.New(n.environment(), n.rhythm); err != nil {
 			t.Fatal(err)
 		}
 		if err := n.openState(); err != nil {

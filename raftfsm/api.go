@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/storage"
@@ -24,7 +25,7 @@ const (
 	MaxListBytes       = membership.MaxListBytes       // of a list of servers and of a reconfig
 	MaxServerAddresses = membership.MaxServerAddresses // alternative addresses of a server
 	MaxHost            = membership.MaxHost            // bytes of a host
-	MaxCallers         = maxCallers                    // ServerIDs of one server id whose calling addresses are remembered
+	MaxCallers         = ensemble.MaxCallers           // ServerIDs of one server id whose calling addresses are remembered
 )
 
 // Errors.

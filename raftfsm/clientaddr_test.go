@@ -41,7 +41,7 @@ func TestClientAddressDoesNotFlip(t *testing.T) {
 					if led[id]++; led[server] > 0 {
 						texts = append(texts, r.configText())
 					}
-					if err := r.peers.transfer(t.Context()); err != nil {
+					if err := r.peers.Transfer(t.Context()); err != nil {
 						t.Fatal(err)
 					}
 					c.eventually("another leader", func() bool { _, next := c.leader(); return next != r })

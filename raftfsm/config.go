@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -93,18 +94,18 @@ const (
 )
 
 // peerTiming returns the timeouts between the servers of the ensemble.
-func (n *Node) peerTiming() timing {
-	return (&ensConfig{TickTime: n.cfg.TickTime, SyncLimit: n.cfg.SyncLimit}).timing()
+func (n *Node) peerTiming() ensemble.Timing {
+	return (&ensemble.Config{TickTime: n.cfg.TickTime, SyncLimit: n.cfg.SyncLimit}).Timing()
 }
 
 // raftConfig returns the configuration of the Raft library.
 func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
 	c := raft.DefaultConfig()
 	c.LocalID = id
-	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = electionTimeout, electionTimeout, electionTimeout
+	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = ensemble.ElectionTimeout, ensemble.ElectionTimeout, ensemble.ElectionTimeout
 	if !n.cfg.standalone() {
 		// See timing: Raft's own timers start no election.
-		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = idle, idle, n.peerTiming().lease
+		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = ensemble.Never, ensemble.Never, n.peerTiming().Lease
 	}
 	c.CommitTimeout = time.Second // a fallback: see transport.Transport.Committed
 	c.MaxAppendEntries = maxAppendEntries

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -78,7 +79,7 @@ func TestUnreachableJoiner(t *testing.T) {
 		r := c.rigs[1]
 		start := time.Now()
 		o := r.do(reconfigure(r.attach(time.Hour), strings.Replace(serverLine(4), "s4:", "nowhere:", 1), "", "", -1))
-		if took := time.Since(start); o.code != proto.Ok || took > 3*absentAfter {
+		if took := time.Since(start); o.code != proto.Ok || took > 3*ensemble.AbsentAfter {
 			t.Fatalf("%+v after %v", o, took)
 		}
 		c.awaitIDs("1,2,3,4 voting 1,2,3 others ")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -29,7 +30,7 @@ func TestKilledEnsembleNeedsNoTimers(t *testing.T) {
 		}
 		began := time.Now()
 		c.startAll()
-		if took := time.Since(began); took >= electionTimeout {
+		if took := time.Since(began); took >= ensemble.ElectionTimeout {
 			t.Errorf("the servers serve %v after they were started", took)
 		}
 		if id, r := c.leader(); id == 3 || !r.exists("/late") {
@@ -50,7 +51,7 @@ func TestKilledLeaderIsReplacedAtOnce(t *testing.T) {
 			began := time.Now()
 			c.kill(id)
 			next, _ := c.leader()
-			if took := time.Since(began); took >= electionTimeout/4 {
+			if took := time.Since(began); took >= ensemble.ElectionTimeout/4 {
 				t.Errorf("server %d leads %v after server %d was killed", next, took, id)
 			}
 			c.start(id).awaitServed()

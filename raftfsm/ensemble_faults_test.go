@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
@@ -294,7 +295,7 @@ func TestStopsBesideASilentServer(t *testing.T) {
 			t.Error(err)
 		}
 		// Handing over the leadership may take as long as an election.
-		if d := time.Since(begun); d > 3*electionTimeout {
+		if d := time.Since(begun); d > 3*ensemble.ElectionTimeout {
 			t.Errorf("stopping took %v", d)
 		}
 	})

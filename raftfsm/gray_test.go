@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 )
@@ -19,7 +20,7 @@ import (
 // has forgotten connections: the smaller of syncLimit × tickTime and 5 s.
 func grayBound(c *cluster) time.Duration {
 	for _, r := range c.rigs {
-		return min(time.Duration(r.Node.cfg.SyncLimit)*r.Node.cfg.TickTime, serviceBound)
+		return min(time.Duration(r.Node.cfg.SyncLimit)*r.Node.cfg.TickTime, ensemble.ServiceBound)
 	}
 	c.t.Fatal("no server")
 	return 0
@@ -387,7 +388,7 @@ func TestOnlyThisServerHasLostTheLeader(t *testing.T) {
 		c.net.Hold(hostOf(id), hostOf(lead))
 		c.net.Hold(hostOf(lead), hostOf(id))
 		c.eventually("it has lost the leader", func() bool { return !f.Status().Serving })
-		time.Sleep(answeredFor)
+		time.Sleep(ensemble.AnsweredFor)
 		for range 300 {
 			time.Sleep(200 * time.Millisecond)
 			if f.Electing() {

@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
@@ -107,7 +108,7 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 			&bootstrap.Question{Probe: &bootstrap.Probe{ID: 9, Phase: bootstrap.PhaseEmpty, Join: true, As: membership.JoinerID(9, 5), Level: command.Level, Token: 7}},
 			&bootstrap.Question{Probe: &bootstrap.Probe{ID: 3, Disk: 5, Phase: bootstrap.PhaseEmpty, Join: true, As: membership.JoinerID(3, 5), Level: command.Level, Token: 7}},
 			&bootstrap.Question{Probe: &bootstrap.Probe{ID: 3, Phase: bootstrap.PhaseMember, As: membership.FounderID(3), Level: command.Level}},
-			&changeQuestion{Reconfig: &driveRequest{}},
+			&ensemble.ChangeQuestion{Reconfig: &ensemble.DriveRequest{}},
 		} {
 			var b bytes.Buffer
 			if err := exchange.Write(&b, q); err != nil {

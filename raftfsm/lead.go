@@ -124,7 +124,7 @@ func (n *Node) started(server, incarnation uint64) {
 	n.unfollow(propose.ErrNewLeader)
 	switch {
 	case server != n.cfg.ID:
-		n.peers.led(server, incarnation)
+		n.peers.Led(server, incarnation)
 	case n.lead != nil && n.lead.proposer != nil:
 		// A LeaderStart of an earlier leadership of this server was delayed on its way
 		// into the log. No batch of the current incarnation counts any more.
@@ -148,7 +148,7 @@ func (n *Node) beginLead() {
 		Server: uint8(n.cfg.ID), Incarnation: l.incarnation, Time: n.cfg.Wall().UnixMilli(),
 		Policy: n.cfg.Policy, Level: n.startLevel(), Cluster: n.identity.ClusterID(),
 	}
-	n.peers.leading(&s)
+	n.peers.Begin(&s)
 	entry := s.Append(nil)
 	n.background.Go(func() {
 		if err := r.Apply(entry, 0).Error(); err != nil {
@@ -169,7 +169,7 @@ func (n *Node) openLead() {
 	n.proposing.Store(n.lead.proposer)
 	n.lead.proposer.Start(&n.background)
 	n.remote.Open(n.lead.incarnation)
-	n.peers.opened(n.lead.incarnation, n.lead.term, n.lead.began)
+	n.peers.Opened(n.lead.incarnation, n.lead.term, n.lead.began)
 	n.schedule()
 	n.setStatus(n.statusNow(true, ""))
 }
@@ -188,7 +188,7 @@ func (n *Node) stepDown(reason error) {
 	}
 	n.remote.Close()
 	n.deadlines.Reset()
-	n.peers.closed()
+	n.peers.Closed()
 	n.lose(reason)
 	if l.proposer != nil {
 		n.setStatus(n.statusNow(false, reason.Error()))
@@ -228,7 +228,7 @@ func (n *Node) halt(err error) {
 	n.stepDown(err)
 	n.unfollow(err)
 	n.lose(err)
-	n.peers.silence()
+	n.peers.Silence()
 	n.setStatus(n.statusNow(false, err.Error()))
 	n.errs <- err
 }
@@ -315,13 +315,13 @@ func (n *Node) clocks() session.Clocks { return session.Clocks{Now: n.cfg.Now(),
 func (n *Node) expire() {
 	now := n.clocks()
 	n.lead.expiries.renew(n.log, now.Now)
-	n.live = n.peers.live(n.cfg.Handler.Live(n.live[:0]))
-	n.peers.touched(n.live)
+	n.live = n.peers.AppendLive(n.cfg.Handler.Live(n.live[:0]))
+	n.peers.Touched(n.live)
 	n.intake.Sessions(func(id int64) { n.live = append(n.live, id) })
 	for _, id := range n.live {
 		n.deadlines.Heard(id, now.Now)
 	}
-	for _, s := range n.deadlines.Expired(now, n.peers.confirmedRecently) {
+	for _, s := range n.deadlines.Expired(now, n.peers.ConfirmedRecently) {
 		n.lead.expiries.log(n.log, now.Now, s)
 		n.proposeOwn(&command.Command{Kind: command.KindExpire, Session: s.Session, Gen: s.Gen})
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -43,14 +44,14 @@ func testMixedVersions(t *testing.T) {
 		c.start(id, newer).awaitServed()
 		write(id)
 	}
-	time.Sleep(10 * levelEvery)
+	time.Sleep(10 * ensemble.LevelEvery)
 	for id := range c.rigs {
 		if now := at(id); now != command.Level {
 			t.Fatalf("server %d is at level %d while the observer knows only %d", id, now, command.Level)
 		}
 	}
 	c.stop(4)
-	time.Sleep(10 * levelEvery)
+	time.Sleep(10 * ensemble.LevelEvery)
 	if now := at(1); now != command.Level {
 		t.Fatalf("level %d while nobody knows what the observer knows", now)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
@@ -224,9 +225,9 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 			if a := send(to, q); a.Probe == nil {
 				t.Errorf("server %d: %+v", to, a)
 			}
-			e := c.rigs[to].peers.(*ensemble)
-			if long := e.addresses(raft.ServerID("9.5" + strings.Repeat("5", 100000))); len(long) != 0 || len(e.addresses(membership.JoinerID(9, 5))) != 1 {
-				t.Errorf("server %d remembers callers at %v and %v", to, long, e.addresses(membership.JoinerID(9, 5)))
+			e := c.rigs[to].peers.(*ensemble.Ensemble)
+			if long := e.Addresses(raft.ServerID("9.5" + strings.Repeat("5", 100000))); len(long) != 0 || len(e.Addresses(membership.JoinerID(9, 5))) != 1 {
+				t.Errorf("server %d remembers callers at %v and %v", to, long, e.Addresses(membership.JoinerID(9, 5)))
 			}
 		}
 		q.Join, q.Addr, q.List = true, "s9:2888", serverLine(9)+"\n"+strings.ReplaceAll(numbered(10, 200), ",", "\n")
@@ -234,8 +235,8 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 		if a.Probe == nil || !strings.Contains(a.Probe.Refusal, "reconfig -add "+serverLine(9)) {
 			t.Errorf("a stranger is told %+v", a)
 		}
-		e := leader.peers.(*ensemble)
-		if e.listOf(9) != nil {
+		e := leader.peers.(*ensemble.Ensemble)
+		if e.ListOf(9) != nil {
 			t.Error("the leader keeps a stranger's list")
 		}
 	})

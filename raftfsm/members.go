@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
@@ -16,7 +18,7 @@ import (
 // Self returns this server's line in the membership, or in its configuration file while
 // the membership lacks it.
 func (n *Node) Self() Member {
-	if m := n.peers.ownLine(); m != nil {
+	if m := n.peers.OwnLine(); m != nil {
 		return *m
 	}
 	for _, m := range n.cfg.Members {
@@ -29,7 +31,7 @@ func (n *Node) Self() Member {
 
 // Transfer hands leadership to another server, e.g. before a planned stop. It does
 // nothing on a server that doesn't lead or is standalone.
-func (n *Node) Transfer(ctx context.Context) error { return n.peers.transfer(ctx) }
+func (n *Node) Transfer(ctx context.Context) error { return n.peers.Transfer(ctx) }
 
 // Membership returns the text of /zookeeper/config as the log has it, whatever a super
 // user may have written into the znode. It returns nil on a standalone server and
@@ -57,22 +59,22 @@ func (n *Node) Voters() []uint64 {
 // Confirmed returns the newest time at which a leader that could commit is known to
 // have heard of this server's sessions. The caller must not answer a client when that
 // is so long ago that its session may have expired.
-func (n *Node) Confirmed() time.Time { return n.peers.confirmed() }
+func (n *Node) Confirmed() time.Time { return n.peers.Confirmed() }
 
 // Fresh returns a time such that this server has applied everything that any server had
 // acknowledged by then: a read that it answers now is no older. It is never after
 // Confirmed. Safe for concurrent use.
-func (n *Node) Fresh() time.Time { return n.peers.fresh() }
+func (n *Node) Fresh() time.Time { return n.peers.Fresh() }
 
 // Electing reports whether this server hears from no leader, but a quorum of servers
 // has answered it so recently that there may be a new leader soon. Safe for concurrent
 // use.
-func (n *Node) Electing() bool { return n.peers.electing() }
+func (n *Node) Electing() bool { return n.peers.Electing() }
 
 // Barrier waits until this server has applied every write that any server had
 // acknowledged before the call. It retries until ctx ends; without a leader it waits
 // for one.
-func (n *Node) Barrier(ctx context.Context) error { return n.peers.barrier(ctx) }
+func (n *Node) Barrier(ctx context.Context) error { return n.peers.Barrier(ctx) }
 
 // FileText returns a text of Membership in the form for this server's configuration file.
 // If the file has a wildcard, e.g. 0.0.0.0, as this server's own host, FileText keeps it:
@@ -103,13 +105,13 @@ func (n *Node) FileWritten(text []byte) error {
 	if err != nil {
 		return err
 	}
-	n.peers.fileWritten(m)
+	n.peers.FileWritten(m)
 	return nil
 }
 
 // FileDiffers returns the reconfig that would make the membership match this server's
 // configuration file. It returns "" if they match, and on a standalone server.
-func (n *Node) FileDiffers() string { return n.peers.fileDiffers() }
+func (n *Node) FileDiffers() string { return n.peers.FileDiffers() }
 
 // Learner is another server as the leader sees it.
 type Learner struct {
@@ -123,7 +125,7 @@ type Learner struct {
 // leads.
 func (n *Node) Learners() []Learner {
 	var found []Learner
-	for _, l := range n.peers.learners() {
+	for _, l := range n.peers.Learners() {
 		found = append(found, Learner(l))
 	}
 	return found
@@ -132,7 +134,7 @@ func (n *Node) Learners() []Learner {
 // UntilNext returns the time until the next moment at which a task that runs every d should
 // run. Tasks of the same d run at the same moments, together with the node's own. Then an
 // idle process wakes less often.
-func (n *Node) UntilNext(d time.Duration) time.Duration { return n.rhythm.next(d) }
+func (n *Node) UntilNext(d time.Duration) time.Duration { return n.rhythm.Next(d) }
 
 // ProposalSizes are the sizes in bytes of the log entries that this server has
 // proposed, −1 before the first one, and the number of commands they held.
@@ -159,11 +161,11 @@ func (n *Node) startLevel() uint32 {
 
 // RefusedMessages returns the number of Raft messages that this server has refused
 // since it started, because no correct server sends them.
-func (n *Node) RefusedMessages() int64 { return n.peers.refusedMessages() }
+func (n *Node) RefusedMessages() int64 { return n.peers.RefusedMessages() }
 
 // Patience returns how long servers wait for a silent leader: dead if its machine
 // accepts no connections, slow if only its process is silent.
 func Patience(tickTime time.Duration, syncLimit int) (dead, slow time.Duration) {
-	t := (&ensConfig{TickTime: tickTime, SyncLimit: syncLimit}).timing()
-	return t.dead, t.slow
+	t := (&ensemble.Config{TickTime: tickTime, SyncLimit: syncLimit}).Timing()
+	return t.Dead, t.Slow
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
@@ -40,7 +41,7 @@ type Node struct {
 	backlog  *propose.Backlog // runs queued in intake and remote
 	checkers command.Checkers // of entries and runs from other servers
 	mail     *mailbox
-	rhythm   rhythm
+	rhythm   ensemble.Rhythm
 
 	peers     peers
 	stores    stores
@@ -90,7 +91,7 @@ func New(cfg Config) (*Node, error) {
 	}
 	n := newNode(cfg)
 	if !cfg.standalone() {
-		if n.peers, err = newEnsemble(n.environment(), n.rhythm); err != nil {
+		if n.peers, err = ensemble.New(n.environment(), n.rhythm); err != nil {
 			return nil, err
 		}
 	}
@@ -101,7 +102,7 @@ func New(cfg Config) (*Node, error) {
 // a directory that is damaged or belongs to another server. After a failure, the caller
 // must not call Start or Close.
 func (n *Node) Start() error {
-	if err := n.peers.start(); err != nil {
+	if err := n.peers.Start(); err != nil {
 		return errors.Join(err, n.closeStores())
 	}
 	n.background.Go(n.snapshotLoop)
@@ -112,7 +113,7 @@ func (n *Node) Start() error {
 func newNode(cfg Config) *Node {
 	n := &Node{
 		cfg: cfg, log: cfg.Logger,
-		backlog: propose.NewBacklog(), mail: newMailbox(), rhythm: rhythm{began: time.Now()}, checkers: command.Checkers{Membership: checkMembership},
+		backlog: propose.NewBacklog(), mail: newMailbox(), rhythm: ensemble.Rhythm{Began: time.Now()}, checkers: command.Checkers{Membership: checkMembership},
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		stopping: make(chan struct{}), controlDone: make(chan struct{}),
 		deadlines: session.NewDeadlines(cfg.TickTime),
@@ -132,8 +133,8 @@ func newNode(cfg Config) *Node {
 				p.Land(seq)
 			}
 		},
-		Configured: func(uint64, raft.Configuration) { n.peers.configured() },
-		Applied:    func(index uint64) { n.peers.applied(index) },
+		Configured: func(uint64, raft.Configuration) { n.peers.Configured() },
+		Applied:    func(index uint64) { n.peers.Applied(index) },
 		Post:       n.mail.applied,
 		Written:    n.noteSnapshot,
 		Settled:    n.replacing.settled,
@@ -177,7 +178,7 @@ func (n *Node) Propose(c *Command) error {
 		return fmt.Errorf("%v is not for callers to propose", c.Kind)
 	}
 	if c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
-		return n.peers.reconfig(c)
+		return n.peers.Reconfig(c)
 	}
 	return n.intake.Propose(c, false)
 }
@@ -264,7 +265,7 @@ func (n *Node) fail(err error) { n.mail.post([]event{{kind: evFailed, err: err}}
 func (n *Node) Snapshot() error {
 	r := n.raftNow()
 	if r == nil {
-		return errNoRaft
+		return ensemble.ErrNoRaft
 	}
 	n.reloadTrailing(r)
 	err := r.Snapshot().Error()
@@ -295,13 +296,13 @@ func (n *Node) close() error {
 	// runs; a shutdown would leave their waiters blocked. The shutdown itself fails the
 	// entries that have no quorum.
 	waitWithin(drainLimit, n.background.Wait)
-	if !waitFor(n.peers.settle) {
+	if !waitFor(n.peers.Settle) {
 		errs = append(errs, fmt.Errorf("the tasks of this server did not end within %v", closeLimit))
 	}
 	errs = append(errs, n.stopRaft())
 	// If Raft did not stop, the goroutines that serve connections may be waiting for
 	// the disk, too.
-	if !waitFor(n.peers.close) {
+	if !waitFor(n.peers.Close) {
 		errs = append(errs, fmt.Errorf("the connections between servers did not end within %v: their goroutines are given up", closeLimit))
 	}
 	errs = append(errs, n.closeStores())

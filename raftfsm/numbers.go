@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/histogram"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 )
 
 // Distribution summarises a quantity: the observations since the start or the last reset,
@@ -76,7 +77,7 @@ func (c *numbers) values(now time.Time) (n Numbers) {
 	n.State.Expired, n.State.SnapSize = c.Expired.Load(), c.SnapSize.Load()
 	n.Start.Init, n.Start.SnapLoad, n.Start.TxnsLoad, n.Start.TxnsHeld = of(&c.Init), of(&c.SnapLoad), of(&c.TxnsLoad), of(&c.TxnsHeld)
 	n.Others.SnapsSent, n.Others.Diffs, n.Others.Acks = of(&c.peers.SnapsSent), c.peers.Diffs.Load(), make(map[uint64]Distribution)
-	for id, s := range c.peers.Acks.all() {
+	for id, s := range c.peers.Acks.All() {
 		n.Others.Acks[id] = of(s)
 	}
 	return n
@@ -84,8 +85,8 @@ func (c *numbers) values(now time.Time) (n Numbers) {
 
 // numbers are the live counters, which can be read at any time; see Numbers.
 type numbers struct {
-	apply.Counters             // of the state machine
-	peers          ensCounters // of the ensemble
+	apply.Counters                   // of the state machine
+	peers          ensemble.Counters // of the ensemble
 
 	Fsync      histogram.Summary
 	Append     histogram.Summary
@@ -112,7 +113,7 @@ func (c *numbers) reset() {
 	for _, v := range []*atomic.Int64{&c.Bytes, &c.Queued, &c.Received, &c.Committed, &c.Expired, &c.peers.Diffs} {
 		v.Store(0)
 	}
-	for _, s := range c.peers.Acks.all() {
+	for _, s := range c.peers.Acks.All() {
 		s.Reset()
 	}
 }

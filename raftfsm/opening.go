@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 )
@@ -41,7 +42,7 @@ func (n *Node) loadIdentity() (err error) {
 	switch {
 	case !n.cfg.Memory:
 		server := n.cfg.server()
-		server.Joins = n.peers.isMember()
+		server.Joins = n.peers.IsMember()
 		n.identity, err = n.cfg.dirs().Identify(server, n.stores, n.log)
 	case n.cfg.standalone():
 		n.identity = datadir.NewIdentity(n.cfg.ID)

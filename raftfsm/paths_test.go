@@ -18,6 +18,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -312,14 +313,14 @@ func TestSilentAddressIsPassedOver(t *testing.T) {
 		defer silent.Close()
 		lead, _ := c.leader()
 		id, r := c.follower()
-		e := r.peers.(*ensemble)
+		e := r.peers.(*ensemble.Ensemble)
 		server := raft.Server{ID: c.rigs[lead].identity.RaftID, Address: "old:2888"}
-		if e.askServer(server) == nil {
+		if e.AskServer(server) == nil {
 			t.Errorf("server %d has no answer from server %d", id, lead)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), probeTimeout)
+		ctx, cancel := context.WithTimeout(t.Context(), ensemble.ProbeTimeout)
 		defer cancel()
-		conn, err := e.dial(ctx, quorum.Forward, server.ID, "old:2888")
+		conn, err := e.Dial(ctx, quorum.Forward, server.ID, "old:2888")
 		if err != nil {
 			t.Fatal(err)
 		}

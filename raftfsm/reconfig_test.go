@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -402,7 +403,7 @@ func TestCutOffServerSaysSo(t *testing.T) {
 				others := []string{hostOf(2), hostOf(3)}
 				limit := time.Duration(cut.cfg.SyncLimit) * cut.cfg.TickTime
 				c.net.Partition([]string{hostOf(1)}, others)
-				time.Sleep(cut.peerTiming().ask)
+				time.Sleep(cut.peerTiming().Ask)
 				if s := cut.Status(); !s.Serving {
 					t.Errorf("it does not wait for its leader: %+v", s)
 				}
@@ -509,7 +510,7 @@ func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 					return
 				}
 				o := r.get(q.answer)
-				if d := time.Since(q.begin); o.code != proto.ErrNewConfigNoQuorum || d > driveTimeout+time.Second {
+				if d := time.Since(q.begin); o.code != proto.ErrNewConfigNoQuorum || d > ensemble.DriveTimeout+time.Second {
 					t.Errorf("%v after %v", o.code, d)
 				}
 				if err := <-q.returned; err != nil {
@@ -534,7 +535,7 @@ func TestReconfigOfAClientThatMoved(t *testing.T) {
 					q.rigs[2].reattach(q.s)
 				}
 				o := q.r.get(q.answer)
-				if d := time.Since(q.begin); d < 2*time.Second || d > driveTimeout {
+				if d := time.Since(q.begin); d < 2*time.Second || d > ensemble.DriveTimeout {
 					t.Errorf("answered after %v: this shows nothing", d)
 				}
 				if !moves {

@@ -80,7 +80,7 @@ func (n *Node) CanReplace() error {
 	if now, _ := n.Level(); now >= apply.RestoreLevel {
 		return nil
 	}
-	who := n.peers.behind(apply.RestoreLevel)
+	who := n.peers.Lacking(apply.RestoreLevel)
 	if len(who) == 0 {
 		who = []string{"all of them have only just said so, try again"}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -334,7 +335,7 @@ func TestRestoreNeedsAllServers(t *testing.T) {
 		for _, r := range c.rigs {
 			r.awaitServed()
 		}
-		time.Sleep(10 * levelEvery)
+		time.Sleep(10 * ensemble.LevelEvery)
 		for _, want := range []string{"server 3 knows level 1", "server 3 does not answer"} {
 			o := <-c.rigs[1].replace(treeOf(t, 3, 1))
 			if !errors.Is(o.Err, ErrRestoreLevel) || !strings.Contains(o.Err.Error(), want) || strings.Contains(o.Err.Error(), "server 2") {

@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -178,7 +179,7 @@ func secureEnsemble(t *testing.T, secure func(uint64, *Config)) {
 	c.kill(lead)
 	before := time.Now()
 	c.leader()
-	if d := time.Since(before); d > electionTimeout {
+	if d := time.Since(before); d > ensemble.ElectionTimeout {
 		t.Errorf("the death of the leader was noticed after %v: by a timeout", d)
 	}
 	r := c.rigs[id]

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -18,60 +20,60 @@ type alone struct{ n *Node }
 
 var (
 	_ peers = alone{}
-	_ peers = (*ensemble)(nil)
+	_ peers = (*ensemble.Ensemble)(nil)
 )
 
-func (alone) leading(s *command.LeaderStart)      { s.Flags = command.FlagStandalone }
-func (alone) closed()                             {}
-func (alone) led(uint64, uint64)                  {}
-func (alone) configured()                         {}
-func (alone) storing([]*raft.Log)                 {}
-func (alone) applied(uint64)                      {}
-func (a alone) confirmed() time.Time              { return a.n.cfg.Now() }
-func (a alone) fresh() time.Time                  { return a.n.cfg.Now() }
-func (alone) electing() bool                      { return false }
-func (alone) confirmedRecently() bool             { return true }
-func (alone) behind(uint32) []string              { return nil }
-func (alone) live(dst []int64) []int64            { return dst }
-func (alone) transfer(context.Context) error      { return nil }
-func (alone) touched([]int64)                     {}
-func (alone) settle()                             {}
-func (alone) isMember() bool                      { return false }
-func (a alone) reconfig(c *command.Command) error { return a.n.intake.Propose(c, false) }
-func (alone) fileWritten(*membership.List)        {}
-func (alone) fileDiffers() string                 { return "" }
-func (alone) refusedMessages() int64              { return 0 }
-func (alone) silence()                            {}
-func (alone) close()                              {}
+func (alone) Begin(s *command.LeaderStart)        { s.Flags = command.FlagStandalone }
+func (alone) Closed()                             {}
+func (alone) Led(uint64, uint64)                  {}
+func (alone) Configured()                         {}
+func (alone) Storing([]*raft.Log)                 {}
+func (alone) Applied(uint64)                      {}
+func (a alone) Confirmed() time.Time              { return a.n.cfg.Now() }
+func (a alone) Fresh() time.Time                  { return a.n.cfg.Now() }
+func (alone) Electing() bool                      { return false }
+func (alone) ConfirmedRecently() bool             { return true }
+func (alone) Lacking(uint32) []string             { return nil }
+func (alone) AppendLive(dst []int64) []int64      { return dst }
+func (alone) Transfer(context.Context) error      { return nil }
+func (alone) Touched([]int64)                     {}
+func (alone) Settle()                             {}
+func (alone) IsMember() bool                      { return false }
+func (a alone) Reconfig(c *command.Command) error { return a.n.intake.Propose(c, false) }
+func (alone) FileWritten(*membership.List)        {}
+func (alone) FileDiffers() string                 { return "" }
+func (alone) RefusedMessages() int64              { return 0 }
+func (alone) Silence()                            {}
+func (alone) Close()                              {}
 
-// opened implements peers. It removes the servers that followed the last member of a
+// Opened implements peers. It removes the servers that followed the last member of a
 // former ensemble.
-func (a alone) opened(uint64, uint64, time.Time) {
+func (a alone) Opened(uint64, uint64, time.Time) {
 	r := a.n.raftNow()
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		if s.ID == a.n.identity.RaftID {
 			continue
 		}
 		a.n.background.Go(func() {
-			if err := r.RemoveServer(s.ID, 0, changeTimeout).Error(); err != nil {
+			if err := r.RemoveServer(s.ID, 0, ensemble.ChangeTimeout).Error(); err != nil {
 				a.n.log.Debug("a former member could not be removed", "server", string(s.ID), "err", err)
 			}
 		})
 	}
 }
 
-// barrier implements peers. A standalone server has applied all writes that it has
+// Barrier implements peers. A standalone server has applied all writes that it has
 // acknowledged.
-func (alone) barrier(context.Context) error { return nil }
+func (alone) Barrier(context.Context) error { return nil }
 
-// learners implements peers.
-func (alone) learners() []ensLearner { return nil }
+// Learners implements peers.
+func (alone) Learners() []ensemble.Learner { return nil }
 
-// ownLine implements peers.
-func (alone) ownLine() *Member { return nil }
+// OwnLine implements peers.
+func (alone) OwnLine() *Member { return nil }
 
-// start starts a server that is the only voter.
-func (a alone) start() error {
+// Start starts a server that is the only voter.
+func (a alone) Start() error {
 	n := a.n
 	addr, transport := raft.NewInmemTransport(datadir.StandaloneAddr)
 	transport.Connect(addr, transport)

@@ -36,7 +36,7 @@ func (n *Node) openStores() error {
 	}
 	n.stores = s
 	s.SetObserver(func(d time.Duration) { n.numbers.Fsync.Observe(1, int64(d)) })
-	s.SetStoring(n.peers.storing)
+	s.SetStoring(n.peers.Storing)
 	return nil
 }
 

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 )
 
 func (l *logText) lines() []string {
@@ -31,7 +33,7 @@ func TestWaitingIsReported(t *testing.T) {
 		c := newCluster(t, 3)
 		var log logText
 		c.start(1, log.tune)
-		time.Sleep(waitsBefore - time.Second)
+		time.Sleep(ensemble.WaitsBefore - time.Second)
 		if log.contains(report) {
 			t.Errorf("reported at once:\n%s", log.b.String())
 		}
@@ -66,7 +68,7 @@ func TestStaggeredStartIsQuiet(t *testing.T) {
 		c := newCluster(t, 3)
 		var log logText
 		c.start(1, log.tune)
-		time.Sleep(waitsBefore / 2)
+		time.Sleep(ensemble.WaitsBefore / 2)
 		c.start(2, log.tune)
 		c.rigs[1].awaitServed()
 		time.Sleep(4 * time.Second)

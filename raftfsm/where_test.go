@@ -180,7 +180,7 @@ func wildcards(t *testing.T, host string) {
 			t.Errorf("the membership %q, was %q", now, text)
 		}
 		text = r.configText()
-		if err := r.peers.transfer(t.Context()); err != nil {
+		if err := r.peers.Transfer(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		c.eventually("another leader", func() bool { _, next := c.leader(); return next != r })

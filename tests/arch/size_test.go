@@ -29,9 +29,7 @@ var limits = []limit{
 		"server/zktest.Server":   "the API of the test server: one method per fault and per question",
 		"internal/zoocfg.Config": "one method per group of keys that it parses",
 	}},
-	{"files in a folder", 30, map[string]string{
-		"raftfsm": "to be split: command, propose, apply, bootstrap, ensemble and datadir",
-	}},
+	{"files in a folder", 30, nil},
 }
 
 // TestTypesAndFoldersStaySmall checks every package outside tests. We fail the test if an

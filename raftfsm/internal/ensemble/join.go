@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -24,8 +24,8 @@ import (
 // cluster id there. A server that asks under
 // another server's id gets no cluster id, and isn't added to Raft's configuration.
 
-// probeTimeout bounds a question that another server answers immediately.
-const probeTimeout = exchange.Timeout
+// ProbeTimeout bounds a question that another server answers immediately.
+const ProbeTimeout = exchange.Timeout
 
 // joiner is a server whose ServerID, i.e. its disk, isn't in Raft's configuration.
 type joiner struct {
@@ -41,14 +41,14 @@ type joiner struct {
 
 func (j joiner) fresh() bool { return time.Since(j.at) < bootstrap.FreshFor }
 
-// absentAfter is how long the leader tries to reach a joining server that asks. After that,
+// AbsentAfter is how long the leader tries to reach a joining server that asks. After that,
 // a reconfig that lists the server is carried out as if it were down: it joins when the
 // leader reaches it.
-const absentAfter = 2 * time.Second
+const AbsentAfter = 2 * time.Second
 
 // absent reports whether the leader can't reach the server for a line of the membership.
 func (j joiner) absent(m *membership.Member) bool {
-	return !j.confirmed && j.line == m.Line() && time.Since(j.missed) >= absentAfter
+	return !j.confirmed && j.line == m.Line() && time.Since(j.missed) >= AbsentAfter
 }
 
 func (j *joins) of(server uint64) joiner {
@@ -143,7 +143,7 @@ func (j *joining) join(p *bootstrap.Probe, from quorum.Identity) (refusal string
 	if membership.ServerOf(p.As) != p.ID {
 		return fmt.Sprintf("it calls itself %d and %s", p.ID, p.As)
 	}
-	if now, _ := j.env.machine.Levels(); p.Level < now {
+	if now, _ := j.env.Machine.Levels(); p.Level < now {
 		return fmt.Sprintf("the ensemble is at behaviour level %d, which all its servers know, and server %d knows only %d: upgrade it", now, p.ID, p.Level)
 	}
 	want, now := j.changes.wanted(), j.replicated()
@@ -152,7 +152,7 @@ func (j *joining) join(p *bootstrap.Probe, from quorum.Identity) (refusal string
 	if proved || (now == nil || now.Member(p.ID) == nil) && (want.Lists(p.ID) || j.files.fileList().Lists(p.ID)) {
 		j.places.joins.noteList(p)
 	}
-	for _, s := range j.env.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range j.env.RaftNow().GetConfiguration().Configuration().Servers {
 		switch {
 		case s.ID == p.As:
 			if !proved {
@@ -209,7 +209,7 @@ func (j *joining) admitOne(p *bootstrap.Probe) {
 		j.places.joins.mu.Unlock()
 	}
 	for _, addr := range addrs {
-		ctx, cancel := context.WithTimeout(j.ctx, probeTimeout)
+		ctx, cancel := context.WithTimeout(j.ctx, ProbeTimeout)
 		err := (&bootstrap.Admission{Cluster: j.hub.Identity().Cluster, ServerID: p.As, Token: p.Token}).Offer(ctx, j.hub, addr)
 		cancel()
 		if err == nil {

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"testing"
@@ -22,12 +22,12 @@ func TestTimesFollowTheConfiguration(t *testing.T) {
 		{500 * time.Millisecond, 4, time.Second, 800 * time.Millisecond, 800 * time.Millisecond},
 		{10 * time.Millisecond, 2, 500 * time.Millisecond, 400 * time.Millisecond, 400 * time.Millisecond},
 	} {
-		got := (&ensConfig{TickTime: tc.tick, SyncLimit: tc.sync}).timing()
-		if got.lease != tc.lease || got.dead != tc.dead || got.slow != tc.slow {
+		got := (&Config{TickTime: tc.tick, SyncLimit: tc.sync}).Timing()
+		if got.Lease != tc.lease || got.Dead != tc.dead || got.Slow != tc.slow {
 			t.Errorf("tickTime %v, syncLimit %d: %+v", tc.tick, tc.sync, got)
 		}
-		if got.pace < got.lease || got.pace/5 >= got.ask*3/4 { // Raft's rule; and a late heartbeat is no silence
-			t.Errorf("tickTime %v, syncLimit %d: heartbeats every tenth to fifth of %v, silence after %v", tc.tick, tc.sync, got.pace, got.ask)
+		if got.pace < got.Lease || got.pace/5 >= got.Ask*3/4 { // Raft's rule; and a late heartbeat is no silence
+			t.Errorf("tickTime %v, syncLimit %d: heartbeats every tenth to fifth of %v, silence after %v", tc.tick, tc.sync, got.pace, got.Ask)
 		}
 	}
 }
@@ -63,14 +63,14 @@ func TestSilenceCountsOnlyWhileAwake(t *testing.T) {
 func TestRhythm(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := rhythm{began: time.Now()}
+		r := Rhythm{Began: time.Now()}
 		time.Sleep(1300 * time.Millisecond)
 		for _, tc := range []struct{ every, want time.Duration }{
 			{500 * time.Millisecond, 200 * time.Millisecond},
 			{time.Second, 700 * time.Millisecond},
 			{1300 * time.Millisecond, 1300 * time.Millisecond},
 		} {
-			if got := r.next(tc.every); got != tc.want {
+			if got := r.Next(tc.every); got != tc.want {
 				t.Errorf("every %v: %v, want %v", tc.every, got, tc.want)
 			}
 		}

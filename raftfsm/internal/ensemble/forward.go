@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -52,8 +52,10 @@ type target struct {
 	incarnation uint64
 }
 
-// led implements peers.
-func (f *following) led(server uint64, incarnation uint64) {
+// Led is called on the control goroutine when the LeaderStart of another server was applied
+// here. Commands that were sent to an earlier incarnation and are not applied by now never
+// will be. NoServer means that the LeaderStart came with a restored snapshot.
+func (f *following) Led(server uint64, incarnation uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.target = target{server, incarnation}
@@ -123,7 +125,7 @@ func (f *following) attend(ctx context.Context, t target) {
 	wg.Go(s.Beat)
 	ctx, cancel := context.WithCancel(ctx)
 	wg.Go(func() { f.freshness.report(ctx, id, addr, t, func(index uint64) { f.reported(index, t) }) })
-	f.env.do(func() { f.take(s, t) })
+	f.env.Do(func() { f.take(s, t) })
 	select {
 	case <-s.Ended():
 	case <-ctx.Done():
@@ -134,7 +136,7 @@ func (f *following) attend(ctx context.Context, t target) {
 	f.unattended = time.Now()
 	f.mu.Unlock()
 	f.transportNow().Suspect(id)
-	f.env.do(func() { f.drop(s) })
+	f.env.Do(func() { f.drop(s) })
 	wg.Wait()
 }
 
@@ -148,7 +150,7 @@ func (f *following) cutOff(t target) {
 	if since < f.stallLimit() {
 		return
 	}
-	f.env.do(func() {
+	f.env.Do(func() {
 		if f.followed.Load() == t.incarnation {
 			f.publishLooking(fmt.Sprintf("commands do not reach the leader, server %d", t.server))
 		}
@@ -161,17 +163,17 @@ func (f *following) take(s *forward.Sender, t target) {
 	f.mu.Lock()
 	current := f.target == t && f.lead == nil
 	f.mu.Unlock()
-	if !current || !f.env.idle() {
+	if !current || !f.env.Control.Idle() {
 		s.Close()
 		return
 	}
-	f.env.follow(s)
+	f.env.Control.Follow(s)
 }
 
 // drop gives up the commands sent on a stream that has ended. It runs on the control
 // goroutine.
 func (f *following) drop(s *forward.Sender) {
-	f.env.unfollow(s, errStreamEnded)
+	f.env.Control.Unfollow(s, errStreamEnded)
 }
 
 // ledBy reports whether the server is the leader according to Raft.
@@ -183,9 +185,9 @@ func (f *following) ledBy(server uint64) bool {
 // lookAround publishes that this server has no leader, if Raft knows none, and pauses
 // before the next attempt.
 func (f *following) lookAround(ctx context.Context) {
-	r := f.env.raftNow()
+	r := f.env.RaftNow()
 	if f.leaderID() == "" {
-		f.env.do(func() { f.publishLooking("no leader is known") })
+		f.env.Do(func() { f.publishLooking("no leader is known") })
 		if r.LastIndex() > formedIndex {
 			f.transportNow().Leaderless()
 		}
@@ -193,21 +195,21 @@ func (f *following) lookAround(ctx context.Context) {
 	pauseFor(ctx, dialPause)
 }
 
-// dial connects to a server at addr or at an address that it may have moved to.
-func (p *places) dial(ctx context.Context, kind quorum.Kind, id raft.ServerID, addr string) (net.Conn, error) {
-	return quorum.DialAny(ctx, p.hub, kind, quorum.Addresses(addr, p.addresses(id)), string(id))
+// Dial connects to a server at addr or at an address that it may have moved to.
+func (p *places) Dial(ctx context.Context, kind quorum.Kind, id raft.ServerID, addr string) (net.Conn, error) {
+	return quorum.DialAny(ctx, p.hub, kind, quorum.Addresses(addr, p.Addresses(id)), string(id))
 }
 
 // openForward opens a stream to a leadership. It fails if the leadership isn't open.
 func (f *following) openForward(ctx context.Context, id raft.ServerID, addr string, incarnation uint64) (*forward.Sender, error) {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, ProbeTimeout)
 	defer cancel()
-	conn, err := f.places.dial(ctx, quorum.Forward, id, addr)
+	conn, err := f.places.Dial(ctx, quorum.Forward, id, addr)
 	if err != nil {
 		return nil, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	s := forward.NewSender(conn, f.stallLimit(), f.rhythm.next)
+	s := forward.NewSender(conn, f.stallLimit(), f.rhythm.Next)
 	err = s.Open(incarnation)
 	if !stop() && err == nil {
 		err = ctx.Err()
@@ -227,7 +229,7 @@ func (f *following) acceptForward(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
 	origin := membership.ServerOf(raft.ServerID(from.ServerID))
 	var first [8]byte
-	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
+	_ = conn.SetReadDeadline(time.Now().Add(ProbeTimeout))
 	if _, err := io.ReadFull(conn, first[:]); err != nil || !f.belongs(from) || origin == membership.NoServer {
 		return
 	}
@@ -238,12 +240,12 @@ func (f *following) acceptForward(conn net.Conn, from quorum.Identity) {
 	}
 	stop := context.AfterFunc(l.ctx, func() { _ = conn.Close() })
 	defer stop()
-	in := forward.NewReceiver(conn, f.stallLimit(), from.Beats, f.rhythm.next)
+	in := forward.NewReceiver(conn, f.stallLimit(), from.Beats, f.rhythm.Next)
 	if err := in.Begin(); err != nil {
 		return
 	}
 	defer in.End()
-	if err := in.Receive(func(run []byte) error { return f.env.remote.Add(incarnation, uint8(origin), run) }); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
+	if err := in.Receive(func(run []byte) error { return f.env.Remote.Add(incarnation, uint8(origin), run) }); l.ctx.Err() == nil && !errors.Is(err, io.EOF) {
 		level := slog.LevelDebug // a stream without a run: this may repeat often
 		if in.Carried() {
 			level = slog.LevelInfo

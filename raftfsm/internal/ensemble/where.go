@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func (p *places) knownAt(server uint64, now *membership.List) string {
 			return m.QuorumAddr
 		}
 	}
-	for _, s := range p.env.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range p.env.RaftNow().GetConfiguration().Configuration().Servers {
 		if membership.ServerOf(s.ID) == server && membership.Dialable(string(s.Address)) {
 			return string(s.Address)
 		}
@@ -99,7 +99,7 @@ func (p *places) whereIs(s raft.Server) string {
 		line = *m.Member(id)
 	}
 	own := p.self.QuorumAddr
-	if s.ID != p.env.identity.RaftID {
+	if s.ID != p.env.Identity.RaftID {
 		p.joins.mu.Lock()
 		own = p.joins.seen[s.ID]
 		p.joins.mu.Unlock()
@@ -112,7 +112,7 @@ func (p *places) whereIs(s raft.Server) string {
 	case membership.Dialable(string(s.Address)):
 		return ""
 	}
-	for _, m := range p.env.cfg.Members {
+	for _, m := range p.env.Config.Members {
 		if m.ID == id && membership.Dialable(m.QuorumAddr) {
 			return m.QuorumAddr
 		}
@@ -123,7 +123,7 @@ func (p *places) whereIs(s raft.Server) string {
 // stepAddress follows a server that moved, after the server has proved that it is at
 // the new address.
 func (c *changes) stepAddress(s *step, l *leading, server raft.Server) {
-	r, addr := c.env.raftNow(), c.places.whereIs(server)
+	r, addr := c.env.RaftNow(), c.places.whereIs(server)
 	if addr == "" && !membership.Dialable(string(server.Address)) {
 		c.places.askFiles(l) // another server may know
 		addr = c.places.whereIs(server)
@@ -134,23 +134,23 @@ func (c *changes) stepAddress(s *step, l *leading, server raft.Server) {
 	s.what = fmt.Sprintf("move server %s from %s to %s", server.ID, server.Address, addr)
 	s.change = func() error {
 		if server.Suffrage == raft.Voter {
-			return r.AddVoter(server.ID, raft.ServerAddress(addr), 0, changeTimeout).Error()
+			return r.AddVoter(server.ID, raft.ServerAddress(addr), 0, ChangeTimeout).Error()
 		}
-		return r.AddNonvoter(server.ID, raft.ServerAddress(addr), 0, changeTimeout).Error()
+		return r.AddNonvoter(server.ID, raft.ServerAddress(addr), 0, ChangeTimeout).Error()
 	}
 }
 
 // isAt reports whether a server answers at an address. After a failure, it doesn't ask
 // the server again for a while.
 func (p *places) isAt(server raft.Server, addr string) bool {
-	if server.ID == p.env.identity.RaftID {
+	if server.ID == p.env.Identity.RaftID {
 		return !p.moving(addr)
 	}
 	key := string(server.ID) + "@" + addr
 	if p.asking == key && time.Since(p.askedAt) < askAgain {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(p.ctx, ProbeTimeout)
 	defer cancel()
 	q, theirs, err := p.formation.Probe(ctx, addr, string(server.ID))
 	if err != nil || theirs.ServerID != string(server.ID) {
@@ -205,8 +205,8 @@ type caller struct {
 	addr string
 }
 
-// maxCallers bounds the ServerIDs of one server id whose calling addresses are remembered.
-const maxCallers = 16
+// MaxCallers bounds the ServerIDs of one server id whose calling addresses are remembered.
+const MaxCallers = 16
 
 // noteFrom remembers the address from which a server with a wildcard address has called.
 // A caller may claim any ServerID, so if there are too many, only one of the same server
@@ -219,7 +219,7 @@ func (j *joins) noteFrom(id raft.ServerID, addr string) {
 	}
 	server := membership.ServerOf(id)
 	all := slices.DeleteFunc(j.from[server], func(c caller) bool { return c.id == id })
-	if len(all) >= maxCallers {
+	if len(all) >= MaxCallers {
 		all = slices.Delete(all, 0, 1)
 	}
 	j.from[server] = append(all, caller{id, addr})
@@ -235,10 +235,10 @@ func (j *joins) calledFrom(id raft.ServerID) string {
 	return ""
 }
 
-// addresses returns the addresses that a server may have besides the one in Raft's
+// Addresses returns the addresses that a server may have besides the one in Raft's
 // configuration: from the membership, from its own announcement, from this server's
 // configuration file, and the address it has called from.
-func (p *places) addresses(id raft.ServerID) []string {
+func (p *places) Addresses(id raft.ServerID) []string {
 	var out []string
 	add := func(addr string) {
 		if addr != "" && !slices.Contains(out, addr) {
@@ -254,7 +254,7 @@ func (p *places) addresses(id raft.ServerID) []string {
 	add(p.joins.seen[id])
 	from := p.joins.calledFrom(id)
 	p.joins.mu.Unlock()
-	for _, m := range p.env.cfg.Members {
+	for _, m := range p.env.Config.Members {
 		if m.ID == membership.ServerOf(id) {
 			add(m.QuorumAddr)
 		}
@@ -323,7 +323,7 @@ const namesEvery = 30 * time.Second
 
 // network returns the network in which this server dials the others.
 func (p *places) network() quorum.Network {
-	return multiaddr.Network{Network: p.env.cfg.Network, Alternates: p.alternates, Blames: &p.blames}
+	return multiaddr.Network{Network: p.env.Config.Network, Alternates: p.alternates, Blames: &p.blames}
 }
 
 // keepNames looks up the host names of the other servers from time to time, so that this
@@ -345,7 +345,7 @@ func (p *places) keepNames() {
 // alternates returns the other addresses of the server whose first address is addr. The
 // membership counts: it may be newer than the configuration file.
 func (p *places) alternates(addr string) []string {
-	list := p.env.cfg.Members
+	list := p.env.Config.Members
 	if m := p.replicated(); m != nil {
 		list = slices.Concat(m.Members, list)
 	}

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -96,7 +96,7 @@ func (c *changes) step(l *leading, since farewells) step {
 	if s.want == nil {
 		return s
 	}
-	servers := c.env.raftNow().GetConfiguration().Configuration().Servers
+	servers := c.env.RaftNow().GetConfiguration().Configuration().Servers
 	for _, server := range servers {
 		if c.stepAddress(&s, l, server); s.change != nil {
 			return s
@@ -161,31 +161,31 @@ func (c *changes) allowed(p *membership.Change, since farewells) ([]membership.S
 
 // prepare fills in s for a step of a plan.
 func (c *changes) prepare(s *step, p *membership.Change, x membership.Step) {
-	r, id := c.env.raftNow(), x.ID
+	r, id := c.env.RaftNow(), x.ID
 	switch x.Kind {
 	case membership.DropServer:
 		s.what = fmt.Sprintf("remove server %s: its data directory was replaced by another one", id)
 		if c.formation.State().Bound.NeverCame(id) {
 			s.what = fmt.Sprintf("server %d comes for the first time: free the place that the list has for it", membership.ServerOf(id))
 		}
-		s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
+		s.change = func() error { return r.RemoveServer(id, 0, ChangeTimeout).Error() }
 	case membership.AddServer:
 		i := slices.IndexFunc(p.Joiners, func(j raft.Server) bool { return j.ID == id })
 		addr := p.Joiners[i].Address
 		s.what = fmt.Sprintf("add server %s at %s", id, addr)
-		s.change = func() error { return r.AddNonvoter(id, addr, 0, changeTimeout).Error() }
+		s.change = func() error { return r.AddNonvoter(id, addr, 0, ChangeTimeout).Error() }
 	case membership.GiveVote:
 		i := slices.IndexFunc(p.Servers, func(x raft.Server) bool { return x.ID == id })
 		addr := p.Servers[i].Address
 		s.what = fmt.Sprintf("give server %s a vote", id)
-		s.change = func() error { return r.AddVoter(id, addr, 0, changeTimeout).Error() }
+		s.change = func() error { return r.AddVoter(id, addr, 0, ChangeTimeout).Error() }
 	case membership.TakeVote:
 		s.what = fmt.Sprintf("take the vote of server %s", id)
-		s.change = func() error { return r.DemoteVoter(id, 0, changeTimeout).Error() }
+		s.change = func() error { return r.DemoteVoter(id, 0, ChangeTimeout).Error() }
 	case membership.HandOver:
 		s.leave, s.what = true, "hand over the lead"
 		s.change = func() error {
-			ctx, cancel := context.WithTimeout(c.ctx, changeTimeout)
+			ctx, cancel := context.WithTimeout(c.ctx, ChangeTimeout)
 			defer cancel()
 			return c.transferTo(ctx, s.want)
 		}
@@ -194,8 +194,8 @@ func (c *changes) prepare(s *step, p *membership.Change, x membership.Step) {
 
 // planFor returns the input for a plan to reach a membership.
 func (c *changes) planFor(want *membership.List, live map[raft.ServerID]bool) *membership.Change {
-	p := &membership.Change{Servers: c.env.raftNow().GetConfiguration().Configuration().Servers, Target: want,
-		Leader: c.env.identity.RaftID, Live: live}
+	p := &membership.Change{Servers: c.env.RaftNow().GetConfiguration().Configuration().Servers, Target: want,
+		Leader: c.env.Identity.RaftID, Live: live}
 	for i := range want.Members {
 		m := &want.Members[i]
 		j := c.places.joins.of(m.ID)
@@ -212,7 +212,7 @@ func (c *changes) planFor(want *membership.List, live map[raft.ServerID]bool) *m
 // from recently or, just after it became leader, all of them.
 func (c *changes) thought(l *leading) map[raft.ServerID]bool {
 	live := make(map[raft.ServerID]bool)
-	for _, s := range c.env.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range c.env.RaftNow().GetConfiguration().Configuration().Servers {
 		live[s.ID] = c.alive(s.ID) || time.Since(l.since) < silentFor
 	}
 	return live
@@ -231,7 +231,7 @@ func (c *changes) hear(l *leading) map[raft.ServerID]bool {
 		changed := asked.trans.Changed()
 		live, all := make(map[raft.ServerID]bool), true
 		for id, was := range thought {
-			live[id] = id == c.env.identity.RaftID || asked.trans.Heard(asked.term, id, asked.mark)
+			live[id] = id == c.env.Identity.RaftID || asked.trans.Heard(asked.term, id, asked.mark)
 			all = all && (live[id] || !was)
 		}
 		if all {
@@ -247,7 +247,7 @@ func (c *changes) hear(l *leading) map[raft.ServerID]bool {
 
 // mayVote reports whether a server has enough of the log to get a vote.
 func (c *changes) mayVote(id raft.ServerID) bool {
-	r := c.env.raftNow()
+	r := c.env.RaftNow()
 	acked := c.transportNow().Acked(r.CurrentTerm(), id)
 	return acked != 0 && acked+closeBehind >= r.LastIndex()
 }
@@ -267,7 +267,7 @@ func (c *changes) undoes(since farewells) bool {
 // server time to learn about its removal, so that the server's own clients get their
 // replies.
 func (c *changes) stepRemove(s *step, server raft.Server, since farewells) {
-	r, id := c.env.raftNow(), server.ID
+	r, id := c.env.RaftNow(), server.ID
 	mine := c.replicated()
 	switch {
 	case s.want.Member(membership.ServerOf(id)) != nil || mine == nil || mine.Member(membership.ServerOf(id)) != nil:
@@ -278,5 +278,5 @@ func (c *changes) stepRemove(s *step, server raft.Server, since farewells) {
 		return
 	}
 	s.what = fmt.Sprintf("remove server %s", id)
-	s.change = func() error { return r.RemoveServer(id, 0, changeTimeout).Error() }
+	s.change = func() error { return r.RemoveServer(id, 0, ChangeTimeout).Error() }
 }

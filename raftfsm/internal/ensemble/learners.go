@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"time"
@@ -8,23 +8,23 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// ensLearner is another server as the leader sees it.
-type ensLearner struct {
+// Learner is another server as the leader sees it.
+type Learner struct {
 	ID       uint64
 	Addr     string // of its quorum port
 	Observer bool
 	Synced   bool // it has followed this leader within syncLimit ticks and, if it is a participant, votes
 }
 
-// learners returns the servers that follow this one. It returns none unless this server
+// Learners returns the servers that follow this one. It returns none unless this server
 // leads.
-func (e *ensemble) learners() []ensLearner {
-	r, trans := e.env.raftNow(), e.transportNow()
+func (e *Ensemble) Learners() []Learner {
+	r, trans := e.env.RaftNow(), e.transportNow()
 	if r == nil || trans == nil || e.leadNow() == nil {
 		return nil
 	}
-	term, limit := r.CurrentTerm(), time.Duration(e.env.cfg.SyncLimit)*e.env.cfg.TickTime
-	var found []ensLearner
+	term, limit := r.CurrentTerm(), time.Duration(e.env.Config.SyncLimit)*e.env.Config.TickTime
+	var found []Learner
 	members := e.replicated()
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		id := membership.ServerOf(s.ID)
@@ -35,7 +35,7 @@ func (e *ensemble) learners() []ensLearner {
 		// A participant without a vote is still catching up. An operator who takes it
 		// for synced and stops another server would stop the ensemble.
 		counts := observes || s.Suffrage == raft.Voter
-		found = append(found, ensLearner{
+		found = append(found, Learner{
 			ID: id, Addr: string(s.Address), Observer: observes,
 			Synced: counts && !contact.IsZero() && time.Since(contact) < limit,
 		})

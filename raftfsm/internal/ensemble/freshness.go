@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"time"
@@ -17,13 +17,13 @@ type freshness struct {
 
 // syncLimit is the maximum age of the state of a server that serves.
 func (b *base) syncLimit() time.Duration {
-	return time.Duration(b.env.cfg.SyncLimit) * b.env.cfg.TickTime
+	return time.Duration(b.env.Config.SyncLimit) * b.env.Config.TickTime
 }
 
 // quorumContact returns the newest time at which a quorum followed this server in an
 // open leadership, or zero without one.
 func (b *base) quorumContact() time.Time {
-	l, r, trans := b.leadNow(), b.env.raftNow(), b.transportNow()
+	l, r, trans := b.leadNow(), b.env.RaftNow(), b.transportNow()
 	if l == nil || r == nil || trans == nil {
 		return time.Time{}
 	}
@@ -33,21 +33,24 @@ func (b *base) quorumContact() time.Time {
 // current returns the liveness with the newest quorum contact of this server as the leader.
 func (f *freshness) current() *session.Member {
 	if contact := f.quorumContact(); !contact.IsZero() { // before the index is read: see Followed
-		f.liveness.Followed(contact, f.env.raftNow().CommitIndex())
+		f.liveness.Followed(contact, f.env.RaftNow().CommitIndex())
 	}
 	return f.liveness
 }
 
-// confirmed implements peers.
-func (f *freshness) confirmed() time.Time { return f.current().Contact() }
+// Confirmed returns the newest time at which a leader that could commit is known to have
+// heard of this server's sessions.
+func (f *freshness) Confirmed() time.Time { return f.current().Contact() }
 
-// confirmedRecently implements peers.
-func (f *freshness) confirmedRecently() bool {
-	return time.Since(f.quorumContact()) < electionTimeout
+// ConfirmedRecently reports whether this leader was in touch with a quorum so recently that no
+// other server can be leading.
+func (f *freshness) ConfirmedRecently() bool {
+	return time.Since(f.quorumContact()) < ElectionTimeout
 }
 
-// fresh implements peers.
-func (f *freshness) fresh() time.Time {
+// Fresh returns a time such that this server has applied everything that any server had
+// acknowledged by then.
+func (f *freshness) Fresh() time.Time {
 	return f.current().Fresh(f.appliedIndex.Load(), time.Now())
 }
 

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"maps"
@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/internal/histogram"
 )
 
-// ensCounters are the live counters of an ensemble, which can be read at any time.
-type ensCounters struct {
+// Counters are the live counters of an ensemble, which can be read at any time.
+type Counters struct {
 	Acks      perServer
 	SnapsSent histogram.Summary
 	Diffs     atomic.Int64
@@ -38,8 +38,8 @@ func (p *perServer) observe(id uint64, d time.Duration) {
 	s.Observe(1, int64(d))
 }
 
-// all returns the summaries by server id.
-func (p *perServer) all() map[uint64]*histogram.Summary {
+// All returns the summaries by server id.
+func (p *perServer) All() map[uint64]*histogram.Summary {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.of)
@@ -47,7 +47,7 @@ func (p *perServer) all() map[uint64]*histogram.Summary {
 
 // sendingSnapshot counts a snapshot that is being sent to a follower, until the caller
 // calls done.
-func (c *ensCounters) sendingSnapshot() (done func()) {
+func (c *Counters) sendingSnapshot() (done func()) {
 	c.SnapsSent.Observe(1, c.sending.Add(1))
 	return func() { c.sending.Add(-1) }
 }

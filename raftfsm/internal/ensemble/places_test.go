@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
@@ -16,16 +17,16 @@ import (
 func TestListenAddr(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		cfg  ensConfig
+		cfg  Config
 		want string
 	}{
-		"where the others dial":    {ensConfig{}, "zk1.example:2888"},
-		"everywhere":               {ensConfig{ListenAll: true}, ":2888"},
-		"behind a forwarded port":  {ensConfig{ListenHost: "10.0.0.7"}, "10.0.0.7:2888"},
-		"IPv6":                     {ensConfig{ListenHost: "fd00::7"}, "[fd00::7]:2888"},
-		"everywhere, and one more": {ensConfig{ListenAll: true, ListenHost: "10.0.0.7"}, ":2888"},
+		"where the others dial":    {Config{}, "zk1.example:2888"},
+		"everywhere":               {Config{ListenAll: true}, ":2888"},
+		"behind a forwarded port":  {Config{ListenHost: "10.0.0.7"}, "10.0.0.7:2888"},
+		"IPv6":                     {Config{ListenHost: "fd00::7"}, "[fd00::7]:2888"},
+		"everywhere, and one more": {Config{ListenAll: true, ListenHost: "10.0.0.7"}, ":2888"},
 	} {
-		e := assemble(&base{env: &environment{cfg: c.cfg}, self: membership.Member{ID: 1, QuorumAddr: "zk1.example:2888"}})
+		e := assemble(&base{env: &Environment{Config: c.cfg}, self: membership.Member{ID: 1, QuorumAddr: "zk1.example:2888"}})
 		if got := e.listenAddrs(&e.self)[0]; got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
@@ -46,7 +47,7 @@ func TestCallersAreForgottenOneByOne(t *testing.T) {
 	if j.calledFrom(membership.JoinerID(3, 7)) != "c:3" || j.calledFrom(membership.JoinerID(4, 1)) != "d:0" || j.calledFrom(membership.JoinerID(4, 5000)) != "d:4999" {
 		t.Error("an entry is missing")
 	}
-	if n := len(j.from[4]); n != maxCallers {
+	if n := len(j.from[4]); n != MaxCallers {
 		t.Errorf("%d callers", n)
 	}
 	if slices.ContainsFunc(j.from[4], func(c caller) bool { return c.id == membership.JoinerID(4, 100) }) {
@@ -55,8 +56,8 @@ func TestCallersAreForgottenOneByOne(t *testing.T) {
 }
 
 // noRaft returns the environment of a server whose Raft does not run yet.
-func noRaft() *environment {
-	return &environment{machine: new(apply.Machine), raftNow: func() *raft.Raft { return nil }}
+func noRaft() *Environment {
+	return &Environment{Machine: apply.New(apply.Environment{}, 0, 0), RaftNow: func() *raft.Raft { return nil }}
 }
 
 // TestHostsOfServers checks that the names that a certificate must have come from the
@@ -65,7 +66,7 @@ func TestHostsOfServers(t *testing.T) {
 	t.Parallel()
 	env := noRaft()
 	for id := range uint64(3) {
-		env.cfg.Members = append(env.cfg.Members, membership.Member{ID: id + 1, QuorumAddr: fmt.Sprintf("s%d:2888", id+1)})
+		env.Config.Members = append(env.Config.Members, membership.Member{ID: id + 1, QuorumAddr: fmt.Sprintf("s%d:2888", id+1)})
 	}
 	e := assemble(&base{env: env})
 	e.joins.seen = map[raft.ServerID]string{"2": "elsewhere:1", "2.1": "elsewhere:1"}
@@ -80,7 +81,7 @@ func TestHostsOfServers(t *testing.T) {
 func TestElectingBeforeRaftRuns(t *testing.T) {
 	t.Parallel()
 	e := assemble(&base{env: noRaft()})
-	if e.removed() || e.electing() {
-		t.Errorf("removed %v, electing %v", e.removed(), e.electing())
+	if e.removed() || e.Electing() {
+		t.Errorf("removed %v, electing %v", e.removed(), e.Electing())
 	}
 }

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"encoding/binary"
@@ -22,13 +22,13 @@ import (
 // change. There is no way back: a server that doesn't know the level of the log stops
 // at the first entry or snapshot that shows it.
 
-// levelEvery is how often a leader asks which servers know a level above the log's.
-const levelEvery = time.Second
+// LevelEvery is how often a leader asks which servers know a level above the log's.
+const LevelEvery = time.Second
 
 // raise proposes a higher level if all servers know it. Reconcile loop.
 func (c *changes) raise(l *leading) {
-	now, newest := c.env.machine.Levels()
-	if now >= newest || time.Since(l.asked) < levelEvery {
+	now, newest := c.env.Machine.Levels()
+	if now >= newest || time.Since(l.asked) < LevelEvery {
 		return
 	}
 	l.asked = time.Now()
@@ -36,7 +36,7 @@ func (c *changes) raise(l *leading) {
 	if to <= now || c.leadNow() != l {
 		return
 	}
-	c.env.proposeOwn(&command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
+	c.env.ProposeOwn(&command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, to)})
 }
 
 // commonLevel returns the highest level that every server of the membership knows. It
@@ -70,14 +70,14 @@ func (c *changes) knownLevels(own uint32) map[uint64]uint32 {
 		defer mu.Unlock()
 		known[id] = level
 	}
-	for _, s := range c.env.raftNow().GetConfiguration().Configuration().Servers {
-		if s.ID == c.env.identity.RaftID {
+	for _, s := range c.env.RaftNow().GetConfiguration().Configuration().Servers {
+		if s.ID == c.env.Identity.RaftID {
 			note(membership.ServerOf(s.ID), own)
 			continue
 		}
 		wg.Go(func() {
 			level := uint32(0)
-			if p := c.places.askServer(s); p != nil {
+			if p := c.places.AskServer(s); p != nil {
 				level = p.Level
 			}
 			note(membership.ServerOf(s.ID), level)
@@ -87,10 +87,11 @@ func (c *changes) knownLevels(own uint32) map[uint64]uint32 {
 	return known
 }
 
-// behind implements peers.
-func (c *changes) behind(level uint32) (who []string) {
-	if c.env.raftNow() == nil {
-		return []string{errNoRaft.Error()}
+// Lacking returns, for each other server that is not known to know a behaviour level, the
+// reason.
+func (c *changes) Lacking(level uint32) (who []string) {
+	if c.env.RaftNow() == nil {
+		return []string{ErrNoRaft.Error()}
 	}
 	known := c.knownLevels(level)
 	for _, id := range slices.Sorted(maps.Keys(known)) {
@@ -104,5 +105,5 @@ func (c *changes) behind(level uint32) (who []string) {
 	return who
 }
 
-// errNoRaft is the error of calls that need the log before this server has one.
-var errNoRaft = errors.New("the server has not joined its ensemble yet")
+// ErrNoRaft is the error of calls that need the log before this server has one.
+var ErrNoRaft = errors.New("the server has not joined its ensemble yet")

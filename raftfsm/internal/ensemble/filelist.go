@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -52,11 +52,11 @@ func (f *files) fileList() *membership.List {
 	if written != nil {
 		return written
 	}
-	return membership.New(f.env.cfg.Members)
+	return membership.New(f.env.Config.Members)
 }
 
-// fileWritten implements peers.
-func (f *files) fileWritten(m *membership.List) {
+// FileWritten says which list the configuration file has now.
+func (f *files) FileWritten(m *membership.List) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.written = m
@@ -68,7 +68,7 @@ func (f *files) compareFile(m *membership.List) {
 	file := f.fileList()
 	line := ""
 	if !m.Equal(file) {
-		line = m.ReconfigLine(file, f.env.cfg.ClientPort)
+		line = m.ReconfigLine(file, f.env.Config.ClientPort)
 	}
 	f.mu.Lock()
 	if line != f.mismatch {
@@ -85,7 +85,7 @@ func (f *files) compareFile(m *membership.List) {
 		f.log.Info("the configuration file lists the members of the ensemble")
 	default:
 		rule := "the membership counts, change it with reconfig or correct the file"
-		if f.env.cfg.Policy&tree.ReconfigEnabled == 0 {
+		if f.env.Config.Policy&tree.ReconfigEnabled == 0 {
 			rule = "the file takes effect once a majority of the servers runs with it; or correct it, or allow reconfig with reconfigEnabled=true"
 		}
 		f.log.Warn("the configuration file does not list the members of the ensemble: "+rule,
@@ -93,8 +93,9 @@ func (f *files) compareFile(m *membership.List) {
 	}
 }
 
-// fileDiffers implements peers.
-func (f *files) fileDiffers() string {
+// FileDiffers returns the reconfig that would make the membership match the configuration
+// file, "" for none.
+func (f *files) FileDiffers() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.mismatch
@@ -112,7 +113,7 @@ func (c *changes) followFiles(l *leading, now *membership.List) {
 		return
 	}
 	file := c.files.fileList()
-	if c.env.cfg.Policy&tree.ReconfigEnabled != 0 || now.Equal(file) {
+	if c.env.Config.Policy&tree.ReconfigEnabled != 0 || now.Equal(file) {
 		return
 	}
 	if c.places.askFiles(l); !c.agreed(now, file) {
@@ -138,9 +139,9 @@ func (c *changes) followFiles(l *leading, now *membership.List) {
 func (c *changes) moved(now *membership.List) *membership.List {
 	next := &membership.List{Members: slices.Clone(now.Members)}
 	changed := false
-	for _, s := range c.env.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range c.env.RaftNow().GetConfiguration().Configuration().Servers {
 		m := next.Member(membership.ServerOf(s.ID))
-		list := c.places.listOf(membership.ServerOf(s.ID))
+		list := c.places.ListOf(membership.ServerOf(s.ID))
 		if m == nil || m.ByReconfig() || list == nil || list.Member(m.ID) == nil {
 			continue
 		}
@@ -169,7 +170,7 @@ func (c *changes) moved(now *membership.List) *membership.List {
 // tellsNamed reports whether the state tells the lines that a reconfig has set from those
 // of the configuration files.
 func (c *changes) tellsNamed() bool {
-	now, _ := c.env.machine.Levels()
+	now, _ := c.env.Machine.Levels()
 	return now >= membership.NamedLevel
 }
 
@@ -178,14 +179,14 @@ func (c *changes) agreed(now, file *membership.List) bool {
 	runs := func(list *membership.List) bool { // a majority of the list's voters
 		n := 0
 		for _, m := range list.Members {
-			if l := c.places.listOf(m.ID); !m.Observer && l != nil && l.Equal(file) {
+			if l := c.places.ListOf(m.ID); !m.Observer && l != nil && l.Equal(file) {
 				n++
 			}
 		}
 		return n > list.Voters()/2
 	}
 	for _, m := range file.Members {
-		if l := c.places.listOf(m.ID); l != nil && now.Member(m.ID) != nil && !l.Equal(file) {
+		if l := c.places.ListOf(m.ID); l != nil && now.Member(m.ID) != nil && !l.Equal(file) {
 			return false // not restarted yet
 		}
 	}
@@ -226,11 +227,11 @@ func (j *joins) noteList(p *bootstrap.Probe) {
 	j.files[p.ID] = announced{list, time.Now()}
 }
 
-// listOf returns the list with which a server was started, or nil if it hasn't reported one
+// ListOf returns the list with which a server was started, or nil if it hasn't reported one
 // recently.
-func (p *places) listOf(server uint64) *membership.List {
+func (p *places) ListOf(server uint64) *membership.List {
 	if server == p.self.ID {
-		return membership.New(p.env.cfg.Members)
+		return membership.New(p.env.Config.Members)
 	}
 	p.joins.mu.Lock()
 	defer p.joins.mu.Unlock()
@@ -247,20 +248,20 @@ func (p *places) askFiles(l *leading) {
 	}
 	l.askedFiles = time.Now()
 	var wg sync.WaitGroup
-	for _, s := range p.env.raftNow().GetConfiguration().Configuration().Servers {
-		if s.ID != p.env.identity.RaftID {
-			wg.Go(func() { p.askServer(s) })
+	for _, s := range p.env.RaftNow().GetConfiguration().Configuration().Servers {
+		if s.ID != p.env.Identity.RaftID {
+			wg.Go(func() { p.AskServer(s) })
 		}
 	}
 	wg.Wait()
 }
 
-// askServer probes a server in Raft's configuration and remembers its list. It returns
+// AskServer probes a server in Raft's configuration and remembers its list. It returns
 // nil if the server doesn't answer.
-func (p *places) askServer(s raft.Server) *bootstrap.Probe {
-	ctx, cancel := context.WithTimeout(p.ctx, probeTimeout)
+func (p *places) AskServer(s raft.Server) *bootstrap.Probe {
+	ctx, cancel := context.WithTimeout(p.ctx, ProbeTimeout)
 	defer cancel()
-	addrs := quorum.Addresses(string(s.Address), p.addresses(s.ID))
+	addrs := quorum.Addresses(string(s.Address), p.Addresses(s.ID))
 	for i, addr := range addrs {
 		part, done := quorum.Share(ctx, len(addrs)-i)
 		q, theirs, err := p.formation.Probe(part, addr, string(s.ID))
@@ -285,5 +286,5 @@ func (c *changes) proposeMembership(l *leading, now, next *membership.List) {
 	}
 	next.Version = 0 // set when the command is applied
 	body := proto.AppendBuffer(proto.AppendBuffer(nil, now.Raw), next.State())
-	c.env.proposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
+	c.env.ProposeOwn(&command.Command{Kind: command.KindMembership, Body: body})
 }

@@ -1,14 +1,14 @@
-package raftfsm
+package ensemble
 
 import "time"
 
 const (
-	// electionTimeout is the maximum duration of an election that reaches every voter.
+	// ElectionTimeout is the maximum duration of an election that reaches every voter.
 	// It doesn't determine when a server gives up its leader: see timing.
-	electionTimeout = time.Second
-	// serviceBound is the longest interruption that the loss of a connection between two
+	ElectionTimeout = time.Second
+	// ServiceBound is the longest interruption that the loss of a connection between two
 	// servers may cause, whatever syncLimit × tickTime is.
-	serviceBound = 5 * time.Second
+	ServiceBound = 5 * time.Second
 	// minStall ensures that, with small ticks, a busy processor isn't mistaken for a dead
 	// path. Two of them fit into syncLimit × tickTime for ticks of 200 ms and the default
 	// syncLimit: a write through a follower may first find the follower's connection to
@@ -22,10 +22,10 @@ const (
 // attempt and an election. A stream with a message every reportInterval may miss two
 // messages.
 func (b *base) stallLimit() time.Duration {
-	return max(min(b.syncLimit(), serviceBound)*3/10, 3*b.reportInterval(), minStall)
+	return max(min(b.syncLimit(), ServiceBound)*3/10, 3*b.reportInterval(), minStall)
 }
 
 // heartbeatStall is the stall limit for requests that are answered at once. It is
 // shorter than the leader's lease and the time after which followers give up their
 // leader, so a connection that the network has silently dropped causes no election.
-func (b *base) heartbeatStall() time.Duration { return min(b.stallLimit(), electionTimeout/2) }
+func (b *base) heartbeatStall() time.Duration { return min(b.stallLimit(), ElectionTimeout/2) }

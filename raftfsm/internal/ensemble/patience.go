@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// timing holds the timeouts that follow from the operator's syncLimit × tickTime: how
+// Timing holds the timeouts that follow from the operator's syncLimit × tickTime: how
 // long a server waits before it gives up a leader, and a leader before it gives up its
 // leadership.
 //
@@ -34,15 +34,15 @@ import (
 // the leader. The servers agree on the next leader as they do after a crash, in a
 // pre-vote poll (internal/quorum/transport/poll.go), which needs a majority that has given up
 // the old one.
-type timing struct {
-	// lease is how long a leader leads without hearing from a quorum.
-	lease time.Duration
+type Timing struct {
+	// Lease is how long a leader leads without hearing from a quorum.
+	Lease time.Duration
 	// pace is Raft's timeout of a leader. It sends heartbeats every tenth to fifth of
 	// that, which is less than ask, or with each report that has to be answered soon.
 	pace time.Duration
-	// ask is the silence after which a server checks whether the leader's machine
+	// Ask is the silence after which a server checks whether the leader's machine
 	// accepts connections. For dead and slow, see above.
-	ask, dead, slow time.Duration
+	Ask, Dead, Slow time.Duration
 	// tick is how often a server checks while its leader is silent. It checks less often
 	// otherwise, because each check wakes an idle process.
 	tick time.Duration
@@ -54,20 +54,20 @@ const (
 	// leastPatience is the shortest syncLimit × tickTime that we respect. With less, a
 	// garbage collection would look like a dead server.
 	leastPatience = time.Second
-	// idle is a Raft timeout that never fires.
-	idle = 100_000 * time.Hour
+	// Never is a Raft timeout that never fires.
+	Never = 100_000 * time.Hour
 )
 
-// timing derives the timeouts from the configuration.
-func (c *ensConfig) timing() timing {
+// Timing derives the timeouts from the configuration.
+func (c *Config) Timing() Timing {
 	limit := max(time.Duration(c.SyncLimit)*c.TickTime, leastPatience)
 	bound := min(limit, resumeWithin)
-	return timing{
-		lease: bound / 2,
+	return Timing{
+		Lease: bound / 2,
 		pace:  bound * 2 / 3,
-		ask:   bound / 5,
-		dead:  bound * 2 / 5,
-		slow:  limit * 2 / 5,
+		Ask:   bound / 5,
+		Dead:  bound * 2 / 5,
+		Slow:  limit * 2 / 5,
 		tick:  bound / 25,
 	}
 }
@@ -113,7 +113,7 @@ type reachability struct {
 
 // vigil watches the leader until this server is closed.
 func (f *following) vigil() {
-	w := watchman{f: f, timing: f.env.cfg.timing()}
+	w := watchman{f: f, Timing: f.env.Config.Timing()}
 	pause := w.tick
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -131,7 +131,7 @@ func (f *following) vigil() {
 // watchman is the state of vigil.
 type watchman struct {
 	f *following
-	timing
+	Timing
 	quiet silence
 	reach reachability
 	lost  time.Time // since when there is no known leader
@@ -139,17 +139,17 @@ type watchman struct {
 
 // look checks the leader after a pause and returns when to do so again.
 func (w *watchman) look(pause time.Duration) time.Duration {
-	r := w.f.env.raftNow()
+	r := w.f.env.RaftNow()
 	_, leader := r.LeaderWithID()
 	if r.State() == raft.Leader {
 		w.lost = time.Time{}
-		return w.f.rhythm.next(w.ask / 2)
+		return w.f.rhythm.Next(w.Ask / 2)
 	}
 	next := w.tick
 	if leader != "" {
 		lasted := w.quiet.look(leadOf{leader, r.CurrentTerm()}, r.LastContact(), time.Now(), pause+w.tick)
-		w.f.judge(&w.quiet, &w.reach, lasted, w.timing)
-		next = max(next, min(w.ask-lasted, w.f.rhythm.next(w.ask/2)))
+		w.f.judge(&w.quiet, &w.reach, lasted, w.Timing)
+		next = max(next, min(w.Ask-lasted, w.f.rhythm.Next(w.Ask/2)))
 	}
 	if w.f.leaderID() != "" {
 		w.lost = time.Time{}
@@ -158,13 +158,13 @@ func (w *watchman) look(pause time.Duration) time.Duration {
 	if w.lost.IsZero() {
 		w.lost = time.Now()
 	}
-	w.f.seekLeader(r, time.Since(w.lost), w.timing)
+	w.f.seekLeader(r, time.Since(w.lost), w.Timing)
 	return w.tick
 }
 
 // judge gives the leader up, or takes that back.
-func (f *following) judge(quiet *silence, reach *reachability, lasted time.Duration, p timing) {
-	if lasted < p.ask {
+func (f *following) judge(quiet *silence, reach *reachability, lasted time.Duration, p Timing) {
+	if lasted < p.Ask {
 		reach.opened.Store(false)
 		reach.failed.Store(false)
 		if f.gone.Swap(nil) != nil {
@@ -175,12 +175,12 @@ func (f *following) judge(quiet *silence, reach *reachability, lasted time.Durat
 	if f.gone.Load() != nil || f.removed() && !f.hasVote() {
 		return
 	}
-	if lasted >= p.slow || lasted >= p.dead && reach.failed.Load() && !reach.opened.Load() {
+	if lasted >= p.Slow || lasted >= p.Dead && reach.failed.Load() && !reach.opened.Load() {
 		lead := quiet.lead
 		f.gone.Store(&lead)
 		f.log.Warn("the leader is silent, looking for another one", "leader", string(lead.server), "silent", lasted.Round(time.Millisecond),
 			"accepts connections", reach.opened.Load())
-		f.env.do(func() {
+		f.env.Do(func() {
 			if f.leaderID() == "" {
 				f.publishLooking("the leader is silent")
 			}
@@ -192,25 +192,26 @@ func (f *following) judge(quiet *silence, reach *reachability, lasted time.Durat
 		f.wg.Go(func() {
 			defer reach.calling.Store(false)
 			f.transportNow().RollCall(f.ctx)
-			pauseFor(f.ctx, answeredFor/4)
+			pauseFor(f.ctx, AnsweredFor/4)
 		})
 	}
 }
 
-// answeredFor is how recently a quorum must have answered for an election to be likely
+// AnsweredFor is how recently a quorum must have answered for an election to be likely
 // soon.
-const answeredFor = 2 * time.Second
+const AnsweredFor = 2 * time.Second
 
-// electing implements peers.
-func (f *following) electing() bool {
+// Electing reports whether this server hears from no leader, but a quorum of servers has
+// answered it so recently that there may be a new leader soon.
+func (f *following) Electing() bool {
 	trans := f.transportNow()
-	return trans != nil && f.leadNow() == nil && !f.removed() && trans.QuorumRuns(answeredFor)
+	return trans != nil && f.leadNow() == nil && !f.removed() && trans.QuorumRuns(AnsweredFor)
 }
 
 // reach tests whether a server's machine accepts a connection, several times while the
 // silence lasts. A refused connection makes the transport suspect the server.
-func (f *following) reach(id raft.ServerID, reach *reachability, p timing) {
-	limit := (p.dead - p.ask) / 2
+func (f *following) reach(id raft.ServerID, reach *reachability, p Timing) {
+	limit := (p.Dead - p.Ask) / 2
 	if reach.busy.Load() || time.Since(reach.last) < limit/2 {
 		return
 	}
@@ -239,11 +240,11 @@ func (f *following) reach(id raft.ServerID, reach *reachability, p timing) {
 }
 
 // seekLeader is called on each tick while no leader is known.
-func (f *following) seekLeader(r *raft.Raft, since time.Duration, p timing) {
+func (f *following) seekLeader(r *raft.Raft, since time.Duration, p Timing) {
 	switch {
 	case f.onlyVoter(r):
 		f.transportNow().Kick()
-	case r.LastIndex() > formedIndex || since > p.lease:
+	case r.LastIndex() > formedIndex || since > p.Lease:
 		f.transportNow().Leaderless()
 	}
 }
@@ -254,7 +255,7 @@ func (f *following) onlyVoter(r *raft.Raft) bool {
 	for _, s := range r.GetConfiguration().Configuration().Servers {
 		switch {
 		case s.Suffrage != raft.Voter:
-		case s.ID != f.env.identity.RaftID:
+		case s.ID != f.env.Identity.RaftID:
 			return false
 		default:
 			self = true
@@ -265,16 +266,16 @@ func (f *following) onlyVoter(r *raft.Raft) bool {
 
 // setPace sets Raft's timers to those of a leader, which decide how often it sends
 // heartbeats, or to those of other servers, which never fire. Control goroutine.
-func (e *ensemble) setPace(leads bool) {
-	r := e.env.raftNow()
+func (e *Ensemble) setPace(leads bool) {
+	r := e.env.RaftNow()
 	if r == nil {
 		return
 	}
-	timeout := idle
+	timeout := Never
 	if leads {
-		timeout = e.env.cfg.timing().pace
+		timeout = e.env.Config.Timing().pace
 	}
-	err := e.env.reload(r, func(c *raft.ReloadableConfig) { c.HeartbeatTimeout, c.ElectionTimeout = timeout, timeout })
+	err := e.env.Reload(r, func(c *raft.ReloadableConfig) { c.HeartbeatTimeout, c.ElectionTimeout = timeout, timeout })
 	if err != nil {
 		e.log.Warn("Raft's timers could not be set", "err", err)
 	}

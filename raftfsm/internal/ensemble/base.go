@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"bytes"
@@ -24,13 +24,13 @@ import (
 //
 // Lock order: with mu held, no function is called that waits or takes another lock.
 type base struct {
-	env       *environment
+	env       *Environment
 	self      membership.Member // as listed in this server's configuration file
 	log       *slog.Logger
 	hub       *quorum.Hub
 	replays   *transport.Replays // for tests; nil: every message arrives once
 	formation *bootstrap.Formation
-	rhythm    rhythm
+	rhythm    Rhythm
 	liveness  *session.Member
 
 	ctx    context.Context // ends with settle
@@ -54,7 +54,7 @@ func (b *base) transportNow() *transport.Transport {
 
 // handedOver returns the newest index that Raft passed to the state machine.
 func (b *base) handedOver() uint64 {
-	if r := b.env.raftNow(); r != nil {
+	if r := b.env.RaftNow(); r != nil {
 		return r.AppliedIndex()
 	}
 	return 0
@@ -62,7 +62,7 @@ func (b *base) handedOver() uint64 {
 
 // firstIndex returns the index of the oldest entry in the log.
 func (b *base) firstIndex() uint64 {
-	first, err := b.env.stores().Logs().FirstIndex()
+	first, err := b.env.Stores().Logs().FirstIndex()
 	if err != nil {
 		return 0
 	}
@@ -70,11 +70,11 @@ func (b *base) firstIndex() uint64 {
 }
 
 // hanging returns how long the current write to the log's disk has been waiting.
-func (b *base) hanging() time.Duration { return b.env.stores().Hanging() }
+func (b *base) hanging() time.Duration { return b.env.Stores().Hanging() }
 
 // view returns what the transport needs to detect a dead leader.
 func (b *base) view() transport.View {
-	r := b.env.raftNow()
+	r := b.env.RaftNow()
 	if r == nil {
 		return transport.View{}
 	}
@@ -110,7 +110,7 @@ func lastEntry(r *raft.Raft) (index, term uint64) {
 // leaderID returns the server that this one considers the leader: Raft's leader, unless
 // it was given up.
 func (b *base) leaderID() raft.ServerID {
-	r := b.env.raftNow()
+	r := b.env.RaftNow()
 	if r == nil {
 		return ""
 	}
@@ -129,7 +129,7 @@ func (b *base) unfollowed(r *raft.Raft) bool {
 		return false
 	}
 	contact := trans.Confirmed(r.CurrentTerm(), r.GetConfiguration().Configuration(), time.Now())
-	return !contact.IsZero() && time.Since(contact) > b.env.cfg.timing().lease
+	return !contact.IsZero() && time.Since(contact) > b.env.Config.Timing().Lease
 }
 
 // leadNow returns the open leadership of this server, or nil.
@@ -141,7 +141,7 @@ func (b *base) leadNow() *leading {
 
 // leadsBy returns the transport if this server leads, otherwise nil.
 func (b *base) leadsBy() *transport.Transport {
-	if !b.env.leads() {
+	if !b.env.Leads() {
 		return nil
 	}
 	return b.transportNow()
@@ -167,7 +167,7 @@ func (b *base) leads() (leading bool, leader uint64, addr string) {
 
 // standing returns the state that incoming Raft messages are checked against.
 func (b *base) standing() transport.Standing {
-	r := b.env.raftNow()
+	r := b.env.RaftNow()
 	if r == nil {
 		return transport.Standing{}
 	}
@@ -179,7 +179,7 @@ func (b *base) standing() transport.Standing {
 // termOf returns the term of an entry in the log.
 func (b *base) termOf(index uint64) (uint64, bool) {
 	var l raft.Log
-	if err := b.env.stores().Logs().GetLog(index, &l); err != nil {
+	if err := b.env.Stores().Logs().GetLog(index, &l); err != nil {
 		return 0, false
 	}
 	return l.Term, true
@@ -187,7 +187,7 @@ func (b *base) termOf(index uint64) (uint64, bool) {
 
 // replicated returns the membership as of the newest entry applied.
 func (b *base) replicated() *membership.List {
-	text := b.env.machine.Membership()
+	text := b.env.Machine.Membership()
 	if text == nil {
 		return nil
 	}
@@ -201,8 +201,8 @@ func (b *base) replicated() *membership.List {
 	return m
 }
 
-// ownLine implements peers.
-func (b *base) ownLine() *membership.Member {
+// OwnLine returns this server's line in the membership, or nil while there is none.
+func (b *base) OwnLine() *membership.Member {
 	if m := b.replicated(); m != nil {
 		return m.Member(b.self.ID)
 	}
@@ -211,9 +211,9 @@ func (b *base) ownLine() *membership.Member {
 
 // ownAddr returns the address at which the others dial this server.
 func (b *base) ownAddr() string {
-	if r := b.env.raftNow(); r != nil {
+	if r := b.env.RaftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
-			if s.ID == b.env.identity.RaftID && membership.Dialable(string(s.Address)) {
+			if s.ID == b.env.Identity.RaftID && membership.Dialable(string(s.Address)) {
 				return string(s.Address)
 			}
 		}
@@ -224,24 +224,24 @@ func (b *base) ownAddr() string {
 // belongs reports whether a server that has proved to belong to this ensemble is still in
 // Raft's configuration.
 func (b *base) belongs(from quorum.Identity) bool {
-	r := b.env.raftNow()
+	r := b.env.RaftNow()
 	return r != nil && from.Cluster != (quorum.ClusterID{}) && slices.ContainsFunc(r.GetConfiguration().Configuration().Servers,
 		func(s raft.Server) bool { return string(s.ID) == from.ServerID })
 }
 
 // inRaft reports whether Raft's configuration has a server, with or without a vote.
 func (b *base) inRaft(id raft.ServerID) bool {
-	return slices.ContainsFunc(b.env.raftNow().GetConfiguration().Configuration().Servers,
+	return slices.ContainsFunc(b.env.RaftNow().GetConfiguration().Configuration().Servers,
 		func(s raft.Server) bool { return s.ID == id })
 }
 
 // outside reports whether Raft's configuration lacks this server.
-func (b *base) outside() bool { return !b.inRaft(b.env.identity.RaftID) }
+func (b *base) outside() bool { return !b.inRaft(b.env.Identity.RaftID) }
 
 // hasVote reports whether this server is a voter in Raft's configuration.
 func (b *base) hasVote() bool {
-	return slices.ContainsFunc(b.env.raftNow().GetConfiguration().Configuration().Servers,
-		func(s raft.Server) bool { return s.ID == b.env.identity.RaftID && s.Suffrage == raft.Voter })
+	return slices.ContainsFunc(b.env.RaftNow().GetConfiguration().Configuration().Servers,
+		func(s raft.Server) bool { return s.ID == b.env.Identity.RaftID && s.Suffrage == raft.Voter })
 }
 
 // removed reports whether this server is no longer a member: Raft's configuration lacks
@@ -249,16 +249,16 @@ func (b *base) hasVote() bool {
 // server leaves, and precedes it when a server joins: then the server may have a vote
 // already. Before Raft runs, nothing of this is known.
 func (b *base) removed() bool {
-	if b.env.raftNow() == nil {
+	if b.env.RaftNow() == nil {
 		return false
 	}
 	m := b.replicated()
-	return b.outside() || m != nil && m.Member(b.env.cfg.ID) == nil
+	return b.outside() || m != nil && m.Member(b.env.Config.ID) == nil
 }
 
 // locate finds a server in Raft's configuration.
 func (b *base) locate(server uint64) (raft.ServerID, string) {
-	for _, s := range b.env.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range b.env.RaftNow().GetConfiguration().Configuration().Servers {
 		if membership.ServerOf(s.ID) == server {
 			return s.ID, string(s.Address)
 		}
@@ -270,13 +270,13 @@ func (b *base) locate(server uint64) (raft.ServerID, string) {
 // configuration, or those of the configuration file before there is one.
 func (b *base) knownMembers() []membership.Member {
 	var list []membership.Member
-	if r := b.env.raftNow(); r != nil {
+	if r := b.env.RaftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
 			list = append(list, membership.Member{ID: membership.ServerOf(s.ID), QuorumAddr: string(s.Address), Observer: s.Suffrage != raft.Voter})
 		}
 	}
 	if len(list) == 0 {
-		list = slices.Clone(b.env.cfg.Members)
+		list = slices.Clone(b.env.Config.Members)
 	}
 	slices.SortFunc(list, func(a, b membership.Member) int { return int(a.ID) - int(b.ID) })
 	return list
@@ -284,8 +284,8 @@ func (b *base) knownMembers() []membership.Member {
 
 // alive reports whether a server has answered this leader recently.
 func (b *base) alive(id raft.ServerID) bool {
-	if id == b.env.identity.RaftID {
+	if id == b.env.Identity.RaftID {
 		return true
 	}
-	return time.Since(b.transportNow().Contact(b.env.raftNow().CurrentTerm(), id)) < silentFor
+	return time.Since(b.transportNow().Contact(b.env.RaftNow().CurrentTerm(), id)) < silentFor
 }

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"net"
@@ -12,10 +12,10 @@ import (
 )
 
 // security returns how to secure the connections between servers.
-func (e *ensemble) security() quorum.Security {
-	s := quorum.Security{SASL: e.env.cfg.SASL}
-	if e.env.cfg.TLS != nil {
-		t := *e.env.cfg.TLS
+func (e *Ensemble) security() quorum.Security {
+	s := quorum.Security{SASL: e.env.Config.SASL}
+	if e.env.Config.TLS != nil {
+		t := *e.env.Config.TLS
 		t.Hosts = e.hosts
 		s.TLS = &t
 	}
@@ -23,21 +23,21 @@ func (e *ensemble) security() quorum.Security {
 }
 
 // warnIfOpen warns the operator of a quorum port that trusts any caller.
-func (e *ensemble) warnIfOpen() {
+func (e *Ensemble) warnIfOpen() {
 	addr, ok := e.hub.Addr().(*net.TCPAddr)
 	if !ok || addr.IP.IsLoopback() || e.security().Authenticates() {
 		return
 	}
 	says := "the quorum port is open: no caller has to prove who it is. A host that can read or redirect the traffic between the servers, " +
 		"or takes the address of a server that is down, can act as a member of the ensemble"
-	if e.env.cfg.Policy&tree.ReconfigEnabled != 0 {
+	if e.env.Config.Policy&tree.ReconfigEnabled != 0 {
 		says += "; with reconfigEnabled=true it can also change who the members are, and so take over all data"
 	}
 	e.log.Warn(says, "addr", addr.String(), "remedy", "set sslQuorum=true or quorum.auth.serverRequireSasl=true, and keep the port behind a firewall", "see", "docs/operate/quorum-security.md")
 }
 
-// refusedMessages implements peers.
-func (e *ensemble) refusedMessages() int64 {
+// RefusedMessages returns the number of Raft messages that this server has refused.
+func (e *Ensemble) RefusedMessages() int64 {
 	if e.hub == nil {
 		return 0
 	}
@@ -58,7 +58,7 @@ func (p *places) hosts(server string) (its, others []string) {
 			others = append(others, host)
 		}
 	}
-	for _, m := range p.env.cfg.Members {
+	for _, m := range p.env.Config.Members {
 		note(m.ID, m.QuorumAddr)
 	}
 	if m := p.replicated(); m != nil {
@@ -66,7 +66,7 @@ func (p *places) hosts(server string) (its, others []string) {
 			note(s.ID, s.QuorumAddr)
 		}
 	}
-	if r := p.env.raftNow(); r != nil {
+	if r := p.env.RaftNow(); r != nil {
 		for _, s := range r.GetConfiguration().Configuration().Servers {
 			note(membership.ServerOf(s.ID), string(s.Address))
 		}

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 // Publishing whether this server follows a leader and serves clients.
 
@@ -29,10 +29,10 @@ func (f *following) caughtUp() {
 	if done && !f.catchUp.CompareAndSwap(c, nil) {
 		return
 	}
-	if s := f.env.status(); done == s.Serving && s.Leader == c.under.server && f.followed.Load() == c.under.incarnation {
+	if s := f.env.Status(); done == s.Serving && s.Leader == c.under.server && f.followed.Load() == c.under.incarnation {
 		return
 	}
-	f.env.do(func() { f.publishFollowing(c.under, done) })
+	f.env.Do(func() { f.publishFollowing(c.under, done) })
 }
 
 // publishFollowing publishes that this server follows. Once it has caught up under a
@@ -41,15 +41,15 @@ func (f *following) publishFollowing(t target, caughtUp bool) {
 	f.mu.Lock()
 	current := f.target == t
 	f.mu.Unlock()
-	if !current || !f.env.idle() {
+	if !current || !f.env.Control.Idle() {
 		return
 	}
-	old := f.env.status()
+	old := f.env.Status()
 	if old.Reason == noMember && f.removed() {
 		return // the leader goes on sending to this server for a while
 	}
 	f.followed.Store(t.incarnation)
-	s := f.env.looking("")
+	s := f.env.Control.Looking("")
 	// The network may have delayed the acknowledgement, so it may be too old.
 	caughtUp = caughtUp && !f.removed() && f.freshness.tooOld() == ""
 	s.Role, s.Leader, s.Serving = f.followerRole(), t.server, caughtUp
@@ -59,16 +59,16 @@ func (f *following) publishFollowing(t target, caughtUp bool) {
 	if !s.Serving {
 		s.Reason = "catching up with the leader"
 	}
-	f.env.publish(s)
+	f.env.Control.Publish(s)
 }
 
 // publishLooking publishes that this server has no leader. Control goroutine.
 func (f *following) publishLooking(reason string) {
-	if !f.env.idle() {
+	if !f.env.Control.Idle() {
 		return
 	}
 	f.followed.Store(0)
-	f.env.publish(f.env.looking(reason))
+	f.env.Control.Publish(f.env.Control.Looking(reason))
 }
 
 // leaveOff publishes that this server no longer follows a leader because it is cut off
@@ -78,7 +78,7 @@ func (f *following) leaveOff() {
 	if f.adrift() == "" {
 		return
 	}
-	f.env.do(func() {
+	f.env.Do(func() {
 		if reason := f.adrift(); reason != "" {
 			f.publishLooking(reason)
 		}
@@ -89,7 +89,7 @@ func (f *following) leaveOff() {
 // is.
 func (f *following) adrift() string {
 	switch {
-	case f.leadNow() != nil || !f.env.status().Serving:
+	case f.leadNow() != nil || !f.env.Status().Serving:
 		return ""
 	case f.removed():
 		return noMember
@@ -99,28 +99,28 @@ func (f *following) adrift() string {
 
 // refreshRole publishes this server's role if the membership has changed it.
 func (f *following) refreshRole() {
-	was := f.env.status()
-	if was.Role != ensFollower && was.Role != ensObserver || was.Role == f.followerRole() {
+	was := f.env.Status()
+	if was.Role != Follower && was.Role != Observer || was.Role == f.followerRole() {
 		return
 	}
-	f.env.do(func() {
+	f.env.Do(func() {
 		f.mu.Lock()
 		t := f.target
 		f.mu.Unlock()
-		if s := f.env.status(); s.Role == was.Role && s.Leader == t.server {
+		if s := f.env.Status(); s.Role == was.Role && s.Leader == t.server {
 			f.publishFollowing(t, s.Serving)
 		}
 	})
 }
 
 // followerRole returns this server's role while another server leads.
-func (b *base) followerRole() ensRole {
+func (b *base) followerRole() Role {
 	observer := b.self.Observer
-	if m := b.ownLine(); m != nil {
+	if m := b.OwnLine(); m != nil {
 		observer = m.Observer
 	}
 	if observer {
-		return ensObserver
+		return Observer
 	}
-	return ensFollower
+	return Follower
 }

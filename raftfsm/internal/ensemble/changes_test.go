@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 )
 
@@ -44,7 +45,7 @@ func TestFailedChangeRests(t *testing.T) {
 func FuzzChangeQuestion(f *testing.F) {
 	f.Add([]byte(`{"reconfig":{"ids":[{"Scheme":"ip","ID":"1.2.3.4"}],"body":"eA=="}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var q, again changeQuestion
+		var q, again ChangeQuestion
 		in := append(binary.BigEndian.AppendUint32(nil, uint32(len(b))), b...)
 		if exchange.Read(bytes.NewReader(in), &q) != nil {
 			return

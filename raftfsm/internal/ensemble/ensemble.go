@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -25,7 +25,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// ensemble implements peers for a member of an ensemble: all communication with the other
+// Ensemble is a member's view of its ensemble: all communication with the other
 // servers, and what this server knows about them. This type starts and stops the parts,
 // which do the work:
 //
@@ -39,7 +39,7 @@ import (
 //   - following (forward.go, patience.go): the leader to follow, and commands to it
 //
 // They share a base. A part knows the parts listed before it, never those after it.
-type ensemble struct {
+type Ensemble struct {
 	*base
 	*places
 	*files
@@ -64,24 +64,24 @@ type leading struct {
 	changingAt  time.Time              // and when the change was proposed
 }
 
-// isMember implements peers.
-func (*ensemble) isMember() bool { return true }
+// IsMember reports that this server is a member of an ensemble.
+func (*Ensemble) IsMember() bool { return true }
 
-// newEnsemble returns the ensemble that a server is configured to be a member of.
-func newEnsemble(env *environment, r rhythm) (*ensemble, error) {
-	i := slices.IndexFunc(env.cfg.Members, func(m membership.Member) bool { return m.ID == env.cfg.ID })
+// New returns the ensemble that a server is configured to be a member of.
+func New(env *Environment, r Rhythm) (*Ensemble, error) {
+	i := slices.IndexFunc(env.Config.Members, func(m membership.Member) bool { return m.ID == env.Config.ID })
 	if i < 0 {
-		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", env.cfg.ID)
+		return nil, fmt.Errorf("server %d is not on the list of servers in its configuration", env.Config.ID)
 	}
-	b := &base{env: env, self: env.cfg.Members[i], log: env.cfg.Logger, rhythm: r}
+	b := &base{env: env, self: env.Config.Members[i], log: env.Config.Logger, rhythm: r}
 	b.liveness = session.NewMember(session.Bounds{Sync: b.syncLimit()})
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return assemble(b), nil
 }
 
 // assemble connects the parts of an ensemble.
-func assemble(b *base) *ensemble {
-	e := &ensemble{base: b, installed: make(chan struct{}, 1)}
+func assemble(b *base) *Ensemble {
+	e := &Ensemble{base: b, installed: make(chan struct{}, 1)}
 	e.places = &places{base: b}
 	e.files = &files{base: b}
 	e.changes = &changes{base: b, places: e.places, files: e.files}
@@ -91,9 +91,11 @@ func assemble(b *base) *ensemble {
 	return e
 }
 
-func (e *ensemble) start() error {
-	cfg := &e.env.cfg
-	if err := e.env.openState(); err != nil {
+// Start brings the server up. It returns before the server has found its ensemble, because that
+// can take as long as the other servers are missing.
+func (e *Ensemble) Start() error {
+	cfg := &e.env.Config
+	if err := e.env.OpenState(); err != nil {
 		return err
 	}
 	dir := cfg.Dirs.Log
@@ -114,7 +116,7 @@ func (e *ensemble) start() error {
 	}
 	e.warnIfOpen()
 	e.formation = bootstrap.New(bootstrap.Env{Self: e.self, Members: cfg.Members, ClientPort: cfg.ClientPort, Level: cfg.Level, Hub: e.hub, Log: e.log,
-		Settle: e.become, Leads: e.leads, Join: e.join, Called: e.noteAddress}, store, e.env.identity.RaftID)
+		Settle: e.become, Leads: e.leads, Join: e.join, Called: e.noteAddress}, store, e.env.Identity.RaftID)
 	e.hub.Handle(quorum.Probe, e.formation.Serve)
 	e.hub.Handle(quorum.Change, e.acceptChange)
 	e.hub.Handle(quorum.Forward, e.acceptForward)
@@ -130,19 +132,19 @@ func (p *places) listenAddrs(line *membership.Member) []string {
 	_, port, err := net.SplitHostPort(line.QuorumAddr)
 	switch {
 	case err != nil:
-	case p.env.cfg.ListenAll:
+	case p.env.Config.ListenAll:
 		return []string{":" + port}
-	case p.env.cfg.ListenHost != "":
-		return []string{net.JoinHostPort(p.env.cfg.ListenHost, port)}
+	case p.env.Config.ListenHost != "":
+		return []string{net.JoinHostPort(p.env.Config.ListenHost, port)}
 	}
 	return line.QuorumAddrs()
 }
 
 // handshake returns what this server says about itself in handshakes.
-func (e *ensemble) handshake() quorum.Identity {
-	id := e.env.identity
+func (e *Ensemble) handshake() quorum.Identity {
+	id := e.env.Identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.ClusterID()),
-		List: bootstrap.ListHash(e.env.cfg.Members), Nonce: e.env.intake.Nonce}
+		List: bootstrap.ListHash(e.env.Config.Members), Nonce: e.env.Intake.Nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(membership.FounderID(e.self.ID))
 	}
@@ -150,27 +152,27 @@ func (e *ensemble) handshake() quorum.Identity {
 }
 
 // become sets this server's identity and makes it durable.
-func (e *ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
-	next := datadir.IdentityIn(command.ClusterID(cluster), e.env.cfg.ID, id)
-	if !e.env.cfg.Memory {
-		if err := next.Write(e.env.cfg.Dirs.FS, e.env.cfg.Dirs.Log); err != nil {
+func (e *Ensemble) become(id raft.ServerID, cluster quorum.ClusterID) error {
+	next := datadir.IdentityIn(command.ClusterID(cluster), e.env.Config.ID, id)
+	if !e.env.Config.Memory {
+		if err := next.Write(e.env.Config.Dirs.FS, e.env.Config.Dirs.Log); err != nil {
 			return err
 		}
 	}
-	*e.env.identity = next
+	*e.env.Identity = next
 	return nil
 }
 
 // run makes this server a member of its ensemble and keeps its Raft running.
-func (e *ensemble) run() {
-	e.env.do(func() { e.publishLooking("looking for the other servers of the ensemble") })
+func (e *Ensemble) run() {
+	e.env.Do(func() { e.publishLooking("looking for the other servers of the ensemble") })
 	bootstrap, first, err := e.place()
 	if err == nil {
 		err = e.startMember(bootstrap)
 	}
 	if err != nil {
 		if e.ctx.Err() == nil {
-			e.env.fail(err)
+			e.env.Fail(err)
 		}
 		return
 	}
@@ -185,7 +187,7 @@ func (e *ensemble) run() {
 		case <-e.installed:
 			if err := e.recycle(); err != nil {
 				if e.ctx.Err() == nil {
-					e.env.fail(err)
+					e.env.Fail(err)
 				}
 				return
 			}
@@ -197,9 +199,9 @@ func (e *ensemble) run() {
 
 // place determines this server's identity and the configuration to bootstrap Raft with.
 // The configuration is empty if this server has Raft state or will get it from a leader.
-func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan, err error) {
+func (e *Ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan, err error) {
 	bound := e.formation.State().Bound
-	if e.env.identity.RaftID == "" {
+	if e.env.Identity.RaftID == "" {
 		formed, err := e.formation.Run(e.ctx)
 		if err != nil {
 			return bootstrap, nil, err
@@ -211,24 +213,24 @@ func (e *ensemble) place() (bootstrap raft.Configuration, first *bootstrap.Plan,
 		first = bound
 	}
 	if e.formation.State().Taken {
-		return bootstrap, nil, e.env.cfg.Dirs.RefuseLost(e.self.ID, e.env.stores())
+		return bootstrap, nil, e.env.Config.Dirs.RefuseLost(e.self.ID, e.env.Stores())
 	}
 	// A founder that was stopped before it wrote its first entry writes it now.
-	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.identity.ClusterID()) && e.env.identity.RaftID == membership.FounderID(e.self.ID) {
+	if bound != nil && bound.Cluster == quorum.ClusterID(e.env.Identity.ClusterID()) && e.env.Identity.RaftID == membership.FounderID(e.self.ID) {
 		bootstrap = bound.Configuration()
 	}
 	return bootstrap, first, nil
 }
 
 // startMember starts the first Raft instance.
-func (e *ensemble) startMember(bootstrap raft.Configuration) error {
-	e.env.machine.Cluster = e.env.identity.ClusterID()
-	e.appliedIndex.Store(e.env.machine.Index)
+func (e *Ensemble) startMember(bootstrap raft.Configuration) error {
+	e.env.Machine.Cluster = e.env.Identity.ClusterID()
+	e.appliedIndex.Store(e.env.Machine.Index)
 	e.hub.SetIdentity(e.handshake())
 	if err := e.startRaft(bootstrap); err != nil {
 		return err
 	}
-	e.formation.SetMember(e.env.identity.RaftID)
+	e.formation.SetMember(e.env.Identity.RaftID)
 	if len(bootstrap.Servers) > 0 {
 		return e.formation.MarkTaken()
 	}
@@ -236,45 +238,45 @@ func (e *ensemble) startMember(bootstrap raft.Configuration) error {
 }
 
 // startRaft starts a Raft instance with a transport of its own.
-func (e *ensemble) startRaft(bootstrap raft.Configuration) error {
+func (e *Ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := transport.New(transport.Config{
-		Hub: e.hub, ID: e.env.identity.RaftID, Addr: e.self.QuorumAddr, Logger: e.env.cfg.RaftLog, Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
+		Hub: e.hub, ID: e.env.Identity.RaftID, Addr: e.self.QuorumAddr, Logger: e.env.Config.RaftLog, Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),
 		Standing: e.standing, TermOf: e.termOf, CheckEntry: e.checkEntry, CheckSnapshot: func(q *raft.InstallSnapshotRequest, r io.Reader) error {
-			return apply.CheckSnapshot(e.env.identity.ClusterID(), q, r)
+			return apply.CheckSnapshot(e.env.Identity.ClusterID(), q, r)
 		},
 		MaxEntry: forward.MaxRun + propose.MaxBatchBytes,
-		Applied:  e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.addresses, Replays: e.replays,
+		Applied:  e.handedOver, FirstIndex: e.firstIndex, Hanging: e.hanging, View: e.view, Elsewhere: e.Addresses, Replays: e.replays,
 		Acknowledged: func(id raft.ServerID, took time.Duration) {
-			e.env.counters.Acks.observe(membership.ServerOf(id), took)
+			e.env.Counters.Acks.observe(membership.ServerOf(id), took)
 		},
-		Joined: func() { e.env.counters.Diffs.Add(1) }, SendingSnapshot: e.env.counters.sendingSnapshot,
-		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return apply.OpenNewest(e.env.stores().Snapshots()) },
-		Installing:   e.env.machine.Freeze,
-		Installed:    e.snapshotInstalled,
+		Joined: func() { e.env.Counters.Diffs.Add(1) }, SendingSnapshot: e.env.Counters.sendingSnapshot,
+		OpenSnapshot: func() (*raft.SnapshotMeta, io.ReadCloser, error) { return apply.OpenNewest(e.env.Stores().Snapshots()) },
+		Installing:   e.env.Machine.Freeze,
+		Installed:    e.SnapshotInstalled,
 	})
 	e.mu.Lock()
 	e.transport = trans
 	e.mu.Unlock()
-	if err := e.env.startRaft(trans, bootstrap); err != nil {
+	if err := e.env.StartRaft(trans, bootstrap); err != nil {
 		return errors.Join(err, trans.Close())
 	}
-	e.env.do(func() {}) // make the control goroutine switch to the new instance
+	e.env.Do(func() {}) // make the control goroutine switch to the new instance
 	return nil
 }
 
 // checkEntry returns an error if an entry from another server can't be stored or
 // applied.
-func (e *ensemble) checkEntry(l *raft.Log) error {
+func (e *Ensemble) checkEntry(l *raft.Log) error {
 	if err := raftlog.CheckReceived(l); err != nil || l.Type != raft.LogCommand {
 		return err
 	}
-	c := e.env.checkers.Get()
-	defer e.env.checkers.Put(c)
-	return c.Entry(l.Data, e.env.identity.ClusterID())
+	c := e.env.Checkers.Get()
+	defer e.env.Checkers.Put(c)
+	return c.Entry(l.Data, e.env.Identity.ClusterID())
 }
 
-// snapshotInstalled makes run replace the Raft instance.
-func (e *ensemble) snapshotInstalled() {
+// SnapshotInstalled makes run replace the Raft instance.
+func (e *Ensemble) SnapshotInstalled() {
 	select {
 	case e.installed <- struct{}{}:
 	default:
@@ -283,9 +285,9 @@ func (e *ensemble) snapshotInstalled() {
 
 // recycle replaces the Raft instance after it has installed a snapshot. The old instance
 // still assumes the old end of its log and could refuse the leader's entries forever.
-func (e *ensemble) recycle() error {
+func (e *Ensemble) recycle() error {
 	e.log.Info("starting Raft anew after a snapshot was installed")
-	e.env.stopRaft()
+	e.env.StopRaft()
 	if e.ctx.Err() != nil {
 		return e.ctx.Err()
 	}
@@ -296,8 +298,8 @@ func (e *ensemble) recycle() error {
 // ZooKeeper, without waiting for an election timeout. It does the same for a server that
 // is the only voter. Only one server starts an election: two at once would split the
 // votes.
-func (e *ensemble) openingElection(bootstrap raft.Configuration, first *bootstrap.Plan) {
-	servers := e.env.raftNow().GetConfiguration().Configuration().Servers
+func (e *Ensemble) openingElection(bootstrap raft.Configuration, first *bootstrap.Plan) {
+	servers := e.env.RaftNow().GetConfiguration().Configuration().Servers
 	voters := 0
 	for _, s := range servers {
 		if s.Suffrage == raft.Voter {
@@ -322,8 +324,8 @@ const formedIndex = 1
 
 // acceptChange handles a reconfig from a client of another member. That member has
 // authenticated the client and reports its identities, so only a member may ask.
-func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
-	exchange.Respond(conn, from.Beats, func(q *changeQuestion) any {
+func (e *Ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
+	exchange.Respond(conn, from.Beats, func(q *ChangeQuestion) any {
 		switch {
 		case !e.belongs(from):
 			return &changeAnswer{Error: "this takes a member of the ensemble"}
@@ -334,8 +336,9 @@ func (e *ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
 	})
 }
 
-// opened implements peers.
-func (e *ensemble) opened(incarnation, term uint64, began time.Time) {
+// Opened is called on the control goroutine when the LeaderStart of this server's leadership
+// was applied.
+func (e *Ensemble) Opened(incarnation, term uint64, began time.Time) {
 	l := &leading{incarnation: incarnation, term: term, since: time.Now(), silent: make(map[raft.ServerID]bool)}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	e.liveness.Opened(began)
@@ -350,8 +353,9 @@ func (e *ensemble) opened(incarnation, term uint64, began time.Time) {
 	e.reconfigs.poke()
 }
 
-// closed implements peers.
-func (e *ensemble) closed() {
+// Closed is called on the control goroutine when this server's leadership ends, whether it
+// was opened or not.
+func (e *Ensemble) Closed() {
 	e.setPace(false)
 	e.mu.Lock()
 	l, trans := e.lead, e.transport
@@ -366,15 +370,16 @@ func (e *ensemble) closed() {
 	e.reconfigs.abandon()
 }
 
-// storing implements peers.
-func (e *ensemble) storing(entries []*raft.Log) {
+// Storing is called on Raft's main goroutine with the entries about to be stored, including
+// their checksums.
+func (e *Ensemble) Storing(entries []*raft.Log) {
 	if t := e.leadsBy(); t != nil {
 		t.Storing(entries)
 	}
 }
 
-// applied implements peers.
-func (e *ensemble) applied(index uint64) {
+// Applied is called on Raft's state machine goroutine with the index of each entry applied.
+func (e *Ensemble) Applied(index uint64) {
 	e.appliedIndex.Store(index)
 	e.progress.news()
 	if e.catchUp.Load() != nil {
@@ -385,11 +390,12 @@ func (e *ensemble) applied(index uint64) {
 	}
 }
 
-// settle implements peers.
-func (e *ensemble) settle() {
-	if !e.env.halted() && e.env.raftNow() != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*electionTimeout)
-		if err := e.transfer(ctx); err != nil {
+// Settle hands leadership to another server. After it, no further Raft instance starts. It is
+// called before Raft is shut down for good.
+func (e *Ensemble) Settle() {
+	if !e.env.Halted() && e.env.RaftNow() != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*ElectionTimeout)
+		if err := e.Transfer(ctx); err != nil {
 			e.log.Info("the lead was not handed over", "err", err)
 		}
 		cancel()
@@ -398,14 +404,16 @@ func (e *ensemble) settle() {
 	e.wg.Wait()
 }
 
-// silence implements peers.
-func (e *ensemble) silence() {
+// Silence ends all communication with other servers without waiting, because this server has
+// failed.
+func (e *Ensemble) Silence() {
 	e.cancel()
-	e.env.background(func() { _ = e.hub.Close() })
+	e.env.Background(func() { _ = e.hub.Close() })
 }
 
-// close implements peers.
-func (e *ensemble) close() {
+// Close ends all communication with other servers, after Raft was shut down, and waits for
+// the goroutines.
+func (e *Ensemble) Close() {
 	e.cancel()
 	if e.hub != nil {
 		_ = e.hub.Close()

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -29,8 +29,8 @@ const (
 	reconcileEvery = 200 * time.Millisecond
 	checkEvery     = time.Second
 	eager          = 10 * time.Second
-	// changeTimeout bounds one change of Raft's configuration.
-	changeTimeout = 10 * time.Second
+	// ChangeTimeout bounds one change of Raft's configuration.
+	ChangeTimeout = 10 * time.Second
 	// silentFor is how long a server must be silent before another disk may take its
 	// place.
 	silentFor = 2 * time.Second
@@ -79,7 +79,7 @@ func (j *joining) stranger(p *bootstrap.Probe) string {
 		line = at.ReconfigLine(p.ClientPort)
 	}
 	how := "run: reconfig -add " + line
-	if j.env.cfg.Policy&tree.ReconfigEnabled == 0 {
+	if j.env.Config.Policy&tree.ReconfigEnabled == 0 {
 		how = "restart its servers, one after another, with a list that has it; or allow reconfig with reconfigEnabled=true and " + how
 	}
 	return fmt.Sprintf("server %d is not a member of the ensemble: %s", p.ID, how)
@@ -96,7 +96,7 @@ func (c *changes) wanted() *membership.List {
 
 // reconcileLoop works while this server leads. While it follows, the loop checks
 // whether there is still a leader to follow.
-func (e *ensemble) reconcileLoop() {
+func (e *Ensemble) reconcileLoop() {
 	var known uint64 // version of the membership in the last round
 	var since farewells
 	var failed setback
@@ -113,7 +113,7 @@ func (e *ensemble) reconcileLoop() {
 			e.reconfigs.reached(m)
 			e.refreshRole()
 			e.followOwnAddress(m)
-			if e.env.status().Serving {
+			if e.env.Status().Serving {
 				e.compareFile(m)
 			}
 		}
@@ -127,7 +127,7 @@ func (e *ensemble) reconcileLoop() {
 				pause = reconcileEvery
 			}
 		}
-		timer.Reset(e.rhythm.next(pause))
+		timer.Reset(e.rhythm.Next(pause))
 		select {
 		case <-timer.C:
 		case <-e.reconfigs.poked():
@@ -142,7 +142,7 @@ func (c *changes) census(l *leading) {
 	if time.Since(l.since) < silentFor {
 		return
 	}
-	for _, s := range c.env.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range c.env.RaftNow().GetConfiguration().Configuration().Servers {
 		alive, was := c.alive(s.ID), !l.silent[s.ID]
 		if j := c.places.joins.of(membership.ServerOf(s.ID)); j.id == s.ID && j.fresh() {
 			continue // it asked to join a moment ago and has not been contacted yet
@@ -163,7 +163,7 @@ func (c *changes) census(l *leading) {
 
 // lookoutLoop asks the other servers while this server has no leader or is not in
 // Raft's configuration: a leader may have to learn its address, or to admit it.
-func (e *ensemble) lookoutLoop() {
+func (e *Ensemble) lookoutLoop() {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	stop := func() {}
@@ -177,7 +177,7 @@ func (e *ensemble) lookoutLoop() {
 		e.formation.SetAsking(outside)
 		if !outside {
 			if err := e.formation.MarkTaken(); err != nil {
-				e.env.fail(err)
+				e.env.Fail(err)
 				return
 			}
 		}
@@ -194,7 +194,7 @@ func (e *ensemble) lookoutLoop() {
 			asking = false
 			stop()
 		}
-		timer.Reset(e.rhythm.next(pause))
+		timer.Reset(e.rhythm.Next(pause))
 		select {
 		case <-timer.C:
 		case <-e.ctx.Done():
@@ -203,16 +203,18 @@ func (e *ensemble) lookoutLoop() {
 	}
 }
 
-// configured implements peers.
-func (c *changes) configured() { c.reconfigs.poke() }
+// Configured is called on Raft's state machine goroutine with each configuration that takes
+// effect.
+func (c *changes) Configured() { c.reconfigs.poke() }
 
-// leading implements peers. As in ZooKeeper, the first leader contributes the list of
+// Begin completes the first entry of a new leadership: flags and config text. It runs on the
+// control goroutine. As in ZooKeeper, the first leader contributes the list of
 // its configuration file. Later leaders do so, too, as long as their list names the
 // same servers and no reconfig has changed them. A server knows its own client address
 // best, so a leader doesn't change that of another one: moved does when it reports it.
-func (e *ensemble) leading(s *command.LeaderStart) {
+func (e *Ensemble) Begin(s *command.LeaderStart) {
 	e.setPace(true)
-	mine, now := membership.New(e.env.cfg.Members), e.replicated()
+	mine, now := membership.New(e.env.Config.Members), e.replicated()
 	for i, m := range mine.Members {
 		m = m.Located(e.knownAt(m.ID, now))
 		if now != nil && now.Member(m.ID) != nil && m.ID != e.self.ID {
@@ -228,13 +230,13 @@ func (e *ensemble) leading(s *command.LeaderStart) {
 
 var errNobody = errors.New("no other server can take the lead")
 
-// transfer implements peers.
-func (c *changes) transfer(ctx context.Context) error { return c.transferTo(ctx, nil) }
+// Transfer hands leadership to another server.
+func (c *changes) Transfer(ctx context.Context) error { return c.transferTo(ctx, nil) }
 
 // transferTo hands leadership to the best voter. If among is given, the voter must be a
 // participant in it.
 func (c *changes) transferTo(ctx context.Context, among *membership.List) error {
-	r, trans := c.env.raftNow(), c.transportNow()
+	r, trans := c.env.RaftNow(), c.transportNow()
 	if r == nil || r.State() != raft.Leader {
 		return nil
 	}
@@ -243,14 +245,14 @@ func (c *changes) transferTo(ctx context.Context, among *membership.List) error 
 	var able []raft.Server
 	others := 0
 	for _, s := range r.GetConfiguration().Configuration().Servers {
-		if s.ID == c.env.identity.RaftID || s.Suffrage != raft.Voter {
+		if s.ID == c.env.Identity.RaftID || s.Suffrage != raft.Voter {
 			continue
 		}
 		if m := among; m != nil && (m.Member(membership.ServerOf(s.ID)) == nil || m.Member(membership.ServerOf(s.ID)).Observer) {
 			continue
 		}
 		others++
-		if time.Since(trans.Contact(term, s.ID)) < electionTimeout && reachable(s) {
+		if time.Since(trans.Contact(term, s.ID)) < ElectionTimeout && reachable(s) {
 			able = append(able, s)
 		}
 	}
@@ -277,7 +279,7 @@ func (c *changes) transferTo(ctx context.Context, among *membership.List) error 
 		leads := func() bool { return r.State() == raft.Leader && r.CurrentTerm() == term }
 		// Raft notifies only one server during an election timeout.
 		unheard := func() bool { return trans.Unheard() != before || !slices.ContainsFunc(able, reachable) }
-		if err = follows(ctx, c.env.cfg.timing().lease, leads, unheard); err == nil {
+		if err = follows(ctx, c.env.Config.Timing().Lease, leads, unheard); err == nil {
 			return nil
 		}
 		err = fmt.Errorf("server %s %w", s.ID, err)

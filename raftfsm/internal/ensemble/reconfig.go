@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -36,16 +36,16 @@ import (
 // writes are executed in order.
 
 const (
-	// driveTimeout bounds step 1.
-	driveTimeout = 30 * time.Second
+	// DriveTimeout bounds step 1.
+	DriveTimeout = 30 * time.Second
 	// holdTarget is how long a leader waits for step 2 before it reverts.
 	holdTarget = 10 * time.Second
 	// drivePause is the pause before asking another leader.
 	drivePause = 50 * time.Millisecond
 )
 
-// driveRequest asks the leader to drive a reconfig.
-type driveRequest struct {
+// DriveRequest asks the leader to drive a reconfig.
+type DriveRequest struct {
 	IDs  []proto.ID `json:"ids"`
 	Body []byte     `json:"body"` // the client's request
 }
@@ -56,10 +56,10 @@ type driveAnswer struct {
 	Retry bool       `json:"retry,omitempty"` // ask again, perhaps another leader
 }
 
-// changeQuestion is the message on a stream of kind quorum.Change, on which both servers
+// ChangeQuestion is the message on a stream of kind quorum.Change, on which both servers
 // are members.
-type changeQuestion struct {
-	Reconfig *driveRequest `json:"reconfig,omitempty"`
+type ChangeQuestion struct {
+	Reconfig *DriveRequest `json:"reconfig,omitempty"`
 }
 
 // changeAnswer is the reply to a changeQuestion.
@@ -174,7 +174,7 @@ func (r *reconfigs) busy(target *membership.List) bool {
 }
 
 // drive brings Raft's configuration to what a reconfig asks for.
-func (c *changes) drive(ctx context.Context, q *driveRequest) *driveAnswer {
+func (c *changes) drive(ctx context.Context, q *DriveRequest) *driveAnswer {
 	l := c.leadNow()
 	if l == nil {
 		return &driveAnswer{Retry: true}
@@ -194,7 +194,7 @@ func (c *changes) drive(ctx context.Context, q *driveRequest) *driveAnswer {
 // pursue waits until Raft's configuration is what target asks for.
 func (c *changes) pursue(ctx context.Context, l *leading, target *membership.List) *driveAnswer {
 	c.reconfigs.poke()
-	timeout := time.NewTimer(driveTimeout)
+	timeout := time.NewTimer(DriveTimeout)
 	defer timeout.Stop()
 	refused := time.NewTimer(givenUpAfter)
 	defer refused.Stop()
@@ -223,7 +223,7 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 
 // examine checks a reconfig in ZooKeeper's order, with what the leader knows and the
 // servers that have answered it.
-func (c *changes) examine(q *driveRequest, live map[raft.ServerID]bool) (*membership.List, proto.Code) {
+func (c *changes) examine(q *DriveRequest, live map[raft.ServerID]bool) (*membership.List, proto.Code) {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(q.Body)
 	req.Decode(&r)
@@ -233,19 +233,19 @@ func (c *changes) examine(q *driveRequest, live map[raft.ServerID]bool) (*member
 	if m := c.replicated(); m != nil {
 		c.reconfigs.reached(m)
 	}
-	tree := c.env.machine.Tree
+	tree := c.env.Machine.Tree
 	tree.RLock()
 	defer tree.RUnlock()
-	policy := c.env.cfg.Policy
-	target, code := c.env.machine.CheckReconfig(&req, policy, q.IDs)
+	policy := c.env.Config.Policy
+	target, code := c.env.Machine.CheckReconfig(&req, policy, q.IDs)
 	if code != proto.Ok && code != proto.ErrBadVersion && code != proto.ErrBadArguments && code != proto.ErrMarshalling {
 		return nil, code
 	}
 	if t := c.reconfigs.current(); t != nil && (target == nil || c.reconfigs.busy(target)) {
 		return nil, proto.ErrReconfigInProgress
 	}
-	if code == proto.ErrBadArguments && c.env.machine.MayWriteConfig(policy, q.IDs) {
-		if why := c.env.machine.Conflict(&req, policy); why != nil {
+	if code == proto.ErrBadArguments && c.env.Machine.MayWriteConfig(policy, q.IDs) {
+		if why := c.env.Machine.Conflict(&req, policy); why != nil {
 			c.log.Warn("a reconfig is refused: the servers couldn't listen at the addresses of its list", "reason", why)
 		}
 	}
@@ -253,32 +253,32 @@ func (c *changes) examine(q *driveRequest, live map[raft.ServerID]bool) (*member
 		return nil, code
 	}
 	if _, ok := c.planFor(target, live).Plan(); !ok {
-		if c.env.machine.MayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
+		if c.env.Machine.MayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
 			c.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.Text()))
 		}
 		return nil, proto.ErrNewConfigNoQuorum
 	}
-	return target, c.env.machine.MayReconfig(target, policy, q.IDs)
+	return target, c.env.Machine.MayReconfig(target, policy, q.IDs)
 }
 
-// reconfig implements peers. It proposes a client's reconfig after the leader has driven it.
-func (c *changes) reconfig(cmd *command.Command) error {
+// Reconfig proposes a client's reconfig after the leader has driven it.
+func (c *changes) Reconfig(cmd *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(cmd.Body)
 	if req.Decode(&r); r.Err() == nil && membership.TooLong(&req) {
-		return c.env.intake.Propose(cmd, false) // applying it shows the error, and no leader has to read it before
+		return c.env.Intake.Propose(cmd, false) // applying it shows the error, and no leader has to read it before
 	}
 	c.liveness.Hold(cmd.Session) // keep the client's session alive in the meantime
 	defer c.liveness.Release(cmd.Session)
-	ctx, cancel := context.WithTimeout(c.ctx, 2*driveTimeout)
+	ctx, cancel := context.WithTimeout(c.ctx, 2*DriveTimeout)
 	defer cancel()
-	q := &driveRequest{IDs: cmd.IDs, Body: cmd.Body}
+	q := &DriveRequest{IDs: cmd.IDs, Body: cmd.Body}
 	driven := false // by a leader that has been deposed
 	for {
 		a := c.askDrive(ctx, q)
 		switch {
 		case ctx.Err() != nil && c.ctx.Err() == nil:
-			return c.env.intake.Propose(refusedReconfig(cmd, proto.ErrNewConfigNoQuorum), false)
+			return c.env.Intake.Propose(refusedReconfig(cmd, proto.ErrNewConfigNoQuorum), false)
 		case ctx.Err() != nil:
 			return propose.ErrClosed
 		case a == nil || a.Retry:
@@ -287,15 +287,15 @@ func (c *changes) reconfig(cmd *command.Command) error {
 		case driven && a.Code == proto.ErrNewConfigNoQuorum:
 			pauseFor(ctx, drivePause) // the new leader has not contacted the other servers yet
 		case a.Code == proto.ErrReconfigInProgress || a.Code == proto.ErrNewConfigNoQuorum:
-			return c.env.intake.Propose(refusedReconfig(cmd, a.Code), false)
+			return c.env.Intake.Propose(refusedReconfig(cmd, a.Code), false)
 		default:
-			return c.env.intake.Propose(cmd, false) // applying it shows any other error
+			return c.env.Intake.Propose(cmd, false) // applying it shows any other error
 		}
 	}
 }
 
 // askDrive asks the leader. It returns nil when it can't ask any.
-func (c *changes) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
+func (c *changes) askDrive(ctx context.Context, q *DriveRequest) *driveAnswer {
 	if c.leadNow() != nil {
 		return c.drive(ctx, q)
 	}
@@ -313,13 +313,13 @@ func (c *changes) askDrive(ctx context.Context, q *driveRequest) *driveAnswer {
 }
 
 // askChange asks the server at addr to drive a reconfig.
-func askChange(ctx context.Context, hub *quorum.Hub, addr, to string, q *driveRequest) (*driveAnswer, error) {
+func askChange(ctx context.Context, hub *quorum.Hub, addr, to string, q *DriveRequest) (*driveAnswer, error) {
 	conn, _, err := hub.Dial(ctx, quorum.Change, addr, to)
 	if err != nil {
 		return nil, err
 	}
 	var a changeAnswer
-	if err := exchange.Ask(ctx, conn, &changeQuestion{q}, &a); err != nil {
+	if err := exchange.Ask(ctx, conn, &ChangeQuestion{q}, &a); err != nil {
 		return nil, err
 	}
 	if a.Error != "" {

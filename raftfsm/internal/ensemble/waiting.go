@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 
 // When a server that waits for the ensemble reports that in its log.
 const (
-	// waitsBefore is how long a start or an election may take before a report.
-	waitsBefore = 3 * time.Second
+	// WaitsBefore is how long a start or an election may take before a report.
+	WaitsBefore = 3 * time.Second
 	// waitsEvery is the shortest time between two reports.
 	waitsEvery = 10 * time.Second
 	// waitsAtMost is the longest time between two reports with the same text.
@@ -52,18 +52,18 @@ func (w *waiting) due(now time.Time, text string) bool {
 
 // waitingLoop logs what this server waits for while it serves no clients: for each
 // other server of the ensemble, why it can't be reached or what it says about itself.
-func (e *ensemble) waitingLoop() {
+func (e *Ensemble) waitingLoop() {
 	var w waiting
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
-		timer.Reset(e.rhythm.next(waitsLook))
+		timer.Reset(e.rhythm.Next(waitsLook))
 		select {
 		case <-timer.C:
 		case <-e.ctx.Done():
 			return
 		}
-		now, st := time.Now(), e.env.status()
+		now, st := time.Now(), e.env.Status()
 		switch {
 		case st.Serving:
 			w = waiting{}
@@ -71,7 +71,7 @@ func (e *ensemble) waitingLoop() {
 		case w.since.IsZero():
 			w.since = now
 		}
-		if now.Sub(w.since) < waitsBefore || !w.last.IsZero() && now.Sub(w.last) < waitsEvery {
+		if now.Sub(w.since) < WaitsBefore || !w.last.IsZero() && now.Sub(w.last) < waitsEvery {
 			continue
 		}
 		others, answer := e.askOthers()
@@ -79,7 +79,7 @@ func (e *ensemble) waitingLoop() {
 		for _, o := range others {
 			args = append(args, slog.String(fmt.Sprintf("server.%d", o.id), o.text))
 		}
-		if e.ctx.Err() == nil && e.env.status().Reason == st.Reason && w.due(now, fmt.Sprint(args...)) {
+		if e.ctx.Err() == nil && e.env.Status().Reason == st.Reason && w.due(now, fmt.Sprint(args...)) {
 			e.log.Warn("this server waits for the ensemble and serves no clients", append([]any{"for", now.Sub(w.since).Round(time.Second)}, args...)...)
 		}
 	}
@@ -95,7 +95,7 @@ type otherServer struct {
 
 // askOthers asks all other servers what they are doing. voters says how many voters
 // answer, including this one.
-func (e *ensemble) askOthers() (others []otherServer, voters string) {
+func (e *Ensemble) askOthers() (others []otherServer, voters string) {
 	addrs := make(map[uint64]string)
 	all, up := 0, 0
 	for _, m := range e.knownMembers() {
@@ -126,7 +126,7 @@ func (e *ensemble) askOthers() (others []otherServer, voters string) {
 
 // ask finds out what o says about itself.
 func (o *otherServer) ask(b *base, addr string) {
-	ctx, cancel := context.WithTimeout(b.ctx, probeTimeout)
+	ctx, cancel := context.WithTimeout(b.ctx, ProbeTimeout)
 	defer cancel()
 	p, _, err := b.formation.Probe(ctx, addr, "")
 	switch {

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"context"
@@ -17,8 +17,9 @@ import (
 // proves nothing. A follower sends the question with its report of live sessions, and
 // the acknowledgement of the report is the answer (liveness.go).
 
-// barrier implements peers.
-func (f *freshness) barrier(ctx context.Context) error {
+// Barrier returns when this server has applied everything that any server had acknowledged
+// before the call. It retries until ctx ends.
+func (f *freshness) Barrier(ctx context.Context) error {
 	for ctx.Err() == nil {
 		index, err := f.readIndex(ctx)
 		if err == nil {
@@ -53,7 +54,7 @@ const busyDisk = 50 * time.Millisecond
 // delays the heartbeats themselves. In that case the regular heartbeats have to suffice.
 func (b *base) heartbeatNow() {
 	if b.hanging() < busyDisk {
-		b.env.raftNow().VerifyLeader()
+		b.env.RaftNow().VerifyLeader()
 	}
 }
 
@@ -64,7 +65,7 @@ func (f *freshness) ownIndex(ctx context.Context, l *leading) (uint64, error) {
 	defer cancel()
 	stop := context.AfterFunc(l.ctx, cancel)
 	defer stop()
-	index, asked := f.env.raftNow().CommitIndex(), f.asked(l)
+	index, asked := f.env.RaftNow().CommitIndex(), f.asked(l)
 	f.heartbeatNow()
 	if !f.awaitQuorum(ctx, asked) {
 		return 0, propose.ErrNewLeader

@@ -1,4 +1,4 @@
-package raftfsm
+package ensemble
 
 import (
 	"bufio"
@@ -43,20 +43,21 @@ const (
 	maxUnacked = 64
 )
 
-func (b *base) reportInterval() time.Duration { return min(b.env.cfg.TickTime/2, reportEvery) }
+func (b *base) reportInterval() time.Duration { return min(b.env.Config.TickTime/2, reportEvery) }
 
 // heard collects the sessions to report, in the space of buf.
 func (f *freshness) heard(buf []int64) []int64 {
-	buf = f.live(f.env.live(buf[:0]))
-	f.env.intake.Sessions(func(id int64) { buf = append(buf, id) })
+	buf = f.AppendLive(f.env.Live(buf[:0]))
+	f.env.Intake.Sessions(func(id int64) { buf = append(buf, id) })
 	return f.liveness.Report(buf)
 }
 
-// touched implements peers.
-func (f *freshness) touched(ids []int64) { f.liveness.Led(ids, f.quorumContact(), time.Now()) }
+// Touched is called on the leader with the sessions that it has noted as alive. If it turns out
+// to lead no longer, it reports them to the next leader.
+func (f *freshness) Touched(ids []int64) { f.liveness.Led(ids, f.quorumContact(), time.Now()) }
 
-// live implements peers.
-func (f *freshness) live(dst []int64) []int64 { return f.liveness.Held(dst) }
+// AppendLive appends sessions that are alive without their connections or the intake showing it.
+func (f *freshness) AppendLive(dst []int64) []int64 { return f.liveness.Held(dst) }
 
 // report sends reports to a leader until ctx ends. It calls reported with the index in each
 // acknowledgement.
@@ -72,8 +73,8 @@ func (f *freshness) report(ctx context.Context, id raft.ServerID, addr string, t
 
 // reportOnce serves one connection.
 func (f *freshness) reportOnce(ctx context.Context, id raft.ServerID, addr string, t target, reported func(uint64)) error {
-	dctx, done := context.WithTimeout(ctx, probeTimeout)
-	conn, err := f.places.dial(dctx, quorum.Liveness, id, addr)
+	dctx, done := context.WithTimeout(ctx, ProbeTimeout)
+	conn, err := f.places.Dial(dctx, quorum.Liveness, id, addr)
 	done()
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (r *reporter) report(ctx context.Context, urgent bool) error {
 // pause waits until the next report is due or an inquiry arrives. urgent reports the
 // latter.
 func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
-	t := time.NewTimer(r.f.rhythm.next(r.f.reportInterval()))
+	t := time.NewTimer(r.f.rhythm.Next(r.f.reportInterval()))
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -215,7 +216,7 @@ func (f *freshness) readAcks(conn net.Conn, sent <-chan sentReport, reported fun
 func (f *freshness) acceptLiveness(conn net.Conn, from quorum.Identity) {
 	defer conn.Close()
 	var first [8]byte
-	_ = conn.SetReadDeadline(time.Now().Add(probeTimeout))
+	_ = conn.SetReadDeadline(time.Now().Add(ProbeTimeout))
 	if _, err := io.ReadFull(conn, first[:]); err != nil || !f.belongs(from) {
 		return
 	}
@@ -283,12 +284,12 @@ func (f *freshness) readReports(ctx context.Context, conn io.Reader, l *leading,
 			}
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
 		}
-		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: f.env.raftNow().CommitIndex(), came: f.asked(l)}
+		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: f.env.RaftNow().CommitIndex(), came: f.asked(l)}
 		if first || urgent { // neither a joining server nor a client has to wait for the next heartbeat
 			f.heartbeatNow()
 		}
 		if count > 0 {
-			f.env.touch(sessions)
+			f.env.Touch(sessions)
 		}
 		select {
 		case acks <- ack:
@@ -338,7 +339,7 @@ func (b *base) asked(l *leading) moment {
 func (b *base) awaitQuorum(ctx context.Context, m moment) bool {
 	for b.transportNow() == m.trans {
 		changed := m.trans.Changed()
-		if m.trans.ConfirmedSince(m.term, b.env.raftNow().GetConfiguration().Configuration(), m.mark) {
+		if m.trans.ConfirmedSince(m.term, b.env.RaftNow().GetConfiguration().Configuration(), m.mark) {
 			return true
 		}
 		select {
