@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
+	"github.com/zkgo/zkgo/raftfsm/internal/restore"
 	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -36,6 +37,19 @@ var (
 	ErrHasState = datadir.ErrHasState
 	// ErrNoState reports directories that hold no zkgo state.
 	ErrNoState = datadir.ErrNoState
+)
+
+// Errors of Replace.
+var (
+	// ErrRestoreUnknown reports that the state may have been replaced, or still be replaced
+	// later.
+	ErrRestoreUnknown = restore.ErrUnknown
+	// ErrRestoreLevel reports that not every server supports restores.
+	ErrRestoreLevel = restore.ErrLevel
+	// ErrRestoreBusy reports that this server is already running another restore.
+	ErrRestoreBusy = restore.ErrBusy
+	// ErrRestoreNoLeader reports that nothing was changed, because there is no leader.
+	ErrRestoreNoLeader = restore.ErrNoLeader
 )
 
 // SameAddress returns an error for each server that would have to listen for the other

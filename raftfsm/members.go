@@ -11,6 +11,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // What a Node says about its ensemble, and what it tells the ensemble.
@@ -129,6 +131,17 @@ func (n *Node) Learners() []Learner {
 		found = append(found, Learner(l))
 	}
 	return found
+}
+
+// CanReplace returns the reason why Replace would be refused now, if it is known.
+func (n *Node) CanReplace() error { return n.replacing.Check() }
+
+// Replace replaces the state of the ensemble, as described in internal/apply/statetransfer.go. It returns
+// the zxid after this server has applied the new state. It consumes t and s, and ends
+// the sessions in s. The error tells whether nothing was changed or whether that is
+// unknown. If ctx ends before the last piece is in flight, nothing is changed.
+func (n *Node) Replace(ctx context.Context, t *tree.Tree, s *session.Table) (zxid int64, err error) {
+	return n.replacing.Replace(ctx, t, s)
 }
 
 // UntilNext returns the time until the next moment at which a task that runs every d should

@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
+	"github.com/zkgo/zkgo/raftfsm/internal/restore"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -69,7 +70,7 @@ type Node struct {
 	background  sync.WaitGroup
 
 	lastSnapshot atomic.Pointer[lastSnapshot]
-	replacing    replacing
+	replacing    *restore.Restores
 
 	// Owned by the control goroutine.
 	controlDone chan struct{}
@@ -124,6 +125,11 @@ func newNode(cfg Config) *Node {
 	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
 	n.intake.Taken = func(commands, waiting int, since time.Time) { n.numbers.taken(commands, waiting, since) }
 	n.remote = propose.NewRemoteRuns(n.backlog, &n.checkers)
+	n.replacing = &restore.Restores{
+		Intake: n.intake, Wall: cfg.Wall, Stopping: n.stopping,
+		Level:   func() uint32 { now, _ := n.Level(); return now },
+		Lacking: func(level uint32) []string { return n.peers.Lacking(level) },
+	}
 	n.machine = apply.New(apply.Environment{
 		Newest: cfg.newest, Fleeting: cfg.Memory && cfg.standalone(),
 		Handler: cfg.Handler, Intake: n.intake, Log: cfg.Logger, Numbers: &n.numbers.Counters, Hurry: n.stopping,
@@ -137,7 +143,7 @@ func newNode(cfg Config) *Node {
 		Applied:    func(index uint64) { n.peers.Applied(index) },
 		Post:       n.mail.applied,
 		Written:    n.noteSnapshot,
-		Settled:    n.replacing.settled,
+		Settled:    n.replacing.Settled,
 		Fail:       n.fail,
 		Evidence:   cfg.keepEvidence,
 	}, cfg.SnapCount, cfg.SnapBytes)

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
+	"github.com/zkgo/zkgo/raftfsm/internal/restore"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -212,7 +213,7 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 	cut(c, origin, lead, stop)
 	err := <-done
 	t.Logf("%v after %v", err, time.Since(begin))
-	if time.Since(begin) > settleLimit/2 {
+	if time.Since(begin) > restore.SettleLimit/2 {
 		t.Error("it waited until nothing more could be hoped for")
 	}
 	if err == nil || errors.Is(err, ErrRestoreUnknown) {
@@ -387,7 +388,7 @@ func TestRestoreThatDoesNotBegin(t *testing.T) {
 		synctest.Wait()
 		c.net.Reset(hostOf(origin), hostOf(lead))
 		c.net.Heal(hostOf(origin), hostOf(lead))
-		if o := <-done; !errors.Is(o.Err, errRestoreLost) || time.Since(begin) > beginLimit/2 {
+		if o := <-done; !errors.Is(o.Err, restore.ErrLost) || time.Since(begin) > restore.BeginLimit/2 {
 			t.Errorf("%v after %v", o.Err, time.Since(begin))
 		}
 	})

@@ -1,7 +1,8 @@
-package raftfsm
+package restore
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -24,31 +25,37 @@ const (
 	// piecesAhead is how many pieces are in flight at a time. Clients' writes queue
 	// after at most that many.
 	piecesAhead = 8
-	// beginLimit is how long a restore waits for a leader.
-	beginLimit = 15 * time.Second
-	// settleLimit is how long a restore waits for its outcome, and settleRetry how long
+	// BeginLimit is how long a restore waits for a leader.
+	BeginLimit = 15 * time.Second
+	// SettleLimit is how long a restore waits for its outcome, and settleRetry how long
 	// it waits before it asks again.
-	settleLimit = 30 * time.Second
+	SettleLimit = 30 * time.Second
 	settleRetry = time.Second
 )
 
-// Errors of Replace.
+// Errors of Restores.Replace.
 var (
-	// ErrRestoreUnknown: the state may have been replaced, or still be replaced later.
-	ErrRestoreUnknown = apply.ErrRestoreUnknown
-	// ErrRestoreLevel: not every server supports restores.
-	ErrRestoreLevel = errors.New("not every server of the ensemble is known to know of restores")
-	// ErrRestoreBusy: this server is already running another restore.
-	ErrRestoreBusy = errors.New("another restore is under way at this server")
-	// ErrRestoreNoLeader: nothing was changed, because there is no leader.
-	ErrRestoreNoLeader = errors.New("there is no leader: nothing was changed")
+	// ErrUnknown reports that the state may have been replaced, or still be replaced later.
+	ErrUnknown = apply.ErrRestoreUnknown
+	// ErrLevel reports that not every server supports restores.
+	ErrLevel = errors.New("not every server of the ensemble is known to know of restores")
+	// ErrBusy reports that this server is already running another restore.
+	ErrBusy = errors.New("another restore is under way at this server")
+	// ErrNoLeader reports that nothing was changed, because there is no leader.
+	ErrNoLeader = errors.New("there is no leader: nothing was changed")
 )
 
-// errRestoreLost is the reason for giving up a restore in flight.
-var errRestoreLost = errors.New("the way to the leader was lost: nothing was changed, try again")
+// ErrLost is the reason for giving up a restore in flight.
+var ErrLost = errors.New("the way to the leader was lost: nothing was changed, try again")
 
-// replacing is the restore that this server has proposed.
-type replacing struct {
+// Restores proposes the restores of one server, one at a time.
+type Restores struct {
+	Intake   *propose.Intake
+	Wall     func() time.Time
+	Level    func() uint32               // the behaviour level that the log has reached
+	Lacking  func(level uint32) []string // for each other server that is not known to know a level, the reason
+	Stopping <-chan struct{}             // closed when the server stops
+
 	running sync.Mutex // held while a restore runs
 
 	mu    sync.Mutex
@@ -56,8 +63,8 @@ type replacing struct {
 	ended chan apply.Restored // gets one value when the restore was begun and has ended
 }
 
-// settled records how a restore has ended. It does not block.
-func (r *replacing) settled(id uint64, o apply.Restored) {
+// Settled records how a restore has ended. It does not block.
+func (r *Restores) Settled(id uint64, o apply.Restored) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ended != nil && r.id == id {
@@ -67,7 +74,7 @@ func (r *replacing) settled(id uint64, o apply.Restored) {
 }
 
 // expect prepares to receive the end of the restore with that id.
-func (r *replacing) expect(id uint64) <-chan apply.Restored {
+func (r *Restores) expect(id uint64) <-chan apply.Restored {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	ch := make(chan apply.Restored, 1)
@@ -75,34 +82,41 @@ func (r *replacing) expect(id uint64) <-chan apply.Restored {
 	return ch
 }
 
-// CanReplace returns the reason why Replace would be refused now, if it is known.
-func (n *Node) CanReplace() error {
-	if now, _ := n.Level(); now >= apply.RestoreLevel {
+// Check returns the reason why Replace would be refused now, if it is known.
+func (r *Restores) Check() error {
+	if r.Level() >= apply.RestoreLevel {
 		return nil
 	}
-	who := n.peers.Lacking(apply.RestoreLevel)
+	who := r.Lacking(apply.RestoreLevel)
 	if len(who) == 0 {
 		who = []string{"all of them have only just said so, try again"}
 	}
-	return fmt.Errorf("%w: %s", ErrRestoreLevel, strings.Join(who, ", "))
+	return fmt.Errorf("%w: %s", ErrLevel, strings.Join(who, ", "))
 }
 
-// Replace replaces the state of the ensemble, as described in internal/apply/statetransfer.go. It returns
-// the zxid after this server has applied the new state. It consumes t and s, and ends
-// the sessions in s. The error tells whether nothing was changed or whether that is
-// unknown. If ctx ends before the last piece is in flight, nothing is changed.
-func (n *Node) Replace(ctx context.Context, t *tree.Tree, s *session.Table) (zxid int64, err error) {
-	if err := n.CanReplace(); err != nil {
+// Replace replaces the state of the ensemble. It returns the zxid after this server has applied
+// the new state. It consumes t and s, and ends the sessions in s. The error tells whether
+// nothing was changed or whether that is unknown. If ctx ends before the last piece is in
+// flight, nothing is changed.
+func (r *Restores) Replace(ctx context.Context, t *tree.Tree, s *session.Table) (zxid int64, err error) {
+	if err := r.Check(); err != nil {
 		return 0, err
 	}
-	if !n.replacing.running.TryLock() {
-		return 0, ErrRestoreBusy
+	if !r.running.TryLock() {
+		return 0, ErrBusy
 	}
-	defer n.replacing.running.Unlock()
-	r := &replacement{n: n, ctx: ctx, id: randomUint64(), room: make(chan struct{}, piecesAhead)}
-	r.commit.Sessions = endAll(t, s, n.cfg.Wall())
-	r.lost, r.ended = n.intake.Losing(), n.replacing.expect(r.id)
-	return r.run(t)
+	defer r.running.Unlock()
+	p := &replacement{r: r, ctx: ctx, id: newID(), room: make(chan struct{}, piecesAhead)}
+	p.commit.Sessions = endAll(t, s, r.Wall())
+	p.lost, p.ended = r.Intake.Losing(), r.expect(p.id)
+	return p.run(t)
+}
+
+// newID returns a random id for a restore.
+func newID() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails
+	return binary.BigEndian.Uint64(b[:])
 }
 
 // endAll ends all sessions in a tree that is not in use. It returns the highest counter
@@ -120,7 +134,7 @@ func endAll(t *tree.Tree, s *session.Table, now time.Time) (counter uint64) {
 
 // replacement proposes one restore.
 type replacement struct {
-	n   *Node
+	r   *Restores
 	ctx context.Context
 	id  uint64
 
@@ -165,19 +179,19 @@ func (r *replacement) begin() error {
 	if err := r.propose(command.KindRestoreBegin, nil, func() { close(begun) }); err != nil {
 		return err
 	}
-	limit := time.NewTimer(beginLimit)
+	limit := time.NewTimer(BeginLimit)
 	defer limit.Stop()
 	select {
 	case <-begun:
 		return nil
 	case <-r.lost:
-		return errRestoreLost
+		return ErrLost
 	case <-limit.C:
-		return ErrRestoreNoLeader
+		return ErrNoLeader
 	case <-r.ctx.Done():
 		return fmt.Errorf("nothing was changed: %w", r.ctx.Err())
-	case <-r.n.stopping:
-		return fmt.Errorf("nothing was changed: %w", ErrClosed)
+	case <-r.r.Stopping:
+		return fmt.Errorf("nothing was changed: %w", propose.ErrClosed)
 	}
 }
 
@@ -204,11 +218,11 @@ func (r *replacement) flush() error {
 	select {
 	case r.room <- struct{}{}:
 	case <-r.lost:
-		return errRestoreLost
+		return ErrLost
 	case <-r.ctx.Done():
 		return r.ctx.Err()
-	case <-r.n.stopping:
-		return ErrClosed
+	case <-r.r.Stopping:
+		return propose.ErrClosed
 	case o := <-r.ended:
 		r.ended = again(o)
 		return errEnded
@@ -235,10 +249,10 @@ func (r *replacement) propose(k command.Kind, body []byte, done apply.RestoreWai
 	if done != nil {
 		c.Waiter = done
 	}
-	err := r.n.intake.Propose(&c, false)
+	err := r.r.Intake.Propose(&c, false)
 	r.way = c.Way
 	if errors.Is(err, propose.ErrLostBefore) {
-		return errRestoreLost
+		return ErrLost
 	}
 	return err
 }
@@ -247,7 +261,7 @@ func (r *replacement) propose(k command.Kind, body []byte, done apply.RestoreWai
 // in flight. It also aborts when the path to the leader was lost; that has no effect if
 // the commit got through.
 func (r *replacement) end(why error) (int64, error) {
-	limit := time.NewTimer(settleLimit)
+	limit := time.NewTimer(SettleLimit)
 	defer limit.Stop()
 	abort := why != nil
 	for {
@@ -265,9 +279,9 @@ func (r *replacement) end(why error) (int64, error) {
 			abort = true
 		case <-retry:
 		case <-limit.C:
-			return r.verdict(apply.Restored{Err: fmt.Errorf("%w: it took more than %v", ErrRestoreUnknown, settleLimit)}, why)
-		case <-r.n.stopping:
-			return r.verdict(apply.Restored{Err: fmt.Errorf("%w: %w", ErrRestoreUnknown, ErrClosed)}, why)
+			return r.verdict(apply.Restored{Err: fmt.Errorf("%w: it took more than %v", ErrUnknown, SettleLimit)}, why)
+		case <-r.r.Stopping:
+			return r.verdict(apply.Restored{Err: fmt.Errorf("%w: %w", ErrUnknown, propose.ErrClosed)}, why)
 		}
 	}
 }
@@ -278,7 +292,7 @@ func (*replacement) verdict(o apply.Restored, why error) (int64, error) {
 	switch {
 	case why == nil || errors.Is(why, errEnded):
 		return o.Zxid, o.Err
-	case errors.Is(why, errRestoreLost):
+	case errors.Is(why, ErrLost):
 		return 0, why
 	}
 	return 0, fmt.Errorf("nothing was changed: %w", why)

@@ -1,0 +1,16 @@
+// Package restore replaces the state of an ensemble while it serves, through its log.
+//
+// Restores proposes the new state in pieces, as commands of this server. The state machine
+// collects the pieces and puts them in force at once (raftfsm/internal/apply/statetransfer.go
+// says how).
+//
+// Invariants:
+//   - A restore whose last piece is not in flight changes nothing. After that the outcome comes
+//     from the log, or is unknown.
+//   - Each command depends on the one before it (Command.Way): a lost piece takes the commit
+//     with it.
+//   - At most piecesAhead pieces are in flight, so the writes of clients wait only for those.
+//
+// May import: proto, tree, session, raftfsm/internal/apply, command and propose, the standard
+// library.
+package restore
