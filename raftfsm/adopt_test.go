@@ -47,6 +47,7 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 		if n.peers, err = ensemble.New(n.environment(), n.rhythm); err != nil {
 			t.Fatal(err)
 		}
+		n.joins = true
 		if err := n.openState(); err != nil {
 			t.Fatal(err)
 		}

@@ -5,14 +5,11 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/hashicorp/raft"
-
 	"github.com/zkgo/zkgo/internal/defaults"
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
-	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
@@ -83,41 +80,4 @@ func (c Config) standalone() bool {
 		}
 	}
 	return !c.Ensemble && voters < 2 && observers == 0
-}
-
-const (
-	// maxAppendEntries bounds one message to a follower. An entry has up to 256 KiB, so
-	// one message can be sent within any timeout.
-	maxAppendEntries = 32
-	// never disables a Raft trigger. This package takes snapshots itself.
-	never = 1 << 62
-)
-
-// peerTiming returns the timeouts between the servers of the ensemble.
-func (n *Node) peerTiming() ensemble.Timing {
-	return (&ensemble.Config{TickTime: n.cfg.TickTime, SyncLimit: n.cfg.SyncLimit}).Timing()
-}
-
-// raftConfig returns the configuration of the Raft library.
-func (n *Node) raftConfig(id raft.ServerID) *raft.Config {
-	c := raft.DefaultConfig()
-	c.LocalID = id
-	c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = ensemble.ElectionTimeout, ensemble.ElectionTimeout, ensemble.ElectionTimeout
-	if !n.cfg.standalone() {
-		// See timing: Raft's own timers start no election.
-		c.HeartbeatTimeout, c.ElectionTimeout, c.LeaderLeaseTimeout = ensemble.Never, ensemble.Never, n.peerTiming().Lease
-	}
-	c.CommitTimeout = time.Second // a fallback: see transport.Transport.Committed
-	c.MaxAppendEntries = maxAppendEntries
-	// A buffer in front of Raft would only hide entries from a shutdown: Raft never
-	// answers the entries that are still in it. The batches are full without it.
-	c.BatchApplyCh = false
-	c.ShutdownOnRemove = false
-	c.NoLegacyTelemetry = true
-	c.SnapshotThreshold = never
-	c.SnapshotInterval = time.Hour
-	c.TrailingLogs = minTrailing
-	c.NoSnapshotRestoreOnStart = true // see restoreNewest
-	c.Logger = raftLogger(n.log)
-	return c
 }

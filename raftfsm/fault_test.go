@@ -192,7 +192,7 @@ func TestLateLeaderStart(t *testing.T) {
 		defer r.close()
 		s := r.attach(time.Hour)
 		r.do(create(s, "/a", 0))
-		late := command.LeaderStart{Server: 1, Incarnation: 7, Level: r.startLevel(), Flags: command.FlagStandalone, Cluster: r.identity.ClusterID()}
+		late := command.LeaderStart{Server: 1, Incarnation: 7, Level: r.control.startLevel(), Flags: command.FlagStandalone, Cluster: r.identity.ClusterID()}
 		if err := r.raftNow().Apply(late.Append(nil), 0).Error(); err != nil {
 			t.Fatal(err)
 		}

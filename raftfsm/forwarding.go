@@ -4,22 +4,22 @@ import "github.com/zkgo/zkgo/raftfsm/internal/propose"
 
 // follow ends the current forwarding, if any, and sends this server's commands to f from
 // now on. Only the control goroutine may call it.
-func (n *Node) follow(f propose.Stream) {
-	n.unfollow(propose.ErrNewLeader)
-	n.forwarding = propose.NewForwarding(f, n.intake)
-	n.background.Go(n.forwarding.Run)
+func (c *controller) follow(f propose.Stream) {
+	c.unfollow(propose.ErrNewLeader)
+	c.forwarding = propose.NewForwarding(f, c.n.intake)
+	c.n.background.Go(c.forwarding.Run)
 }
 
 // unfollow ends the forwarding, if any, and gives up the commands in flight. Only the
 // control goroutine may call it.
-func (n *Node) unfollow(reason error) {
-	f := n.forwarding
+func (c *controller) unfollow(reason error) {
+	f := c.forwarding
 	if f == nil {
 		return
 	}
-	n.forwarding = nil
+	c.forwarding = nil
 	f.Halt()
-	n.lose(reason)
+	c.lose(reason)
 }
 
 // touch reports sessions that another server has heard from. Any goroutine may call it.

@@ -32,20 +32,37 @@ type leadership struct {
 // batch.
 const startRetry = 20 * time.Millisecond
 
-// control is the goroutine that handles everything about leadership, so that all
+// controller owns the leadership of a Node. Its methods run on the control goroutine.
+type controller struct {
+	n           *Node
+	done        chan struct{} // closed when the goroutine has ended
+	lead        *leadership
+	forwarding  *propose.Forwarding // while this server follows
+	halted      bool
+	broken      bool // halted because the stores failed
+	duty, retry *time.Timer
+	dutyAt      time.Time // when duty fires; zero: not set
+	live        []int64
+}
+
+func newController(n *Node) *controller {
+	return &controller{n: n, done: make(chan struct{}), duty: stoppedTimer(), retry: stoppedTimer()}
+}
+
+// run is the goroutine that handles everything about leadership, so that all
 // transitions happen in one place and every Status is published in order.
-func (n *Node) control() {
-	defer close(n.controlDone)
+func (c *controller) run() {
+	defer close(c.done)
 	for {
 		var leads <-chan bool
-		if r := n.raftNow(); r != nil {
+		if r := c.n.raftNow(); r != nil {
 			leads = r.LeaderCh()
 		}
 		var failed, refused, unsent <-chan error
-		if n.forwarding != nil {
-			unsent = n.forwarding.Failed
+		if c.forwarding != nil {
+			unsent = c.forwarding.Failed
 		}
-		if l := n.lead; l != nil {
+		if l := c.lead; l != nil {
 			refused = l.refused
 			if l.proposer != nil {
 				failed = l.proposer.Failed
@@ -55,102 +72,102 @@ func (n *Node) control() {
 		case won := <-leads:
 			// A value may stand for several: true while this server leads means that it
 			// lost leadership and won it again.
-			n.stepDown(raft.ErrLeadershipLost)
+			c.stepDown(raft.ErrLeadershipLost)
 			if won {
-				n.beginLead()
+				c.beginLead()
 			}
-		case <-n.mail.wake:
-			for _, e := range n.mail.take() {
-				n.handle(e)
+		case <-c.n.mail.wake:
+			for _, e := range c.n.mail.take() {
+				c.handle(e)
 			}
 		case err := <-refused:
-			n.stepDown(fmt.Errorf("starting to lead: %w", err))
-			n.retry.Reset(startRetry)
-		case <-n.retry.C:
-			n.beginLead()
+			c.stepDown(fmt.Errorf("starting to lead: %w", err))
+			c.retry.Reset(startRetry)
+		case <-c.retry.C:
+			c.beginLead()
 		case err := <-failed:
 			// Raft fails the batch before it steps down, if it steps down at all. A
 			// leadership begun right away would be lost right away, along with the
 			// commands that arrived in between.
-			n.stepDown(err)
-			n.retry.Reset(startRetry)
+			c.stepDown(err)
+			c.retry.Reset(startRetry)
 		case err := <-unsent:
-			n.unfollow(err)
-		case err := <-n.stores.Failed():
-			n.storesFailed(err)
-		case <-n.duty.C:
-			n.duties()
-		case <-n.stopping:
-			n.leave()
+			c.unfollow(err)
+		case err := <-c.n.stores.Failed():
+			c.storesFailed(err)
+		case <-c.duty.C:
+			c.duties()
+		case <-c.n.stopping:
+			c.leave()
 			return
 		}
 	}
 }
 
 // handle acts on one event.
-func (n *Node) handle(e event) {
+func (c *controller) handle(e event) {
 	switch e.kind {
 	case evState:
-		n.stateChanged(&e.state)
+		c.stateChanged(&e.state)
 	case evTouched:
-		n.deadlines.Heard(e.session, e.at)
+		c.n.deadlines.Heard(e.session, e.at)
 	case evFailed:
-		n.halt(e.err)
+		c.halt(e.err)
 	case evDo:
 		e.do()
 	}
 }
 
 // stateChanged acts on an event of the state machine.
-func (n *Node) stateChanged(e *apply.Event) {
+func (c *controller) stateChanged(e *apply.Event) {
 	switch e.Kind {
 	case apply.Started:
-		n.started(e.Server, e.Incarnation)
+		c.started(e.Server, e.Incarnation)
 	case apply.Attached:
-		n.deadlines.Attached(session.Deadline{Session: e.Session, Gen: e.Gen, Timeout: e.Timeout}, n.clocks())
-		n.schedule()
+		c.n.deadlines.Attached(session.Deadline{Session: e.Session, Gen: e.Gen, Timeout: e.Timeout}, c.clocks())
+		c.schedule()
 	case apply.Ended:
-		n.deadlines.Ended(e.Session)
+		c.n.deadlines.Ended(e.Session)
 	}
 }
 
 // started acts on an applied LeaderStart. A command that was sent to an earlier
 // incarnation and is not applied by now never will be.
-func (n *Node) started(server, incarnation uint64) {
-	if n.lead != nil && n.lead.incarnation == incarnation {
-		n.openLead()
+func (c *controller) started(server, incarnation uint64) {
+	if c.lead != nil && c.lead.incarnation == incarnation {
+		c.openLead()
 		return
 	}
-	n.unfollow(propose.ErrNewLeader)
+	c.unfollow(propose.ErrNewLeader)
 	switch {
-	case server != n.cfg.ID:
-		n.peers.Led(server, incarnation)
-	case n.lead != nil && n.lead.proposer != nil:
+	case server != c.n.cfg.ID:
+		c.n.peers.Led(server, incarnation)
+	case c.lead != nil && c.lead.proposer != nil:
 		// A LeaderStart of an earlier leadership of this server was delayed on its way
 		// into the log. No batch of the current incarnation counts any more.
-		n.stepDown(propose.ErrNewLeader)
-		n.beginLead()
+		c.stepDown(propose.ErrNewLeader)
+		c.beginLead()
 	}
 }
 
 // beginLead proposes the LeaderStart of a new incarnation if Raft still says that this
 // server leads.
-func (n *Node) beginLead() {
-	r := n.raftNow()
-	if n.lead != nil || n.halted || r == nil || r.State() != raft.Leader {
+func (c *controller) beginLead() {
+	r := c.n.raftNow()
+	if c.lead != nil || c.halted || r == nil || r.State() != raft.Leader {
 		return
 	}
 	l := &leadership{incarnation: rand.Uint64(), term: r.CurrentTerm(), began: time.Now(), refused: make(chan error, 1)}
-	n.unfollow(propose.ErrNewLeader)
-	n.lead = l
-	n.incarnation.Store(l.incarnation)
+	c.unfollow(propose.ErrNewLeader)
+	c.lead = l
+	c.n.incarnation.Store(l.incarnation)
 	s := command.LeaderStart{
-		Server: uint8(n.cfg.ID), Incarnation: l.incarnation, Time: n.cfg.Wall().UnixMilli(),
-		Policy: n.cfg.Policy, Level: n.startLevel(), Cluster: n.identity.ClusterID(),
+		Server: uint8(c.n.cfg.ID), Incarnation: l.incarnation, Time: c.n.cfg.Wall().UnixMilli(),
+		Policy: c.n.cfg.Policy, Level: c.startLevel(), Cluster: c.n.identity.ClusterID(),
 	}
-	n.peers.Begin(&s)
+	c.n.peers.Begin(&s)
 	entry := s.Append(nil)
-	n.background.Go(func() {
+	c.n.background.Go(func() {
 		if err := r.Apply(entry, 0).Error(); err != nil {
 			l.refused <- err
 		}
@@ -159,182 +176,184 @@ func (n *Node) beginLead() {
 
 // openLead takes up the leader's duties. Its LeaderStart is applied, and so is
 // everything that was committed before it.
-func (n *Node) openLead() {
-	n.deadlines.Reset()
-	n.lead.reaped = n.cfg.Now()
-	n.lead.proposer = &propose.Proposer{
-		Raft: n.raftNow(), Incarnation: n.lead.incarnation, Policy: n.cfg.Policy, Full: n.cfg.Full, Now: n.cfg.Wall, Sizes: &n.proposed, Claim: n.machine.Claims.Last,
-		Local: n.intake, Remote: n.remote, Backlog: n.backlog, Keeps: n.keepsEntries(),
+func (c *controller) openLead() {
+	c.n.deadlines.Reset()
+	c.lead.reaped = c.n.cfg.Now()
+	c.lead.proposer = &propose.Proposer{
+		Raft: c.n.raftNow(), Incarnation: c.lead.incarnation, Policy: c.n.cfg.Policy, Full: c.n.cfg.Full, Now: c.n.cfg.Wall, Sizes: &c.n.proposed, Claim: c.n.machine.Claims.Last,
+		Local: c.n.intake, Remote: c.n.remote, Backlog: c.n.backlog, Keeps: c.n.keepsEntries(),
 	}
-	n.proposing.Store(n.lead.proposer)
-	n.lead.proposer.Start(&n.background)
-	n.remote.Open(n.lead.incarnation)
-	n.peers.Opened(n.lead.incarnation, n.lead.term, n.lead.began)
-	n.schedule()
-	n.setStatus(n.statusNow(true, ""))
+	c.n.proposing.Store(c.lead.proposer)
+	c.lead.proposer.Start(&c.n.background)
+	c.n.remote.Open(c.lead.incarnation)
+	c.n.peers.Opened(c.lead.incarnation, c.lead.term, c.lead.began)
+	c.schedule()
+	c.n.setStatus(c.statusNow(true, ""))
 }
 
 // stepDown ends the incarnation. The fate of everything that was proposed in it and is
 // not yet applied is uncertain.
-func (n *Node) stepDown(reason error) {
-	l := n.lead
+func (c *controller) stepDown(reason error) {
+	l := c.lead
 	if l == nil {
 		return
 	}
-	n.lead = nil
-	n.incarnation.Store(0)
+	c.lead = nil
+	c.n.incarnation.Store(0)
 	if l.proposer != nil {
 		l.proposer.Halt()
 	}
-	n.remote.Close()
-	n.deadlines.Reset()
-	n.peers.Closed()
-	n.lose(reason)
+	c.n.remote.Close()
+	c.n.deadlines.Reset()
+	c.n.peers.Closed()
+	c.lose(reason)
 	if l.proposer != nil {
-		n.setStatus(n.statusNow(false, reason.Error()))
+		c.n.setStatus(c.statusNow(false, reason.Error()))
 	}
 }
 
 // statusNow returns the Status of a server that leads or looks for a leader.
-func (n *Node) statusNow(leads bool, reason string) Status {
+func (c *controller) statusNow(leads bool, reason string) Status {
 	s := Status{Reason: reason}
 	if leads {
-		s.Role, s.Leader, s.Serving = Leader, n.cfg.ID, true
-		if n.cfg.standalone() {
+		s.Role, s.Leader, s.Serving = Leader, c.n.cfg.ID, true
+		if c.n.cfg.standalone() {
 			s.Role = Standalone
 		}
 	}
-	n.tree.RLock()
-	s.Epoch = uint32(n.tree.LastZxid() >> 32)
-	n.tree.RUnlock()
+	c.n.tree.RLock()
+	s.Epoch = uint32(c.n.tree.LastZxid() >> 32)
+	c.n.tree.RUnlock()
 	return s
 }
 
 // lose gives up all commands in flight from this server.
-func (n *Node) lose(reason error) {
-	if n.intake.Lose() {
-		n.cfg.Handler.Lost(reason)
+func (c *controller) lose(reason error) {
+	if c.n.intake.Lose() {
+		c.n.cfg.Handler.Lost(reason)
 	}
 }
 
 // halt ends all service after a failure that only a restart can fix.
-func (n *Node) halt(err error) {
-	if n.halted {
+func (c *controller) halt(err error) {
+	if c.halted {
 		return
 	}
-	n.halted = true
-	n.log.Error("this server stops", "err", err)
-	n.intake.Close(err)
-	n.stepDown(err)
-	n.unfollow(err)
-	n.lose(err)
-	n.peers.Silence()
-	n.setStatus(n.statusNow(false, err.Error()))
-	n.errs <- err
+	c.halted = true
+	c.n.log.Error("this server stops", "err", err)
+	c.n.intake.Close(err)
+	c.stepDown(err)
+	c.unfollow(err)
+	c.lose(err)
+	c.n.peers.Silence()
+	c.n.setStatus(c.statusNow(false, err.Error()))
+	c.n.errs <- err
 }
 
 // storesFailed is halt for an error of the stores.
-func (n *Node) storesFailed(err error) {
-	n.broken = true
-	n.halt(err)
+func (c *controller) storesFailed(err error) {
+	c.broken = true
+	c.halt(err)
 }
 
 // leave ends the control goroutine. It still proposes the queued commands, as long as
 // that succeeds. Raft may never complete a pending future once it is shut down, so
 // leave waits for it before that.
-func (n *Node) leave() {
+func (c *controller) leave() {
 	timer := time.NewTimer(closeLimit)
 	defer timer.Stop()
-	for n.lead != nil && n.lead.proposer == nil {
+	for c.lead != nil && c.lead.proposer == nil {
 		select {
-		case <-n.mail.wake:
-			for _, e := range n.mail.take() {
-				n.handle(e)
+		case <-c.n.mail.wake:
+			for _, e := range c.n.mail.take() {
+				c.handle(e)
 			}
-		case err := <-n.lead.refused:
-			n.stepDown(err)
-		case err := <-n.stores.Failed():
-			n.storesFailed(err)
+		case err := <-c.lead.refused:
+			c.stepDown(err)
+		case err := <-c.n.stores.Failed():
+			c.storesFailed(err)
 		case <-timer.C:
-			n.stepDown(ErrClosed)
+			c.stepDown(ErrClosed)
 		}
 	}
-	if l := n.lead; l != nil {
+	if l := c.lead; l != nil {
 		l.proposer.Drain()
 		select {
 		case <-l.proposer.Done:
-		case err := <-n.stores.Failed():
-			n.storesFailed(err)
+		case err := <-c.n.stores.Failed():
+			c.storesFailed(err)
 		case <-timer.C:
 		}
 		l.proposer.Halt()
 	}
-	n.incarnation.Store(0)
-	n.unfollow(ErrClosed)
-	n.lose(ErrClosed)
+	c.n.incarnation.Store(0)
+	c.unfollow(ErrClosed)
+	c.lose(ErrClosed)
 }
 
 // schedule sets the timer of the duties. A leader without sessions wakes up only for
 // the reaper.
-func (n *Node) schedule() {
-	if n.lead == nil || n.lead.proposer == nil {
+func (c *controller) schedule() {
+	if c.lead == nil || c.lead.proposer == nil {
 		return
 	}
-	next := n.lead.reaped.Add(n.cfg.ContainerInterval).Sub(n.cfg.Now())
-	if !n.deadlines.Empty() {
-		next = min(next, n.deadlines.Interval())
+	next := c.lead.reaped.Add(c.n.cfg.ContainerInterval).Sub(c.n.cfg.Now())
+	if !c.n.deadlines.Empty() {
+		next = min(next, c.n.deadlines.Interval())
 	}
-	if wait := max(next, time.Millisecond); n.dutyAt.IsZero() || time.Until(n.dutyAt) > wait {
-		n.dutyAt = time.Now().Add(wait)
-		n.duty.Reset(wait)
+	if wait := max(next, time.Millisecond); c.dutyAt.IsZero() || time.Until(c.dutyAt) > wait {
+		c.dutyAt = time.Now().Add(wait)
+		c.duty.Reset(wait)
 	}
 }
 
 // duties does the leader's periodic work.
-func (n *Node) duties() {
-	n.dutyAt = time.Time{}
-	l := n.lead
+func (c *controller) duties() {
+	c.dutyAt = time.Time{}
+	l := c.lead
 	if l == nil || l.proposer == nil {
 		return
 	}
-	if !n.deadlines.Empty() {
-		n.expire()
+	if !c.n.deadlines.Empty() {
+		c.expire()
 	}
-	if now := n.cfg.Now(); now.Sub(l.reaped) >= n.cfg.ContainerInterval || now.Before(l.reaped) {
+	if now := c.n.cfg.Now(); now.Sub(l.reaped) >= c.n.cfg.ContainerInterval || now.Before(l.reaped) {
 		l.reaped = now
-		n.reap(n.cfg.Wall())
+		c.reap(c.n.cfg.Wall())
 	}
-	n.schedule()
+	c.schedule()
 }
 
 // clocks reads the clocks that decide about sessions.
-func (n *Node) clocks() session.Clocks { return session.Clocks{Now: n.cfg.Now(), Running: time.Now()} }
+func (c *controller) clocks() session.Clocks {
+	return session.Clocks{Now: c.n.cfg.Now(), Running: time.Now()}
+}
 
 // expire ends the sessions that no server has heard from within their timeout. A
 // session with a command in flight is alive, however slow the log is.
-func (n *Node) expire() {
-	now := n.clocks()
-	n.lead.expiries.renew(n.log, now.Now)
-	n.live = n.peers.AppendLive(n.cfg.Handler.Live(n.live[:0]))
-	n.peers.Touched(n.live)
-	n.intake.Sessions(func(id int64) { n.live = append(n.live, id) })
-	for _, id := range n.live {
-		n.deadlines.Heard(id, now.Now)
+func (c *controller) expire() {
+	now := c.clocks()
+	c.lead.expiries.renew(c.n.log, now.Now)
+	c.live = c.n.peers.AppendLive(c.n.cfg.Handler.Live(c.live[:0]))
+	c.n.peers.Touched(c.live)
+	c.n.intake.Sessions(func(id int64) { c.live = append(c.live, id) })
+	for _, id := range c.live {
+		c.n.deadlines.Heard(id, now.Now)
 	}
-	for _, s := range n.deadlines.Expired(now, n.peers.ConfirmedRecently) {
-		n.lead.expiries.log(n.log, now.Now, s)
-		n.proposeOwn(&command.Command{Kind: command.KindExpire, Session: s.Session, Gen: s.Gen})
+	for _, s := range c.n.deadlines.Expired(now, c.n.peers.ConfirmedRecently) {
+		c.lead.expiries.log(c.n.log, now.Now, s)
+		c.n.proposeOwn(&command.Command{Kind: command.KindExpire, Session: s.Session, Gen: s.Gen})
 	}
 }
 
 // reap proposes to delete containers and TTL znodes that are due.
-func (n *Node) reap(now time.Time) {
-	limit := int(int64(n.cfg.ContainerMaxPerMin) * int64(n.cfg.ContainerInterval) / int64(time.Minute))
-	n.tree.RLock()
-	found := n.tree.Reapable(now.UnixMilli(), n.cfg.ContainerMaxNeverUse, max(limit, 1))
-	n.tree.RUnlock()
+func (c *controller) reap(now time.Time) {
+	limit := int(int64(c.n.cfg.ContainerMaxPerMin) * int64(c.n.cfg.ContainerInterval) / int64(time.Minute))
+	c.n.tree.RLock()
+	found := c.n.tree.Reapable(now.UnixMilli(), c.n.cfg.ContainerMaxNeverUse, max(limit, 1))
+	c.n.tree.RUnlock()
 	for i := range found {
-		n.proposeOwn(&command.Command{Kind: command.KindReap, Op: proto.OpDeleteContainer, Body: found[i].Append(nil)})
+		c.n.proposeOwn(&command.Command{Kind: command.KindReap, Op: proto.OpDeleteContainer, Body: found[i].Append(nil)})
 	}
 }
 

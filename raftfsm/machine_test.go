@@ -18,8 +18,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// replica is a state machine without a log: the test acts as the log.
-type replica struct {
+// machineCopy is a state machine without a log: the test acts as the log.
+type machineCopy struct {
 	*apply.Machine
 	*recorder
 	node  *Node
@@ -27,9 +27,9 @@ type replica struct {
 	fault error
 }
 
-func newReplica(t testing.TB) *replica {
+func newReplica(t testing.TB) *machineCopy {
 	t.Helper()
-	r := &replica{recorder: newRecorder()}
+	r := &machineCopy{recorder: newRecorder()}
 	cfg := memoryConfig()
 	cfg.Handler = r.recorder
 	r.node = newNode(testConfig(t, cfg))
@@ -40,20 +40,20 @@ func newReplica(t testing.TB) *replica {
 }
 
 // feed applies one entry.
-func (r *replica) feed(entry []byte) error {
+func (r *machineCopy) feed(entry []byte) error {
 	r.index++
 	return r.Machine.ApplyEntry(r.index, entry)
 }
 
 // mustFeed applies one valid entry.
-func (r *replica) mustFeed(t testing.TB, entry []byte) {
+func (r *machineCopy) mustFeed(t testing.TB, entry []byte) {
 	t.Helper()
 	if err := r.feed(entry); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (r *replica) dump(t testing.TB) string {
+func (r *machineCopy) dump(t testing.TB) string {
 	t.Helper()
 	var b strings.Builder
 	if err := r.Tree.Dump(&b); err != nil {
@@ -202,7 +202,7 @@ func TestStaleBatches(t *testing.T) {
 	}
 }
 
-func (r *replica) exists(path string) bool { return r.Tree.Get(path) != nil }
+func (r *machineCopy) exists(path string) bool { return r.Tree.Get(path) != nil }
 
 // TestUnusableEntries: any entry that can't be applied stops the server.
 func TestUnusableEntries(t *testing.T) {
@@ -412,8 +412,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// snapshot returns the replica's snapshot in bytes.
-func (r *replica) snapshot(t testing.TB) []byte {
+// snapshot returns the machine's snapshot in bytes.
+func (r *machineCopy) snapshot(t testing.TB) []byte {
 	t.Helper()
 	img, err := r.Machine.Snapshot()
 	if err != nil {
@@ -427,7 +427,7 @@ func (r *replica) snapshot(t testing.TB) []byte {
 	return b.Bytes()
 }
 
-func (r *replica) restore(t testing.TB, snapshot []byte) {
+func (r *machineCopy) restore(t testing.TB, snapshot []byte) {
 	t.Helper()
 	r.Tree.Lock()
 	defer r.Tree.Unlock()

@@ -164,9 +164,9 @@ func (n *Node) Level() (now, newest uint32) {
 }
 
 // startLevel is the level at which a leadership begins. A new state begins at level 1.
-func (n *Node) startLevel() uint32 {
-	now, newest := n.Level()
-	if n.cfg.standalone() {
+func (c *controller) startLevel() uint32 {
+	now, newest := c.n.Level()
+	if c.n.cfg.standalone() {
 		return newest // no other server has to know it
 	}
 	return max(now, 1)

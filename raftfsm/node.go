@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
-	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
@@ -32,11 +30,7 @@ const drainLimit = time.Second
 
 // Node is one server of an ensemble, with its replica of the state.
 type Node struct {
-	cfg      Config
-	log      *slog.Logger
-	tree     *tree.Tree
-	sessions *session.Table
-	machine  *apply.Machine
+	*replica
 	intake   *propose.Intake
 	remote   *propose.RemoteRuns
 	backlog  *propose.Backlog // runs queued in intake and remote
@@ -45,42 +39,25 @@ type Node struct {
 	rhythm   ensemble.Rhythm
 
 	peers     peers
-	stores    stores
-	transport raft.Transport
-	running   atomic.Pointer[raft.Raft]        // see raftNow
-	reloading sync.Mutex                       // see reload
 	proposing atomic.Pointer[propose.Proposer] // the newest, for landed
-	identity  datadir.Identity
-	opening   time.Duration // how long openState took
 
 	ready     chan struct{}
 	errs      chan error
-	stopping  chan struct{}
 	closeOnce func() error
 
 	statusMu sync.Mutex
 	status   Status
 
 	proposed propose.SizeCounter
-	numbers  numbers
 
 	// incarnation is that of the leadership that this server believes in; 0 means none.
 	incarnation atomic.Uint64
 	deadlines   *session.Deadlines
 	background  sync.WaitGroup
 
-	lastSnapshot atomic.Pointer[lastSnapshot]
-	replacing    *restore.Restores
+	replacing *restore.Restores
 
-	// Owned by the control goroutine.
-	controlDone chan struct{}
-	lead        *leadership
-	forwarding  *propose.Forwarding // while this server follows
-	halted      bool
-	broken      bool // halted because the stores failed
-	duty, retry *time.Timer
-	dutyAt      time.Time // when duty fires; zero: not set
-	live        []int64
+	control *controller
 }
 
 // New returns a server that has not touched the disk or the network yet. The Node calls
@@ -103,23 +80,23 @@ func New(cfg Config) (*Node, error) {
 // a directory that is damaged or belongs to another server. After a failure, the caller
 // must not call Start or Close.
 func (n *Node) Start() error {
+	n.joins, n.storing = n.peers.IsMember(), n.peers.Storing
 	if err := n.peers.Start(); err != nil {
 		return errors.Join(err, n.closeStores())
 	}
 	n.background.Go(n.snapshotLoop)
-	go n.control()
+	go n.control.run()
 	return nil
 }
 
 func newNode(cfg Config) *Node {
 	n := &Node{
-		cfg: cfg, log: cfg.Logger,
+		replica: &replica{cfg: cfg, log: cfg.Logger, stopping: make(chan struct{}), storing: func([]*raft.Log) {}},
 		backlog: propose.NewBacklog(), mail: newMailbox(), rhythm: ensemble.Rhythm{Began: time.Now()}, checkers: command.Checkers{Membership: checkMembership},
 		ready: make(chan struct{}), errs: make(chan error, 1),
-		stopping: make(chan struct{}), controlDone: make(chan struct{}),
 		deadlines: session.NewDeadlines(cfg.TickTime),
-		duty:      stoppedTimer(), retry: stoppedTimer(),
 	}
+	n.control = newController(n)
 	n.peers = alone{n}
 	n.closeOnce = sync.OnceValue(n.close)
 	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
@@ -192,10 +169,6 @@ func (n *Node) Propose(c *Command) error {
 // Congested reports whether so many commands are queued that Propose would block now.
 func (n *Node) Congested() bool { return n.intake.Congested() }
 
-// raftNow returns the current Raft instance: nil until a member has found its ensemble,
-// and a new one after a snapshot was installed.
-func (n *Node) raftNow() *raft.Raft { return n.running.Load() }
-
 // Ready returns a channel that is closed when the server has caught up for the first
 // time.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
@@ -250,14 +223,14 @@ func (n *Node) Kick() {
 	done := make(chan struct{})
 	n.do(func() {
 		defer close(done)
-		if n.lead != nil {
-			n.lead.reaped = time.Time{} // however recent the last search
+		if n.control.lead != nil {
+			n.control.lead.reaped = time.Time{} // however recent the last search
 		}
-		n.duties()
+		n.control.duties()
 	})
 	select {
 	case <-done:
-	case <-n.controlDone:
+	case <-n.control.done:
 	}
 }
 
@@ -267,20 +240,6 @@ func (n *Node) do(f func()) { n.mail.post([]event{{kind: evDo, do: f}}) }
 // fail makes the control goroutine stop the server.
 func (n *Node) fail(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) }
 
-// Snapshot writes a snapshot now and truncates the log.
-func (n *Node) Snapshot() error {
-	r := n.raftNow()
-	if r == nil {
-		return ensemble.ErrNoRaft
-	}
-	n.reloadTrailing(r)
-	err := r.Snapshot().Error()
-	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
-		return nil
-	}
-	return err
-}
-
 // Close stops the server and waits for that. Commands proposed before are still
 // executed if possible.
 func (n *Node) Close() error { return n.closeOnce() }
@@ -288,11 +247,11 @@ func (n *Node) Close() error { return n.closeOnce() }
 func (n *Node) close() error {
 	n.intake.Close(ErrClosed)
 	close(n.stopping)
-	<-n.controlDone
-	n.duty.Stop()
-	n.retry.Stop()
+	<-n.control.done
+	n.control.duty.Stop()
+	n.control.retry.Stop()
 	var errs []error
-	if n.broken {
+	if n.control.broken {
 		// Raft's goroutines wait for the stores, and the stores' goroutines end when
 		// the stores are closed. After any other failure Raft keeps running and would
 		// panic on closed stores.
@@ -318,50 +277,6 @@ func (n *Node) close() error {
 	return errors.Join(errs...)
 }
 
-// stopRaft shuts Raft down. It gives up after closeLimit and then closes the stores,
-// because Raft's goroutines and those that serve its connections may be waiting for
-// them. It closes a store that fails in the meantime at once, because the control
-// goroutine no longer sees the failure.
-func (n *Node) stopRaft() error {
-	r := n.raftNow()
-	if r == nil {
-		return nil
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		shutDown(r, n.transport)
-	}()
-	timer := time.NewTimer(closeLimit)
-	defer timer.Stop()
-	var failed <-chan error
-	if n.stores != nil {
-		failed = n.stores.Failed()
-	}
-	var errs []error
-	for {
-		select {
-		case <-done:
-			return errors.Join(errs...)
-		case err := <-failed:
-			errs = append(errs, err, n.closeStores())
-		case <-timer.C:
-			return errors.Join(append(errs, fmt.Errorf("raft did not stop within %v: its goroutines are given up", closeLimit), n.closeStores())...)
-		}
-	}
-}
-
-// shutDown ends a Raft instance and waits for that. It closes the connections first:
-// otherwise Raft would wait for a request to a silent server until the transport times
-// out.
-func shutDown(r *raft.Raft, trans raft.Transport) {
-	ended := r.Shutdown()
-	if c, ok := trans.(raft.WithClose); ok {
-		_ = c.Close()
-	}
-	_ = ended.Error() // always nil
-}
-
 // waitFor runs f and waits up to closeLimit for it.
 func waitFor(f func()) bool { return waitWithin(closeLimit, f) }
 
@@ -380,11 +295,4 @@ func waitWithin(limit time.Duration, f func()) bool {
 	case <-timer.C:
 		return false
 	}
-}
-
-func (n *Node) closeStores() error {
-	if n.stores == nil {
-		return nil
-	}
-	return n.stores.Close()
 }

@@ -159,12 +159,6 @@ func (c countedLogs) StoreLogs(logs []*raft.Log) error {
 	return nil
 }
 
-// follows reports whether this server's log is a copy of a leader's.
-func (n *Node) follows() bool {
-	r := n.raftNow()
-	return r != nil && r.State() == raft.Follower
-}
-
 // taken counts a run that leaves the queue. Its age is that of its first command.
 func (c *numbers) taken(commands, waiting int, since time.Time) {
 	c.Queued.Add(int64(commands))

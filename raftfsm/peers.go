@@ -125,16 +125,16 @@ func (n *Node) environment() *ensemble.Environment {
 		RaftNow:  n.raftNow, Reload: n.reload,
 		Do: n.do, Background: n.background.Go, Fail: n.fail, Live: n.cfg.Handler.Live, Touch: n.touch, ProposeOwn: n.proposeOwn,
 		Leads:  func() bool { return n.incarnation.Load() != 0 },
-		Halted: func() bool { return n.halted },
+		Halted: func() bool { return n.control.halted },
 		Status: func() ensemble.Status { return memberStatus(n.Status()) },
 		Control: ensemble.Control{
 			Publish: func(s ensemble.Status) { n.setStatus(nodeStatus(s)) },
-			Looking: func(reason string) ensemble.Status { return memberStatus(n.statusNow(false, reason)) },
-			Idle:    func() bool { return n.lead == nil && !n.halted },
-			Follow:  n.follow,
+			Looking: func(reason string) ensemble.Status { return memberStatus(n.control.statusNow(false, reason)) },
+			Idle:    func() bool { return n.control.lead == nil && !n.control.halted },
+			Follow:  n.control.follow,
 			Unfollow: func(s propose.Stream, reason error) {
-				if f := n.forwarding; f != nil && f.To == s {
-					n.unfollow(reason)
+				if f := n.control.forwarding; f != nil && f.To == s {
+					n.control.unfollow(reason)
 				}
 			},
 		},

@@ -14,7 +14,7 @@ import (
 // stubLog is a Raft that refuses the batches that the test chooses and applies the
 // others immediately.
 type stubLog struct {
-	r       *replica
+	r       *machineCopy
 	refuse  func(batch int) bool
 	batches int
 }

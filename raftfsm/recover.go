@@ -114,7 +114,7 @@ func Rejoin(cfg Config, cluster string) (aside []string, err error) {
 
 // survivor is a state that no server serves.
 type survivor struct {
-	node     *Node
+	node     *replica
 	position Position
 }
 
@@ -145,7 +145,7 @@ func openSurvivor(cfg Config) (s *survivor, err error) {
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return nil, err
 	}
-	n := newNode(cfg)
+	n := newNode(cfg).replica
 	n.machine.Post = func([]apply.Event) {}
 	if err := n.openState(); err != nil {
 		return nil, errors.Join(err, n.closeStores())
@@ -177,7 +177,7 @@ func (s *survivor) replay() error {
 }
 
 // renew turns the state into one in which a new history can begin.
-func (n *Node) renew(minEpoch uint32) error {
+func (n *replica) renew(minEpoch uint32) error {
 	m := n.machine
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
@@ -199,7 +199,7 @@ func (n *Node) renew(minEpoch uint32) error {
 }
 
 // prepare writes the renewed state to the directories that swap installs.
-func (n *Node) prepare(swap datadir.Swap) (err error) {
+func (n *replica) prepare(swap datadir.Swap) (err error) {
 	to := swap.Prepared()
 	n.cfg.LogDir, n.cfg.SnapDir = to.Log, to.Snap
 	if err := n.openStores(); err != nil {

@@ -34,13 +34,13 @@ func Seed(cfg Config, t *tree.Tree, s *session.Table) error {
 // start at that time. Some backups don't tell which ids were in use, and a client whose
 // session is gone must not find another client's session under its id.
 func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
-	return seed(cfg, t, s, func(n *Node) error {
+	return seed(cfg, t, s, func(n *replica) error {
 		s.Skip(uint64(n.cfg.Now().UnixMilli()) << 16)
 		return n.renew(minEpoch)
 	}, nil)
 }
 
-func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, reached func(string) error) (r Recovery, err error) {
+func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*replica) error, reached func(string) error) (r Recovery, err error) {
 	if cfg.Handler == nil {
 		cfg.Handler = noHandler{}
 	}
@@ -62,7 +62,7 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 	if err := swap.Discard(); err != nil {
 		return r, err
 	}
-	n := newNode(cfg)
+	n := newNode(cfg).replica
 	if err := n.plant(t, s, renew); err != nil {
 		return r, err
 	}
@@ -78,7 +78,7 @@ func seed(cfg Config, t *tree.Tree, s *session.Table, renew func(*Node) error, r
 func DirNames(a, b string) string { return datadir.Dirs{Log: a, Snap: b}.String() }
 
 // plant makes tree and sessions the state of the machine.
-func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) error {
+func (n *replica) plant(t *tree.Tree, s *session.Table, renew func(*replica) error) error {
 	n.tree, n.sessions = t, s
 	n.machine.Plant(t, s, n.cfg.newest)
 	n.machine.Fleeting = false
@@ -90,7 +90,7 @@ func (n *Node) plant(t *tree.Tree, s *session.Table, renew func(*Node) error) er
 
 // writeFirst writes the machine's state as the first snapshot of a history, into empty
 // stores.
-func (n *Node) writeFirst(conf raft.Configuration) error {
+func (n *replica) writeFirst(conf raft.Configuration) error {
 	m := n.machine
 	m.Cluster, m.Index = n.identity.ClusterID(), seedIndex
 	image, err := m.Snapshot()

@@ -92,7 +92,7 @@ func (a alone) Start() error {
 // timeout. That bypasses all safeguards of an election, so it first checks that there
 // is no other voter. Otherwise an operator who configures a single server on a member's
 // directory would depose a healthy leader.
-func (n *Node) leadAlone() error {
+func (n *replica) leadAlone() error {
 	servers := n.raftNow().GetConfiguration().Configuration().Servers
 	voters := slices.Clone(servers)
 	voters = slices.DeleteFunc(voters, func(s raft.Server) bool { return s.Suffrage != raft.Voter })

@@ -68,8 +68,8 @@ func abortOf(id uint64) command.Command {
 	return command.Command{Kind: command.KindRestoreAbort, Body: binary.BigEndian.AppendUint64(nil, id)}
 }
 
-// inhabited returns a replica with two sessions, an ephemeral znode and a membership.
-func inhabited(t *testing.T) (*replica, *leader, session.Session) {
+// inhabited returns a machine with two sessions, an ephemeral znode and a membership.
+func inhabited(t *testing.T) (*machineCopy, *leader, session.Session) {
 	t.Helper()
 	r := newReplica(t)
 	l := newLeader(5, command.FlagConfig)
@@ -224,16 +224,16 @@ func TestRestoreIsInterrupted(t *testing.T) {
 	cmds := restoreOf(1, bytesOf(t, treeOf(t, 3, 500)), 5000)
 	end := len(cmds) - 1
 	for name, tc := range map[string]struct {
-		between func(r *replica, l *leader)
+		between func(r *machineCopy, l *leader)
 		want    string
 	}{
-		"another leadership": {func(r *replica, l *leader) {
+		"another leadership": {func(r *machineCopy, l *leader) {
 			l.start.Incarnation, l.seq = 6, 0
 			r.mustFeed(t, l.begin())
 		}, "another leadership"},
-		"much time":          {func(_ *replica, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) + 1 }, "nothing more of it came"},
-		"not so much time":   {func(_ *replica, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) - 1 }, ""},
-		"a clock that jumps": {func(_ *replica, l *leader) { l.seq = 0 }, ""},
+		"much time":          {func(_ *machineCopy, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) + 1 }, "nothing more of it came"},
+		"not so much time":   {func(_ *machineCopy, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) - 1 }, ""},
+		"a clock that jumps": {func(_ *machineCopy, l *leader) { l.seq = 0 }, ""},
 	} {
 		r, l, _ := inhabited(t)
 		var told error

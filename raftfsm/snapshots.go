@@ -1,0 +1,153 @@
+package raftfsm
+
+import (
+	"errors"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
+)
+
+// Snapshot writes a snapshot now and truncates the log.
+func (n *replica) Snapshot() error {
+	r := n.raftNow()
+	if r == nil {
+		return ensemble.ErrNoRaft
+	}
+	n.reloadTrailing(r)
+	err := r.Snapshot().Error()
+	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
+		return nil
+	}
+	return err
+}
+
+const (
+	// minTrailing is the minimum number of entries that stay in the log before a
+	// snapshot, so that a follower that lags a little needs no snapshot.
+	minTrailing = 1024
+	// trailingBytes is roughly how many bytes may stay beyond that.
+	trailingBytes = 64 << 20
+	// maxTrailing limits the number of very small entries that stay.
+	maxTrailing = 100_000
+)
+
+// reloadTrailing tells Raft how many entries to keep before the next snapshot.
+func (n *replica) reloadTrailing(r *raft.Raft) {
+	trailing := uint64(minTrailing)
+	if mean := n.stores.MeanEntryBytes(); mean > 0 {
+		trailing = uint64(min(max(trailingBytes/mean, minTrailing), maxTrailing))
+	}
+	if n.cfg.SnapTrailing > 0 {
+		trailing = uint64(n.cfg.SnapTrailing)
+	}
+	if n.cfg.Memory && n.cfg.standalone() {
+		trailing = 0 // no server will ever read them
+	}
+	if err := n.reload(r, func(c *raft.ReloadableConfig) { c.TrailingLogs = trailing }); err != nil {
+		n.log.Warn("could not bound the log", "trailing", trailing, "err", err)
+	}
+}
+
+// reload changes the settings of a running Raft instance.
+func (n *replica) reload(r *raft.Raft, change func(*raft.ReloadableConfig)) error {
+	n.reloading.Lock()
+	defer n.reloading.Unlock()
+	c := r.ReloadableConfig()
+	change(&c)
+	return r.ReloadConfig(c)
+}
+
+// snapshotLoop writes a snapshot whenever the machine reports that one is due.
+func (n *replica) snapshotLoop() {
+	var missing missingSnapshots
+	for {
+		select {
+		case <-n.machine.SnapshotDue():
+			if err := n.Snapshot(); err != nil {
+				missing.failed(n.log, n.cfg.Now(), n.cfg.SnapDir, err)
+			} else {
+				missing.written(n.log)
+			}
+		case <-n.stopping:
+			return
+		}
+	}
+}
+
+// The pause between two lines about snapshots that can't be written grows from the first
+// to the second. Under load, the server tries every few seconds.
+const (
+	firstMissing = 10 * time.Second
+	maxMissing   = 10 * time.Minute
+)
+
+// missingSnapshots logs that snapshots can't be written.
+type missingSnapshots struct {
+	failures int // since the last snapshot
+	pause    time.Duration
+	until    time.Time // only count until then
+}
+
+// failed logs or counts one failure.
+func (m *missingSnapshots) failed(log *slog.Logger, now time.Time, dir string, err error) {
+	m.failures++
+	if now.Before(m.until) {
+		return
+	}
+	m.pause = min(max(2*m.pause, firstMissing), maxMissing)
+	m.until = now.Add(m.pause)
+	log.Warn("no snapshot was written: the log grows until one is, and the server tries again; if the disk is full, free space there, or give dataDir a larger disk",
+		"directory", dir, "err", err, "failures", m.failures)
+}
+
+// written logs that snapshots are written again.
+func (m *missingSnapshots) written(log *slog.Logger) {
+	if m.failures > 0 {
+		log.Info("a snapshot was written again", "failures", m.failures)
+	}
+	*m = missingSnapshots{}
+}
+
+// lastSnapshot describes the newest snapshot of this server.
+type lastSnapshot struct {
+	zxid, bytes int64
+	at          time.Time
+}
+
+// LastSnapshot returns the zxid and the time of the newest snapshot that this server
+// has written or started from. ok is false when there is none.
+func (n *replica) LastSnapshot() (zxid int64, at time.Time, ok bool) {
+	s := n.lastSnapshot.Load()
+	if s == nil {
+		return 0, time.Time{}, false
+	}
+	return s.zxid, s.at, true
+}
+
+// LastSnapshotBytes returns the size of that snapshot in bytes, or 0 when there is
+// none.
+func (n *replica) LastSnapshotBytes() int64 {
+	if s := n.lastSnapshot.Load(); s != nil {
+		return s.bytes
+	}
+	return 0
+}
+
+func (n *replica) noteSnapshot(zxid, bytes int64) {
+	n.lastSnapshot.Store(&lastSnapshot{zxid, bytes, n.cfg.Wall()})
+}
+
+// snapshotTime returns the time at which a snapshot was written, which the last part of
+// its id holds. It returns zero when the id has no time.
+func snapshotTime(id string) time.Time {
+	ms, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
+	if err != nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
