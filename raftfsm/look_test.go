@@ -10,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/logreader"
 )
 
 // The inspection of a log and its snapshots works next to the server that writes them,
@@ -126,7 +127,7 @@ func TestLookingAtDamage(t *testing.T) {
 		flipText(t, cfg.LogDir, secret)
 		logs, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
 		if err == nil {
-			_, err = readEntries(logs.Files, nil, func(*Entry) error { return nil })
+			_, err = logreader.ReadEntries(logs.Files, nil, func(*Entry) error { return nil })
 		}
 		if err == nil || !strings.Contains(err.Error(), cfg.LogDir) || !strings.Contains(err.Error(), "index") {
 			t.Errorf("the log: %v", err)

@@ -47,7 +47,7 @@ type Machine struct {
 type Environment struct {
 	Newest   uint32 // behaviour level that this code knows
 	Fleeting bool   // no server will ever read a snapshot
-	Handler  applyHandler
+	Handler  Handler
 	Intake   *propose.Intake // of this server; holds the waiters
 	Log      *slog.Logger
 	Numbers  *Counters
@@ -65,8 +65,8 @@ type Environment struct {
 	Configured func(index uint64, conf raft.Configuration)
 }
 
-// applyHandler is the part of Handler that a machine calls.
-type applyHandler interface {
+// Handler is the part of Handler that a machine calls.
+type Handler interface {
 	Applied(a *command.Applied)
 	BatchDone()
 	Jumped()

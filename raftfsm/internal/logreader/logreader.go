@@ -1,9 +1,12 @@
-package raftfsm
+package logreader
 
 import (
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"math"
+	"math/rand/v2"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -14,34 +17,11 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
 )
-
-// Inspection of the files that servers leave on disk: snapshots as trees, logs as
-// transactions. Nothing here opens a store or changes a file, so it is safe next to a
-// running server.
-
-// Place is what the files next to a log say about the server that wrote it.
-type Place = datadir.Place
-
-// PlaceFile is one of the files that say which server's state a directory holds.
-type PlaceFile = datadir.PlaceFile
-
-// ReadPlace checks the files that say which server's state the log directory of cfg
-// holds, each alone and against the log and the snapshots. It only reads, and applies the
-// checks that a server makes when it starts.
-func ReadPlace(cfg Config) (*Place, error) {
-	log, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
-	if err != nil {
-		return nil, err
-	}
-	snapshots, err := raftlog.SnapshotFiles(cfg.SnapDir)
-	if err != nil {
-		return nil, err
-	}
-	return datadir.ReadPlace(cfg.LogDir, &log, snapshots), nil
-}
 
 // State is the content of a snapshot.
 type State struct {
@@ -61,7 +41,7 @@ func ReadSnapshot(dir string) (*State, error) {
 }
 
 func readSnapshot(f *raftlog.SnapshotFile) (*State, error) {
-	s, err := newState(noHandler{})
+	s, err := newState(handler{})
 	if err != nil {
 		return nil, err
 	}
@@ -78,15 +58,16 @@ func readSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 }
 
 // newState returns the state in which every history begins.
-func newState(h Handler) (*State, error) {
-	cfg, err := Config{ID: datadir.StandaloneServer, Memory: true, Handler: h}.withDefaults()
-	if err != nil {
-		return nil, err
-	}
-	n := newNode(cfg)
-	n.machine.Post = func([]apply.Event) {}
-	n.machine.Fleeting = false
-	return &State{machine: n.machine, Tree: n.tree, Sessions: n.sessions}, nil
+func newState(h apply.Handler) (*State, error) {
+	m := apply.New(apply.Environment{
+		Newest: command.Level, Handler: h, Intake: propose.NewIntake(datadir.StandaloneServer, rand.Uint64(), propose.NewBacklog()),
+		Log: slog.New(slog.DiscardHandler), Numbers: new(apply.Counters),
+		Own: func(uint64) bool { return false }, Landed: func(uint64, uint64) {}, Applied: func(uint64) {}, Post: func([]apply.Event) {},
+		Written: func(int64, int64) {}, Settled: func(uint64, apply.Restored) {}, Fail: func(error) {},
+		Evidence:   func(func(io.Writer) error) string { return "its state is not kept: it has no directory" },
+		Configured: func(uint64, raft.Configuration) {},
+	}, math.MaxInt, math.MaxInt64)
+	return &State{machine: m, Tree: m.Tree, Sessions: m.Sessions}, nil
 }
 
 func (s *State) note() {
@@ -124,7 +105,7 @@ const (
 
 // Transaction is one command of a log.
 type Transaction struct {
-	Kind    Kind
+	Kind    command.Kind
 	Op      proto.Op
 	Session int64
 	Zxid    int64      // 0: none, or not known (see Entry.Known)
@@ -135,38 +116,32 @@ type Transaction struct {
 	Parts   []Transaction
 }
 
-// ReadLog calls each for the entries of the log in the directories of cfg, in order, and
-// returns the state at its end. It stops at the first entry that it can't read. The
-// state, and with it the zxids, is known from the oldest snapshot that the log continues,
-// or from the beginning if the log starts there. Without either, the returned state is
-// nil. Without a log, the error is ErrNoState.
-func ReadLog(cfg Config, each func(*Entry) error) (*State, error) {
-	return lookAtState(cfg, math.MaxInt, each)
+// Files are the log and the snapshots of a server.
+type Files struct {
+	LogDir, SnapDir string
+	Bolt            storage.Format // of a bolt log; nil: not included
 }
 
-// ReadState is ReadLog with the newest snapshot only, for a caller that wants no more
-// than the state.
-func ReadState(cfg Config) (*State, error) {
-	return lookAtState(cfg, 1, func(*Entry) error { return nil })
-}
-
-// lookAtState reads the log in the directories of cfg, with at most so many snapshots.
-func lookAtState(cfg Config, most int, each func(*Entry) error) (*State, error) {
-	log, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+// Read calls each for the entries of the log, in order, and returns the state at its end. It
+// looks for the state before the log in at most so many snapshots, beginning with the newest.
+// Without a known state, it returns nil.
+func (f Files) Read(most int, each func(*Entry) error) (*State, error) {
+	log, err := raftlog.LookAtLog(f.LogDir, f.Bolt)
 	if err != nil {
 		return nil, err
 	}
 	if len(log.Files) == 0 {
-		return nil, ErrNoState
+		return nil, datadir.ErrNoState
 	}
-	snapshots, err := raftlog.SnapshotFiles(cfg.SnapDir)
+	snapshots, err := raftlog.SnapshotFiles(f.SnapDir)
 	if err != nil {
 		return nil, err
 	}
-	return readEntries(log.Files, snapshots[:min(len(snapshots), most)], each)
+	return ReadEntries(log.Files, snapshots[:min(len(snapshots), most)], each)
 }
 
-func readEntries(files []raftlog.LogFile, snapshots []raftlog.SnapshotFile, each func(*Entry) error) (*State, error) {
+// ReadEntries is Files.Read for files that were opened before, with the snapshots newest first.
+func ReadEntries(files []raftlog.LogFile, snapshots []raftlog.SnapshotFile, each func(*Entry) error) (*State, error) {
 	l := logReader{snapshots: snapshots, each: each}
 	for i := range files {
 		if err := l.start(files[i].First); err != nil {
@@ -357,15 +332,22 @@ func (t *Transaction) request(req proto.Record) {
 	}
 }
 
+// handler is the Handler of a state without clients.
+type handler struct{}
+
+func (handler) Applied(*command.Applied) {}
+func (handler) BatchDone()               {}
+func (handler) Jumped()                  {}
+
 // showing is the Handler that records the effects of log entries.
 type showing struct {
-	noHandler
+	handler
 	q   proto.Requests
 	out *Entry // the entry being applied
 }
 
 // Applied implements Handler.
-func (s *showing) Applied(a *Applied) {
+func (s *showing) Applied(a *command.Applied) {
 	t := Transaction{Kind: a.Kind, Op: a.Op, Session: a.Session, Zxid: a.Zxid, Code: a.Code}
 	if a.Attached != nil {
 		t.Timeout = a.Attached.Timeout
