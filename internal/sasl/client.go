@@ -33,6 +33,12 @@ func NewQuorumClient(user, password, purpose string) *Client {
 	return &Client{user: user, password: password, uri: quorumURI + purpose}
 }
 
+// NewLearnerClient returns a Client that logs in to the leader of an Apache ZooKeeper
+// ensemble as one of its servers (quorum.auth.enableSasl).
+func NewLearnerClient(user, password string) *Client {
+	return &Client{user: user, password: password, uri: zookeeperURI}
+}
+
 // Next takes the server's token, nil for the first call, and returns the response.
 // When done is true and err is nil, the server has proved that it knows the password,
 // and there is no response.

@@ -22,8 +22,9 @@ const (
 	// QuorumRealm is the realm that it sends to other servers.
 	QuorumRealm = "zk-quorum-sasl-md5"
 
-	clientURI = "zookeeper/"
-	quorumURI = "zookeeper-quorum/" + QuorumRealm + "/"
+	clientURI    = "zookeeper/"
+	zookeeperURI = "zookeeper-quorum/" + QuorumRealm // what ZooKeeper's servers use
+	quorumURI    = zookeeperURI + "/"
 )
 
 // firstCount is the nonce count. Each nonce is used only once.

@@ -1,5 +1,6 @@
 // Package migrate converts the files of a ZooKeeper server to the state of a zkgo server,
-// and back. The server must not run in the meantime.
+// and back. The server must not run in the meantime. It also makes a state that a running
+// ensemble has sent (package mirror) the state of a zkgo server.
 //
 // May import: of this module server, raftfsm, session, tree, internal/defaults,
 // internal/raftlog, internal/vfs and internal/offline/zkfiles.
@@ -41,24 +42,54 @@ const maxEpoch = 1<<31 - 1
 // configuration of one server. That server has the only vote until the others, with empty
 // directories, have joined.
 func Import(cfg server.Config, src zkfiles.Source) (*Imported, error) {
-	dirs, err := cfg.Offline()
+	// Plant checks this too, but we check early because reading may take a while.
+	dirs, err := emptyDirs(&cfg)
 	if err != nil {
 		return nil, err
 	}
-	if dirs.Memory {
-		return nil, errors.New("a server that forgets cannot be imported into")
-	}
-	// Seed checks this too, but we check early because reading may take a while.
-	if has, err := raftlog.HasState(dirs.FS, dirs.LogDir, dirs.SnapDir); err != nil {
-		return nil, err
-	} else if has {
-		return nil, fmt.Errorf("%s: %w", cfg.DataDir, raftfsm.ErrHasState)
-	}
 	src.Policy = dirs.Policy & tree.Emulate353TTL
 	if src.Limits.MaxField == 0 {
-		src.Limits.MaxField = 2 * cmp.Or(cfg.Limits.JuteMaxBuffer, defaults.JuteMaxBuffer) // as a server reads it
+		src.Limits.MaxField = MaxField(&cfg)
 	}
 	state, report, err := zkfiles.Load(src)
+	if err != nil {
+		return nil, err
+	}
+	r, err := Plant(cfg, state, report.Epoch)
+	if err != nil {
+		return nil, err
+	}
+	r.Report = report
+	return r, nil
+}
+
+// MaxField returns the maximum length of a field in bytes, as a server with this
+// configuration reads it.
+func MaxField(cfg *server.Config) int {
+	return 2 * cmp.Or(cfg.Limits.JuteMaxBuffer, defaults.JuteMaxBuffer)
+}
+
+// emptyDirs returns the directories of a server without a state.
+func emptyDirs(cfg *server.Config) (raftfsm.Config, error) {
+	dirs, err := cfg.Offline()
+	if err != nil {
+		return dirs, err
+	}
+	if dirs.Memory {
+		return dirs, errors.New("a server that forgets cannot be imported into")
+	}
+	if has, err := raftlog.HasState(dirs.FS, dirs.LogDir, dirs.SnapDir); err != nil {
+		return dirs, err
+	} else if has {
+		return dirs, fmt.Errorf("%s: %w", cfg.DataDir, raftfsm.ErrHasState)
+	}
+	return dirs, nil
+}
+
+// Plant initializes the directories of a new server with state, which it consumes. epoch is
+// ZooKeeper's newest epoch. The result has no Report.
+func Plant(cfg server.Config, state *zkfiles.State, epoch int64) (*Imported, error) {
+	dirs, err := emptyDirs(&cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -66,15 +97,14 @@ func Import(cfg server.Config, src zkfiles.Source) (*Imported, error) {
 	if err := state.Fill(t, sessions); err != nil {
 		return nil, err
 	}
-	epoch := report.Epoch + 1
-	if epoch > maxEpoch {
+	if epoch = max(epoch, t.LastZxid()>>32) + 1; epoch > maxEpoch {
 		return nil, fmt.Errorf("the epoch would be %d: there is none above %d", epoch, int64(maxEpoch))
 	}
 	t.Lock()
 	forgetServers(&cfg, t, dirs.Now())
 	t.Advance(epoch << 32)
 	err = t.Check()
-	r := &Imported{Report: report, Znodes: t.NodeCount() - 1, Ephemerals: t.EphemeralCount(), Sessions: sessions.Len(), Zxid: t.LastZxid()}
+	r := &Imported{Znodes: t.NodeCount() - 1, Ephemerals: t.EphemeralCount(), Sessions: sessions.Len(), Zxid: t.LastZxid()}
 	t.Unlock()
 	if err != nil {
 		return nil, err

@@ -68,11 +68,11 @@ func FuzzTransaction(f *testing.F) {
 	}
 	f.Add(multi(1, 5, 2, []byte("\x00\x00\x00\x02/a")))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		tx, err := decodeTxn(b)
+		tx, err := DecodeTxn(b)
 		if err != nil {
 			return
 		}
-		s := newState(0)
+		s := NewState(0)
 		if err := s.Apply(tx); err == nil {
 			_ = s.Fill(tree.New(), session.NewTable())
 		}

@@ -178,7 +178,7 @@ func (l *loader) snapshot() error {
 		return fmt.Errorf("no snapshot can be read: %w", errors.Join(failed...))
 	}
 	l.plan(nil)
-	l.state = newState(l.Policy)
+	l.state = NewState(l.Policy)
 	return nil
 }
 

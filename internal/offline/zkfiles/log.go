@@ -81,7 +81,7 @@ func (l *Log) All() iter.Seq2[*Txn, error] {
 			}
 			var tx *Txn
 			if err == nil {
-				tx, err = decodeTxn(payload)
+				tx, err = DecodeTxn(payload)
 			}
 			if err != nil {
 				yield(nil, l.fail(at, err))

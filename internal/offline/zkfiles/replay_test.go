@@ -98,9 +98,9 @@ func history() [][]byte {
 // after returns the state after the first n transactions.
 func after(t *testing.T, n int) *State {
 	t.Helper()
-	s := newState(0)
+	s := NewState(0)
 	for _, p := range history()[:n] {
-		tx, err := decodeTxn(p)
+		tx, err := DecodeTxn(p)
 		if err == nil {
 			err = s.Apply(tx)
 		}
@@ -127,7 +127,7 @@ func TestFuzzySnapshot(t *testing.T) {
 				s := mixed(after(t, a), after(t, b), late)
 				s.Zxid = int64(a)
 				for _, p := range all[a:] {
-					tx, err := decodeTxn(p)
+					tx, err := DecodeTxn(p)
 					if err == nil {
 						err = s.Apply(tx)
 					}
@@ -246,7 +246,7 @@ func TestListThatComesLater(t *testing.T) {
 	for _, p := range [][]byte{create(alice, 5, "/p/c", false, 1), remove(alice, 5, "/p/c"), setACL(alice, 5, "/p/c")} {
 		s := after(t, 4)
 		s.unlisted["/p/c"] = 7
-		tx, err := decodeTxn(p)
+		tx, err := DecodeTxn(p)
 		if err == nil {
 			err = s.Apply(tx)
 		}
@@ -285,7 +285,7 @@ func TestTransactions(t *testing.T) {
 	digest := proto.AppendLong(proto.AppendInt(nil, 2), 77)
 	ok := func(payload []byte) *Txn {
 		t.Helper()
-		tx := must.Get(decodeTxn(payload))(t)
+		tx := must.Get(DecodeTxn(payload))(t)
 		return tx
 	}
 	old := create(1, 5, "/a", true, 3)
@@ -317,7 +317,7 @@ func TestTransactions(t *testing.T) {
 		"many operations":     proto.AppendInt(header(1, 5, proto.OpMulti), 1<<30),
 		"a long list":         proto.AppendInt(proto.AppendString(header(1, 5, proto.OpSetACL), "/a"), 1<<30),
 	} {
-		if tx, err := decodeTxn(bad); err == nil {
+		if tx, err := DecodeTxn(bad); err == nil {
 			t.Errorf("%s: %+v", name, tx)
 		}
 	}
@@ -348,7 +348,7 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		{two(proto.OpCreateTTL, proto.AppendLong(proto.AppendInt(proto.AppendACLs(proto.AppendBuffer(proto.AppendString(nil, "/t"), nil), proto.OpenACL()), 9), -1)), true},
 	} {
 		s := after(t, len(history()))
-		tx, err := decodeTxn(c.payload)
+		tx, err := DecodeTxn(c.payload)
 		if err == nil {
 			err = s.Apply(tx)
 		}
@@ -371,7 +371,7 @@ func TestLaterNumbersStay(t *testing.T) {
 	p.Cversion, p.Pzxid = 9, 90
 	apply := func(payload []byte) {
 		t.Helper()
-		tx, err := decodeTxn(payload)
+		tx, err := DecodeTxn(payload)
 		if err == nil {
 			err = s.Apply(tx)
 		}
@@ -395,8 +395,8 @@ func TestLaterNumbersStay(t *testing.T) {
 func TestTimesToLiveOf353(t *testing.T) {
 	t.Parallel()
 	body := proto.AppendACLs(proto.AppendBuffer(proto.AppendString(header(bob, 17, proto.OpCreateTTL), "/t"), nil), proto.OpenACL())
-	tx := must.Get(decodeTxn(proto.AppendLong(proto.AppendInt(body, 9), 1000)))(t)
-	s := newState(tree.Emulate353TTL)
+	tx := must.Get(DecodeTxn(proto.AppendLong(proto.AppendInt(body, 9), 1000)))(t)
+	s := NewState(tree.Emulate353TTL)
 	must.Do(t, s.Apply(tx))
 	if got := s.nodes["/t"].Owner; got != -1<<63|1000 {
 		t.Errorf("%x", uint64(got))

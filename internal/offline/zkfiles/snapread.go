@@ -1,6 +1,7 @@
 package zkfiles
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -217,4 +218,17 @@ func (s *snapshotReader) trailer(info *SnapshotInfo) {
 	if s.more() {
 		s.fail(errors.New("bytes behind the end"))
 	}
+}
+
+// ReadBody reads the sessions and znodes that a leader sends to a learner: a snapshot without
+// the header, the checksums and the digests of a file. It reads no byte after the last znode
+// from r. The leader executes transactions while it writes, so the result isn't a state until
+// those have been applied. Its Zxid is 0.
+func ReadBody(name string, r *bufio.Reader, p tree.Policy, l Limits) (*State, error) {
+	s := snapshotReader{source: newSource(name, r, l), State: emptyState(p), lists: make(map[int64][]proto.ACL)}
+	s.r = r
+	s.sessions()
+	s.acls()
+	s.readNodes()
+	return s.State, s.err
 }

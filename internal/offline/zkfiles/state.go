@@ -26,8 +26,8 @@ type node struct {
 	part uint64
 }
 
-// newState returns the initial state of a ZooKeeper server.
-func newState(p tree.Policy) *State {
+// NewState returns the initial state of a ZooKeeper server.
+func NewState(p tree.Policy) *State {
 	s := emptyState(p)
 	open, read := proto.OpenACL(), proto.OpenACL()
 	read[0].Perms = proto.PermRead

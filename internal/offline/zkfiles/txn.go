@@ -73,8 +73,9 @@ type (
 // txnDigestSize is the size of a digest after a body.
 const txnDigestSize = 4 + 8
 
-// decodeTxn decodes the payload of a record.
-func decodeTxn(payload []byte) (*Txn, error) {
+// DecodeTxn decodes a transaction as it stands in a record of a log and in a leader's packet.
+// The result shares no memory with payload.
+func DecodeTxn(payload []byte) (*Txn, error) {
 	d := proto.NewReader(payload)
 	tx := &Txn{Header: Header{Session: d.Long(), Cxid: d.Int(), Zxid: d.Long(), Time: d.Long(), Type: proto.Op(d.Int())}}
 	if d.Err() != nil {
@@ -201,4 +202,29 @@ func decodeMulti(d *proto.Reader) (any, error) {
 // inMulti reports whether an operation can be part of a multi.
 func inMulti(op proto.Op) bool {
 	return op.InMulti() && op.Kind() != proto.Read || op == proto.OpDeleteContainer || op == proto.OpError
+}
+
+// Paths returns the paths of the znodes that the transaction names.
+func (tx *Txn) Paths() []string { return pathsOf(tx.Body) }
+
+func pathsOf(body any) (paths []string) {
+	switch b := body.(type) {
+	case *CreateTxn:
+		return []string{b.Path}
+	case *DeleteTxn:
+		return []string{b.Path}
+	case *SetDataTxn:
+		return []string{b.Path}
+	case *SetACLTxn:
+		return []string{b.Path}
+	case *CheckTxn:
+		return []string{b.Path}
+	case *CloseSessionTxn:
+		return b.Paths
+	case *MultiTxn:
+		for i := range b.Ops {
+			paths = append(paths, pathsOf(b.Ops[i].Body)...)
+		}
+	}
+	return paths
 }

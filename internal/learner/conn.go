@@ -1,0 +1,204 @@
+package learner
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/proto"
+)
+
+// Conn is a connection to the leader of an ensemble that has accepted us as an observer.
+type Conn struct {
+	cfg     Config
+	conn    net.Conn
+	r       *bufio.Reader
+	addr    string
+	epoch   int64
+	timeout time.Duration // for the next byte from the leader
+
+	send sync.Mutex // guards out and writes
+	out  []byte
+}
+
+// ErrNoLeader is the error when none of the addresses leads to a leader. It wraps what each
+// of them said.
+var ErrNoLeader = errors.New("learner: no leader")
+
+// Dial finds the leader among cfg.Addrs and registers as an observer that has all transactions
+// up to zxid; 0 means none. Only a leader listens at its quorum port. We try all of them at
+// once and take the first that accepts us: a server that is down may not answer at all, and
+// one without a quorum may still believe that it leads.
+func Dial(ctx context.Context, cfg Config, zxid int64) (*Conn, error) {
+	cfg = cfg.withDefaults()
+	if len(cfg.Addrs) == 0 {
+		return nil, errors.New("learner: no addresses of servers")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		conn *Conn
+		err  error
+	}
+	results := make(chan result)
+	for _, addr := range cfg.Addrs {
+		go func() {
+			c, err := dial(ctx, &cfg, addr, zxid)
+			results <- result{c, err}
+		}()
+	}
+	var found *Conn
+	failed := []error{ErrNoLeader}
+	for range cfg.Addrs {
+		switch r := <-results; {
+		case r.err != nil:
+			failed = append(failed, r.err)
+		case found != nil:
+			_ = r.conn.Close() // we need one
+		default:
+			found = r.conn
+			cancel()
+		}
+	}
+	if found == nil {
+		return nil, errors.Join(failed...)
+	}
+	return found, nil
+}
+
+// dial connects to one server and registers there.
+func dial(ctx context.Context, cfg *Config, addr string, zxid int64) (*Conn, error) {
+	conn, err := connect(ctx, cfg, addr)
+	if err != nil {
+		return nil, fmt.Errorf("learner: %w", err)
+	}
+	c := &Conn{cfg: *cfg, conn: conn, addr: addr, timeout: cfg.SyncTimeout}
+	c.r = bufio.NewReaderSize(&deadlineReader{c}, 256<<10)
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	err = c.start(zxid)
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("learner: %s: %w", addr, err), c.Close())
+	}
+	return c, nil
+}
+
+// start authenticates and registers.
+func (c *Conn) start(zxid int64) error {
+	if c.cfg.User != "" {
+		if err := c.authenticate(c.cfg.User, c.cfg.Password); err != nil {
+			return fmt.Errorf("SASL: %w", err)
+		}
+	}
+	return c.register(zxid)
+}
+
+// connect connects to one server, with TLS if it is configured.
+func connect(ctx context.Context, cfg *Config, addr string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, cfg.DialTimeout)
+	defer cancel()
+	conn, err := cfg.Dial(ctx, "tcp", addr)
+	if err != nil || cfg.TLS == nil {
+		return conn, err
+	}
+	config := cfg.TLS
+	if config.ServerName == "" && !config.InsecureSkipVerify {
+		config = config.Clone()
+		config.ServerName, _, _ = net.SplitHostPort(addr)
+	}
+	secure := tls.Client(conn, config)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: TLS: %w", addr, err), conn.Close())
+	}
+	return secure, nil
+}
+
+// register sends our number and newest zxid, and checks the leader's answer.
+func (c *Conn) register(zxid int64) error {
+	info := proto.AppendLong(nil, c.cfg.ID)
+	info = proto.AppendInt(info, protocolVersion)
+	info = proto.AppendLong(info, 0) // the version of the configuration we know; a higher one than the leader's is refused
+	if err := c.sendPacket(packet{kindObserverInfo, epochOf(zxid) << 32, info}); err != nil {
+		return err
+	}
+	p, err := c.readPacket()
+	switch {
+	case errors.Is(err, io.EOF):
+		return errors.New("the server closed the connection when we registered: it may require SASL (quorum.auth.serverRequireSasl) or TLS (sslQuorum), or it has stopped leading")
+	case err != nil:
+		return err
+	case p.kind != kindLeaderInfo:
+		return fmt.Errorf("the server answered %v instead of LEADERINFO: it is no leader of ZooKeeper 3.4 to 3.9", p.kind)
+	}
+	d := proto.NewReader(p.data)
+	if version := d.Int(); d.Err() != nil || version != protocolVersion {
+		return fmt.Errorf("the leader speaks version %#x of the learner protocol, we know %#x", version, protocolVersion)
+	}
+	c.epoch = epochOf(p.zxid)
+	ours, current := epochOf(zxid), int32(-1)
+	switch {
+	case c.epoch < ours:
+		return fmt.Errorf("the leader's epoch %d is older than the epoch %d of our newest transaction: it is another ensemble, or it has lost transactions", c.epoch, ours)
+	case c.epoch > ours:
+		current = int32(ours)
+	}
+	return c.sendPacket(packet{kindAckEpoch, zxid, proto.AppendInt(nil, current)})
+}
+
+// Addr returns the leader's address.
+func (c *Conn) Addr() string { return c.addr }
+
+// Epoch returns the leader's epoch.
+func (c *Conn) Epoch() int64 { return c.epoch }
+
+// Close closes the connection. It is safe for concurrent use and ends Follow.
+func (c *Conn) Close() error { return c.conn.Close() }
+
+// deadlineReader reads from the connection, and fails if nothing arrives in time.
+type deadlineReader struct{ *Conn }
+
+// Read implements io.Reader.
+func (d deadlineReader) Read(b []byte) (int, error) {
+	_ = d.conn.SetReadDeadline(time.Now().Add(d.timeout)) // an error shows in Read
+	n, err := d.conn.Read(b)
+	if errors.Is(err, context.DeadlineExceeded) || isTimeout(err) {
+		err = fmt.Errorf("no byte for %v: %w", d.timeout, err)
+	}
+	return n, err
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func (c *Conn) readFull(b []byte) error {
+	_, err := io.ReadFull(c.r, b)
+	return err
+}
+
+func (c *Conn) readPacket() (packet, error) { return readPacket(c.r, c.cfg.maxPacket()) }
+
+func (c *Conn) sendPacket(p packet) error {
+	c.send.Lock()
+	defer c.send.Unlock()
+	c.out = appendPacket(c.out[:0], p)
+	return c.write(c.out)
+}
+
+// write writes b, within the time that we also give the leader.
+func (c *Conn) write(b []byte) error {
+	if err := c.conn.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
+		return err
+	}
+	_, err := c.conn.Write(b)
+	return err
+}

@@ -1,0 +1,195 @@
+package learner
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+)
+
+// Receiver takes what the leader sends. Follow calls its methods one after the other, and ends
+// with the first error that one of them returns.
+type Receiver interface {
+	// Snapshot replaces everything by a state whose Zxid is set. It may already contain
+	// changes of transactions that follow, until Synced.
+	Snapshot(s *zkfiles.State) error
+	// Commit adds a committed transaction, which belongs to the receiver.
+	Commit(tx *zkfiles.Txn) error
+	// Synced reports that the state is the ensemble's at the newest zxid.
+	Synced() error
+	// Ping reports a sign of life from the leader, and the newest zxid that it has
+	// proposed. The difference to the newest zxid we have is the lag.
+	Ping(proposed int64, at time.Time) error
+}
+
+// ErrTrunc is the error when the leader asks us to discard transactions.
+var ErrTrunc = errors.New("the leader has fewer transactions than we were given before: the ensemble has lost committed transactions, or it is another ensemble")
+
+// follower is the state of Follow.
+type follower struct {
+	*Conn
+	to      Receiver
+	zxid    int64          // of the newest transaction delivered
+	floor   int64          // of the snapshot that this connection sent; 0: none
+	pending []*zkfiles.Txn // proposals without a commit
+	synced  bool
+}
+
+// Follow delivers everything the leader sends after zxid, which must be the value given to
+// Dial, until the connection or the receiver fails. It returns the error.
+func (c *Conn) Follow(zxid int64, to Receiver) error {
+	f := follower{Conn: c, to: to, zxid: zxid}
+	err := f.begin()
+	for err == nil {
+		err = f.next()
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the leader closed the connection")
+	}
+	return fmt.Errorf("learner: %s: %w", c.addr, err)
+}
+
+// begin handles the first packet, which says how the leader brings us up to date.
+func (f *follower) begin() error {
+	p, err := f.readPacket()
+	if err != nil {
+		return err
+	}
+	switch p.kind {
+	case kindDiff:
+		if p.zxid < f.zxid {
+			return fmt.Errorf("%w: DIFF up to %#x, ours is %#x", ErrTrunc, p.zxid, f.zxid)
+		}
+	case kindSnap:
+		return f.snapshot(p.zxid)
+	case kindTrunc:
+		return fmt.Errorf("%w: TRUNC to %#x, ours is %#x", ErrTrunc, p.zxid, f.zxid)
+	default:
+		return fmt.Errorf("the leader began with %v instead of DIFF or SNAP", p.kind)
+	}
+	return nil
+}
+
+// snapshot reads the state that follows a SNAP.
+func (f *follower) snapshot(zxid int64) error {
+	state, err := zkfiles.ReadBody("snapshot from "+f.addr, f.r, f.cfg.Policy, f.cfg.Limits)
+	if err != nil {
+		return err
+	}
+	signature, err := readBuffer(f.r, len(snapshotSignature))
+	switch {
+	case err != nil:
+		return fmt.Errorf("the snapshot's signature: %w", err)
+	case string(signature) != snapshotSignature:
+		return fmt.Errorf("the snapshot's signature is %q instead of %q", signature, snapshotSignature)
+	}
+	state.Zxid, f.zxid, f.floor = zxid, zxid, zxid
+	return f.to.Snapshot(state)
+}
+
+// next handles one packet.
+func (f *follower) next() error {
+	p, err := f.readPacket()
+	if err != nil {
+		return err
+	}
+	switch p.kind {
+	case kindProposal:
+		return f.propose(p.data)
+	case kindCommit, kindCommitAndActivate:
+		return f.commit(p.zxid)
+	case kindInform:
+		return f.inform(p.data)
+	case kindInformAndActivate:
+		return f.inform(p.data[min(len(p.data), leaderIDSize):])
+	case kindNewLeader:
+		return f.sendPacket(packet{kind: kindAck, zxid: p.zxid})
+	case kindUpToDate:
+		return f.upToDate()
+	case kindPing:
+		return f.ping(&p)
+	case kindSync, kindRevalidate:
+		return nil // answers to requests
+	default:
+		return fmt.Errorf("unexpected %v at zxid %#x", p.kind, p.zxid)
+	}
+}
+
+// leaderIDSize is the size of the suggested leader's id before the transaction in
+// INFORMANDACTIVATE.
+const leaderIDSize = 8
+
+// maxPending limits the proposals without a commit. A leader sends them in pairs.
+const maxPending = 1 << 16
+
+// propose keeps a transaction until its commit.
+func (f *follower) propose(data []byte) error {
+	if f.synced || len(f.pending) == maxPending {
+		return errors.New("unexpected PROPOSAL: the leader takes us for a voter")
+	}
+	tx, err := zkfiles.DecodeTxn(data)
+	if err != nil {
+		return err
+	}
+	f.pending = append(f.pending, tx)
+	return nil
+}
+
+// commit delivers the oldest proposal.
+func (f *follower) commit(zxid int64) error {
+	if len(f.pending) == 0 || f.pending[0].Zxid != zxid {
+		return fmt.Errorf("COMMIT of %#x, which is not the next proposal", zxid)
+	}
+	tx := f.pending[0]
+	f.pending = f.pending[1:]
+	return f.deliver(tx)
+}
+
+func (f *follower) inform(data []byte) error {
+	tx, err := zkfiles.DecodeTxn(data)
+	if err != nil {
+		return err
+	}
+	return f.deliver(tx)
+}
+
+// deliver passes on a transaction if it is the next one. The zxids of an epoch have no gaps,
+// except for requests that some versions number but don't propose. The leader chooses what it
+// queues for us a moment before it chooses the zxid of the snapshot, so the first transactions
+// may be in the snapshot.
+func (f *follower) deliver(tx *zkfiles.Txn) error {
+	switch {
+	case tx.Zxid <= f.floor && !f.synced:
+		return nil
+	case tx.Zxid <= f.zxid:
+		return fmt.Errorf("transaction %#x comes after %#x", tx.Zxid, f.zxid)
+	case epochOf(tx.Zxid) > f.epoch:
+		return fmt.Errorf("transaction %#x is of a later epoch than the leader's, %d", tx.Zxid, f.epoch)
+	}
+	f.zxid = tx.Zxid
+	return f.to.Commit(tx)
+}
+
+// upToDate marks the end of the synchronization. The leader queues UPTODATE after it has read
+// our ACK of NEWLEADER, which we send after we have read the snapshot. Whatever its snapshot
+// contains too early was committed, and therefore queued for us, before that.
+func (f *follower) upToDate() error {
+	if f.synced || len(f.pending) > 0 {
+		return fmt.Errorf("unexpected UPTODATE (%d transactions without COMMIT)", len(f.pending))
+	}
+	f.synced, f.timeout = true, f.cfg.SilenceTimeout
+	if err := f.sendPacket(packet{kind: kindAck, zxid: f.epoch << 32}); err != nil {
+		return err
+	}
+	return f.to.Synced()
+}
+
+// ping answers a ping. The answer would list the sessions of our clients that were active.
+func (f *follower) ping(p *packet) error {
+	if err := f.sendPacket(packet{kindPing, p.zxid, []byte{}}); err != nil {
+		return err
+	}
+	return f.to.Ping(p.zxid, time.Now())
+}

@@ -1,0 +1,320 @@
+package learner
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/must"
+)
+
+// recorder is a Receiver that writes down what it gets.
+type recorder struct {
+	lines []string
+	fail  error // of Commit
+}
+
+func (r *recorder) add(format string, args ...any) {
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) Snapshot(s *zkfiles.State) error {
+	r.add("snapshot %#x of %d", s.Zxid, s.Len())
+	return nil
+}
+
+func (r *recorder) Commit(tx *zkfiles.Txn) error {
+	r.add("%v %#x %v", tx.Type, tx.Zxid, tx.Paths())
+	return r.fail
+}
+
+func (r *recorder) Synced() error { r.add("synced"); return nil }
+
+func (r *recorder) Ping(proposed int64, _ time.Time) error {
+	r.add("ping %#x", proposed)
+	return nil
+}
+
+// leader is the other end of a connection, in a test.
+type leader struct {
+	t    *testing.T
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+func (l *leader) send(packets ...packet) {
+	var b []byte
+	for _, p := range packets {
+		b = appendPacket(b, p)
+	}
+	l.raw(b)
+}
+
+// raw sends bytes. The learner may have closed the connection because of the first ones.
+func (l *leader) raw(b []byte) { _, _ = l.conn.Write(b) }
+
+func (l *leader) expect(want packet) {
+	l.t.Helper()
+	got, err := readPacket(l.r, 1<<20)
+	if err != nil || got.kind != want.kind || got.zxid != want.zxid || !bytes.Equal(got.data, want.data) {
+		l.t.Errorf("the learner sent %v %#x %x (%v), want %v %#x %x", got.kind, got.zxid, got.data, err, want.kind, want.zxid, want.data)
+	}
+}
+
+// accept answers the registration of learner 200 that has everything up to zxid.
+func (l *leader) accept(epoch, zxid int64, current int32) {
+	l.t.Helper()
+	info := proto.AppendLong(proto.AppendInt(proto.AppendLong(nil, 200), 0x10000), 0)
+	l.expect(packet{kindObserverInfo, epochOf(zxid) << 32, info})
+	l.send(packet{kindLeaderInfo, epoch << 32, proto.AppendInt(nil, 0x10000)})
+	l.expect(packet{kindAckEpoch, zxid, proto.AppendInt(nil, current)})
+}
+
+// follow runs a learner with a leader that play plays, and returns what it got and the error.
+func follow(t *testing.T, zxid int64, play func(*leader)) (*recorder, error) {
+	t.Helper()
+	here, there := net.Pipe()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		play(&leader{t, there, bufio.NewReader(there)})
+		_ = there.Close()
+	}()
+	defer func() { <-done }()
+	cfg := Config{Addrs: []string{"zk1:2888"}, ID: 200, Limits: zkfiles.Limits{MaxField: 1 << 20}, Dial: func(context.Context, string, string) (net.Conn, error) { return here, nil }}
+	c, err := Dial(t.Context(), cfg, zxid)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = c.Close() }()
+	r := new(recorder)
+	return r, c.Follow(zxid, r)
+}
+
+// createTxn returns a create of ZooKeeper 3.6 and later, with its digest.
+func createTxn(zxid int64, path string) []byte {
+	b := proto.AppendLong(nil, 0x100)
+	b = proto.AppendInt(b, 7)
+	b = proto.AppendLong(b, zxid)
+	b = proto.AppendLong(b, 1_000_000)
+	b = proto.AppendInt(b, int32(proto.OpCreate))
+	b = proto.AppendString(b, path)
+	b = proto.AppendBuffer(b, []byte("data"))
+	b = proto.AppendACLs(b, proto.OpenACL())
+	b = proto.AppendBool(b, false)
+	b = proto.AppendInt(b, 1)
+	return proto.AppendLong(proto.AppendInt(b, 2), 99)
+}
+
+// snapshot returns the body of an empty state, as it follows SNAP.
+func snapshot(signature string) []byte {
+	b := proto.AppendInt(nil, 1)
+	b = proto.AppendLong(b, 0x100)
+	b = proto.AppendInt(b, 30_000)
+	b = proto.AppendInt(b, 0)      // ACLs
+	b = proto.AppendString(b, "")  // the root
+	b = proto.AppendBuffer(b, nil) //
+	b = proto.AppendLong(b, -1)    // the open ACL
+	b = append(b, make([]byte, 8*4+4*3+8+8)...)
+	b = proto.AppendString(b, "/")
+	return proto.AppendString(b, signature)
+}
+
+func TestSnapshotThenTransactions(t *testing.T) {
+	t.Parallel()
+	r, err := follow(t, 0, func(l *leader) {
+		l.accept(2, 0, 0)
+		l.send(packet{kind: kindSnap, zxid: 0x200000002})
+		l.raw(snapshot("BenWasHere"))
+		l.send(packet{kindProposal, 0, createTxn(0x200000002, "/in the snapshot")}, packet{kind: kindCommit, zxid: 0x200000002},
+			packet{kindProposal, 0, createTxn(0x200000003, "/a")}, packet{kind: kindCommit, zxid: 0x200000003},
+			packet{kind: kindNewLeader, zxid: 0x200000000, data: []byte("version=0")})
+		l.expect(packet{kind: kindAck, zxid: 0x200000000})
+		l.send(packet{kind: kindInform, data: createTxn(0x200000004, "/b")}, packet{kind: kindUpToDate, zxid: -1})
+		l.expect(packet{kind: kindAck, zxid: 0x200000000})
+		l.send(packet{kind: kindPing, zxid: 0x200000005})
+		l.expect(packet{kindPing, 0x200000005, []byte{}})
+		l.send(packet{kind: kindInform, data: createTxn(0x200000005, "/c")}, packet{kindInformAndActivate, 0, append(make([]byte, 8), createTxn(0x200000006, "/d")...)})
+	})
+	want := []string{"snapshot 0x200000002 of 1", "create 0x200000003 [/a]", "create 0x200000004 [/b]", "synced", "ping 0x200000005", "create 0x200000005 [/c]", "create 0x200000006 [/d]"}
+	if r == nil || !slices.Equal(r.lines, want) {
+		t.Errorf("received %+v, want %q", r, want)
+	}
+	if err == nil || !strings.Contains(err.Error(), "zk1:2888: the leader closed the connection") {
+		t.Error(err)
+	}
+}
+
+func TestResumesWithDiff(t *testing.T) {
+	t.Parallel()
+	r, err := follow(t, 0x100000007, func(l *leader) {
+		l.accept(2, 0x100000007, 1)
+		l.send(packet{kind: kindDiff, zxid: 0x200000001}, packet{kindProposal, 0, createTxn(0x200000001, "/a")}, packet{kindCommitAndActivate, 0x200000001, make([]byte, 8)},
+			packet{kind: kindNewLeader, zxid: 0x200000000})
+		l.expect(packet{kind: kindAck, zxid: 0x200000000})
+		l.send(packet{kind: kindUpToDate})
+		l.expect(packet{kind: kindAck, zxid: 0x200000000})
+	})
+	if want := []string{"create 0x200000001 [/a]", "synced"}; r == nil || !slices.Equal(r.lines, want) {
+		t.Errorf("received %+v (%v), want %q", r, err, want)
+	}
+}
+
+// TestRefusesALeader lists what a leader must not send.
+func TestRefusesALeader(t *testing.T) {
+	t.Parallel()
+	diff := packet{kind: kindDiff, zxid: 0x100000007}
+	create := func(zxid int64) packet { return packet{kind: kindInform, data: createTxn(zxid, "/a")} }
+	huge := proto.AppendInt(proto.AppendLong(proto.AppendInt(nil, int32(kindInform)), 0), 1<<30)
+	for _, c := range []struct {
+		name, want string
+		play       func(*leader)
+	}{
+		{"TRUNC", "has lost committed transactions", func(l *leader) { l.send(packet{kind: kindTrunc, zxid: 0x100000005}) }},
+		{"DIFF to before", "has lost committed transactions", func(l *leader) { l.send(packet{kind: kindDiff, zxid: 0x100000005}) }},
+		{"no beginning", "began with UPTODATE", func(l *leader) { l.send(packet{kind: kindUpToDate}) }},
+		{"old transaction", "0x100000007 comes after 0x100000007", func(l *leader) { l.send(diff, create(0x100000007)) }},
+		{"future epoch", "later epoch than the leader's", func(l *leader) { l.send(diff, create(0x200000001)) }},
+		{"COMMIT alone", "not the next proposal", func(l *leader) { l.send(diff, packet{kind: kindCommit, zxid: 0x100000008}) }},
+		{"UPTODATE too early", "1 transactions without COMMIT", func(l *leader) {
+			l.send(diff, packet{kindProposal, 0, createTxn(0x100000008, "/a")}, packet{kind: kindUpToDate})
+		}},
+		{"unknown", "unexpected packet type 77", func(l *leader) { l.send(diff, packet{kind: 77}) }},
+		{"no transaction", "header", func(l *leader) { l.send(diff, packet{kind: kindInform, data: []byte{1}}) }},
+		{"huge", "longer than jute.maxbuffer", func(l *leader) { l.send(diff); l.raw(huge) }},
+		{"negative length", "negative length", func(l *leader) { l.send(diff); l.raw(append(huge[:12:12], 0x80, 0, 0, 0)) }},
+		{"identities", "the identities of INFORM", func(l *leader) {
+			l.send(diff)
+			l.raw(append(append(huge[:12:12], 0, 0, 0, 0), 0x7f, 0, 0, 0))
+		}},
+		{"cut", "unexpected EOF", func(l *leader) { l.send(diff); l.raw(huge[:9]) }},
+		{"signature", "signature is \"BenWasGone\"", func(l *leader) { l.send(packet{kind: kindSnap}); l.raw(snapshot("BenWasGone")) }},
+		{"snapshot without a root", "there is no root", func(l *leader) {
+			l.send(packet{kind: kindSnap})
+			l.raw(proto.AppendString(make([]byte, 8), "/"))
+		}},
+		{"hostile snapshot", "jute.maxbuffer", func(l *leader) {
+			l.send(packet{kind: kindSnap})
+			l.raw(append(make([]byte, 8), 0x7f, 0xff, 0xff, 0xff))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := follow(t, 0x100000007, func(l *leader) {
+				l.accept(1, 0x100000007, -1)
+				c.play(l)
+			})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestRefusesARegistration(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		want   string
+		answer []byte
+	}{
+		{"sslQuorum", nil},
+		{"answered NEWLEADER instead of LEADERINFO", appendPacket(nil, packet{kind: kindNewLeader})},
+		{"version 0x20000", appendPacket(nil, packet{kindLeaderInfo, 1 << 32, proto.AppendInt(nil, 0x20000)})},
+		{"the leader's epoch 1 is older", appendPacket(nil, packet{kindLeaderInfo, 1 << 32, proto.AppendInt(nil, 0x10000)})},
+	} {
+		_, err := follow(t, 0x200000001, func(l *leader) {
+			_, _ = readPacket(l.r, 1<<10)
+			l.raw(c.answer)
+		})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %q", err, c.want)
+		}
+	}
+}
+
+// A leader that stops sending is given up, first after SyncTimeout, then after SilenceTimeout.
+func TestSilentLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		begin := time.Now()
+		_, err := follow(t, 0, func(l *leader) { l.accept(1, 0, 0); _, _ = l.r.ReadByte() })
+		if took := time.Since(begin); err == nil || took != 30*time.Second {
+			t.Errorf("%v after %v", err, took)
+		}
+		begin = time.Now()
+		r, err := follow(t, 0, func(l *leader) {
+			l.accept(1, 0, 0)
+			l.send(packet{kind: kindDiff}, packet{kind: kindUpToDate})
+			l.expect(packet{kind: kindAck, zxid: 1 << 32})
+			_, _ = l.r.ReadByte()
+		})
+		if took := time.Since(begin); err == nil || took != 10*time.Second || !slices.Equal(r.lines, []string{"synced"}) {
+			t.Errorf("%v after %v: %q", err, took, r.lines)
+		}
+	})
+}
+
+// Dial takes the server that leads. A server that hangs, refuses or has no quorum doesn't
+// keep it from that.
+func TestFindsTheLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(ctx context.Context, _, addr string) (net.Conn, error) {
+			here, there := net.Pipe()
+			switch addr {
+			case "down:1":
+				return nil, errors.New("connection refused")
+			case "hangs:1":
+				<-ctx.Done()
+				return nil, ctx.Err()
+			case "mute:1":
+				go func() { _, _ = io.Copy(io.Discard, there) }()
+			case "leads:1":
+				go (&leader{t, there, bufio.NewReader(there)}).accept(1, 0, 0)
+			}
+			return here, nil
+		}
+		c := must.Get(Dial(t.Context(), Config{Addrs: []string{"down:1", "hangs:1", "mute:1", "leads:1"}, ID: 200, Dial: dial}, 0))(t)
+		if c.Addr() != "leads:1" || c.Epoch() != 1 {
+			t.Error(c.Addr(), c.Epoch())
+		}
+		must.Do(t, c.Close())
+		_, err := Dial(t.Context(), Config{Addrs: []string{"down:1", "hangs:1", "mute:1"}, ID: 200, Dial: dial}, 0)
+		if !errors.Is(err, ErrNoLeader) || !strings.Contains(err.Error(), "connection refused") || !strings.Contains(err.Error(), "mute:1: no byte for 30s") {
+			t.Error(err)
+		}
+	})
+}
+
+// FuzzFollow feeds a learner whatever a leader could send. It must end with an error and with
+// bounded memory.
+func FuzzFollow(f *testing.F) {
+	begin := appendPacket(nil, packet{kind: kindSnap, zxid: 5})
+	f.Add(append(begin, snapshot("BenWasHere")...))
+	f.Add(appendPacket(appendPacket(nil, packet{kind: kindDiff}), packet{kind: kindInform, data: createTxn(1<<32+1, "/a")}))
+	f.Add(appendPacket(appendPacket(nil, packet{kind: kindDiff}), packet{kind: kindProposal, data: createTxn(1<<32+1, "/a")}))
+	f.Fuzz(func(t *testing.T, stream []byte) {
+		c := &Conn{cfg: Config{Limits: zkfiles.Limits{MaxField: 1 << 16}}.withDefaults(), conn: discard{}, epoch: 1, timeout: time.Second}
+		c.r = bufio.NewReader(bytes.NewReader(stream))
+		if err := c.Follow(0, new(recorder)); err == nil {
+			t.Error("a stream that ends is no error")
+		}
+	})
+}
+
+// discard is a connection to which everything can be written.
+type discard struct{ net.Conn }
+
+func (discard) Write(b []byte) (int, error)      { return len(b), nil }
+func (discard) SetWriteDeadline(time.Time) error { return nil }
