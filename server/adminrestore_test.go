@@ -61,7 +61,7 @@ type answerTo struct {
 // sendState sends a state to a server and returns the answer.
 func sendState(t *testing.T, s *Server, command string, content []byte) (int, answerTo) {
 	t.Helper()
-	code, _, b := askState(t, http.MethodPost, commands(s)+command, "digest some:body", bytes.NewReader(content))
+	code, _, b := askState(t, http.MethodPost, commands(s)+command, superAuth, bytes.NewReader(content))
 	var a answerTo
 	if err := json.Unmarshal(b, &a); err != nil {
 		t.Fatalf("%d %s: %v", code, b, err)

@@ -23,10 +23,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// fetch gets a URL on a connection of its own.
+// fetch gets a URL on a connection of its own, as the super user.
 func fetch(t *testing.T, url string) (code int, body string) {
 	t.Helper()
-	code, _, b := askState(t, http.MethodGet, url, "", nil)
+	code, _, b := askState(t, http.MethodGet, url, superAuth, nil)
 	return code, string(b)
 }
 
@@ -135,7 +135,7 @@ func TestAdminOfAMemberIsOptional(t *testing.T) {
 	}
 }
 
-// TestRefusedCommandsAreLogged: every refusal of snapshot and restore is logged at WARN
+// TestRefusedCommandsAreLogged: every refusal of a command is logged at WARN
 // with the client and the command, and a client that repeats it can't flood the log.
 func TestRefusedCommandsAreLogged(t *testing.T) {
 	t.Parallel()
@@ -147,7 +147,7 @@ func TestRefusedCommandsAreLogged(t *testing.T) {
 	}{
 		{"no auth", http.MethodPost, "restore", "", "it has no Authorization header", http.StatusUnauthorized, nil},
 		{"wrong auth", http.MethodGet, "snapshot", "nonsense x", "authentication failed", http.StatusUnauthorized, nil},
-		{"no permission", http.MethodGet, "snapshot", "digest some:body", "it takes all permissions on /", http.StatusForbidden, nil},
+		{"no permission", http.MethodGet, "snapshot", "digest some:body", "the caller is no administrator", http.StatusForbidden, nil},
 		{"too early", http.MethodGet, "snapshot", own, "it comes too early", http.StatusTooManyRequests, func(a *Admin) { a.SnapshotInterval = time.Hour }},
 		{"no snapshots", http.MethodGet, "snapshot", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.NoSnapshot = true }},
 		{"no restores", http.MethodPost, "restore", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.NoRestore = true }},
@@ -191,11 +191,11 @@ func TestAdminFromZooCfg(t *testing.T) {
 	t.Parallel()
 	const twoServers = "initLimit=10\nsyncLimit=5\nserver.1=a:2888:3888\nserver.2=b:2888:3888"
 	for text, want := range map[string]string{
-		"":                         "0.0.0.0:8080 /commands 30s true",
+		"":                         "127.0.0.1:8080 /commands 30s true",
 		"admin.enableServer=false": "",
 		"admin.serverPort=8081\nadmin.serverAddress=127.0.0.1\nadmin.commandURL=/zk\nadmin.idleTimeout=5000": "127.0.0.1:8081 /zk 5s false",
-		"admin.serverPort=8080":                             "0.0.0.0:8080 /commands 30s false",
-		"admin.serverPort=8080\n" + twoServers:              "0.0.0.0:8080 /commands 30s true",
+		"admin.serverPort=8080":                             "127.0.0.1:8080 /commands 30s false",
+		"admin.serverPort=8080\n" + twoServers:              "127.0.0.1:8080 /commands 30s true",
 		"admin.forceHttps=true":                             "error",
 		"admin.forceHttps=true\nadmin.enableServer=false":   "",
 		"admin.needClientAuth=true\nadmin.serverPort=8081":  "error",

@@ -66,7 +66,7 @@ func TestAdminSnapshot(t *testing.T) {
 	w.create("/a", []byte("x"), proto.ModePersistent)
 	w.create("/e", nil, proto.ModeEphemeral)
 	base := "http://" + s.AdminAddr() + "/commands/"
-	code, head, b := askState(t, http.MethodGet, base+"snapshot", "digest some:body", nil)
+	code, head, b := askState(t, http.MethodGet, base+"snapshot", superAuth, nil)
 	if code != 200 {
 		t.Fatalf("%d %s", code, b)
 	}
@@ -88,13 +88,23 @@ func TestAdminSnapshot(t *testing.T) {
 	if _, _, ok := s.Node().LastSnapshot(); ok {
 		t.Error("a snapshot that nobody wrote")
 	}
-	if code, _, b := askState(t, http.MethodGet, base+"snapshot?streaming=false", "ip", nil); code != 200 {
+	if code, _, b := askState(t, http.MethodGet, base+"snapshot?streaming=false", superAuth, nil); code != 200 {
 		t.Errorf("%d %s", code, b)
 	}
 	if zxid, at, ok := s.Node().LastSnapshot(); !ok || zxid != tr.LastZxid() || at.IsZero() || s.Node().LastSnapshotBytes() == 0 {
 		t.Errorf("%x %v %v", zxid, at, ok)
 	}
 
+	// The open ACL of the root doesn't open the command, and neither does an address in it.
+	host := proto.ACL{Perms: proto.PermAll, ID: proto.ID{Scheme: "ip", ID: "127.0.0.1"}}
+	for _, acl := range [][]proto.ACL{proto.OpenACL(), {host}} {
+		w.must(proto.OpSetACL, &proto.SetACLRequest{Path: "/", Version: -1, ACL: acl})
+		for auth, want := range map[string]int{"": 401, "digest some:body": 403, "ip": 403} {
+			if code, _, b := askState(t, http.MethodGet, base+"snapshot", auth, nil); code != want {
+				t.Errorf("%q with the ACL %v: %d %.80s", auth, acl, code, b)
+			}
+		}
+	}
 	// Only admin:pw has all permissions; other clients may still read.
 	id, err := schemes.DigestID("SHA1", "admin:pw")
 	if err != nil {

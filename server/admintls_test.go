@@ -18,9 +18,18 @@ import (
 // fetchTLS gets a URL with a client's TLS configuration.
 func fetchTLS(t *testing.T, url string, config *tls.Config) (code int, body string, err error) {
 	t.Helper()
+	return fetchAs(t, url, "", config)
+}
+
+// fetchAs is fetchTLS with an Authorization header, if it isn't empty.
+func fetchAs(t *testing.T, url, auth string, config *tls.Config) (code int, body string, err error) {
+	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if auth != "" {
+		req.Header.Set("Authorization", auth)
 	}
 	req.Close = true
 	tr := &http.Transport{TLSClientConfig: config}

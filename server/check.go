@@ -29,6 +29,7 @@ func (c *Config) check() error {
 	wrong(c.MinSessionTimeout > c.MaxSessionTimeout, "minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
 	wrong(c.TickTime < time.Millisecond, "tickTime %v: want at least 1ms", c.TickTime)
 	wrong((c.SecureAddr != "" || c.PortUnification) && c.TLS == nil, "SecureAddr and PortUnification need TLS")
+	wrong(c.Metrics != nil && c.Metrics.SecureAddr != "" && c.Metrics.TLS == nil, "Metrics: SecureAddr needs TLS")
 	wrong(schemes.NewDigest(c.Auth.DigestAlg) == nil, "DigestAlg %q is no algorithm that is known", c.Auth.DigestAlg)
 	unlisted := c.Quorum.ID <= raftfsm.MaxServer && c.distributed() && !c.listed()
 	wrong(unlisted, "server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.Quorum.ID)
@@ -71,6 +72,10 @@ func (c Config) verify() error {
 		_, err := c.Admin.TLS.load(slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
+	if c.Metrics != nil && c.Metrics.SecureAddr != "" && c.Metrics.TLS != nil {
+		_, err := c.Metrics.security(listen.At("", c.Metrics.SecureAddr)).load(slog.New(slog.DiscardHandler))
+		errs = append(errs, err)
+	}
 	return errors.Join(append(errs, c.badHosts()...)...)
 }
 
@@ -81,7 +86,7 @@ func (c *Config) badHosts() (errs []error) {
 		all = append(all, listen.At("admin.serverAddress", c.Admin.Addr))
 	}
 	if c.Metrics != nil {
-		all = append(all, listen.At("metricsProvider.httpHost", c.Metrics.Addr))
+		all = append(all, c.Metrics.hosts()...)
 	}
 	for _, m := range c.Quorum.Members {
 		for _, addr := range append([]string{m.QuorumAddr}, m.Alternates...) {
@@ -104,7 +109,7 @@ func (c *Config) ports() []listen.Port {
 		all = append(all, listen.At("admin.serverPort", c.Admin.Addr))
 	}
 	if c.Metrics != nil {
-		all = append(all, listen.At("metricsProvider.httpPort", c.Metrics.Addr))
+		all = append(all, c.Metrics.ports()...)
 	}
 	return slices.DeleteFunc(all, func(p listen.Port) bool { return p.Addr == "" })
 }
@@ -177,7 +182,7 @@ func (c *Config) hosts() []listen.Port {
 		all = append(all, listen.At("admin.serverAddress", c.Admin.Addr))
 	}
 	if c.Metrics != nil {
-		all = append(all, listen.At("metricsProvider.httpHost", c.Metrics.Addr))
+		all = append(all, c.Metrics.hosts()...)
 	}
 	return all
 }

@@ -161,7 +161,7 @@ func TestWaitingRequestsDoNotHoldAPort(t *testing.T) {
 	for range limits.MaxLongAnswers {
 		defer s.long.Begin(nil, func() {}).End()
 	}
-	openTo(t, httpport.MaxConns+20, s.AdminAddr(), "GET /commands/connections HTTP/1.1\r\nHost: h\r\n\r\n")
+	openTo(t, httpport.MaxConns+20, s.AdminAddr(), "GET /commands/connections HTTP/1.1\r\nHost: h\r\nAuthorization: "+superAuth+"\r\n\r\n")
 	if code, body := fetch(t, fmt.Sprintf("http://%s/livez", s.AdminAddr())); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}

@@ -268,7 +268,11 @@ func (p *clientPorts) follow() {
 // refuse such a reconfig.
 func (p *clientPorts) staysAt(at, want string, err error) {
 	s := p.s
-	for _, own := range []listen.Port{listen.At("secureClientPort", s.cfg.SecureAddr), listen.At("admin.serverPort", s.AdminAddr()), listen.At("metricsProvider.httpPort", s.MetricsAddr())} {
+	others := []listen.Port{listen.At("secureClientPort", s.cfg.SecureAddr), listen.At("admin.serverPort", s.AdminAddr())}
+	for i, own := range s.cfg.Metrics.ports() {
+		others = append(others, listen.At(own.Setting, s.metrics[i].Addr()))
+	}
+	for _, own := range others {
 		if listen.Overlap(own.Addr, want) {
 			s.log.Warn("a reconfig has set a client address at which this server has another port: it goes on at the old one and tries again; "+
 				"change "+own.Setting+" in the configuration file before the next start, or set another client address with reconfig",

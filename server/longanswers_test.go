@@ -55,13 +55,18 @@ func TestUnreadListsOverHTTPAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		if _, err := io.WriteString(nc, "GET /commands/watches HTTP/1.1\r\nHost: h\r\n\r\n"); err != nil {
+		if _, err := io.WriteString(nc, "GET /commands/watches HTTP/1.1\r\nHost: h\r\nAuthorization: "+superAuth+"\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	size := int64(0)
 	eventually(t, "a client that reads gets its list", func() bool {
-		resp, err := http.Get("http://" + s.AdminAddr() + "/commands/watches")
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+s.AdminAddr()+"/commands/watches", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", superAuth)
+		resp, err := http.DefaultClient.Do(req)
 		if err != nil {
 			return false // cut off before the answer began: this machine is slow
 		}

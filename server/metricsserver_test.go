@@ -1,8 +1,10 @@
 package server
 
 import (
+	"crypto/tls"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -113,5 +115,119 @@ func TestMetricsPortInUse(t *testing.T) {
 	}
 	if s != nil {
 		_ = s.Close()
+	}
+}
+
+// TestMetricsTLS: a port for TLS, one for both, and credentials on either.
+func TestMetricsTLS(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	for _, tt := range []struct {
+		name, plain, secure, auth string
+		unauthorized              int // status without credentials
+		// which callers with credentials get the metrics: in plaintext, without a
+		// certificate, with one
+		http, https, alice bool
+	}{
+		{"plaintext", "127.0.0.1:0", "", "none", 401, true, false, false},
+		{"TLS", "", "127.0.0.1:0", "none", 401, false, true, true},
+		{"TLS with certificates", "", "127.0.0.1:0", "need", 401, false, false, true},
+		{"one port for both", "127.0.0.1:0", "127.0.0.1:0", "none", 401, true, true, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			options := a.options()
+			options.ClientAuth = tt.auth
+			s := startServer(t, func(c *Config) {
+				c.Metrics = &Metrics{Addr: tt.plain, SecureAddr: tt.secure, User: "prometheus", Password: "pw", Token: "t0ken"}
+				if tt.secure != "" {
+					c.Metrics.TLS = &AdminTLS{KeyStores: options}
+				}
+			})
+			if urls := s.MetricsURLs(); len(urls) != 1 || !strings.HasPrefix(urls[0], "http") || strings.HasPrefix(urls[0], "https") != (tt.plain == "") {
+				t.Errorf("%v", urls)
+			}
+			for auth, authorized := range map[string]bool{"": false, "Bearer t0ken": true, "Basic cHJvbWV0aGV1czpwdw==": true, "Bearer other": false} {
+				for _, caller := range []struct {
+					scheme string
+					config *tls.Config
+					served bool
+				}{{"http", nil, tt.http}, {"https", a.client(nil), tt.https}, {"https", a.client(alice), tt.alice}} {
+					code, body, err := fetchAs(t, caller.scheme+"://"+s.MetricsAddr()+"/metrics", auth, caller.config)
+					served := err == nil && code == http.StatusOK && strings.Contains(body, "znode_count")
+					if served != (caller.served && authorized) || caller.served && !authorized && code != tt.unauthorized {
+						t.Errorf("%s with %q: %d, %v", caller.scheme, auth, code, err)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestMetricsTLSFromZooCfg: the keys are those of ZooKeeper 3.10, and what would leave the
+// metrics open although the file protects them is refused.
+func TestMetricsTLSFromZooCfg(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	options := a.options()
+	store := "metricsProvider.ssl.keyStore.location=" + options.Key.Location + "\n"
+	trust := "metricsProvider.ssl.trustStore.location=" + options.Trust.Location + "\n"
+	password, token := write("password", "pw\n"), write("token", "t0ken\n")
+	for text, want := range map[string]string{
+		"": "0.0.0.0:7000  plaintext",
+		"metricsProvider.httpsPort=7001\n" + store + trust:                                             " 0.0.0.0:7001 need",
+		"metricsProvider.httpsPort=7001\nmetricsProvider.ssl.need.client.auth=false\n" + store + trust: " 0.0.0.0:7001 want",
+		"metricsProvider.httpsPort=7001\nmetricsProvider.ssl.need.client.auth=false\n" + store:         " 0.0.0.0:7001 none",
+		"metricsProvider.httpsPort=7001\nmetricsProvider.httpPort=7001\n" + store + trust:              "0.0.0.0:7001 0.0.0.0:7001 need",
+		"metricsProvider.httpsPort=-1\n":                                                               "0.0.0.0:7000  plaintext",
+		"metricsProvider.auth.user=p\nmetricsProvider.auth.passwordPath=" + password + "\n":            "0.0.0.0:7000  plaintext p:pw",
+		"metricsProvider.auth.user=p\nmetricsProvider.auth.password=x\n":                               "0.0.0.0:7000  plaintext p:x",
+		"metricsProvider.auth.tokenPath=" + token + "\n":                                               "0.0.0.0:7000  plaintext t0ken",
+		"metricsProvider.httpsPort=7001\n":                                                             "error: metricsProvider.ssl.keyStore.location",
+		"metricsProvider.httpsPort=7001\n" + store:                                                     "error: metricsProvider.ssl.trustStore.location",
+		store + trust:                       "error: set metricsProvider.httpsPort",
+		"metricsProvider.auth.user=p\n":     "error: needs a password",
+		"metricsProvider.auth.password=p\n": "error: auth.user is not set",
+		"metricsProvider.auth.tokenPath=" + write("empty", "\n") + "\n":                                           "error: is empty",
+		"metricsProvider.auth.tokenPath=" + dir + "/nosuch\n":                                                     "error: metricsProvider.auth.tokenPath",
+		"metricsProvider.auth.usr=p\n":                                                                            "error: metricsProvider.auth.usr",
+		"metricsProvider.ssl.keystore.location=p\n":                                                               "error: metricsProvider.ssl.keystore.location",
+		"metricsProvider.httpsPort=7001\n" + trust + "metricsProvider.ssl.keyStore.location=" + dir + "/no.pem\n": "error: TLS of the metrics, metricsProvider.ssl.*",
+	} {
+		text = "dataDir=" + dir + "\nclientPort=0\nadmin.enableServer=false\n" +
+			"metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n" + text
+		c, err := LoadConfig(write("zoo.cfg", text))
+		if says, fails := strings.CutPrefix(want, "error: "); fails {
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s\n%v, want %q", text, err, says)
+			}
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s\n%v", text, err)
+			continue
+		}
+		m := c.Metrics
+		got := m.Addr + " " + m.SecureAddr + " plaintext"
+		if m.TLS != nil {
+			got = m.Addr + " " + m.SecureAddr + " " + m.TLS.ClientAuth
+		}
+		if m.User != "" {
+			got += " " + m.User + ":" + m.Password
+		}
+		if m.Token != "" {
+			got += " " + m.Token
+		}
+		if got != want {
+			t.Errorf("%s\n%q, want %q", text, got, want)
+		}
 	}
 }

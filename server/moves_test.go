@@ -384,7 +384,7 @@ func (m *moves) http(t *testing.T) {
 	} {
 		m.by(t, s, v.names, func() {
 			eventually(t, v.command+" comes too early", func() bool {
-				code, _, body := askState(t, v.method, base+v.command, "digest some:body", nil)
+				code, _, body := askState(t, v.method, base+v.command, superAuth, nil)
 				t.Logf("%s: %d %.100s", v.command, code, body)
 				return code == http.StatusTooManyRequests
 			})

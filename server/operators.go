@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/limits"
@@ -19,7 +20,8 @@ import (
 )
 
 // Admin configures the commands over HTTP. Any client that reaches the port, with a
-// certificate if TLS asks for one, may run every command and reset the statistics.
+// certificate if TLS asks for one, may ask for the role of the server and its numbers. The other
+// commands take the super user, or an identity to which the ACL of the root gives all permissions.
 type Admin struct {
 	Addr        string        // host:port; port 0 picks a free one
 	CommandURL  string        // default /commands
@@ -74,7 +76,8 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	or(&idle, defaultAdminIdle)
 	source := adminSourceOf(s)
 	source.Sweep()
-	opts := admin.SnapshotOptions{
+	opts := admin.Options{
+		Profiles:   a.Profiles,
 		NoSnapshot: a.NoSnapshot, NoRestore: a.NoRestore, Interval: a.SnapshotInterval, RestoreInterval: a.RestoreInterval,
 	}
 	opts.TooEarly = func(command string) {
@@ -89,9 +92,6 @@ func (s *Server) openAdmin(ctx context.Context) error {
 		s.complaints.Warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
 	}
 	h := admin.Handler(source, url, opts)
-	if a.Profiles {
-		h = admin.WithProfiles(h)
-	}
 	at := listen.At("admin.serverPort", a.Addr)
 	srv, err := s.openHTTP(ctx, at, a.TLS, h, idle)
 	switch {
@@ -134,7 +134,7 @@ type adminSource struct {
 func adminSourceOf(s *Server) adminSource {
 	c := &s.cfg
 	a := adminSource{sourceOf(s), &snapshots.Snapshots{
-		Node: s.node, Dir: c.DataDir, Schemes: &s.schemes, SkipACL: c.Auth.SkipACL, Policy: c.policy(), Stats: &s.stats, Log: s.log,
+		Node: s.node, Dir: c.DataDir, Schemes: &s.schemes, SuperUser: c.superUser(), Policy: c.policy(), Stats: &s.stats, Log: s.log,
 		Limits:   zkfiles.Limits{MaxField: c.maxField(), Room: func() error { return s.memory.RoomToRestore() }},
 		Complain: func(msg string, args ...any) { s.complaints.Warn(s.clock(), msg, args...) },
 	}}
@@ -142,6 +142,14 @@ func adminSourceOf(s *Server) adminSource {
 		a.Dir = ""
 	}
 	return a
+}
+
+// superUser returns the subject of the super user's certificate, "" if there is none.
+func (c *Config) superUser() string {
+	if c.TLS == nil {
+		return ""
+	}
+	return c.TLS.SuperUser
 }
 
 // LastSnapshot implements admin.Source.
@@ -161,29 +169,88 @@ func (a adminSource) BeginLong(command string, r *http.Request, cut func()) (sen
 	return long.Sending, long.End
 }
 
-// Metrics configures the port where Prometheus reads metrics, at /metrics.
+// Metrics configures the ports where Prometheus reads metrics, at /metrics.
 type Metrics struct {
-	Addr    string // host:port; port 0 picks a free one
-	Process bool   // add the metrics of the Go runtime and the process
+	Addr string // host:port in plaintext; port 0 picks a free one; empty: none
+	// SecureAddr is host:port with TLS. If it is the same as Addr, the port accepts both.
+	SecureAddr string
+	TLS        *AdminTLS // required by SecureAddr; Only has no effect
+	// User and Password are of basic authentication, Token is of bearer authentication. With
+	// both, each of them is enough.
+	User, Password, Token string
+	Process               bool // add the metrics of the Go runtime and the process
 }
 
-// openMetrics opens the port for Prometheus, if it is configured.
+// ports returns the addresses to listen on.
+func (m *Metrics) ports() []listen.Port {
+	if m == nil {
+		return nil
+	}
+	all := []listen.Port{listen.At("metricsProvider.httpPort", m.Addr), listen.At("metricsProvider.httpsPort", m.SecureAddr)}
+	if m.Addr == m.SecureAddr { // one port, even if the number is 0
+		all = all[1:]
+	}
+	return slices.DeleteFunc(all, func(p listen.Port) bool { return p.Addr == "" })
+}
+
+// hosts returns the addresses to listen on, with the setting that names their host.
+func (m *Metrics) hosts() (all []listen.Port) {
+	for _, p := range m.ports() {
+		all = append(all, listen.At("metricsProvider.httpHost", p.Addr))
+	}
+	return all[:min(len(all), 1)]
+}
+
+// security returns the TLS of a port, nil if it has none.
+func (m *Metrics) security(p listen.Port) *AdminTLS {
+	if p.Addr != m.SecureAddr {
+		return nil
+	}
+	security := *m.TLS
+	security.Only, security.metrics = m.Addr != m.SecureAddr, true
+	return &security
+}
+
+// openMetrics opens the ports for Prometheus, if they are configured.
 func (s *Server) openMetrics(ctx context.Context) error {
 	m := s.cfg.Metrics
 	if m == nil {
 		return nil
 	}
-	at := listen.At("metricsProvider.httpPort", m.Addr)
-	srv, err := s.openHTTP(ctx, at, nil, metrics.Handler(sourceOf(s), m.Process), defaultAdminIdle)
-	if err != nil {
-		return listenError(at, err)
+	h := httpport.Credentials{User: m.User, Password: m.Password, Token: m.Token}.Require(
+		metrics.Handler(sourceOf(s), m.Process), func(r *http.Request) {
+			s.complaints.Warn(s.clock(), "a client of the metrics was refused: it has no credentials, or wrong ones", "client", r.RemoteAddr)
+		})
+	for _, at := range m.ports() {
+		srv, err := s.openHTTP(ctx, at, m.security(at), h, defaultAdminIdle)
+		if err != nil {
+			return listenError(at, err)
+		}
+		s.metrics = append(s.metrics, srv)
 	}
-	s.metrics = srv
 	return nil
 }
 
-// MetricsAddr returns the address for Prometheus, "" if there is none.
-func (s *Server) MetricsAddr() string { return s.metrics.Addr() }
+// MetricsAddr returns the address for Prometheus, "" if there is none. If there are two, it is
+// the one in plaintext.
+func (s *Server) MetricsAddr() string {
+	if len(s.metrics) == 0 {
+		return ""
+	}
+	return s.metrics[0].Addr()
+}
+
+// MetricsURLs returns the URLs of the metrics.
+func (s *Server) MetricsURLs() (urls []string) {
+	for i, p := range s.cfg.Metrics.ports() {
+		scheme := "http"
+		if security := s.cfg.Metrics.security(p); security != nil && security.Only {
+			scheme = "https"
+		}
+		urls = append(urls, scheme+"://"+s.metrics[i].Addr()+metrics.Path)
+	}
+	return urls
+}
 
 // isWord reports whether the first four bytes of a connection are a command. As a
 // length they would be more than a gigabyte.

@@ -41,10 +41,12 @@ func (e *ensemble) viewsOf(t *testing.T, s *Server, role string) {
 	word := func(name string) string { return answer(t, s, name) }
 	page := func(h http.Handler, path string) string {
 		rec := httptest.NewRecorder()
-		h.ServeHTTP(rec, httptest.NewRequest(http.MethodGet, path, nil))
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Authorization", superAuth)
+		h.ServeHTTP(rec, r)
 		return strings.ReplaceAll(rec.Body.String(), " ", "")
 	}
-	commands := admin.Handler(adminSourceOf(s), "/commands", admin.SnapshotOptions{})
+	commands := admin.Handler(adminSourceOf(s), "/commands", admin.Options{})
 	lead, _ := e.leader()
 	observers := strings.Count(role, "observer")
 	for where, want := range map[string][2]string{

@@ -76,7 +76,7 @@ type limiters struct {
 // operators holds what only operators use.
 type operators struct {
 	admin     *httpport.Port
-	metrics   *httpport.Port
+	metrics   []*httpport.Port
 	audit     *audit.Recorder // nil: no audit log
 	traceMask atomic.Uint64
 	digests   stats.DigestLog
@@ -317,7 +317,11 @@ func (s *Server) close() error {
 	if s.audit != nil {
 		s.audit.Stopping()
 	}
-	errs = append(errs, s.ports.close(), s.admin.Close(), s.metrics.Close(), s.node.Close())
+	errs = append(errs, s.ports.close(), s.admin.Close())
+	for _, p := range s.metrics {
+		errs = append(errs, p.Close())
+	}
+	errs = append(errs, s.node.Close())
 	s.clients.each((*conn).kill)
 	s.flushers.stop()
 	s.polling.stop()

@@ -142,13 +142,23 @@ func (q *QuorumSASL) of() *raftfsm.SASL {
 	return &raftfsm.SASL{Users: q.Users, User: q.User, Password: q.Password, Login: q.LearnerRequire, Require: q.ServerRequire}
 }
 
-// AdminTLS configures TLS on the port for commands over HTTP.
+// AdminTLS configures TLS on a port for operators: commands over HTTP, or metrics.
 type AdminTLS struct {
 	KeyStores
 	// Config, if set, replaces KeyStores.
 	Config *tls.Config
 	// Only refuses plaintext; otherwise the port accepts both.
 	Only bool
+
+	metrics bool // for errors: it belongs to the metrics
+}
+
+// port returns the name of the port, and the settings of its TLS.
+func (t *AdminTLS) port() (name, settings string) {
+	if t.metrics {
+		return "the metrics", "metricsProvider.ssl.*"
+	}
+	return "the AdminServer", "ssl.quorum.*"
 }
 
 // load reads the key stores.
@@ -156,9 +166,10 @@ func (t *AdminTLS) load(log *slog.Logger) (*tls.Config, error) {
 	if t.Config != nil {
 		return t.Config, nil
 	}
-	c, err := keystore.ServerConfig(t.options(), func(err error) { log.Error("TLS of the AdminServer goes on with what it has", "error", err) })
+	name, settings := t.port()
+	c, err := keystore.ServerConfig(t.options(), func(err error) { log.Error("TLS of "+name+" goes on with what it has", "error", err) })
 	if err != nil {
-		return nil, fmt.Errorf("TLS of the AdminServer, ssl.quorum.*: %w", err)
+		return nil, fmt.Errorf("TLS of %s, %s: %w", name, settings, err)
 	}
 	return c, nil
 }

@@ -14,10 +14,10 @@ import (
 // patience is how long a test waits for an expected event.
 const patience = 60 * time.Second
 
-// startServer runs a server in memory for the length of the test.
+// startServer runs a server in memory for the length of the test. Its super user has superAuth.
 func startServer(t testing.TB, change ...func(*Config)) *Server {
 	t.Helper()
-	cfg := Config{Memory: true, FourLetterWords: []string{"*"}}
+	cfg := Config{Memory: true, FourLetterWords: []string{"*"}, Auth: Auth{SuperDigest: superDigest}}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -32,6 +32,12 @@ func startServer(t testing.TB, change ...func(*Config)) *Server {
 	})
 	return s
 }
+
+// superAuth is the super user's header, and superDigest the setting for it.
+const (
+	superAuth   = "digest super:secret"
+	superDigest = "super:lK75jTNcA+U9vtVEw5vB51mj/w4="
+)
 
 // wire is a client that speaks in frames.
 type wire struct {

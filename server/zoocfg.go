@@ -103,8 +103,7 @@ func translate(z *zoocfg.Config) (Config, error) {
 	if z.ClientPort != zoocfg.Unset {
 		c.ClientAddr = net.JoinHostPort(z.ClientPortAddress, strconv.Itoa(z.ClientPort))
 	}
-	errs := []error{c.tlsFromZooCfg(z), c.quorumFromZooCfg(z), c.quorumSASLFromZooCfg(z), c.saslFromZooCfg(z), c.adminFromZooCfg(z)}
-	c.metricsFromZooCfg(z)
+	errs := []error{c.tlsFromZooCfg(z), c.quorumFromZooCfg(z), c.quorumSASLFromZooCfg(z), c.saslFromZooCfg(z), c.adminFromZooCfg(z), c.metricsFromZooCfg(z)}
 	c.auditFromZooCfg(z)
 	if z.Distributed() {
 		if !z.HasMyID {
@@ -210,10 +209,61 @@ func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
 }
 
 // metricsFromZooCfg translates the metricsProvider.* settings.
-func (c *Config) metricsFromZooCfg(z *zoocfg.Config) {
-	if m := &z.Metrics; m.Enabled {
-		c.Metrics = &Metrics{Addr: net.JoinHostPort(m.HTTPHost, strconv.Itoa(m.HTTPPort)), Process: m.ExportJVMInfo}
+func (c *Config) metricsFromZooCfg(z *zoocfg.Config) error {
+	m := &z.Metrics
+	if !m.Enabled {
+		return nil
 	}
+	c.Metrics = &Metrics{Process: m.ExportJVMInfo, User: m.User, Password: m.Password}
+	at := func(port int) string {
+		if port == zoocfg.Unset {
+			return ""
+		}
+		return net.JoinHostPort(m.HTTPHost, strconv.Itoa(port))
+	}
+	c.Metrics.Addr, c.Metrics.SecureAddr = at(m.HTTPPort), at(m.HTTPSPort)
+	var errs []error
+	for _, file := range []struct {
+		key, path string
+		to        *string
+	}{{"passwordPath", m.PasswordPath, &c.Metrics.Password}, {"tokenPath", m.TokenPath, &c.Metrics.Token}} {
+		if file.path == "" {
+			continue
+		}
+		text, err := smallfile.Read(file.path)
+		if *file.to = strings.TrimSpace(string(text)); err == nil && *file.to == "" {
+			err = fmt.Errorf("%s is empty", file.path)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("metricsProvider.auth.%s: %w", file.key, err))
+		}
+	}
+	var err error
+	c.Metrics.TLS, err = metricsTLSFromZooCfg(m)
+	return errors.Join(append(errs, err)...)
+}
+
+// metricsTLSFromZooCfg translates the TLS settings of the metrics. As in ZooKeeper, clients
+// need certificates unless the file says otherwise, and changed files are read again.
+func metricsTLSFromZooCfg(m *zoocfg.Metrics) (*AdminTLS, error) {
+	if m.HTTPSPort == zoocfg.Unset {
+		return nil, nil
+	}
+	auth := "none"
+	switch {
+	case m.KeyStore.Location == "":
+		return nil, zoocfg.NotSet("metricsProvider.ssl.keyStore.location", "metricsProvider.httpsPort needs a certificate")
+	case m.NeedClient && m.TrustStore.Location == "":
+		return nil, zoocfg.NotSet("metricsProvider.ssl.trustStore.location", "clients need certificates, unless metricsProvider.ssl.need.client.auth=false")
+	case m.NeedClient:
+		auth = "need"
+	case m.WantClient && m.TrustStore.Location != "":
+		auth = "want"
+	}
+	return &AdminTLS{KeyStores: KeyStores{
+		Key: KeyStore(m.KeyStore), Trust: KeyStore(m.TrustStore), ClientAuth: auth,
+		Protocols: m.EnabledProtocols, CipherSuites: m.CipherSuites, Reload: true,
+	}}, nil
 }
 
 // auditFromZooCfg translates the audit.* settings.

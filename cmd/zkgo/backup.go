@@ -58,9 +58,10 @@ comes. It gets its name when it is on the disk and has been read back and
 compared with its digest. What has a checksum is not secret: it contains all
 data, and is readable for its owner only.
 
-The identity of --auth needs all permissions on the root znode, e.g.
-digest:user:password. ` + authVariable + ` holds the same, unseen by others.`,
-		Example: `  zkgo backup --from http://zk1:8080 zk-$(date +%F).zkb
+The identity of --auth is the super user's, or one to which the ACL of the root
+znode gives all permissions, e.g. digest:user:password. ` + authVariable + ` holds
+the same, unseen by others.`,
+		Example: `  zkgo backup --auth @/etc/zkgo/backup-auth --from http://localhost:8080 zk-$(date +%F).zkb
   ` + authVariable + `=digest:super:secret zkgo backup --from https://zk1:8080 --cacert ca.pem zk.zkb
   zkgo backup --from zk1:8080 --from zk2:8080 - | ssh vault 'cat > zk.zkb'
   zkgo backup verify zk.zkb`,

@@ -20,6 +20,7 @@ func live(t *testing.T, dir string) (admin string) {
 	t.Helper()
 	s, err := server.Start(t.Context(), server.Config{
 		ClientAddr: "127.0.0.1:0", DataDir: dir, Log: server.Log{Dir: dir}, Admin: &server.Admin{Addr: "127.0.0.1:0"},
+		Auth: server.Auth{SuperDigest: "root:qScoE+LkbrbWBh/au3OD5Aq2Yx0="},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -58,9 +59,11 @@ func TestBackupAndRestore(t *testing.T) {
 			t.Errorf("zkgo %s: %v\n%s", strings.Join(args, " "), err, out)
 		}
 	}
-	works("compared with its digest", "backup", "--from", "127.0.0.1:1", "--from", admin, file)
+	works("compared with its digest", "backup", "--auth", "digest:root:pw", "--from", "127.0.0.1:1", "--from", admin, file)
 	fails("--force", "backup", "--from", admin, file)
-	works("a.zkb: zxid", "backup", "--force", "--from", admin, file)
+	fails("superDigest", "backup", "--auth", "digest:some:body", "--from", admin, file+"2")
+	fails("--auth", "backup", "--from", admin, file+"2")
+	works("a.zkb: zxid", "backup", "--auth", "digest:root:pw", "--force", "--from", admin, file)
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
 		t.Errorf("beside the backup: %v, %v", left, err)
 	}

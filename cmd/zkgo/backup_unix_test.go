@@ -28,7 +28,7 @@ func TestBackupForce(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]string{"fifo": "not a regular file", "to-fifo": "not a regular file", ".": "not a regular file", "dangling": "no such file"} {
-		if _, _, err := zkgo(t, "backup", "--force", "--from", admin, at(name)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, err := zkgo(t, "backup", "--auth", "digest:root:pw", "--force", "--from", admin, at(name)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -36,7 +36,7 @@ func TestBackupForce(t *testing.T) {
 		t.Errorf("the FIFO: %v, %v", info, err)
 	}
 	for _, name := range []string{"link", "new"} {
-		if _, _, err := zkgo(t, "backup", "--force", "--from", admin, at(name)); err != nil {
+		if _, _, err := zkgo(t, "backup", "--auth", "digest:root:pw", "--force", "--from", admin, at(name)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -28,7 +28,7 @@ func fed(t *testing.T, in io.Reader, args ...string) (string, error) {
 func TestBackupFromStandardInput(t *testing.T) {
 	t.Parallel()
 	file, target := filepath.Join(t.TempDir(), "a.zkb"), filepath.Join(t.TempDir(), "target")
-	if _, _, err := zkgo(t, "backup", "--from", live(t, t.TempDir()), file); err != nil {
+	if _, _, err := zkgo(t, "backup", "--auth", "digest:root:pw", "--from", live(t, t.TempDir()), file); err != nil {
 		t.Fatal(err)
 	}
 	archive, err := os.ReadFile(file)

@@ -162,7 +162,7 @@ func (c *Config) operatorWords() string {
 		words += " AdminServer: off."
 	}
 	if c.Metrics.Enabled {
-		return words + fmt.Sprintf(" Metrics: %s port %d.", c.Metrics.HTTPHost, c.Metrics.HTTPPort)
+		return words + " Metrics: " + c.Metrics.ports() + "."
 	}
 	return words + " Metrics: off."
 }

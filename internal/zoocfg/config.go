@@ -173,8 +173,15 @@ type Metrics struct {
 	ClassName     string
 	Enabled       bool // whether ClassName is the Prometheus provider
 	HTTPHost      string
-	HTTPPort      int
+	HTTPPort      int // Unset: no port for plaintext
+	HTTPSPort     int // Unset: no port for TLS; it may be HTTPPort, which then accepts both
 	ExportJVMInfo bool
+
+	KeyStore, TrustStore           Store
+	NeedClient, WantClient         bool
+	EnabledProtocols, CipherSuites []string
+	User, Password, PasswordPath   string // of basic authentication; specific to zkgo
+	Token, TokenPath               string // of bearer authentication; specific to zkgo
 }
 
 // Audit holds the settings of the audit log. All fields except for Enable are
@@ -302,12 +309,12 @@ func blank() *Config {
 		Auth: Auth{DigestEnabled: true, DigestAlg: defaults.DigestAlg, SASLServerContext: "Server", SSLScheme: "x509"},
 		QuorumAuth: QuorumAuth{ServerContext: "QuorumServer", LearnerContext: "QuorumLearner",
 			ServicePrincipal: "zkquorum/localhost"},
-		Admin: Admin{Enable: true, Port: 8080, Address: "0.0.0.0", CommandURL: "/commands",
+		Admin: Admin{Enable: true, Port: 8080, Address: "127.0.0.1", CommandURL: "/commands",
 			IdleTimeout: 30 * time.Second, SnapshotEnabled: true, RestoreEnabled: true,
 			// Documented as 5 minutes, but ZooKeeper 3.9 interprets the number as
 			// microseconds.
 			RateLimiterInterval: 300 * time.Millisecond, RestoreInterval: 5 * time.Minute},
-		Metrics: Metrics{ClassName: defaultMetrics, HTTPHost: "0.0.0.0", HTTPPort: 7000, ExportJVMInfo: true},
+		Metrics: defaultMetricsProvider(),
 		Audit:   Audit{MaxFileSizeKB: 10240, MaxBackups: 10},
 		TLS:     defaultTLS(), QuorumTLS: defaultTLS(),
 		FIPSMode: true,
@@ -316,6 +323,14 @@ func blank() *Config {
 	}
 	c.QuorumTLS.ClientHostnameVerification, c.QuorumTLS.AllowReverseDNSLookup = true, true
 	return c
+}
+
+// defaultMetricsProvider listens on every address, but only if the file names the provider.
+func defaultMetricsProvider() Metrics {
+	return Metrics{
+		ClassName: defaultMetrics, HTTPHost: "0.0.0.0", HTTPPort: 7000, HTTPSPort: Unset, ExportJVMInfo: true,
+		NeedClient: true, WantClient: true,
+	}
 }
 
 func defaultTLS() TLS {

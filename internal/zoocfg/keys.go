@@ -135,26 +135,6 @@ func adminKeys() []key {
 	}
 }
 
-func metricsKeys() []key {
-	return []key{
-		{name: "metricsProvider.className", set: takes(setMetricsClass, func(c *Config) string { return c.Metrics.ClassName })},
-		{name: "metricsProvider.httpHost", set: setListenAddress(func(c *Config) *string { return &c.Metrics.HTTPHost })},
-		{name: "metricsProvider.httpPort", set: portNumber(func(c *Config) *int { return &c.Metrics.HTTPPort })},
-		{name: "metricsProvider.exportJvmInfo", set: boolean(func(c *Config) *bool { return &c.Metrics.ExportJVMInfo })},
-	}
-}
-
-func setMetricsClass(c *Config, v string) error {
-	const pkg = "org.apache.zookeeper.metrics."
-	switch v {
-	case pkg + "prometheus.PrometheusMetricsProvider", defaultMetrics, pkg + "impl.NullMetricsProvider":
-		c.Metrics.ClassName = v
-		c.Metrics.Enabled = strings.HasPrefix(v, pkg+"prometheus.")
-		return nil
-	}
-	return expected("a class of ZooKeeper's ("+pkg+"prometheus.PrometheusMetricsProvider): metrics provider class was not found", v)
-}
-
 func setAdminPort(c *Config, v string) error {
 	n, err := propertyNumber(v, 0, 65535)
 	if err != nil {

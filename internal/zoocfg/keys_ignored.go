@@ -44,6 +44,7 @@ func ignoredKeys() []string {
 		"leader.nodelay", "follower.nodelay", "ipReachableTimeout",
 		// metrics, audit and administration
 		"metricsProvider.numWorkerThreads", "metricsProvider.maxQueueSize", "metricsProvider.workerShutdownTimeoutMs",
+		"metricsProvider.prometheusMetricsSummaryRotateIntervalSeconds", "metricsProvider.httpVersion",
 		"pathStats.enabled", "pathStats.delay", "pathStats.initialDelay", "pathStats.maxDepth", "pathStats.sampleRate",
 		"pathStats.slotCapacity", "pathStats.slotDuration", "pathStats.topPathMax", "admin.httpVersion", "jmx.log4j.disable", "jmx.log4j.mbean", "controllerPort",
 		// Kerberos and TLS of the Java platform

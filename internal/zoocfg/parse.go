@@ -193,8 +193,11 @@ func (c *Config) dispatch(name, value, raw string) error {
 			c.ignore(name)
 		}
 		return k.set.set(c, value)
-	case known, strings.HasPrefix(name, "metricsProvider."):
+	case known:
 		c.ignore(name)
+	case strings.HasPrefix(name, metricsPrefix):
+		c.ignore(name)
+		return unknownMetricsKey(name)
 	case strings.HasPrefix(name, authProviderPrefix):
 		c.setAuthProvider(name, value)
 	case name == "version":

@@ -66,11 +66,11 @@ func nearestKey(name string) string {
 		return "server." + number
 	}
 	best, least := "", max(1, min(4, len(name)/4))+1
-	lower := strings.ToLower(name)
+	lower, below := strings.ToLower(name), "" // below is a key that ends in the name
 	for _, known := range sortedKeys() {
 		k := strings.ToLower(known)
-		if strings.HasSuffix(k, "."+lower) && len(lower) > 4 {
-			return known
+		if strings.HasSuffix(k, "."+lower) && len(lower) > 4 && (below == "" || len(known) < len(below)) {
+			below = known
 		}
 		if abs(len(k)-len(lower)) >= least {
 			continue
@@ -78,6 +78,9 @@ func nearestKey(name string) string {
 		if d := spelling.Distance(lower, k); d < least {
 			best, least = known, d
 		}
+	}
+	if below != "" && least > 0 { // otherwise the name differs from a key only in its case
+		return below
 	}
 	return best
 }

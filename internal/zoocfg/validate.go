@@ -25,7 +25,7 @@ func (c *Config) validate(errs *problems) {
 		return
 	}
 	for _, check := range []func() error{
-		c.checkQuorumAuth, c.checkStorage, c.checkListeners, c.checkTimeouts, c.checkEnforcedAuth,
+		c.checkQuorumAuth, c.checkStorage, c.checkListeners, c.checkTimeouts, c.checkEnforcedAuth, c.checkMetrics,
 	} {
 		errs.addUnless(check())
 	}

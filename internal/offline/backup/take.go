@@ -188,7 +188,7 @@ func (s *Source) refusal(resp *http.Response) error {
 	hint := ""
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint = ": an identity with all permissions on the root znode is needed: give it with --auth scheme:credentials"
+		hint = ": say who asks with --auth, e.g. --auth digest:super:PASSWORD"
 	case http.StatusNotFound:
 		hint = ": is this the AdminServer?"
 	case http.StatusBadRequest:

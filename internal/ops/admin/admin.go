@@ -15,6 +15,7 @@ import (
 // Source provides the state of the server that the commands report.
 type Source interface {
 	status.Source
+	Authorizer
 	// LastSnapshot returns the zxid and the time of the newest snapshot; ok is false
 	// if there is none.
 	LastSnapshot() (zxid int64, at time.Time, ok bool)
@@ -33,13 +34,16 @@ const errNotServing = "This ZooKeeper instance is not currently serving requests
 
 // Handler serves the commands below the path url, and /livez and /readyz. If src is a
 // Snapshotter, it also serves the commands snapshot and restore.
-func Handler(src Source, url string, opts SnapshotOptions) http.Handler {
+func Handler(src Source, url string, opts Options) http.Handler {
 	url = strings.TrimSuffix(url, "/")
-	h := &handler{src: src, commands: byName()}
+	h := &handler{src: src, guard: guard{src, &opts}, commands: byName()}
 	if s, can := src.(Snapshotter); can {
-		h.snapshots = &snapshots{src: s, opts: opts}
+		h.snapshots = &snapshots{src: s, opts: opts, guard: &h.guard}
 	}
 	mux := http.NewServeMux()
+	if opts.Profiles {
+		profiles(mux, &h.guard)
+	}
 	mux.HandleFunc("/livez", get(h.live))
 	mux.HandleFunc("/readyz", get(h.ready))
 	if url != "" {
@@ -60,6 +64,7 @@ func Handler(src Source, url string, opts SnapshotOptions) http.Handler {
 
 type handler struct {
 	src       Source
+	guard     guard
 	commands  map[string]command
 	snapshots *snapshots // nil if src is no Snapshotter
 }
@@ -142,6 +147,13 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 		h.state(w, r, &c)
 	default:
 		get(func(w http.ResponseWriter, r *http.Request) {
+			src := h.src
+			if c.open && !h.guard.trusts(r) {
+				src = withoutNames{src}
+			}
+			if !c.open && !h.guard.admits(w, r) {
+				return
+			}
 			if c.needsServer && !h.src.Server().Serving {
 				reply(w, http.StatusOK, c.names[0], nil, errNotServing)
 				return
@@ -157,7 +169,7 @@ func (h *handler) command(w http.ResponseWriter, r *http.Request, name string) {
 				}
 				defer end()
 			}
-			o, err := c.run(h.src, r)
+			o, err := c.run(src, r)
 			sending()
 			if err != nil {
 				reply(w, http.StatusOK, c.names[0], nil, err.Error())

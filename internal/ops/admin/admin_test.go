@@ -13,11 +13,12 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// ask sends one request and returns the response.
+// ask sends one request of the administrator and returns the response.
 func ask(t *testing.T, h http.Handler, method, target string) (code int, body string) {
 	t.Helper()
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(method, target, nil))
+	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, nil)
+	r.Header.Set("Authorization", rootAuth)
+	h.ServeHTTP(w, r)
 	return w.Code, w.Body.String()
 }
 
@@ -102,7 +103,7 @@ func empty(want map[string]bool, entry string) bool {
 func TestFieldsOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"standalone", "leader", "follower", "observer"} {
-		h := Handler(&fake{role: role}, DefaultURL, SnapshotOptions{})
+		h := Handler(&fake{role: role}, DefaultURL, Options{})
 		commands := golden(t, role)
 		if len(commands) < 24 {
 			t.Fatalf("%s: only %d commands", role, len(commands))
@@ -127,7 +128,7 @@ func TestFieldsOfEveryCommand(t *testing.T) {
 
 func TestEveryNameIsAnswered(t *testing.T) {
 	t.Parallel()
-	h := Handler(&fake{role: "standalone"}, DefaultURL, SnapshotOptions{})
+	h := Handler(&fake{role: "standalone"}, DefaultURL, Options{})
 	for _, names := range [][]string{
 		{"configuration", "conf", "config"}, {"connections", "cons"}, {"connection_stat_reset", "crst"}, {"dirs"}, {"dump"},
 		{"environment", "env", "envi"}, {"get_trace_mask", "gtmk"}, {"hash"}, {"initial_configuration", "icfg"},
@@ -155,7 +156,7 @@ func TestEveryNameIsAnswered(t *testing.T) {
 func TestCommandsChangeTheServer(t *testing.T) {
 	t.Parallel()
 	f := &fake{role: "standalone"}
-	h := Handler(f, DefaultURL, SnapshotOptions{})
+	h := Handler(f, DefaultURL, Options{})
 	for query, want := range map[string]string{
 		"": "setTraceMask requires long traceMask argument", "?traceMask=0x10": "setTraceMask requires long traceMask argument, got 0x10",
 	} {
@@ -178,7 +179,7 @@ func TestCommandsChangeTheServer(t *testing.T) {
 
 func TestWithoutAnEnsemble(t *testing.T) {
 	t.Parallel()
-	h := Handler(&fake{}, DefaultURL, SnapshotOptions{})
+	h := Handler(&fake{}, DefaultURL, Options{})
 	for command := range golden(t, "standalone") {
 		got := fields(t, h, command)
 		always := slices.Contains([]string{"environment", "get_trace_mask", "zabstate"}, command)
@@ -202,7 +203,7 @@ func TestProbes(t *testing.T) {
 		{&fake{role: "follower", readOnly: true}, http.StatusServiceUnavailable},
 	} {
 		for _, url := range []string{DefaultURL, "/"} {
-			h := Handler(tc.src, url, SnapshotOptions{})
+			h := Handler(tc.src, url, Options{})
 			if code, body := ask(t, h, http.MethodGet, "/livez"); code != http.StatusOK || body != "ok\n" {
 				t.Errorf("livez of %+v: %d %q", tc.src, code, body)
 			}
@@ -218,7 +219,7 @@ func TestList(t *testing.T) {
 	t.Parallel()
 	want := must.Get(os.ReadFile("testdata/commands.html"))(t)
 	for url, prefix := range map[string]string{"/commands": "/commands", "/a/b/": "/a/b", "/": ""} {
-		h := Handler(&fake{role: "standalone"}, url, SnapshotOptions{})
+		h := Handler(&fake{role: "standalone"}, url, Options{})
 		for _, target := range []string{prefix, prefix + "/"} {
 			if target == "" {
 				continue
@@ -232,14 +233,14 @@ func TestList(t *testing.T) {
 			t.Errorf("%s/ruok: %d", prefix, code)
 		}
 	}
-	if code, _ := ask(t, Handler(&fake{role: "standalone"}, DefaultURL, SnapshotOptions{}), http.MethodGet, "/elsewhere"); code != http.StatusNotFound {
+	if code, _ := ask(t, Handler(&fake{role: "standalone"}, DefaultURL, Options{}), http.MethodGet, "/elsewhere"); code != http.StatusNotFound {
 		t.Errorf("another path: %d", code)
 	}
 }
 
 func TestSpelling(t *testing.T) {
 	t.Parallel()
-	h := Handler(&fake{role: "leader"}, DefaultURL, SnapshotOptions{})
+	h := Handler(&fake{role: "leader"}, DefaultURL, Options{})
 	for command, want := range map[string]string{
 		"ruok": "{\n  \"command\" : \"ruok\",\n  \"error\" : null\n}",
 		"dump": `{
@@ -291,7 +292,7 @@ func TestSpelling(t *testing.T) {
 
 func TestEnsemble(t *testing.T) {
 	t.Parallel()
-	view := fields(t, Handler(&fake{role: "leader"}, DefaultURL, SnapshotOptions{}), "voting_view")["current_config"].(map[string]any)
+	view := fields(t, Handler(&fake{role: "leader"}, DefaultURL, Options{}), "voting_view")["current_config"].(map[string]any)
 	if got, want := fmt.Sprint(view["2"]), "map[client_address:127.0.0.1:2182 election_addresses:[[0:0:0:0:0:0:0:1]:3882] learner_type:participant server_addresses:[[0:0:0:0:0:0:0:1]:2882]]"; got != want {
 		t.Errorf("server 2: %s", got)
 	}
@@ -302,7 +303,7 @@ func TestEnsemble(t *testing.T) {
 		t.Errorf("voters: %v", view)
 	}
 	for role, want := range map[string]string{"leader": "true 3 a.example", "follower": "false 3 a.example", "observer": "false 3 a.example"} {
-		h := Handler(&fake{role: role}, DefaultURL, SnapshotOptions{})
+		h := Handler(&fake{role: role}, DefaultURL, Options{})
 		got := fields(t, h, "leader")
 		if s := fmt.Sprint(got["is_leader"], " ", got["leader_id"], " ", got["leader_ip"]); s != want {
 			t.Errorf("%s: leader %s", role, s)

@@ -14,6 +14,7 @@ import (
 // command is one of ZooKeeper's commands.
 type command struct {
 	names       []string // the first is the primary name
+	open        bool     // shows only roles and numbers, so every caller may run it
 	needsServer bool     // fails while the server doesn't serve clients
 	long        bool     // the answer grows with the number of clients
 	run         func(src Source, r *http.Request) (object, error)
@@ -21,7 +22,7 @@ type command struct {
 }
 
 // all lists the commands. As in ZooKeeper, ruok requires that the server serves clients, so
-// you should use /livez to check the process.
+// you should use /livez to check the process. A command is closed unless it is marked as open.
 func all() []command {
 	serving := func(run func(Source) object, names ...string) command {
 		return command{names: names, needsServer: true, run: func(src Source, _ *http.Request) (object, error) { return run(src), nil }}
@@ -36,35 +37,39 @@ func all() []command {
 		c.long = true
 		return c
 	}
+	open := func(c command) command {
+		c.open = true
+		return c
+	}
 	return []command{
 		serving(configuration, "configuration", "conf", "config"),
 		long(connections, "connections", "cons"),
 		serving(resetConnections, "connection_stat_reset", "crst"),
-		serving(dirs, "dirs"),
+		open(serving(dirs, "dirs")),
 		long(dump, "dump"),
 		always(environment, "environment", "env", "envi"),
-		always(traceMask, "get_trace_mask", "gtmk"),
-		serving(digests, "hash"),
+		open(always(traceMask, "get_trace_mask", "gtmk")),
+		open(serving(digests, "hash")),
 		serving(initialConfiguration, "initial_configuration", "icfg"),
-		serving(isReadOnly, "is_read_only", "isro"),
-		serving(lastSnapshot, "last_snapshot", "lsnp"),
-		{names: []string{"leader", "lead"}, needsServer: true, run: leader},
-		serving(monitor, "monitor", "mntr"),
+		open(serving(isReadOnly, "is_read_only", "isro")),
+		open(serving(lastSnapshot, "last_snapshot", "lsnp")),
+		{names: []string{"leader", "lead"}, open: true, needsServer: true, run: leader},
+		open(serving(monitor, "monitor", "mntr")),
 		serving(observers, "observers", "obsr"),
 		serving(nothing, "observer_connection_stat_reset", "orst"),
 		{names: []string{"restore", "rest"}, serve: (*snapshots).serveRestore},
-		serving(nothing, "ruok"),
-		serving(serverStats, "server_stats", "srvr"),
+		open(serving(nothing, "ruok")),
+		open(serving(serverStats, "server_stats", "srvr")),
 		{names: []string{"set_trace_mask", "stmk"}, run: setTraceMask},
 		{names: []string{"snapshot", "snap"}, serve: reading((*snapshots).serveSnapshot)},
 		serving(resetServer, "stat_reset", "srst"),
 		long(stats, "stats", "stat"),
 		always(systemProperties, "system_properties", "sysp"),
 		serving(votingView, "voting_view"),
-		serving(watchSummary, "watch_summary", "wchs"),
+		open(serving(watchSummary, "watch_summary", "wchs")),
 		long(watches, "watches", "wchc"),
 		long(watchesByPath, "watches_by_path", "wchp"),
-		always(zabState, "zabstate"),
+		open(always(zabState, "zabstate")),
 	}
 }
 

@@ -98,6 +98,19 @@ func (f *fake) SetTraceMask(mask uint64) { f.mask = mask }
 func (f *fake) ResetServer()             { f.resets++ }
 func (f *fake) ResetConns()              { f.connReset++ }
 
+// rootAuth is the header of the administrator.
+const rootAuth = "digest root:pw"
+
+func (f *fake) Authorize(_ *http.Request, scheme, auth string) Access {
+	switch {
+	case scheme == "digest" && auth == "root:pw":
+		return Granted
+	case scheme == "digest" && auth != "":
+		return Denied
+	}
+	return Unknown
+}
+
 func (f *fake) BeginLong(string, *http.Request, func()) (sending, end func()) {
 	return func() {}, func() {}
 }

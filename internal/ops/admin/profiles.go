@@ -5,15 +5,13 @@ import (
 	"net/http/pprof"
 )
 
-// WithProfiles returns a handler that adds profiles of the process at /debug/pprof/
-// to h, for `go tool pprof`.
-func WithProfiles(h http.Handler) http.Handler {
-	mux := http.NewServeMux()
-	mux.Handle("/", h)
-	mux.HandleFunc("/debug/pprof/", pprof.Index)
-	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
-	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
-	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
-	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	return mux
+// profiles adds profiles of the process at /debug/pprof/, for `go tool pprof`. They show
+// names of znodes, so only administrators get them.
+func profiles(mux *http.ServeMux, g *guard) {
+	for path, h := range map[string]http.HandlerFunc{
+		"/debug/pprof/": pprof.Index, "/debug/pprof/cmdline": pprof.Cmdline, "/debug/pprof/profile": pprof.Profile,
+		"/debug/pprof/symbol": pprof.Symbol, "/debug/pprof/trace": pprof.Trace,
+	} {
+		mux.HandleFunc(path, g.administrators(h))
+	}
 }

@@ -75,7 +75,7 @@ func TestRestoreNeedsProgress(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			c := dialAdmin(t, Handler(newLarge(), DefaultURL, SnapshotOptions{}))
+			c := dialAdmin(t, Handler(newLarge(), DefaultURL, Options{}))
 			const size = 300 << 10
 			_, err := fmt.Fprintf(c, "POST /commands/restore HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\nContent-Length: %d\r\n\r\n", size)
 			for sent := 0; err == nil && sent < size && !(stops && sent >= size/2); sent += 50 << 10 {
@@ -105,7 +105,7 @@ func TestSnapshotNeedsProgress(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			c := dialAdmin(t, Handler(newLarge(), DefaultURL, SnapshotOptions{}))
+			c := dialAdmin(t, Handler(newLarge(), DefaultURL, Options{}))
 			must.Get(io.WriteString(c, "GET /commands/snapshot HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\n\r\n"))(t)
 			r, err := http.ReadResponse(bufio.NewReaderSize(c, 16), nil)
 			if err != nil {
@@ -134,7 +134,7 @@ func TestSnapshotNeedsProgress(t *testing.T) {
 func TestSnapshotsAtATime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		h := Handler(newLarge(), DefaultURL, SnapshotOptions{})
+		h := Handler(newLarge(), DefaultURL, Options{})
 		for range maxExports {
 			c := dialAdmin(t, h)
 			must.Get(io.WriteString(c, "GET /commands/snapshot HTTP/1.1\r\nHost: a\r\nAuthorization: digest root:pw\r\n\r\n"))(t)

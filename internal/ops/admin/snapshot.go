@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,9 +15,6 @@ import (
 
 // Snapshotter provides the operations behind the commands snapshot and restore.
 type Snapshotter interface {
-	// Authorize reports whether the sender of r may access the whole state. scheme
-	// and auth are those of an auth packet.
-	Authorize(r *http.Request, scheme, auth string) Access
 	// Export writes a ZooKeeper snapshot file of the state. The state includes all
 	// writes acknowledged before the call.
 	Export(ctx context.Context) (*Export, error)
@@ -29,8 +25,10 @@ type Snapshotter interface {
 	Restore(ctx context.Context, r io.Reader) (zxid int64, err error)
 }
 
-// SnapshotOptions enables and limits the commands snapshot and restore.
-type SnapshotOptions struct {
+// Options configures the handler.
+type Options struct {
+	Profiles bool // serve profiles of the process at /debug/pprof/
+	// NoSnapshot and NoRestore disable the commands snapshot and restore.
 	NoSnapshot, NoRestore bool
 	// TooEarly is called for every command that Interval rejects. Nil: not called.
 	TooEarly func(command string)
@@ -38,24 +36,14 @@ type SnapshotOptions struct {
 	// Authorize returned Unknown: Authorize knows why, and reports it itself. Nil: not
 	// called.
 	Refused func(r *http.Request, command, reason string)
-	// Started is called for every command that isn't refused, before it runs. Nil: not
-	// called.
+	// Started is called for every snapshot and restore that isn't refused, before it runs.
+	// Nil: not called.
 	Started func(r *http.Request)
 	// Interval is the minimum time between two snapshots, RestoreInterval that
 	// between two restores. 0: no limit.
 	Interval, RestoreInterval time.Duration
 	Now                       func() time.Time // default time.Now
 }
-
-// Access is the result of Authorize.
-type Access int
-
-// The results of Authorize.
-const (
-	Unknown Access = iota // the caller isn't authenticated
-	Denied
-	Granted
-)
 
 // Export is a ZooKeeper snapshot file. The caller must close it.
 type Export struct {
@@ -76,7 +64,8 @@ const (
 // snapshots serves the commands snapshot and restore.
 type snapshots struct {
 	src                Snapshotter
-	opts               SnapshotOptions
+	opts               Options
+	guard              *guard
 	snapshot, restores limiter
 	exports            atomic.Int32 // snapshots being sent
 }
@@ -101,36 +90,6 @@ func (l *limiter) allow(now time.Time, interval time.Duration) bool {
 	return true
 }
 
-// authorized rejects callers that may not access the state. As in ZooKeeper, the
-// reply contains the command name that the caller used.
-func (s *snapshots) authorized(w http.ResponseWriter, r *http.Request) bool {
-	name := path.Base(r.URL.Path)
-	header := r.Header.Get("Authorization")
-	if header == "" {
-		s.refused(r, name, "it has no Authorization header")
-		reply(w, http.StatusUnauthorized, name, nil, "Auth info is missing for the command")
-		return false
-	}
-	scheme, auth, _ := strings.Cut(header, " ")
-	switch s.src.Authorize(r, strings.ToLower(scheme), strings.TrimSpace(auth)) {
-	case Granted:
-		return true
-	case Denied:
-		s.refused(r, name, "it takes all permissions on /")
-		reply(w, http.StatusForbidden, name, nil, "Not authorized")
-	default:
-		reply(w, http.StatusUnauthorized, name, nil, "Not authenticated")
-	}
-	return false
-}
-
-// refused reports a command that is refused.
-func (s *snapshots) refused(r *http.Request, command, reason string) {
-	if s.opts.Refused != nil {
-		s.opts.Refused(r, command, reason)
-	}
-}
-
 // started prepares the connection of a command that isn't refused. Until then we keep the
 // server's deadlines, because any client may send a command that we refuse.
 func (s *snapshots) started(w http.ResponseWriter, r *http.Request) {
@@ -152,7 +111,7 @@ func (s *snapshots) admit(w http.ResponseWriter, r *http.Request, l *limiter, in
 	if s.opts.TooEarly != nil {
 		s.opts.TooEarly(name)
 	}
-	s.refused(r, name, "it comes too early after the one before")
+	s.guard.refused(r, name, "it comes too early after the one before")
 	w.Header().Set("Retry-After", strconv.Itoa(int((interval+time.Second-1)/time.Second)))
 	reply(w, http.StatusTooManyRequests, name, nil, fmt.Sprintf("only one %s every %v (admin.rateLimiterIntervalInMS)", name, interval))
 	return false
@@ -161,10 +120,10 @@ func (s *snapshots) admit(w http.ResponseWriter, r *http.Request, l *limiter, in
 func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	const name = "snapshot"
 	switch {
-	case !s.authorized(w, r):
+	case !s.guard.admits(w, r):
 		return
 	case s.opts.NoSnapshot:
-		s.refused(r, name, "it is disabled")
+		s.guard.refused(r, name, "it is disabled")
 		reply(w, http.StatusServiceUnavailable, name, nil, "Snapshot command is disabled (admin.snapshot.enabled)")
 		return
 	case !s.admit(w, r, &s.snapshot, s.opts.Interval, name):
@@ -184,7 +143,7 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	}
 	if s.exports.Add(1) > maxExports {
 		s.exports.Add(-1)
-		s.refused(r, name, "too many snapshots are being sent")
+		s.guard.refused(r, name, "too many snapshots are being sent")
 		w.Header().Set("Retry-After", "10")
 		reply(w, http.StatusServiceUnavailable, name, nil, fmt.Sprintf("%d snapshots are being sent already, and each takes a file of the whole state: try again when one has ended", maxExports))
 		return
@@ -218,14 +177,14 @@ func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 	const name = "restore"
 	asked := r.Method == http.MethodGet || r.Method == http.MethodHead // ZooKeeper authenticates these methods, too
 	switch {
-	case (asked || r.Method == http.MethodPost) && !s.authorized(w, r):
+	case (asked || r.Method == http.MethodPost) && !s.guard.admits(w, r):
 		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "POST")
 		reply(w, http.StatusMethodNotAllowed, name, nil, "restore takes a POST with the snapshot as its body")
 		return
 	case s.opts.NoRestore:
-		s.refused(r, name, "it is disabled")
+		s.guard.refused(r, name, "it is disabled")
 		reply(w, http.StatusServiceUnavailable, name, nil, "Restore command is disabled (admin.restore.enabled)")
 		return
 	case !s.admit(w, r, &s.restores, s.opts.RestoreInterval, name):

@@ -19,16 +19,6 @@ type vault struct {
 	err            error
 }
 
-func (*vault) Authorize(_ *http.Request, scheme, auth string) Access {
-	switch {
-	case scheme == "digest" && auth == "root:pw":
-		return Granted
-	case scheme == "digest" && auth != "":
-		return Denied
-	}
-	return Unknown
-}
-
 func (v *vault) Export(context.Context) (*Export, error) {
 	return &Export{Zxid: 0x1a, Bytes: 4, Content: io.NopCloser(strings.NewReader("ZKSN"))}, v.err
 }
@@ -67,15 +57,15 @@ func state(t *testing.T, h http.Handler, method, target, auth, body string) *htt
 func TestSnapshotCommand(t *testing.T) {
 	t.Parallel()
 	v := &vault{fake: fake{role: "standalone"}}
-	h := Handler(v, DefaultURL, SnapshotOptions{})
+	h := Handler(v, DefaultURL, Options{})
 	const root = "digest root:pw"
 	for _, tc := range []struct {
 		method, target, auth, body string
 		code                       int
 		want                       string
 	}{
-		{"GET", "snapshot", "", "", 401, "{\n  \"command\" : \"snapshot\",\n  \"error\" : \"Auth info is missing for the command\"\n}"},
-		{"GET", "snap", "digest", "", 401, "{\n  \"command\" : \"snap\",\n  \"error\" : \"Not authenticated\"\n}"},
+		{"GET", "snapshot", "", "", 401, "{\n  \"command\" : \"snapshot\",\n  \"error\" : \"Auth info is missing for the command: "},
+		{"GET", "snap", "digest", "", 401, "{\n  \"command\" : \"snap\",\n  \"error\" : \"Not authenticated: "},
 		{"GET", "snapshot", "bogus x", "", 401, "Not authenticated"},
 		{"GET", "snapshot", "digest else:pw", "", 403, "Not authorized"},
 		{"GET", "snapshot", root, "", 200, "ZKSN"},
@@ -122,7 +112,7 @@ func TestSnapshotOptions(t *testing.T) {
 	const root = "digest root:pw"
 	now := time.UnixMilli(1)
 	v := &vault{fake: fake{role: "leader"}}
-	h := Handler(v, DefaultURL, SnapshotOptions{Interval: time.Minute, RestoreInterval: time.Minute, Now: func() time.Time { return now }})
+	h := Handler(v, DefaultURL, Options{Interval: time.Minute, RestoreInterval: time.Minute, Now: func() time.Time { return now }})
 	codes := func() (codes []int) {
 		for range 2 {
 			codes = append(codes, state(t, h, "GET", "snapshot", root, "").Code, state(t, h, "POST", "restore", root, "ZKSN").Code)
@@ -139,14 +129,14 @@ func TestSnapshotOptions(t *testing.T) {
 		}
 		now = now.Add(time.Minute)
 	}
-	h = Handler(v, DefaultURL, SnapshotOptions{NoSnapshot: true, NoRestore: true})
+	h = Handler(v, DefaultURL, Options{NoSnapshot: true, NoRestore: true})
 	if got := fmt.Sprint(codes()); got != "[503 503 503 503]" {
 		t.Error(got)
 	}
-	if w := state(t, Handler(&vault{}, DefaultURL, SnapshotOptions{}), "GET", "snapshot", root, ""); w.Code != 200 || !strings.Contains(w.Body.String(), errNotServing) {
+	if w := state(t, Handler(&vault{}, DefaultURL, Options{}), "GET", "snapshot", root, ""); w.Code != 200 || !strings.Contains(w.Body.String(), errNotServing) {
 		t.Errorf("a server that does not serve: %d %s", w.Code, w.Body)
 	}
-	if w := state(t, Handler(&fake{role: "leader"}, DefaultURL, SnapshotOptions{}), "GET", "snapshot", root, ""); w.Code != 503 {
+	if w := state(t, Handler(&fake{role: "leader"}, DefaultURL, Options{}), "GET", "snapshot", root, ""); w.Code != 503 {
 		t.Errorf("a server without: %d %s", w.Code, w.Body)
 	}
 }
@@ -166,19 +156,19 @@ func TestRefusedCommandsKeepTheirDeadlines(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		method, command, auth string
-		opts                  SnapshotOptions
+		opts                  Options
 		refused               bool
 	}{
-		{"POST", "restore", "", SnapshotOptions{}, true},
-		{"GET", "restore", "", SnapshotOptions{}, true},
-		{"PUT", "restore", "", SnapshotOptions{}, true},
-		{"POST", "restore", "digest else:pw", SnapshotOptions{}, true},
-		{"POST", "restore", "digest root:pw", SnapshotOptions{NoRestore: true}, true},
-		{"POST", "restore", "digest root:pw", SnapshotOptions{}, false},
-		{"GET", "snapshot", "", SnapshotOptions{}, true},
-		{"GET", "snapshot", "digest root:pw", SnapshotOptions{NoSnapshot: true}, true},
-		{"GET", "snapshot", "digest root:pw", SnapshotOptions{}, false},
-		{"GET", "snapshot?streaming=false", "digest root:pw", SnapshotOptions{}, false},
+		{"POST", "restore", "", Options{}, true},
+		{"GET", "restore", "", Options{}, true},
+		{"PUT", "restore", "", Options{}, true},
+		{"POST", "restore", "digest else:pw", Options{}, true},
+		{"POST", "restore", "digest root:pw", Options{NoRestore: true}, true},
+		{"POST", "restore", "digest root:pw", Options{}, false},
+		{"GET", "snapshot", "", Options{}, true},
+		{"GET", "snapshot", "digest root:pw", Options{NoSnapshot: true}, true},
+		{"GET", "snapshot", "digest root:pw", Options{}, false},
+		{"GET", "snapshot?streaming=false", "digest root:pw", Options{}, false},
 	} {
 		started := 0
 		tc.opts.Started = func(*http.Request) { started++ }

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/auth/keystore"
@@ -37,11 +37,12 @@ type Snapshots struct {
 	Node    *raftfsm.Node
 	Dir     string // for the files; empty: the system's directory for temporary files
 	Schemes *schemes.Builtin
-	SkipACL bool
-	Policy  tree.Policy    // for a state that is restored
-	Limits  zkfiles.Limits // on its file
-	Stats   *stats.Server
-	Log     *slog.Logger
+	// SuperUser is the subject of the super user's certificate, if one is configured.
+	SuperUser string
+	Policy    tree.Policy    // for a state that is restored
+	Limits    zkfiles.Limits // on its file
+	Stats     *stats.Server
+	Log       *slog.Logger
 	// Complain logs what is refused to a client, at a limited rate.
 	Complain func(msg string, args ...any)
 }
@@ -61,23 +62,31 @@ func (s *Snapshots) Sweep() {
 	}
 }
 
-// Authorize implements admin.Snapshotter. The whole state reveals every secret in it,
-// so we require all permissions on the root; ZooKeeper requires any one of them.
+// Authorize implements admin.Authorizer. The whole state reveals every secret in it, so an
+// administrator is the super user, or has all permissions on the root as an identity that the
+// ACL names; ZooKeeper requires any one of them. We ignore what the ACL allows to all clients
+// and to addresses, and skipACL, because a caller needs no credentials for these.
 func (s *Snapshots) Authorize(r *http.Request, scheme, auth string) admin.Access {
 	ids, ok := s.identify(r, scheme, auth)
 	if !ok {
 		s.Complain("authentication failed for a command over HTTP", "client", r.RemoteAddr, "scheme", scheme)
 		return admin.Unknown
 	}
-	if s.SkipACL {
+	super := func(id proto.ID) bool { return id.Scheme == schemes.Super }
+	if slices.ContainsFunc(ids, super) {
 		return admin.Granted
 	}
 	t := s.Node.Tree()
 	t.RLock()
 	defer t.RUnlock()
-	acl := t.Get("/").ACL()
+	named := slices.DeleteFunc(slices.Clone(t.Get("/").ACL()), func(a proto.ACL) bool {
+		return a.ID.Scheme == "world" || a.ID.Scheme == "ip"
+	})
+	if len(named) == 0 { // an empty list would allow everything
+		return admin.Denied
+	}
 	for _, perm := range []proto.Perms{proto.PermRead, proto.PermWrite, proto.PermCreate, proto.PermDelete, proto.PermAdmin} {
-		if !tree.Allowed(acl, perm, ids) {
+		if !tree.Allowed(named, perm, ids) {
 			return admin.Denied
 		}
 	}
@@ -86,26 +95,24 @@ func (s *Snapshots) Authorize(r *http.Request, scheme, auth string) admin.Access
 
 // identify returns the identities that a request proves.
 func (s *Snapshots) identify(r *http.Request, scheme, auth string) ([]proto.ID, bool) {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		host = r.RemoteAddr
-	}
-	ids := []proto.ID{{Scheme: "ip", ID: host}}
 	switch scheme {
 	case "ip":
-		return ids, true
-	case "digest":
+		return nil, true
+	case schemes.Digest:
 		if auth == "" {
 			return nil, false
 		}
-		more, ok := s.Schemes.Identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
-		return append(ids, more...), ok
+		return s.Schemes.Identify(&proto.AuthPacket{Scheme: scheme, Auth: []byte(auth)})
 	case schemes.X509:
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 			return nil, false
 		}
 		subject, err := keystore.Subject(r.TLS.PeerCertificates[0])
-		return append(ids, proto.ID{Scheme: schemes.X509, ID: subject}), err == nil
+		ids := []proto.ID{{Scheme: schemes.X509, ID: subject}}
+		if s.SuperUser != "" && subject == s.SuperUser {
+			ids = append(ids, proto.ID{Scheme: schemes.Super})
+		}
+		return ids, err == nil
 	}
 	return nil, false
 }

@@ -106,7 +106,7 @@ func TestADestroyedCluster(t *testing.T) {
 	before := l.reach(t, 300)
 
 	file := filepath.Join(t.TempDir(), "cluster.zkb")
-	out := works(t, "backup", "--from", "http://127.0.0.1:1", "--from", "http://"+c.members[0].admin, file)
+	out := works(t, "backup", "--auth", "digest:root:pw", "--from", "http://127.0.0.1:1", "--from", "http://"+c.members[0].admin, file)
 	if !strings.Contains(out, "compared with its digest") {
 		t.Errorf("%s", out)
 	}

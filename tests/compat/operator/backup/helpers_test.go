@@ -98,7 +98,7 @@ func lay(t *testing.T, n int) *cluster {
 		m := &member{id: i + 1, dir: filepath.Join(base, fmt.Sprint("data", i+1)), cfg: filepath.Join(base, fmt.Sprintf("zoo%d.cfg", i+1))}
 		m.admin = fmt.Sprintf("127.0.0.1:%d", ports[3*i+2])
 		m.empty(t)
-		text := fmt.Sprintf("tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\nclientPort=0\nclientPortAddress=127.0.0.1\nadmin.serverAddress=127.0.0.1\nadmin.serverPort=%d\nmaxClientCnxns=0\nadmin.rateLimiterIntervalInMS=20\n%s",
+		text := fmt.Sprintf("tickTime=2000\ninitLimit=10\nsyncLimit=5\ndataDir=%s\nclientPort=0\nclientPortAddress=127.0.0.1\nadmin.serverAddress=127.0.0.1\nadmin.serverPort=%d\nmaxClientCnxns=0\nDigestAuthenticationProvider.superDigest=root:qScoE+LkbrbWBh/au3OD5Aq2Yx0=\nadmin.rateLimiterIntervalInMS=20\n%s",
 			m.dir, ports[3*i+2], list.String())
 		must.Do(t, os.WriteFile(m.cfg, []byte(text), 0o600))
 		c.members = append(c.members, m)

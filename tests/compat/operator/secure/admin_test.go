@@ -22,7 +22,8 @@ func adminOf(t *testing.T, lines ...string) string {
 	t.Helper()
 	free := must.Get(oracle.FreePorts(1))(t)
 	lines = append(lines, "clientPort=0", "clientPortAddress=127.0.0.1", "dataDir="+t.TempDir(),
-		"admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", free[0]))
+		"admin.serverAddress=127.0.0.1", fmt.Sprint("admin.serverPort=", free[0]),
+		"DigestAuthenticationProvider.superDigest=root:qScoE+LkbrbWBh/au3OD5Aq2Yx0=")
 	s := must.Get(process.Run(process.Binary(t), "server", file(t, "zoo.cfg", strings.Join(lines, "\n")+"\n")))(t)
 	t.Cleanup(s.Kill)
 	return fmt.Sprint("127.0.0.1:", free[0])
@@ -157,6 +158,7 @@ func sorted(m map[string]string) []string {
 func fields(t *testing.T, addr, name string) map[string]string {
 	t.Helper()
 	req := must.Get(http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+"/commands/"+name, nil))(t)
+	req.SetBasicAuth("root", "pw") // the super user of zkgo; ZooKeeper requires nothing
 	resp, err := http.DefaultClient.Do(req)
 	must.Do(t, err)
 	defer resp.Body.Close()

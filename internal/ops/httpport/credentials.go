@@ -1,0 +1,53 @@
+package httpport
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"net/http"
+	"strings"
+)
+
+// Credentials are what a port requires of its callers: basic authentication, bearer
+// authentication, or one of the two. The zero value requires nothing.
+type Credentials struct {
+	User, Password string // of basic authentication; no user: none
+	Token          string // of bearer authentication; empty: none
+}
+
+// Require returns h for callers that have the credentials. refused is called for the others.
+func (c Credentials) Require(h http.Handler, refused func(r *http.Request)) http.Handler {
+	if c.User == "" && c.Token == "" {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c.match(r) {
+			h.ServeHTTP(w, r)
+			return
+		}
+		refused(r)
+		if c.User != "" {
+			w.Header().Add("WWW-Authenticate", `Basic realm="zkgo", charset="UTF-8"`)
+		}
+		if c.Token != "" {
+			w.Header().Add("WWW-Authenticate", `Bearer realm="zkgo"`)
+		}
+		http.Error(w, "this port requires credentials", http.StatusUnauthorized)
+	})
+}
+
+// match reports whether a request has the credentials.
+func (c Credentials) match(r *http.Request) bool {
+	if user, password, ok := r.BasicAuth(); ok {
+		// Both comparisons run, so the time doesn't tell whether the user exists.
+		right := same(user, c.User) & same(password, c.Password)
+		return c.User != "" && right == 1
+	}
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return c.Token != "" && strings.EqualFold(scheme, "Bearer") && same(strings.TrimSpace(token), c.Token) == 1
+}
+
+// same compares two texts in a time that depends on neither.
+func same(a, b string) int {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:])
+}
