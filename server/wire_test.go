@@ -17,7 +17,7 @@ const patience = 60 * time.Second
 // startServer runs a server in memory for the length of the test.
 func startServer(t testing.TB, change ...func(*Config)) *Server {
 	t.Helper()
-	cfg := Config{Memory: true, FourLetterWords: []string{"*"}}
+	cfg := Config{Memory: true, FourLetterWords: []string{"*"}, Env: Env{Formats: allFormats()}}
 	for _, f := range change {
 		f(&cfg)
 	}
