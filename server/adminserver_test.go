@@ -209,7 +209,7 @@ func TestAdminFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
-		c, err := fromZooCfg(z)
+		c, err := fromZooCfg(z, allFormats())
 		got := ""
 		if err != nil {
 			got = "error"

@@ -173,7 +173,7 @@ func TestAdminTLSFromZooCfg(t *testing.T) {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}
-	_, err := Start(t.Context(), Config{Memory: true, Admin: &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: KeyStores{Key: KeyStore{Location: "/no/such.pem"}}}}})
+	_, err := Start(t.Context(), Config{Memory: true, Env: Env{Formats: allFormats()}, Admin: &Admin{Addr: "127.0.0.1:0", TLS: &AdminTLS{KeyStores: KeyStores{Key: KeyStore{Location: "/no/such.pem"}}}}})
 	if err == nil || !strings.Contains(err.Error(), "/no/such.pem") {
 		t.Errorf("started without a key store: %v", err)
 	}

@@ -113,7 +113,7 @@ func TestAuditFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := fromZooCfg(z)
+		c, err := fromZooCfg(z, allFormats())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -19,7 +19,7 @@ func providerConfig(t *testing.T, class string, lines string) Config {
 	for _, w := range z.Warnings {
 		t.Errorf("%s: a warning: %s", class, w)
 	}
-	c, err := fromZooCfg(z)
+	c, err := fromZooCfg(z, allFormats())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -60,20 +60,20 @@ func (c *Config) listed() bool {
 func (c Config) verify() error {
 	c = c.withDefaults()
 	errs := []error{c.check(), raftfsm.SameAddress(c.Quorum.Members), c.samePort()}
-	if c.TLS != nil {
-		_, err := newTLSPort(c.TLS, slog.New(slog.DiscardHandler))
+	if c.TLS != nil && c.Env.Formats.ServerTLS != nil {
+		_, err := newTLSPort(c.TLS, c.Env.Formats, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
-	if c.Quorum.TLS != nil && c.distributed() {
-		_, err := c.Quorum.TLS.load(slog.New(slog.DiscardHandler))
+	if c.Quorum.TLS != nil && c.distributed() && c.Env.Formats.PeerTLS != nil {
+		_, err := c.Quorum.TLS.load(c.Env.Formats, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
-	if c.Admin != nil && c.Admin.TLS != nil {
-		_, err := c.Admin.TLS.load(slog.New(slog.DiscardHandler))
+	if c.Admin != nil && c.Admin.TLS != nil && c.Env.Formats.ServerTLS != nil {
+		_, err := c.Admin.TLS.load(c.Env.Formats, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
-	if c.Metrics != nil && c.Metrics.SecureAddr != "" && c.Metrics.TLS != nil {
-		_, err := c.Metrics.security(listen.At("", c.Metrics.SecureAddr)).load(slog.New(slog.DiscardHandler))
+	if c.Metrics != nil && c.Metrics.SecureAddr != "" && c.Metrics.TLS != nil && c.Env.Formats.ServerTLS != nil {
+		_, err := c.Metrics.security(listen.At("", c.Metrics.SecureAddr)).load(c.Env.Formats, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, c.badHosts()...)...)
@@ -152,7 +152,7 @@ func (c *Config) quorumListens(addr string) string {
 // error begins with the setting. These are separate from the errors of [LoadConfig]: a
 // file may be checked on another machine, and a name may resolve later. To find out,
 // CheckAddresses listens on a free port of each host for a moment.
-func CheckAddresses(ctx context.Context, c Config) []error {
+func (c Config) CheckAddresses(ctx context.Context) []error {
 	return listen.CheckHosts(ctx, c.hosts())
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/listen"
+	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -79,7 +80,7 @@ func TestClientAddressThatIsAnotherPortOfTheServer(t *testing.T) {
 	var log logBuffer
 	e := startEnsemble(t, 3, func(c *Config) {
 		c.Quorum.Reconfig, c.Auth.SkipACL, c.ClientAddr, c.Logger = true, true, "127.0.0.1:0", slog.New(slog.NewTextHandler(&log, nil))
-		c.Admin, c.Metrics = &Admin{Addr: "127.0.0.1:0"}, &Metrics{Addr: "127.0.0.1:0"}
+		c.Admin, c.Metrics = &Admin{Addr: "127.0.0.1:0"}, &Metrics{Addr: "127.0.0.1:0", Handler: metrics.Handler}
 	})
 	_, others := e.leader()
 	s := others[0]

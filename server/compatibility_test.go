@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
+	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/internal/ops/mntr"
 )
 
@@ -100,7 +101,7 @@ func TestPrometheusHasEveryMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := startEnsemble(t, 3, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0"} })
+	e := startEnsemble(t, 3, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0", Handler: metrics.Handler} })
 	leader, _ := e.leader()
 	code, body := fetch(t, "http://"+leader.MetricsAddr()+"/metrics")
 	if code != http.StatusOK {

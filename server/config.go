@@ -54,7 +54,7 @@ type Config struct {
 	Audit   *Audit   // audit log; nil: none
 
 	Logger *slog.Logger // default: discard
-	Env    Env          // what a test replaces
+	Env    Env          // what the program includes, and what a test replaces
 
 	// zooCfg is the file that this configuration came from, for the commands that show
 	// it; nil if there is none.
@@ -164,8 +164,10 @@ type Auth struct {
 	Providers []AuthProvider
 }
 
-// Env is what a server takes from its machine, for tests that replace it.
+// Env is what a server takes from its program and, unless a test replaces it, from its
+// machine.
 type Env struct {
+	Formats     Formats          // key stores, and files of ZooKeeper; the zero value has none
 	FS          storage.FS       // the directories' file system; default: that of the machine
 	Network     raftfsm.Network  // between the servers; default TCP
 	Now         func() time.Time // the clock for sessions, and the default of Wall; default time.Now

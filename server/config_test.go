@@ -106,7 +106,7 @@ server.3=three:2888:3888
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := fromZooCfg(z)
+	c, err := fromZooCfg(z, allFormats())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestLimitsFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := fromZooCfg(z)
+		c, err := fromZooCfg(z, allFormats())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestBindRetryOfTheFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c, err := fromZooCfg(z)
+		c, err := fromZooCfg(z, allFormats())
 		if c = c.withDefaults(); err != nil || c.Quorum.BindTries != want || len(z.Ignored) > 0 {
 			t.Errorf("%q: %d attempts, %v, ignored %v", line, c.Quorum.BindTries, err, z.Ignored)
 		}

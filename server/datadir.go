@@ -56,7 +56,7 @@ func checkDataDir(c *Config) error {
 // configuration says: a directory is a file, can't be written or created, or is missing
 // although it must exist (datadir.autocreate=false); or the audit log can't be written.
 // It creates nothing and doesn't read what the directories hold.
-func CheckDirectories(c Config) error {
+func (c Config) CheckDirectories() error {
 	c = c.withDefaults()
 	if c.Memory {
 		return nil
@@ -103,7 +103,7 @@ func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (raftf
 
 // CheckEmpty returns an error if the directories of a configuration hold a state of
 // zkgo or ZooKeeper. It changes nothing.
-func CheckEmpty(cfg Config) error {
+func (cfg Config) CheckEmpty() error {
 	cfg = cfg.withDefaults()
 	fsys := cfg.Env.FS
 	if fsys == nil {

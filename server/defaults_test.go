@@ -16,7 +16,7 @@ func TestDefaultsAreTheSame(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fromFile, err := fromZooCfg(z)
+	fromFile, err := fromZooCfg(z, Formats{})
 	if err != nil {
 		t.Fatal(err)
 	}

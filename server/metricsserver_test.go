@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
@@ -32,11 +33,11 @@ func numbers(t *testing.T, s *Server) map[string]string {
 
 func TestElections(t *testing.T) {
 	t.Parallel()
-	if got := numbers(t, startServer(t, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0"} })); got["quorum_size"] != "" || got["election_time_count"] != "0" {
+	if got := numbers(t, startServer(t, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0", Handler: metrics.Handler} })); got["quorum_size"] != "" || got["election_time_count"] != "0" {
 		t.Errorf("standalone: quorum of %q, %q elections", got["quorum_size"], got["election_time_count"])
 	}
 	for _, n := range []int{2, 3} {
-		e := startEnsemble(t, n, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0"} })
+		e := startEnsemble(t, n, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0", Handler: metrics.Handler} })
 		leader, others := e.leader()
 		if got := numbers(t, leader); got["quorum_size"] != strconv.Itoa(n) || got["leader_uptime"] == "" || got["election_time_count"] == "0" {
 			t.Errorf("leader of %d: %v", n, got)
@@ -91,7 +92,7 @@ func TestMetricsFromZooCfg(t *testing.T) {
 		got := ""
 		if err == nil {
 			var c Config
-			if c, err = fromZooCfg(z); err == nil && c.Metrics != nil {
+			if c, err = fromZooCfg(z, allFormats()); err == nil && c.Metrics != nil {
 				got = c.Metrics.Addr + " " + strconv.FormatBool(c.Metrics.Process)
 			}
 		}
@@ -108,8 +109,8 @@ func TestMetricsFromZooCfg(t *testing.T) {
 // it.
 func TestMetricsPortInUse(t *testing.T) {
 	t.Parallel()
-	first := startServer(t, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0"} })
-	s, err := Start(t.Context(), Config{Memory: true, Metrics: &Metrics{Addr: first.MetricsAddr()}})
+	first := startServer(t, func(c *Config) { c.Metrics = &Metrics{Addr: "127.0.0.1:0", Handler: metrics.Handler} })
+	s, err := Start(t.Context(), Config{Memory: true, Metrics: &Metrics{Addr: first.MetricsAddr(), Handler: metrics.Handler}})
 	if err == nil || !strings.Contains(err.Error(), "metricsProvider.httpPort") {
 		t.Errorf("started: %v", err)
 	}

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -10,13 +11,14 @@ import (
 
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/listen"
-	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/ops/admin"
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
-	"github.com/zkgo/zkgo/internal/ops/metrics"
 	"github.com/zkgo/zkgo/internal/ops/snapshots"
+	"github.com/zkgo/zkgo/internal/ops/status"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // Admin configures the commands over HTTP. Any client that reaches the port, with a
@@ -61,7 +63,7 @@ func (s *Server) serveHTTP(setting string, plain net.Listener, security *AdminTL
 	return httpport.Serve(plain, h, httpport.Options{
 		Setting: setting, Idle: idle, Log: s.log,
 		Complain: func(msg string, args ...any) { s.complaints.Warn(s.clock(), msg, args...) },
-		Secure:   func(l net.Listener) (net.Listener, error) { return security.wrap(l, s.log) },
+		Secure:   func(l net.Listener) (net.Listener, error) { return security.wrap(l, s.cfg.Env.Formats, s.log) },
 	})
 }
 
@@ -134,10 +136,14 @@ type adminSource struct {
 func adminSourceOf(s *Server) adminSource {
 	c := &s.cfg
 	a := adminSource{sourceOf(s), &snapshots.Snapshots{
-		Node: s.node, Dir: c.DataDir, Schemes: &s.schemes, SuperUser: c.superUser(), Policy: c.policy(), Stats: &s.stats, Log: s.log,
-		Limits:   zkfiles.Limits{MaxField: c.maxField(), Room: func() error { return s.memory.RoomToRestore() }},
+		Node: s.node, Dir: c.DataDir, Schemes: &s.schemes, SuperUser: c.superUser(), Stats: &s.stats, Log: s.log, Write: c.Env.Formats.WriteState,
 		Complain: func(msg string, args ...any) { s.complaints.Warn(s.clock(), msg, args...) },
 	}}
+	if read := c.Env.Formats.ReadState; read != nil {
+		a.Read = func(r io.Reader) (*tree.Tree, *session.Table, error) {
+			return read(r, c.policy(), c.maxField(), s.memory.RoomToRestore)
+		}
+	}
 	if c.Memory {
 		a.Dir = ""
 	}
@@ -179,7 +185,19 @@ type Metrics struct {
 	// both, each of them is enough.
 	User, Password, Token string
 	Process               bool // add the metrics of the Go runtime and the process
+	// Handler serves the metrics of a server; required: prom.Handler of server/prom.
+	Handler func(m MetricsSource, process bool) http.Handler
 }
+
+// MetricsSource is what a server counts and measures.
+type MetricsSource = status.MetricsSource
+
+// Metrics returns what the server counts and measures, e.g. for a registry of the program:
+// see prom.Collector of server/prom.
+func (s *Server) Metrics() MetricsSource { return sourceOf(s) }
+
+// errNoMetrics refuses metrics that the program can't serve.
+var errNoMetrics = errors.New("metrics for Prometheus (metricsProvider.className): this program has to set Config.Metrics.Handler, e.g. to prom.Handler of server/prom")
 
 // ports returns the addresses to listen on.
 func (m *Metrics) ports() []listen.Port {
@@ -218,7 +236,7 @@ func (s *Server) openMetrics(ctx context.Context) error {
 		return nil
 	}
 	h := httpport.Credentials{User: m.User, Password: m.Password, Token: m.Token}.Require(
-		metrics.Handler(sourceOf(s), m.Process), func(r *http.Request) {
+		m.Handler(sourceOf(s), m.Process), func(r *http.Request) {
 			s.complaints.Warn(s.clock(), "a client of the metrics was refused: it has no credentials, or wrong ones", "client", r.RemoteAddr)
 		})
 	for _, at := range m.ports() {
@@ -247,7 +265,7 @@ func (s *Server) MetricsURLs() (urls []string) {
 		if security := s.cfg.Metrics.security(p); security != nil && security.Only {
 			scheme = "https"
 		}
-		urls = append(urls, scheme+"://"+s.metrics[i].Addr()+metrics.Path)
+		urls = append(urls, scheme+"://"+s.metrics[i].Addr()+status.MetricsPath)
 	}
 	return urls
 }

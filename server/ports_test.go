@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/internal/listen"
+	"github.com/zkgo/zkgo/internal/ops/metrics"
 )
 
 // TestPortsAreTriedFirst: the error for an unavailable port names the setting, and no
@@ -26,7 +27,7 @@ func TestPortsAreTriedFirst(t *testing.T) {
 	for setting, change := range map[string]func(*Config){
 		"clientPort":               func(c *Config) { c.ClientAddr = taken },
 		"admin.serverPort":         func(c *Config) { c.Admin = &Admin{Addr: taken} },
-		"metricsProvider.httpPort": func(c *Config) { c.Metrics = &Metrics{Addr: taken} },
+		"metricsProvider.httpPort": func(c *Config) { c.Metrics = &Metrics{Addr: taken, Handler: metrics.Handler} },
 	} {
 		dir := filepath.Join(t.TempDir(), "data")
 		cfg := Config{ClientAddr: "127.0.0.1:0", DataDir: dir}
@@ -67,7 +68,7 @@ func TestStartWaitsForHostNames(t *testing.T) {
 	for setting, change := range map[string]func(*Config){
 		"clientPort":               func(c *Config) { c.ClientAddr = never },
 		"admin.serverPort":         func(c *Config) { c.Admin = &Admin{Addr: never} },
-		"metricsProvider.httpPort": func(c *Config) { c.Metrics = &Metrics{Addr: never} },
+		"metricsProvider.httpPort": func(c *Config) { c.Metrics = &Metrics{Addr: never, Handler: metrics.Handler} },
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		var out logBuffer

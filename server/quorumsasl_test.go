@@ -85,7 +85,7 @@ func TestQuorumSASLFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := fromZooCfg(z)
+		c, err := fromZooCfg(z, allFormats())
 		switch got := c.Quorum.SASL; {
 		case tc.says != "":
 			if err == nil || !strings.Contains(err.Error(), tc.says) {
@@ -132,7 +132,7 @@ func TestQuorumSASL(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fromFile, err := fromZooCfg(z)
+		fromFile, err := fromZooCfg(z, allFormats())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,7 @@ func quorumTLS(t *testing.T, text string) *QuorumTLS {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := fromZooCfg(z)
+	c, err := fromZooCfg(z, allFormats())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestSSLQuorumFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := fromZooCfg(z)
+		c, err := fromZooCfg(z, allFormats())
 		switch {
 		case tc.want != "":
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
@@ -160,14 +160,14 @@ func TestSSLQuorumFromZooCfg(t *testing.T) {
 		case !tc.check(c.Quorum.TLS):
 			t.Errorf("%s: %+v", tc.text, c.Quorum.TLS)
 		case c.Quorum.TLS != nil:
-			if _, err := c.Quorum.TLS.load(slog.New(slog.DiscardHandler)); err != nil {
+			if _, err := c.Quorum.TLS.load(allFormats(), slog.New(slog.DiscardHandler)); err != nil {
 				t.Errorf("%s: %v", tc.text, err)
 			}
 		}
 	}
 	q := quorumTLS(t, stores+"sslQuorum=true\n")
 	q.Trust.Location = a.dir + "/nowhere.pem"
-	if _, err := q.load(slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "nowhere.pem") {
+	if _, err := q.load(allFormats(), slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "nowhere.pem") {
 		t.Errorf("a trust store that is missing: %v", err)
 	}
 }

@@ -182,7 +182,7 @@ func TestSASLFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := fromZooCfg(z)
+		c, err := fromZooCfg(z, allFormats())
 		if tc.fails != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.fails) {
 				t.Errorf("%s: %v, want %q", tc.text, err, tc.fails)

@@ -89,6 +89,9 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
+	if cfg.Metrics != nil && cfg.Metrics.Handler == nil {
+		return nil, errNoMetrics
+	}
 	if err := checkDataDir(&cfg); err != nil {
 		return nil, err
 	}
@@ -100,7 +103,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s := newServer(cfg)
 	if cfg.TLS != nil {
-		port, err := newTLSPort(cfg.TLS, s.log)
+		port, err := newTLSPort(cfg.TLS, cfg.Env.Formats, s.log)
 		if err != nil {
 			return nil, err
 		}
@@ -108,7 +111,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	nodeConfig := s.nodeConfig()
 	if cfg.Quorum.TLS != nil && cfg.distributed() {
-		security, err := cfg.Quorum.TLS.load(s.log)
+		security, err := cfg.Quorum.TLS.load(cfg.Env.Formats, s.log)
 		if err != nil {
 			return nil, err
 		}

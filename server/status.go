@@ -3,7 +3,10 @@ package server
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/listen"
@@ -47,6 +50,24 @@ func (s *Server) Status() Status {
 		Zxid: p.Zxid, Znodes: p.Nodes, Ephemerals: p.Ephemerals, DataSize: p.DataSize, Watches: p.WatchCount,
 		Connections: p.Connections, Sessions: p.GlobalSessions, Outstanding: p.Outstanding, Uptime: p.Uptime,
 	}
+}
+
+// String returns a line for logs: where clients connect, where the data is, and what the
+// server does now.
+func (s *Server) String() string {
+	c, st := &s.cfg, s.Status()
+	at, data := "no port, only Dial", "data in memory"
+	if addrs := s.ClientAddrs(); len(addrs) > 0 {
+		at = "clients at " + strings.Join(addrs, ", ")
+	}
+	if !c.Memory {
+		data = "data in " + strconv.Quote(c.DataDir)
+	}
+	state := "serving"
+	if st.Reason != "" {
+		state = strings.Join(strings.Fields(st.Reason), " ")
+	}
+	return fmt.Sprintf("zkgo server %d (%s): %s; %s; %s", c.Quorum.ID, st.Mode, at, data, state)
 }
 
 // Connection is a client's connection to this server.

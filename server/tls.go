@@ -4,18 +4,21 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/certs"
 	"github.com/zkgo/zkgo/internal/auth/tlsport"
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // KeyStores are the key store and the trust store of a port, and what the port asks of
-// the other side. They mean the same as ZooKeeper's ssl.* settings.
+// the other side. They mean the same as ZooKeeper's ssl.* settings. Config.Env.Formats reads them.
 type KeyStores struct {
 	Key, Trust KeyStore
 
@@ -36,18 +39,13 @@ type KeyStore struct {
 	Type         string // JKS, PEM or PKCS12; empty: by file extension
 }
 
-// options returns the settings for package keystore.
-func (k *KeyStores) options() keystore.Options {
-	return keystore.Options{
-		Key: keystore.Store(k.Key), Trust: keystore.Store(k.Trust), ClientAuth: k.ClientAuth, Protocols: k.Protocols, CipherSuites: k.CipherSuites,
-		VerifyClientHost: k.VerifyClientHost, ReverseDNS: k.ReverseDNS, Reload: k.Reload, CRL: k.CRL, OCSP: k.OCSP,
-	}
-}
+// errKeyStores refuses key stores that the program can't read.
+var errKeyStores = errors.New("this program reads no key stores: set Config.Env.Formats, e.g. to formats.All() of server/formats, or a tls.Config instead of the files")
 
 // TLS configures TLS for clients.
 type TLS struct {
 	KeyStores
-	// Config, if set, replaces KeyStores except for VerifyClientHost.
+	// Config, if set, replaces KeyStores except for VerifyClientHost and ReverseDNS.
 	Config *tls.Config
 	// SuperUser is the subject of the certificate whose owner has every permission, in
 	// the form of RFC 2253, as in ZooKeeper's ACLs.
@@ -55,16 +53,16 @@ type TLS struct {
 }
 
 // newTLSPort reads the key stores.
-func newTLSPort(t *TLS, log *slog.Logger) (*tlsport.Port, error) {
+func newTLSPort(t *TLS, f Formats, log *slog.Logger) (*tlsport.Port, error) {
 	config := t.Config
 	if config == nil {
 		var err error
-		config, err = keystore.ServerConfig(t.options(), func(err error) { log.Error("TLS goes on with what it has", "error", err) })
+		config, err = f.serverTLS(t.KeyStores, func(err error) { log.Error("TLS goes on with what it has", "error", err) })
 		if err != nil {
 			return nil, fmt.Errorf("TLS for clients: %w", err)
 		}
 	}
-	return tlsport.New(config, t.options(), t.SuperUser), nil
+	return tlsport.New(config, certs.HostCheck{Verify: t.VerifyClientHost, ReverseDNS: t.ReverseDNS}, t.SuperUser), nil
 }
 
 // QuorumTLS configures TLS between the servers of an ensemble.
@@ -87,7 +85,7 @@ type QuorumTLS struct {
 }
 
 // load reads the key stores.
-func (q *QuorumTLS) load(log *slog.Logger) (*raftfsm.TLS, error) {
+func (q *QuorumTLS) load(f Formats, log *slog.Logger) (*raftfsm.TLS, error) {
 	t := &raftfsm.TLS{
 		DialPlain: q.DialPlain, AcceptPlain: q.AcceptPlain,
 		VerifyHost: q.VerifyHost, VerifyCaller: q.VerifyClientHost, ReverseDNS: q.ReverseDNS,
@@ -98,7 +96,7 @@ func (q *QuorumTLS) load(log *slog.Logger) (*raftfsm.TLS, error) {
 		return t, nil
 	}
 	var err error
-	t.Config, err = keystore.PeerConfig(q.options(), func(err error) { log.Error("TLS between the servers goes on with what it has", "error", err) })
+	t.Config, err = f.peerTLS(q.KeyStores, func(err error) { log.Error("TLS between the servers goes on with what it has", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS between servers, ssl.quorum.*: %w", err)
 	}
@@ -162,12 +160,12 @@ func (t *AdminTLS) port() (name, settings string) {
 }
 
 // load reads the key stores.
-func (t *AdminTLS) load(log *slog.Logger) (*tls.Config, error) {
+func (t *AdminTLS) load(f Formats, log *slog.Logger) (*tls.Config, error) {
 	if t.Config != nil {
 		return t.Config, nil
 	}
 	name, settings := t.port()
-	c, err := keystore.ServerConfig(t.options(), func(err error) { log.Error("TLS of "+name+" goes on with what it has", "error", err) })
+	c, err := f.serverTLS(t.KeyStores, func(err error) { log.Error("TLS of "+name+" goes on with what it has", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS of %s, %s: %w", name, settings, err)
 	}
@@ -175,11 +173,11 @@ func (t *AdminTLS) load(log *slog.Logger) (*tls.Config, error) {
 }
 
 // wrap returns l with the TLS that t configures; t may be nil.
-func (t *AdminTLS) wrap(l net.Listener, log *slog.Logger) (net.Listener, error) {
+func (t *AdminTLS) wrap(l net.Listener, f Formats, log *slog.Logger) (net.Listener, error) {
 	if t == nil {
 		return l, nil
 	}
-	config, err := t.load(log)
+	config, err := t.load(f, log)
 	switch {
 	case err != nil:
 		return nil, err
@@ -187,4 +185,39 @@ func (t *AdminTLS) wrap(l net.Listener, log *slog.Logger) (net.Listener, error) 
 		return tls.NewListener(l, config), nil
 	}
 	return tlsport.Either(l, config, httpport.HeaderTimeout), nil
+}
+
+// Formats reads and writes the files that not every server has: key stores, which may be
+// those of Java, and the state as a file of ZooKeeper. A program passes what it wants to
+// link; formats.All of server/formats is all of them. It is also an option of LoadConfig.
+type Formats struct {
+	// ServerTLS reads the key stores of a port, and reports to warn what is wrong with
+	// files that it reads later.
+	ServerTLS func(k KeyStores, warn func(error)) (*tls.Config, error)
+	// PeerTLS does the same for the connections between servers. It returns a function that
+	// returns the configuration of the next connection, in either role; the trusted
+	// certificates are in ClientCAs.
+	PeerTLS func(k KeyStores, warn func(error)) (func() *tls.Config, error)
+	// WriteState and ReadState are for the snapshot and restore of the commands over HTTP.
+	WriteState func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
+	// ReadState refuses a field of more than maxField bytes, and ends with the error of
+	// room, which it calls again and again.
+	ReadState func(r io.Reader, policy tree.Policy, maxField int, room func() error) (*tree.Tree, *session.Table, error)
+}
+
+// LoadOption implements the interface LoadOption.
+func (Formats) LoadOption() {}
+
+func (f Formats) serverTLS(k KeyStores, warn func(error)) (*tls.Config, error) {
+	if f.ServerTLS == nil {
+		return nil, errKeyStores
+	}
+	return f.ServerTLS(k, warn)
+}
+
+func (f Formats) peerTLS(k KeyStores, warn func(error)) (func() *tls.Config, error) {
+	if f.PeerTLS == nil {
+		return nil, errKeyStores
+	}
+	return f.PeerTLS(k, warn)
 }

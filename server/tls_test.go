@@ -386,7 +386,7 @@ func TestTLSFromZooCfg(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", tc.text, err)
 		}
-		c, err := fromZooCfg(z)
+		c, err := fromZooCfg(z, allFormats())
 		if tc.want != "" {
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%s: %v, want %q", tc.text, err, tc.want)
@@ -419,7 +419,7 @@ func TestHostnameVerificationCoversClients(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if c, err := fromZooCfg(z); err != nil || c.TLS.VerifyClientHost != want {
+		if c, err := fromZooCfg(z, allFormats()); err != nil || c.TLS.VerifyClientHost != want {
 			t.Errorf("%q: %v, %v", text, c.TLS, err)
 		}
 	}

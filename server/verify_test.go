@@ -38,7 +38,7 @@ func TestVerify(t *testing.T) {
 			}
 			z, err := zoocfg.ParseText("zoo.cfg", fmt.Sprintf("dataDir=%s\nclientPort=2181\n%s", dir, tt.lines))
 			if err == nil {
-				_, err = fromZooCfg(z)
+				_, err = fromZooCfg(z, allFormats())
 			}
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want something about %q", err, tt.want)
@@ -86,11 +86,11 @@ func TestCheckAddresses(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c, err := fromZooCfg(z)
+			c, err := fromZooCfg(z, allFormats())
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := CheckAddresses(t.Context(), c)
+			got := c.CheckAddresses(t.Context())
 			if len(got) != len(tt.want) {
 				t.Fatalf("%v, want %q", got, tt.want)
 			}
@@ -102,7 +102,7 @@ func TestCheckAddresses(t *testing.T) {
 		})
 	}
 	c := Config{SecureAddr: foreign + ":2281"}
-	if got := errors.Join(CheckAddresses(t.Context(), c)...); got == nil || got.Error() != "secureClientPortAddress"+other {
+	if got := errors.Join(c.CheckAddresses(t.Context())...); got == nil || got.Error() != "secureClientPortAddress"+other {
 		t.Error(got)
 	}
 }

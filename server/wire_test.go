@@ -17,7 +17,7 @@ const patience = 60 * time.Second
 // startServer runs a server in memory for the length of the test. Its super user has superAuth.
 func startServer(t testing.TB, change ...func(*Config)) *Server {
 	t.Helper()
-	cfg := Config{Memory: true, FourLetterWords: []string{"*"}, Auth: Auth{SuperDigest: superDigest}}
+	cfg := Config{Memory: true, FourLetterWords: []string{"*"}, Auth: Auth{SuperDigest: superDigest}, Env: Env{Formats: allFormats()}}
 	for _, f := range change {
 		f(&cfg)
 	}

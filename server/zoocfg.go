@@ -17,8 +17,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// LoadOption changes how [LoadConfig] reads a file. Only packages of this module have
-// any.
+// LoadOption changes how [LoadConfig] reads a file, e.g. [Formats] lets it read the key stores
+// that the file names.
 type LoadOption interface {
 	// LoadOption only marks the type.
 	LoadOption()
@@ -40,13 +40,18 @@ func (c Config) Warnings() []string {
 // LoadConfig reads a zoo.cfg and translates it. It reports everything that would make
 // Start refuse it, except for data and ports that are in use; its error joins all that
 // it finds. What it doubts, e.g. an unknown key, is in [Config.Warnings]. It reads
-// the JAAS file and the key stores that the file names. Use [CheckDirectories] for the
+// the JAAS file and, with [Formats] among opts, the key stores that the file names. Use [Config.CheckDirectories] for the
 // directories.
 func LoadConfig(path string, opts ...LoadOption) (Config, error) {
-	own := make([]zoocfg.Option, len(opts))
-	for i, o := range opts {
-		var ok bool
-		if own[i], ok = o.(zoocfg.Option); !ok {
+	var own []zoocfg.Option
+	var formats Formats
+	for _, o := range opts {
+		switch o := o.(type) {
+		case Formats:
+			formats = o
+		case zoocfg.Option:
+			own = append(own, o)
+		default:
 			return Config{}, fmt.Errorf("an option of type %T: only those of this module change how a file is read", o)
 		}
 	}
@@ -54,12 +59,13 @@ func LoadConfig(path string, opts ...LoadOption) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	return fromZooCfg(z)
+	return fromZooCfg(z, formats)
 }
 
 // fromZooCfg is LoadConfig for a file that has been read.
-func fromZooCfg(z *zoocfg.Config) (Config, error) {
+func fromZooCfg(z *zoocfg.Config, f Formats) (Config, error) {
 	c, err := translate(z)
+	c.Env.Formats = f
 	if err = errors.Join(err, c.verify()); err != nil {
 		return Config{}, err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/prom"
 )
 
 // TestFirstLinesSayWhereThingsAre checks that the log names the data directory as an
@@ -18,7 +19,7 @@ func TestFirstLinesSayWhereThingsAre(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	s, err := server.Start(t.Context(), server.Config{Memory: true, ClientAddr: "127.0.0.1:0",
-		Admin: &server.Admin{Addr: "127.0.0.1:0"}, Metrics: &server.Metrics{Addr: "127.0.0.1:0"}})
+		Admin: &server.Admin{Addr: "127.0.0.1:0"}, Metrics: &server.Metrics{Addr: "127.0.0.1:0", Handler: prom.Handler}})
 	if err != nil {
 		t.Fatal(err)
 	}

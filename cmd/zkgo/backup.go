@@ -387,7 +387,7 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 	if cfg.Logger, err = newLogger(stderr, f.logFormat, f.logLevel); err != nil {
 		return err
 	}
-	if err := server.CheckEmpty(cfg); err != nil {
+	if err := cfg.CheckEmpty(); err != nil {
 		return stateError(err)
 	}
 	name, c, err := loadBackup(path, f.stdin)

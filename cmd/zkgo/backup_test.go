@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/formats"
 )
 
 // live starts a server with an AdminServer on dir, creates a znode and returns the
@@ -20,7 +21,7 @@ func live(t *testing.T, dir string) (admin string) {
 	t.Helper()
 	s, err := server.Start(t.Context(), server.Config{
 		ClientAddr: "127.0.0.1:0", DataDir: dir, Log: server.Log{Dir: dir}, Admin: &server.Admin{Addr: "127.0.0.1:0"},
-		Auth: server.Auth{SuperDigest: "root:qScoE+LkbrbWBh/au3OD5Aq2Yx0="},
+		Auth: server.Auth{SuperDigest: "root:qScoE+LkbrbWBh/au3OD5Aq2Yx0="}, Env: server.Env{Formats: formats.All()},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkgo/zkgo/internal/zoocfg"
-	"github.com/zkgo/zkgo/server"
 )
 
 func configCommand() *cobra.Command {
@@ -84,7 +83,7 @@ directory holds, is left to the start.`,
 func (f *configFlags) check(ctx context.Context, z *zoocfg.Config, w io.Writer) error {
 	check := z.Check()
 	cfg, refused := runnable(z)
-	for _, err := range server.CheckAddresses(ctx, cfg) {
+	for _, err := range cfg.CheckAddresses(ctx) {
 		check.Warnings = append(check.Warnings, err.Error())
 	}
 	if f.output == "json" {

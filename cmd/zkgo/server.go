@@ -23,6 +23,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/formats"
+	"github.com/zkgo/zkgo/server/prom"
 )
 
 // unset is the value of a port without a flag, because 0 requests any free port.
@@ -156,15 +158,19 @@ func runnable(z *zoocfg.Config) (server.Config, error) {
 	if err != nil {
 		// Check the directories, too: they are known despite the error.
 		directories := server.Config{DataDir: z.DataDir, Log: server.Log{Dir: z.DataLogDir}, NoAutocreate: !z.DataDirAutocreate}
-		return server.Config{}, errors.Join(err, server.CheckDirectories(directories))
+		return server.Config{}, errors.Join(err, directories.CheckDirectories())
 	}
-	return cfg, server.CheckDirectories(cfg)
+	return cfg, cfg.CheckDirectories()
 }
 
-// translate is server.LoadConfig for a program that includes every kind of log.
+// translate is server.LoadConfig for a program that includes every format, every kind of log
+// and Prometheus.
 func translate(z *zoocfg.Config) (server.Config, error) {
-	cfg, err := server.LoadConfig(z.Path, zoocfg.Parsed(z))
+	cfg, err := server.LoadConfig(z.Path, zoocfg.Parsed(z), formats.All())
 	cfg.Log.Bolt = boltlog.Format{}
+	if cfg.Metrics != nil {
+		cfg.Metrics.Handler = prom.Handler
+	}
 	return cfg, err
 }
 
@@ -193,7 +199,7 @@ func startError(ctx context.Context, err error, cfg server.Config) error {
 func hostError(ctx context.Context, err error, cfg server.Config) error {
 	var problems []error
 	if ctx.Err() == nil {
-		problems = server.CheckAddresses(ctx, cfg)
+		problems = cfg.CheckAddresses(ctx)
 	}
 	if len(problems) == 0 { // e.g. the name resolves by now
 		return fmt.Errorf("%w; %s", err, listen.HostProblem(err))

@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/control"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/server/zktest/control"
 )
 
 // testFlags holds the flags of zkgo testserver.

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/client"
-	"github.com/zkgo/zkgo/server/zktest/control"
+	"github.com/zkgo/zkgo/internal/control"
 )
 
 // roleVar makes the test binary act as another program: zkgo itself, or a parent that

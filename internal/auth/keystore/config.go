@@ -2,15 +2,15 @@ package keystore
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/auth/certs"
 )
 
 // Options are the ssl.* settings of one port.
@@ -18,13 +18,11 @@ type Options struct {
 	Key   Store
 	Trust Store
 
-	ClientAuth       string   // none, want or need; empty: need
-	Protocols        []string // TLSv1.2, TLSv1.3; we drop older ones; empty: both
-	CipherSuites     []string // Go or Java names, we drop unusable ones; empty: Go's choice
-	VerifyClientHost bool     // a client's certificate must contain the client's address
-	ReverseDNS       bool     // or a host name of that address
-	Reload           bool     // reload the files when they change
-	CRL, OCSP        bool     // check for revocation at the addresses in the certificate
+	ClientAuth   string   // none, want or need; empty: need
+	Protocols    []string // TLSv1.2, TLSv1.3; we drop older ones; empty: both
+	CipherSuites []string // Go or Java names, we drop unusable ones; empty: Go's choice
+	Reload       bool     // reload the files when they change
+	CRL, OCSP    bool     // check for revocation at the addresses in the certificate
 }
 
 // ServerConfig returns the TLS configuration of a listener. With Reload, it passes
@@ -84,8 +82,8 @@ func (o Options) watched(load func() (*tls.Config, error), warn func(error)) fun
 		if err != nil || warn == nil {
 			return c, err
 		}
-		if why := outdated(c.Certificates[0].Leaf, time.Now()); why != "" {
-			warn(fmt.Errorf("key store %s: %s %s", o.Key.Location, describe(c.Certificates[0].Leaf), why))
+		if why := certs.Outdated(c.Certificates[0].Leaf, time.Now()); why != "" {
+			warn(fmt.Errorf("key store %s: %s %s", o.Key.Location, certs.Describe(c.Certificates[0].Leaf), why))
 		}
 		return c, nil
 	}
@@ -128,42 +126,6 @@ func (o Options) clients(c *tls.Config) error {
 	}
 	pool, err := o.Trust.Pool()
 	c.ClientCAs = pool
-	return err
-}
-
-// VerifyHost checks that a client's certificate contains the client's address, if
-// VerifyClientHost is set.
-func (o Options) VerifyHost(state tls.ConnectionState, remote net.Addr) error {
-	if !o.VerifyClientHost || len(state.PeerCertificates) == 0 {
-		return nil
-	}
-	host, _, err := net.SplitHostPort(remote.String())
-	if err != nil {
-		return err
-	}
-	leaf := state.PeerCertificates[0]
-	if err := verifyHost(leaf, host, o.ReverseDNS); err != nil {
-		return fmt.Errorf("%s is not for the address that it comes from: %w", describe(leaf), err)
-	}
-	return nil
-}
-
-// verifyHost accepts a certificate for the address itself or, with reverse, for a
-// name that the address resolves to.
-func verifyHost(cert *x509.Certificate, ip string, reverse bool) error {
-	err := cert.VerifyHostname(ip)
-	if err == nil || !reverse {
-		return err
-	}
-	names, lookupErr := net.LookupAddr(ip)
-	if lookupErr != nil {
-		return err
-	}
-	for _, n := range names {
-		if cert.VerifyHostname(strings.TrimSuffix(n, ".")) == nil {
-			return nil
-		}
-	}
 	return err
 }
 

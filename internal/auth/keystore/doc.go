@@ -2,7 +2,7 @@
 // reads key stores and trust stores in PEM, PKCS12 and JKS files and reloads them
 // when they change.
 //
-// It imports the standard library, internal/smallfile, two libraries for the Java
+// It imports the standard library, internal/smallfile, internal/auth/certs, two libraries for the Java
 // formats, one for encrypted keys and one for OCSP. It starts no goroutines: each
 // handshake checks for changed files and, if configured, whether the peer's
 // certificate was revoked.

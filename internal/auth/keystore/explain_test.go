@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/youmark/pkcs8"
+
+	"github.com/zkgo/zkgo/internal/auth/certs"
 )
 
 // issued returns a certificate that change has modified.
@@ -56,19 +58,19 @@ func TestExplain(t *testing.T) {
 	} {
 		client := &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{tt.cert}}
 		err, _ := shake(config, client)
-		if err = Explain(err); err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "the certificate of CN=carol (issued by CN=client CA, serial number beef)") {
+		if err = certs.Explain(err); err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "the certificate of CN=carol (issued by CN=client CA, serial number beef)") {
 			t.Errorf("%s: %v", tt.name, err)
 		}
 	}
 	refused := fmt.Errorf("remote error: tls: %s", "bad certificate")
-	if err := Explain(refused); !strings.Contains(err.Error(), "the other side has refused") {
+	if err := certs.Explain(refused); !strings.Contains(err.Error(), "the other side has refused") {
 		t.Error(err)
 	}
-	if Explain(nil) != nil || !errors.Is(Explain(net.ErrClosed), net.ErrClosed) {
+	if certs.Explain(nil) != nil || !errors.Is(certs.Explain(net.ErrClosed), net.ErrClosed) {
 		t.Error("other errors do not stay as they are")
 	}
 	state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{server.cert}}
-	err := (Options{VerifyClientHost: true}).VerifyHost(state, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)})
+	err := certs.HostCheck{Verify: true}.Check(state, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)})
 	if err == nil || !strings.Contains(err.Error(), "CN=server") || !strings.Contains(err.Error(), "192.0.2.1") {
 		t.Errorf("wrong host: %v", err)
 	}

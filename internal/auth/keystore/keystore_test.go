@@ -21,6 +21,8 @@ import (
 
 	jks "github.com/pavlo-v-chernykh/keystore-go/v4"
 	"software.sslmate.com/src/go-pkcs12"
+
+	"github.com/zkgo/zkgo/internal/auth/certs"
 )
 
 // identity is a key with its certificate and the CA that signed it.
@@ -289,14 +291,14 @@ func TestVerifyHost(t *testing.T) {
 	t.Parallel()
 	id := issue(t, "client")
 	state := tls.ConnectionState{PeerCertificates: []*x509.Certificate{id.cert}}
-	o := Options{VerifyClientHost: true}
-	if err := o.VerifyHost(state, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
+	o := certs.HostCheck{Verify: true}
+	if err := o.Check(state, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
 		t.Error(err)
 	}
-	if err := o.VerifyHost(state, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); err == nil {
+	if err := o.Check(state, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); err == nil {
 		t.Error("a certificate for another address was accepted")
 	}
-	if err := (Options{}).VerifyHost(state, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); err != nil {
+	if err := (certs.HostCheck{}).Check(state, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}); err != nil {
 		t.Error(err)
 	}
 }

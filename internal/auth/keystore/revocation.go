@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ocsp"
+
+	"github.com/zkgo/zkgo/internal/auth/certs"
 )
 
 // revocation checks whether certificates were revoked, as Java does with ssl.crl and
@@ -89,19 +91,13 @@ func (r *revocation) chain(chain []*x509.Certificate) error {
 	return nil
 }
 
-// The errors for a certificate that was, or may have been, revoked.
-var (
-	errRevoked   = errors.New("it was revoked")
-	errUnchecked = errors.New("whether it was revoked is not known")
-)
-
 // check returns nil if c, signed by issuer, is known not to be revoked.
 func (r *revocation) check(c, issuer *x509.Certificate) error {
 	var problem error
 	if r.ocsp {
 		for _, url := range c.OCSPServer {
 			err := r.ask(url, c, issuer)
-			if err == nil || errors.Is(err, errRevoked) {
+			if err == nil || errors.Is(err, certs.ErrRevoked) {
 				return err
 			}
 			problem = errors.Join(problem, err)
@@ -109,7 +105,7 @@ func (r *revocation) check(c, issuer *x509.Certificate) error {
 	}
 	for _, url := range c.CRLDistributionPoints {
 		err := r.listed(url, c, issuer)
-		if err == nil || errors.Is(err, errRevoked) {
+		if err == nil || errors.Is(err, certs.ErrRevoked) {
 			return err
 		}
 		problem = errors.Join(problem, err)
@@ -117,7 +113,7 @@ func (r *revocation) check(c, issuer *x509.Certificate) error {
 	if problem == nil {
 		problem = errors.New("it names no address to ask at")
 	}
-	return fmt.Errorf("%w: %w", errUnchecked, problem)
+	return fmt.Errorf("%w: %w", certs.ErrUnchecked, problem)
 }
 
 // ask queries an OCSP responder.
@@ -137,7 +133,7 @@ func (r *revocation) ask(url string, c, issuer *x509.Certificate) error {
 	case !answer.NextUpdate.IsZero() && r.now().After(answer.NextUpdate):
 		return fmt.Errorf("%s: its answer is out of date since %s", url, answer.NextUpdate.UTC().Format(time.RFC3339))
 	case answer.Status == ocsp.Revoked:
-		return fmt.Errorf("%w on %s, says %s", errRevoked, answer.RevokedAt.UTC().Format(time.RFC3339), url)
+		return fmt.Errorf("%w on %s, says %s", certs.ErrRevoked, answer.RevokedAt.UTC().Format(time.RFC3339), url)
 	case answer.Status != ocsp.Good:
 		return fmt.Errorf("%s does not know", url)
 	}
@@ -162,7 +158,7 @@ func (r *revocation) listed(url string, c, issuer *x509.Certificate) error {
 	}
 	for i := range crl.RevokedCertificateEntries {
 		if e := &crl.RevokedCertificateEntries[i]; e.SerialNumber.Cmp(c.SerialNumber) == 0 {
-			return fmt.Errorf("%w on %s, says %s", errRevoked, e.RevocationTime.UTC().Format(time.RFC3339), url)
+			return fmt.Errorf("%w on %s, says %s", certs.ErrRevoked, e.RevocationTime.UTC().Format(time.RFC3339), url)
 		}
 	}
 	return nil

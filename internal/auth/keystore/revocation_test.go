@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/ocsp"
+
+	"github.com/zkgo/zkgo/internal/auth/certs"
 )
 
 // registrar is a CA that publishes which of its certificates are revoked.
@@ -154,7 +156,7 @@ func TestRevocation(t *testing.T) {
 				}
 				return
 			}
-			if err = Explain(err); err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "CN=carol") {
+			if err = certs.Explain(err); err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "CN=carol") {
 				t.Errorf("%v does not say %q", err, tt.says)
 			}
 		})

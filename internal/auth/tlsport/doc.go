@@ -1,7 +1,7 @@
 // Package tlsport speaks TLS with clients: on a port that requires it, and on one where a
 // client may also continue in plaintext.
 //
-// It imports the standard library, proto for identities, and keystore, which checks hosts
+// It imports the standard library, proto for identities, and certs, which checks hosts
 // and explains errors. It doesn't read the client protocol.
 //
 // Invariants:

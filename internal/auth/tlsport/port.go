@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/certs"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -23,15 +23,15 @@ const RecordHandshake = 0x16
 // Port is what the connections of a TLS listener share.
 type Port struct {
 	config    *tls.Config
-	options   keystore.Options
+	host      certs.HostCheck
 	superUser string
 	optional  bool // a client may continue in plaintext
 }
 
-// New returns a Port. config is for the handshake. From options we use only the check of
-// the client's host. superUser is the subject of the super user's certificate.
-func New(config *tls.Config, options keystore.Options, superUser string) *Port {
-	return &Port{config: config, options: options, superUser: superUser}
+// New returns a Port. config is for the handshake, and host checks the certificate of a
+// client. superUser is the subject of the super user's certificate.
+func New(config *tls.Config, host certs.HostCheck, superUser string) *Port {
+	return &Port{config: config, host: host, superUser: superUser}
 }
 
 // Secure reports whether every connection uses TLS. A nil Port is one without TLS.
@@ -79,13 +79,13 @@ func (c *Conn) Identify() ([]proto.ID, error) {
 		return nil, err
 	}
 	state := stream.ConnectionState()
-	if err := c.port.options.VerifyHost(state, c.RemoteAddr()); err != nil {
+	if err := c.port.host.Check(state, c.RemoteAddr()); err != nil {
 		return nil, err
 	}
 	if len(state.VerifiedChains) == 0 {
 		return nil, nil
 	}
-	subject, err := keystore.Subject(state.PeerCertificates[0])
+	subject, err := certs.Subject(state.PeerCertificates[0])
 	if err != nil {
 		return nil, err
 	}
@@ -178,5 +178,5 @@ func Explain(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return fmt.Errorf("it has taken too long: %w", err)
 	}
-	return keystore.Explain(err)
+	return certs.Explain(err)
 }

@@ -56,6 +56,15 @@ func Load(path string) (*Content, error) {
 	return Read(path, f, 0, zkfiles.Limits{})
 }
 
+// ReadState is Read for a state that a client has sent.
+func ReadState(r io.Reader, policy tree.Policy, maxField int, room func() error) (*tree.Tree, *session.Table, error) {
+	c, err := Read("what was sent", r, policy, zkfiles.Limits{MaxField: maxField, Room: room})
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.Tree, c.Sessions, nil
+}
+
 // Read verifies and loads a backup or a ZooKeeper snapshot from a stream. name is
 // used in messages; only Emulate353TTL of p matters. l limits the resources.
 func Read(name string, from io.Reader, p tree.Policy, l zkfiles.Limits) (*Content, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/formats"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
@@ -23,7 +24,7 @@ import (
 func running(t *testing.T, dir string) (*server.Server, *client.Client) {
 	t.Helper()
 	s := must.Get(server.Start(t.Context(), server.Config{
-		ClientAddr: "127.0.0.1:0", DataDir: dir, Log: server.Log{Dir: dir}, Admin: &server.Admin{Addr: "127.0.0.1:0"},
+		ClientAddr: "127.0.0.1:0", DataDir: dir, Log: server.Log{Dir: dir}, Admin: &server.Admin{Addr: "127.0.0.1:0"}, Env: server.Env{Formats: formats.All()},
 	}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	<-s.Ready()

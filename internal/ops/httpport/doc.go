@@ -1,6 +1,6 @@
 // Package httpport serves HTTP to operators on a port that any client may reach.
 //
-// It imports the standard library and keystore, which explains TLS errors. It doesn't
+// It imports the standard library and certs, which explains TLS errors. It doesn't
 // depend on what the port serves.
 //
 // Invariants:

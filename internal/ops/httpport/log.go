@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/certs"
 )
 
 // httpLog receives what package http logs about a port, one line at a time. We need these
@@ -32,7 +32,7 @@ func (h httpLog) Write(line []byte) (int, error) {
 	if refused, ok := strings.CutPrefix(text, httpHandshake); ok {
 		client, reason, _ := strings.Cut(refused, ": ")
 		h.Complain("closing a client of "+h.Setting+": the TLS handshake failed",
-			"client", client, "error", keystore.Explain(errors.New(reason)))
+			"client", client, "error", certs.Explain(errors.New(reason)))
 	} else if reason, ok := strings.CutPrefix(text, httpAccept); ok {
 		h.Complain("cannot accept a client of "+h.Setting, "error", reason)
 	} else {

@@ -13,20 +13,14 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
-// Source is a server that provides metrics.
-type Source interface {
-	Metrics() []status.Metric
-	Summaries() []status.Summary
-}
-
-// Path is the URL path of the metrics.
-const Path = "/metrics"
+// Path is the path of the metrics.
+const Path = status.MetricsPath
 
 // Handler serves the metrics of src to Prometheus and, with process, those of the Go
 // runtime and the process.
-func Handler(src Source, process bool) http.Handler {
+func Handler(src status.MetricsSource, process bool) http.Handler {
 	r := prometheus.NewRegistry()
-	r.MustRegister(collector{src})
+	r.MustRegister(Collector(src))
 	if process {
 		r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	}
@@ -39,8 +33,11 @@ func Handler(src Source, process bool) http.Handler {
 	return mux
 }
 
+// Collector returns the metrics of src for a registry of the caller.
+func Collector(src status.MetricsSource) prometheus.Collector { return collector{src} }
+
 // collector reads the metrics from the source for every scrape.
-type collector struct{ src Source }
+type collector struct{ src status.MetricsSource }
 
 // Describe sends no descriptions, because the set of metrics changes: e.g. a leader has
 // more.

@@ -13,14 +13,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/auth/certs"
 	"github.com/zkgo/zkgo/internal/auth/schemes"
-	"github.com/zkgo/zkgo/internal/offline/backup"
-	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/ops/admin"
 	"github.com/zkgo/zkgo/internal/ops/stats"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -39,10 +38,12 @@ type Snapshots struct {
 	Schemes *schemes.Builtin
 	// SuperUser is the subject of the super user's certificate, if one is configured.
 	SuperUser string
-	Policy    tree.Policy    // for a state that is restored
-	Limits    zkfiles.Limits // on its file
-	Stats     *stats.Server
-	Log       *slog.Logger
+	// Write writes a state as a file of ZooKeeper, and Read reads one. Nil: the program
+	// doesn't include this format.
+	Write func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
+	Read  func(r io.Reader) (*tree.Tree, *session.Table, error)
+	Stats *stats.Server
+	Log   *slog.Logger
 	// Complain logs what is refused to a client, at a limited rate.
 	Complain func(msg string, args ...any)
 }
@@ -107,7 +108,7 @@ func (s *Snapshots) identify(r *http.Request, scheme, auth string) ([]proto.ID, 
 		if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 			return nil, false
 		}
-		subject, err := keystore.Subject(r.TLS.PeerCertificates[0])
+		subject, err := certs.Subject(r.TLS.PeerCertificates[0])
 		ids := []proto.ID{{Scheme: schemes.X509, ID: subject}}
 		if s.SuperUser != "" && subject == s.SuperUser {
 			ids = append(ids, proto.ID{Scheme: schemes.Super})
@@ -127,7 +128,13 @@ func (s *Snapshots) Export(ctx context.Context) (*admin.Export, error) {
 	return e, err
 }
 
+// errNoFormat refuses what needs the format of ZooKeeper's files.
+var errNoFormat = errors.New("this program does not include ZooKeeper's file formats: it has to set Config.Env.Formats, e.g. to formats.All() of server/formats")
+
 func (s *Snapshots) export(ctx context.Context) (*admin.Export, error) {
+	if s.Write == nil {
+		return nil, errNoFormat
+	}
 	n := s.Node
 	if err := n.Barrier(ctx); err != nil {
 		return nil, fmt.Errorf("the server does not know whether it is up to date: %w", err)
@@ -143,7 +150,7 @@ func (s *Snapshots) export(ctx context.Context) (*admin.Export, error) {
 	t.Unlock()
 	e.Zxid = snap.Zxid()
 	w := bufio.NewWriterSize(f, 256<<10)
-	err = zkfiles.WriteSnapshot(w, snap, sessions, zkfiles.None)
+	err = s.Write(w, snap, sessions)
 	snap.Release()
 	if err == nil {
 		err = w.Flush()
@@ -198,14 +205,17 @@ func (s *Snapshots) Restore(ctx context.Context, r io.Reader) (int64, error) {
 
 func (s *Snapshots) restore(ctx context.Context, r io.Reader) (int64, error) {
 	n := s.Node
+	if s.Read == nil {
+		return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, errNoFormat)
+	}
 	if err := n.CanReplace(); err != nil { // before reading the whole request
 		return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, err)
 	}
-	c, err := backup.Read("what was sent", r, s.Policy, s.Limits)
+	t, sessions, err := s.Read(r)
 	if err != nil {
 		return 0, fmt.Errorf("nothing was changed: %w", err)
 	}
-	zxid, err := n.Replace(ctx, c.Tree, c.Sessions)
+	zxid, err := n.Replace(ctx, t, sessions)
 	for _, e := range []error{raftfsm.ErrRestoreLevel, raftfsm.ErrRestoreBusy, raftfsm.ErrRestoreNoLeader} {
 		if errors.Is(err, e) {
 			return 0, fmt.Errorf("%w: %w", admin.ErrUnavailable, err)

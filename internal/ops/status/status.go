@@ -190,3 +190,12 @@ type Summary struct {
 	Sum, Min, Max, Mean      float64 // over all values
 	P50, P90, P95, P99, P999 float64 // over the last minutes
 }
+
+// MetricsPath is the path of the metrics on their port.
+const MetricsPath = "/metrics"
+
+// MetricsSource is a server that provides metrics.
+type MetricsSource interface {
+	Metrics() []Metric
+	Summaries() []Summary
+}

@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/server/prom"
 	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
@@ -55,7 +56,7 @@ func start(t *testing.T, change ...func(*server.Config)) *server.Server {
 	t.Helper()
 	c := server.Config{
 		DataDir: t.TempDir(), ClientAddr: "127.0.0.1:0", FourLetterWords: []string{"*"}, Limits: server.Limits{MaxClientCnxns: -1},
-		Metrics: &server.Metrics{Addr: "127.0.0.1:0", Process: true},
+		Metrics: &server.Metrics{Addr: "127.0.0.1:0", Process: true, Handler: prom.Handler},
 	}
 	for _, f := range change {
 		f(&c)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/server/zktest/control"
+	"github.com/zkgo/zkgo/internal/control"
 )
 
 // TestBadInput checks that every response is JSON, has the right status, and names
@@ -141,7 +141,7 @@ func TestBadInputToACluster(t *testing.T) {
 // The page should describe all existing endpoints, and no others.
 func TestThePageHasEveryEndpoint(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/guide/testserver.md")
+	page, err := os.ReadFile("../../docs/guide/testserver.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,10 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/control"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/server/zktest/control"
 )
 
 func TestIndex(t *testing.T) {

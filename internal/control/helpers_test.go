@@ -19,8 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/internal/control"
 	"github.com/zkgo/zkgo/server/zktest"
-	"github.com/zkgo/zkgo/server/zktest/control"
 )
 
 // patience limits how long a test waits for an expected event.

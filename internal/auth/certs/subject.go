@@ -1,4 +1,4 @@
-package keystore
+package certs
 
 import (
 	"crypto/x509"

@@ -1,4 +1,4 @@
-package keystore
+package certs
 
 import (
 	"crypto/tls"
@@ -7,6 +7,12 @@ import (
 	"fmt"
 	"strings"
 	"time"
+)
+
+// The errors for a certificate that was, or may have been, revoked.
+var (
+	ErrRevoked   = errors.New("it was revoked")
+	ErrUnchecked = errors.New("whether it was revoked is not known")
 )
 
 // Explain adds the certificate and the reason to a handshake error that is about a
@@ -18,15 +24,15 @@ func Explain(err error) error {
 		return nil
 	case errors.As(err, &bad) && len(bad.UnverifiedCertificates) > 0:
 		leaf := bad.UnverifiedCertificates[0]
-		return fmt.Errorf("%s %s: %w", describe(leaf), reason(leaf, bad.Err), err)
+		return fmt.Errorf("%s %s: %w", Describe(leaf), reason(leaf, bad.Err), err)
 	case strings.Contains(err.Error(), "remote error: tls: "):
 		return fmt.Errorf("the other side has refused this server or its certificate: %w", err)
 	}
 	return err
 }
 
-// describe returns a description of a certificate.
-func describe(c *x509.Certificate) string {
+// Describe returns a description of a certificate.
+func Describe(c *x509.Certificate) string {
 	name, err := Subject(c)
 	if err != nil || name == "" {
 		name = fmt.Sprint("no name ", c.DNSNames, c.IPAddresses)
@@ -43,25 +49,25 @@ func reason(leaf *x509.Certificate, err error) string {
 	)
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil && !invalid.Cert.Equal(leaf):
-		return fmt.Sprintf("depends on one that is out of date: %s %s", describe(invalid.Cert), outdated(invalid.Cert, time.Now()))
+		return fmt.Sprintf("depends on one that is out of date: %s %s", Describe(invalid.Cert), Outdated(invalid.Cert, time.Now()))
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return outdated(leaf, time.Now())
+		return Outdated(leaf, time.Now())
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
 		return "is not meant for this side of a connection (its extended key usage does not say so)"
 	case errors.As(err, &unknown):
 		return "is signed by nobody in the trust store"
 	case errors.As(err, &host):
 		return "is for another host"
-	case errors.Is(err, errRevoked):
+	case errors.Is(err, ErrRevoked):
 		return "was revoked"
-	case errors.Is(err, errUnchecked):
+	case errors.Is(err, ErrUnchecked):
 		return "may have been revoked"
 	}
 	return "is not good"
 }
 
-// outdated reports when c expired or becomes valid, or "" if c is valid at now.
-func outdated(c *x509.Certificate, now time.Time) string {
+// Outdated reports when c expired or becomes valid, or "" if c is valid at now.
+func Outdated(c *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(c.NotAfter):
 		return "has expired on " + c.NotAfter.UTC().Format(time.RFC3339)
