@@ -26,7 +26,7 @@ func decodeRuns(t *testing.T, b []byte) (runs []command.RunHeader, cmds []comman
 			cmds = append(cmds, c)
 		}
 		if len(body) != 0 {
-			t.Fatalf("%d bytes behind a run", len(body))
+			t.Fatalf("%d bytes after a run", len(body))
 		}
 		runs, b = append(runs, h), rest
 	}
@@ -38,8 +38,8 @@ type numbered uint64
 
 func (numbered) Applied(*command.Applied) {}
 
-func testIntake() *Intake {
-	q := NewIntake(1, 7, NewBacklog())
+func testIntake() *LocalRuns {
+	q := NewLocalRuns(1, 7, NewBacklog())
 	return q
 }
 
@@ -193,7 +193,7 @@ func TestIntakeBackPressure(t *testing.T) {
 	}
 }
 
-func (q *Intake) bytesWaiting() int {
+func (q *LocalRuns) bytesWaiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.bytes
@@ -204,7 +204,7 @@ func (q *Intake) bytesWaiting() int {
 // is lost, the second must not be applied.
 func TestNothingFollowsALostCommand(t *testing.T) {
 	t.Parallel()
-	q := NewIntake(1, 1, NewBacklog())
+	q := NewLocalRuns(1, 1, NewBacklog())
 	first := command.Command{Kind: command.KindSync}
 	if err := q.Propose(&first, false); err != nil || first.Way == 0 {
 		t.Fatalf("way %d: %v", first.Way, err)
