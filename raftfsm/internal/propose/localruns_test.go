@@ -38,7 +38,7 @@ type numbered uint64
 
 func (numbered) Applied(*command.Applied) {}
 
-func testIntake() *LocalRuns {
+func testLocalRuns() *LocalRuns {
 	q := NewLocalRuns(1, 7, NewBacklog())
 	return q
 }
@@ -47,9 +47,9 @@ func request(body int) command.Command {
 	return command.Command{Kind: command.KindRequest, Op: proto.OpSetData, Body: make([]byte, body)}
 }
 
-func TestIntakeBounds(t *testing.T) {
+func TestLocalRunsBounds(t *testing.T) {
 	t.Parallel()
-	q := testIntake()
+	q := testLocalRuns()
 	for i := range 10_000 {
 		c := command.Command{Kind: command.KindSync, Session: int64(i), Waiter: numbered(i)}
 		if err := q.Propose(&c, false); err != nil {
@@ -100,9 +100,9 @@ func TestIntakeBounds(t *testing.T) {
 	}
 }
 
-func TestIntakeWaiters(t *testing.T) {
+func TestLocalRunsWaiters(t *testing.T) {
 	t.Parallel()
-	q := testIntake()
+	q := testLocalRuns()
 	propose := func(n int) {
 		for range n {
 			c := command.Command{Kind: command.KindSync, Session: int64(q.next), Waiter: numbered(q.next)}
@@ -147,10 +147,10 @@ func TestIntakeWaiters(t *testing.T) {
 	}
 }
 
-// TestIntakeBackPressure: propose blocks only while too many bytes wait.
-func TestIntakeBackPressure(t *testing.T) {
+// TestLocalRunsBackPressure: propose blocks only while too many bytes wait.
+func TestLocalRunsBackPressure(t *testing.T) {
 	t.Parallel()
-	q := testIntake()
+	q := testLocalRuns()
 	blocked := make(chan error)
 	fill := func() {
 		for q.bytesWaiting() <= maxIntakeBytes {
@@ -225,10 +225,10 @@ func TestNothingFollowsALostCommand(t *testing.T) {
 	}
 }
 
-// TestIntakeReusesBuffers: successive runs reuse the same buffers, except very large ones.
-func TestIntakeReusesBuffers(t *testing.T) {
+// TestLocalRunsReusesBuffers: successive runs reuse the same buffers, except very large ones.
+func TestLocalRunsReusesBuffers(t *testing.T) {
 	t.Parallel()
-	q := testIntake()
+	q := testLocalRuns()
 	round := func(sizes ...int) map[*byte]bool {
 		for _, size := range sizes {
 			c := request(size)
