@@ -15,8 +15,8 @@ const (
 	MaxBatchOps   = 4096
 	MaxBatchBytes = 256 << 10
 
-	// maxIntakeBytes is how many bytes may wait to be sent before Propose blocks.
-	maxIntakeBytes = 16 << 20
+	// maxLocalBytes is how many bytes may wait to be sent before Propose blocks.
+	maxLocalBytes = 16 << 20
 )
 
 // run is a sequence of consecutive commands of this server, encoded after a gap for the
@@ -72,10 +72,10 @@ func NewLocalRuns(server uint8, nonce uint64, waits *Backlog) *LocalRuns {
 	return q
 }
 
-// Propose queues c. It blocks while more than maxIntakeBytes wait, unless own is set.
+// Propose queues c. It blocks while more than maxLocalBytes wait, unless own is set.
 func (q *LocalRuns) Propose(c *command.Command, own bool) error {
 	q.mu.Lock()
-	for q.bytes > maxIntakeBytes && q.err == nil && !own {
+	for q.bytes > maxLocalBytes && q.err == nil && !own {
 		q.freed.Wait()
 	}
 	if q.err != nil {
@@ -97,7 +97,7 @@ func (q *LocalRuns) Propose(c *command.Command, own bool) error {
 func (q *LocalRuns) Congested() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.bytes > maxIntakeBytes && q.err == nil
+	return q.bytes > maxLocalBytes && q.err == nil
 }
 
 // ErrClosed is the error of calls after the server was closed.

@@ -153,7 +153,7 @@ func TestLocalRunsBackPressure(t *testing.T) {
 	q := testLocalRuns()
 	blocked := make(chan error)
 	fill := func() {
-		for q.bytesWaiting() <= maxIntakeBytes {
+		for q.bytesWaiting() <= maxLocalBytes {
 			c := request(200_000)
 			if err := q.Propose(&c, false); err != nil {
 				t.Error(err)
@@ -174,7 +174,7 @@ func TestLocalRunsBackPressure(t *testing.T) {
 		t.Fatalf("it did not block: %v", err)
 	default:
 	}
-	for q.bytesWaiting() > maxIntakeBytes {
+	for q.bytesWaiting() > maxLocalBytes {
 		q.Take(nil, 0)
 	}
 	if err := <-blocked; err != nil {
