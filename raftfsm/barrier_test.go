@@ -77,7 +77,7 @@ func TestABarrierWithoutAQuorum(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		if err := lead.Barrier(ctx); err == nil {
-			t.Error("confirmed by nobody")
+			t.Error("confirmed by no server")
 		}
 	})
 }

@@ -4,7 +4,7 @@
 // and the only writer of the tree and the table.
 //
 // The life of a command: [Node.Propose] encodes it once, with a copy of the
-// client's bytes, into the run that its server is building (propose.Intake). The
+// client's bytes, into the run that its server is building (propose.LocalRuns). The
 // leader's propose.Proposer packs the waiting runs into one batch and one Raft
 // entry. Every server applies the entry (apply.Machine): session
 // check, transaction, [Handler].Applied, all under the tree's lock. The server

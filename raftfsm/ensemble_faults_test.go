@@ -323,7 +323,7 @@ func TestStopsBesideAFrozenServer(t *testing.T) {
 		n := c.rigs[next]
 		n.recorder.wait(t, "another leader", func() bool { st := n.Status(); return st.Role == Leader && st.Serving })
 		if d := time.Since(begin); d > 50*time.Millisecond {
-			t.Errorf("nobody led for %v", d)
+			t.Errorf("no server led for %v", d)
 		}
 		if err := <-done; err != nil {
 			t.Error(err)

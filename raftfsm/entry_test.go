@@ -24,10 +24,10 @@ func commands() []command.Command {
 	}
 }
 
-// encodeRun returns a run of server 2, built by an intake.
+// encodeRun returns a run of server 2, built by LocalRuns.
 func encodeRun(t testing.TB, cmds []command.Command) []byte {
 	t.Helper()
-	q := propose.NewIntake(2, 99, propose.NewBacklog())
+	q := propose.NewLocalRuns(2, 99, propose.NewBacklog())
 	for _, cmd := range cmds { // a copy, because propose changes it
 		if err := q.Propose(&cmd, false); err != nil {
 			t.Fatal(err)

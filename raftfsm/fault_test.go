@@ -285,6 +285,7 @@ func TestCloseWaitsForWhatWasHandedOver(t *testing.T) {
 			cfg.Handler = slow
 			r := &rig{recorder: slow.recorder, t: t, Node: start(t, cfg).Node}
 			s := r.attach(time.Hour)
+			synctest.Wait() // the client gets its reply before BatchDone
 			open := slow.shut()
 			r.do(create(s, "/a", 0))
 			r.send(set(s, "/a", make([]byte, propose.FullWeight)))

@@ -6,7 +6,7 @@ import "github.com/zkgo/zkgo/raftfsm/internal/propose"
 // now on. Only the control goroutine may call it.
 func (c *controller) follow(f propose.Stream) {
 	c.unfollow(propose.ErrNewLeader)
-	c.forwarding = propose.NewForwarding(f, c.n.intake)
+	c.forwarding = propose.NewForwarding(f, c.n.local)
 	c.n.background.Go(c.forwarding.Run)
 }
 

@@ -185,7 +185,7 @@ func TestFullTimeoutUnderEveryLeader(t *testing.T) {
 			again = again || n > 1
 		}
 		if len(held) < 2 || !again {
-			t.Errorf("nobody led twice: %v", held)
+			t.Errorf("no server led twice: %v", held)
 		}
 		c.settled()
 	})

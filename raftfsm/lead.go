@@ -181,7 +181,7 @@ func (c *controller) openLead() {
 	c.lead.reaped = c.n.cfg.Now()
 	c.lead.proposer = &propose.Proposer{
 		Raft: c.n.raftNow(), Incarnation: c.lead.incarnation, Policy: c.n.cfg.Policy, Full: c.n.cfg.Full, Now: c.n.cfg.Wall, Sizes: &c.n.proposed, Claim: c.n.machine.Claims.Last,
-		Local: c.n.intake, Remote: c.n.remote, Backlog: c.n.backlog, Keeps: c.n.keepsEntries(),
+		Local: c.n.local, Remote: c.n.remote, Backlog: c.n.backlog, Keeps: c.n.keepsEntries(),
 	}
 	c.n.proposing.Store(c.lead.proposer)
 	c.lead.proposer.Start(&c.n.background)
@@ -229,7 +229,7 @@ func (c *controller) statusNow(leads bool, reason string) Status {
 
 // lose gives up all commands in flight from this server.
 func (c *controller) lose(reason error) {
-	if c.n.intake.Lose() {
+	if c.n.local.Lose() {
 		c.n.cfg.Handler.Lost(reason)
 	}
 }
@@ -241,7 +241,7 @@ func (c *controller) halt(err error) {
 	}
 	c.halted = true
 	c.n.log.Error("this server stops", "err", err)
-	c.n.intake.Close(err)
+	c.n.local.Close(err)
 	c.stepDown(err)
 	c.unfollow(err)
 	c.lose(err)
@@ -336,7 +336,7 @@ func (c *controller) expire() {
 	c.lead.expiries.renew(c.n.log, now.Now)
 	c.live = c.n.peers.AppendLive(c.n.cfg.Handler.Live(c.live[:0]))
 	c.n.peers.Touched(c.live)
-	c.n.intake.Sessions(func(id int64) { c.live = append(c.live, id) })
+	c.n.local.Sessions(func(id int64) { c.live = append(c.live, id) })
 	for _, id := range c.live {
 		c.n.deadlines.Heard(id, now.Now)
 	}
@@ -359,7 +359,7 @@ func (c *controller) reap(now time.Time) {
 
 // proposeOwn proposes a command of the leader itself. It never blocks.
 func (n *Node) proposeOwn(c *command.Command) {
-	if err := n.intake.Propose(c, true); err != nil {
+	if err := n.local.Propose(c, true); err != nil {
 		n.log.Debug("a command of the leader is dropped", "kind", c.Kind, "err", err)
 	}
 }

@@ -53,7 +53,7 @@ func testMixedVersions(t *testing.T) {
 	c.stop(4)
 	time.Sleep(10 * ensemble.LevelEvery)
 	if now := at(1); now != command.Level {
-		t.Fatalf("level %d while nobody knows what the observer knows", now)
+		t.Fatalf("level %d while no server knows what the observer knows", now)
 	}
 	c.start(4, newer).awaitServed()
 	c.eventually("the new level everywhere", func() bool {

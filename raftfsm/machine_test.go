@@ -178,7 +178,7 @@ func TestStaleBatches(t *testing.T) {
 	before := r.dump(t)
 	r.mustFeed(t, behind)
 	if r.dump(t) != before {
-		t.Fatal("a batch behind a lost one was executed")
+		t.Fatal("a batch after a lost one was executed")
 	}
 	r.mustFeed(t, lost)
 	if r.exists("/behind") || !r.exists("/lost") {
@@ -457,7 +457,7 @@ func TestSnapshotDamage(t *testing.T) {
 		b := bytes.Clone(whole)
 		b[i] ^= 1 << (i % 8)
 		if load(b) == nil {
-			t.Fatalf("byte %d of %d is flipped and nobody notices", i, len(whole))
+			t.Fatalf("byte %d of %d is flipped unnoticed", i, len(whole))
 		}
 		if load(whole[:i]) == nil {
 			t.Fatalf("%d of %d bytes are a snapshot", i, len(whole))
@@ -485,7 +485,7 @@ func TestRunTimeRestore(t *testing.T) {
 	if err := b.Machine.Restore(io.NopCloser(bytes.NewReader(a.snapshot(t)))); err != nil {
 		t.Fatal(err)
 	}
-	if b.jumped != 1 || !b.exists("/a") || b.node.intake.Lose() {
+	if b.jumped != 1 || !b.exists("/a") || b.node.local.Lose() {
 		t.Fatalf("jumped %d times", b.jumped)
 	}
 	if a.dump(t) != b.dump(t) {

@@ -31,15 +31,15 @@ const drainLimit = time.Second
 // Node is one server of an ensemble, with its replica of the state.
 type Node struct {
 	*replica
-	intake   *propose.Intake
+	local    *propose.LocalRuns
 	remote   *propose.RemoteRuns
-	backlog  *propose.Backlog // runs queued in intake and remote
+	backlog  *propose.Backlog // runs queued in local and remote
 	checkers command.Checkers // of entries and runs from other servers
 	mail     *mailbox
 	rhythm   ensemble.Rhythm
 
 	peers     peers
-	proposing atomic.Pointer[propose.Proposer] // the newest, for landed
+	proposing atomic.Pointer[propose.Proposer] // the newest, told of its applied batches
 
 	ready     chan struct{}
 	errs      chan error
@@ -99,21 +99,21 @@ func newNode(cfg Config) *Node {
 	n.control = newController(n)
 	n.peers = alone{n}
 	n.closeOnce = sync.OnceValue(n.close)
-	n.intake = propose.NewIntake(uint8(cfg.ID), randomUint64(), n.backlog)
-	n.intake.Taken = func(commands, waiting int, since time.Time) { n.numbers.taken(commands, waiting, since) }
+	n.local = propose.NewLocalRuns(uint8(cfg.ID), randomUint64(), n.backlog)
+	n.local.Taken = func(commands, waiting int, since time.Time) { n.numbers.taken(commands, waiting, since) }
 	n.remote = propose.NewRemoteRuns(n.backlog, &n.checkers)
 	n.replacing = &restore.Restores{
-		Intake: n.intake, Wall: cfg.Wall, Stopping: n.stopping,
+		Local: n.local, Wall: cfg.Wall, Stopping: n.stopping,
 		Level:   func() uint32 { now, _ := n.Level(); return now },
 		Lacking: func(level uint32) []string { return n.peers.Lacking(level) },
 	}
 	n.machine = apply.New(apply.Environment{
 		Newest: cfg.newest, Fleeting: cfg.Memory && cfg.standalone(),
-		Handler: cfg.Handler, Intake: n.intake, Log: cfg.Logger, Numbers: &n.numbers.Counters, Hurry: n.stopping,
+		Handler: cfg.Handler, Local: n.local, Log: cfg.Logger, Numbers: &n.numbers.Counters, Hurry: n.stopping,
 		Own: func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
-		Landed: func(incarnation, seq uint64) {
+		BatchApplied: func(incarnation, seq uint64) {
 			if p := n.proposing.Load(); p != nil && p.Incarnation == incarnation {
-				p.Land(seq)
+				p.NoteApplied(seq)
 			}
 		},
 		Configured: func(uint64, raft.Configuration) { n.peers.Configured() },
@@ -163,11 +163,11 @@ func (n *Node) Propose(c *Command) error {
 	if c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
 		return n.peers.Reconfig(c)
 	}
-	return n.intake.Propose(c, false)
+	return n.local.Propose(c, false)
 }
 
 // Congested reports whether so many commands are queued that Propose would block now.
-func (n *Node) Congested() bool { return n.intake.Congested() }
+func (n *Node) Congested() bool { return n.local.Congested() }
 
 // Ready returns a channel that is closed when the server has caught up for the first
 // time.
@@ -245,7 +245,7 @@ func (n *Node) fail(err error) { n.mail.post([]event{{kind: evFailed, err: err}}
 func (n *Node) Close() error { return n.closeOnce() }
 
 func (n *Node) close() error {
-	n.intake.Close(ErrClosed)
+	n.local.Close(ErrClosed)
 	close(n.stopping)
 	<-n.control.done
 	n.control.duty.Stop()

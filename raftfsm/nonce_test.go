@@ -19,14 +19,14 @@ func TestCommandsOfAnEarlierStart(t *testing.T) {
 	if err := r.node.Propose(&command.Command{Kind: command.KindSync, Waiter: ignorant{}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, nonce := range []uint64{r.node.intake.Nonce + 1, r.node.intake.Nonce} {
+	for _, nonce := range []uint64{r.node.local.Nonce + 1, r.node.local.Nonce} {
 		b := l.batch(command.Command{Kind: command.KindSync})
-		h := command.RunHeader{Server: r.node.intake.Server, Nonce: nonce, First: 1, Count: 1, Size: uint32(len(b) - command.BatchHeaderSize - command.RunHeaderSize)}
+		h := command.RunHeader{Server: r.node.local.Server, Nonce: nonce, First: 1, Count: 1, Size: uint32(len(b) - command.BatchHeaderSize - command.RunHeaderSize)}
 		h.Put(b[command.BatchHeaderSize:])
 		r.recorder.applied = nil
 		r.mustFeed(t, b)
-		if waited, own := r.recorder.applied[0].waited, nonce == r.node.intake.Nonce; waited != own {
-			t.Errorf("a command of this start: %t; somebody is answered: %t", own, waited)
+		if waited, own := r.recorder.applied[0].waited, nonce == r.node.local.Nonce; waited != own {
+			t.Errorf("a command of this start: %t; a waiter is answered: %t", own, waited)
 		}
 	}
 }

@@ -57,7 +57,7 @@ type peers interface {
 	// level, the reason.
 	Lacking(level uint32) []string
 
-	// AppendLive appends sessions that are alive without the Handler or the intake knowing
+	// AppendLive appends sessions that are alive without the Handler or the local runs knowing
 	// it. Touched is called on the leader with the sessions that it has noted as alive. If
 	// it turns out to lead no longer, it must report them to the next leader.
 	AppendLive(dst []int64) []int64
@@ -115,7 +115,7 @@ func (c *Config) member(raftLog hclog.Logger) ensemble.Config {
 func (n *Node) environment() *ensemble.Environment {
 	return &ensemble.Environment{
 		Config: n.cfg.member(raftLogger(n.log)), Identity: &n.identity, Machine: n.machine, Counters: &n.numbers.peers,
-		Intake: n.intake, Remote: n.remote, Checkers: &n.checkers,
+		Local: n.local, Remote: n.remote, Checkers: &n.checkers,
 		OpenState: n.openState, Stores: func() ensemble.Stores { return n.stores },
 		StartRaft: func(trans raft.Transport, bootstrap raft.Configuration) error {
 			n.transport = trans

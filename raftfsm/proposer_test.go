@@ -42,12 +42,12 @@ func TestRefusedBatch(t *testing.T) {
 	r.mustFeed(t, start.Append(nil))
 	n := r.node
 	log := &stubLog{r: r, refuse: func(batch int) bool { return batch == 3 }}
-	p := &propose.Proposer{Raft: log, Incarnation: 3, Now: time.Now, Claim: r.Claims.Last, Sizes: &n.proposed, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
+	p := &propose.Proposer{Raft: log, Incarnation: 3, Now: time.Now, Claim: r.Claims.Last, Sizes: &n.proposed, Local: n.local, Remote: n.remote, Backlog: n.backlog}
 	n.incarnation.Store(3)
 	n.proposing.Store(p)
 	fill := func() {
 		for range propose.MaxBatchOps { // fills one batch
-			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: ignorant{}}, false); err != nil {
+			if err := n.local.Propose(&command.Command{Kind: command.KindSync, Waiter: ignorant{}}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -97,10 +97,10 @@ func TestRemoteRuns(t *testing.T) {
 	}
 	clear(run) // add has copied it
 	c := command.Command{Kind: command.KindSync, Waiter: ignorant{}}
-	if err := n.intake.Propose(&c, false); err != nil {
+	if err := n.local.Propose(&c, false); err != nil {
 		t.Fatal(err)
 	}
-	p := &propose.Proposer{Incarnation: 3, Now: time.Now, Claim: r.Claims.Last, Sizes: &n.proposed, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
+	p := &propose.Proposer{Incarnation: 3, Now: time.Now, Claim: r.Claims.Last, Sizes: &n.proposed, Local: n.local, Remote: n.remote, Backlog: n.backlog}
 	r.mustFeed(t, p.Collect())
 	if len(r.recorder.applied) != 3 || r.Sessions.Len() != 1 {
 		t.Fatalf("%d commands were executed", len(r.recorder.applied))

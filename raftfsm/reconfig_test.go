@@ -124,7 +124,7 @@ func testReconfigVerdicts(t *testing.T) {
 		{"no client part", reconfigure(s, "server.4=s4:2888:3888", "", "", -1), proto.ErrBadArguments},
 		{"leaving is no number", reconfigure(s, "", "x", "", -1), proto.ErrMarshalling},
 		{"one voter", reconfigure(s, "", "1,2", "", -1), proto.ErrBadArguments},
-		{"nobody there", reconfigure(s, "", "", serverLine(7)+","+serverLine(8)+","+serverLine(9), -1), proto.ErrNewConfigNoQuorum},
+		{"none of them runs", reconfigure(s, "", "", serverLine(7)+","+serverLine(8)+","+serverLine(9), -1), proto.ErrNewConfigNoQuorum},
 		{"not allowed", plain, proto.ErrNoAuth},
 		{"not allowed, before an id too high", plainTooHigh, proto.ErrNoAuth},
 		{"an id too high", tooHigh, proto.ErrBadArguments},

@@ -148,7 +148,7 @@ func testRestoreInAnEnsemble(t *testing.T) {
 		c.settled()
 		for other := range c.rigs {
 			if !r.exists(fmt.Sprintf("/since-%d-%d", id, other)) {
-				t.Error("a write behind the restore is lost")
+				t.Error("a write after the restore is lost")
 			}
 		}
 		if err := r.Tree().Check(); err != nil {

@@ -157,7 +157,7 @@ func TestStalledDisks(t *testing.T) {
 					case took > tt.stall+2*time.Second:
 						t.Errorf("the service was away for %v", took)
 					case !all && tt.stall > 9*time.Second && took > 9*time.Second:
-						t.Errorf("nobody else led for %v", took)
+						t.Errorf("no other server led for %v", took)
 					}
 					time.Sleep(5 * time.Second)
 					_, now := c.leader()

@@ -39,7 +39,7 @@ func (alone) Transfer(context.Context) error      { return nil }
 func (alone) Touched([]int64)                     {}
 func (alone) Settle()                             {}
 func (alone) IsMember() bool                      { return false }
-func (a alone) Reconfig(c *command.Command) error { return a.n.intake.Propose(c, false) }
+func (a alone) Reconfig(c *command.Command) error { return a.n.local.Propose(c, false) }
 func (alone) FileWritten(*membership.List)        {}
 func (alone) FileDiffers() string                 { return "" }
 func (alone) RefusedMessages() int64              { return 0 }

@@ -168,21 +168,21 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 		cmds []command.Command
 		want string
 	}{
-		"a flipped bit":        {pieces(flip(3, 100)), "damaged"},
-		"a flipped start":      {pieces(flip(1, 12)), "damaged"},
-		"a wrong number":       {pieces(flip(2, 11)), "piece 1 of it is missing"},
-		"a wrong length":       {pieces(flip(end, 8+4+7)), "bytes and checksum"},
-		"a wrong checksum":     {pieces(flip(end, 8+4+8)), "bytes and checksum"},
-		"a wrong count":        {pieces(flip(end, 8+3)), "pieces with"},
-		"a commit cut short":   {pieces(func(c []command.Command) []command.Command { c[end].Body = c[end].Body[:20]; return c }), "body of 12 bytes"},
-		"a piece too few":      {pieces(func(c []command.Command) []command.Command { return append(c[:2:2], c[3:]...) }), "piece 1 of it is missing"},
-		"a piece twice":        {pieces(func(c []command.Command) []command.Command { return append(c[:3:3], c[2:]...) }), "piece 2 of it is missing"},
-		"bytes behind the end": {restoreOf(1, append(bytes.Clone(content), 0), 5000), "behind the end"},
-		"cut off":              {restoreOf(1, content[:len(content)-1], 5000), "ends early"},
-		"nothing":              {restoreOf(1, nil, 5000), "ends early"},
-		"ephemeral znodes":     {restoreOf(1, bytesOf(t, ephemerals), 5000), "1 ephemeral znodes"},
-		"no epoch is left":     {restoreOf(1, bytesOf(t, last), 5000), "there is none above"},
-		"an abort":             {pieces(func(c []command.Command) []command.Command { return append(c[:3:3], abortOf(1), c[3]) }), "given up"},
+		"a flipped bit":       {pieces(flip(3, 100)), "damaged"},
+		"a flipped start":     {pieces(flip(1, 12)), "damaged"},
+		"a wrong number":      {pieces(flip(2, 11)), "piece 1 of it is missing"},
+		"a wrong length":      {pieces(flip(end, 8+4+7)), "bytes and checksum"},
+		"a wrong checksum":    {pieces(flip(end, 8+4+8)), "bytes and checksum"},
+		"a wrong count":       {pieces(flip(end, 8+3)), "pieces with"},
+		"a commit cut short":  {pieces(func(c []command.Command) []command.Command { c[end].Body = c[end].Body[:20]; return c }), "body of 12 bytes"},
+		"a piece too few":     {pieces(func(c []command.Command) []command.Command { return append(c[:2:2], c[3:]...) }), "piece 1 of it is missing"},
+		"a piece twice":       {pieces(func(c []command.Command) []command.Command { return append(c[:3:3], c[2:]...) }), "piece 2 of it is missing"},
+		"bytes after the end": {restoreOf(1, append(bytes.Clone(content), 0), 5000), "behind the end"},
+		"cut off":             {restoreOf(1, content[:len(content)-1], 5000), "ends early"},
+		"nothing":             {restoreOf(1, nil, 5000), "ends early"},
+		"ephemeral znodes":    {restoreOf(1, bytesOf(t, ephemerals), 5000), "1 ephemeral znodes"},
+		"no epoch is left":    {restoreOf(1, bytesOf(t, last), 5000), "there is none above"},
+		"an abort":            {pieces(func(c []command.Command) []command.Command { return append(c[:3:3], abortOf(1), c[3]) }), "given up"},
 		"another one": {pieces(func(c []command.Command) []command.Command {
 			return append(c[:3:3], restoreOf(2, content, 5000)[0], c[3])
 		}), "another restore"},
@@ -279,7 +279,7 @@ func TestNoSnapshotWhileAStateArrives(t *testing.T) {
 	r.Machine.Fleeting = true
 	r.mustFeed(t, l.batch(cmds[:3]...))
 	if _, err := r.Machine.Snapshot(); err != nil {
-		t.Errorf("nobody will read it, and the log has to become shorter: %v", err)
+		t.Errorf("no server will read it, and the log has to become shorter: %v", err)
 	}
 }
 

@@ -175,7 +175,7 @@ func (c *checker) page(id uint64, visit elemFunc, b bounds, depth int) error {
 	return nil
 }
 
-var errLayout = errors.New("elements do not lie behind one another")
+var errLayout = errors.New("elements do not follow one another")
 
 // elements checks the elements of a page, and the pages below a branch.
 func (c *checker) elements(page []byte, visit elemFunc, b bounds, depth int) error {

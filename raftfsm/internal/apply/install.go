@@ -135,13 +135,13 @@ func (m *Machine) Restore(r io.ReadCloser) error {
 	}
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
-	m.Intake.Lose()
+	m.Local.Lose()
 	m.Handler.Jumped()
 	m.drop(errRestoreSkipped)
 	before := m.Index
 	err := m.Load(r)
 	if err == nil && m.Index <= before {
-		err = fmt.Errorf("it ends at index %d, behind entry %d, which is applied already", m.Index, before)
+		err = fmt.Errorf("it ends at index %d, not after entry %d, which is applied already", m.Index, before)
 	}
 	if err != nil {
 		err = fmt.Errorf("restoring a snapshot: %w", err)

@@ -48,19 +48,19 @@ type Environment struct {
 	Newest   uint32 // behaviour level that this code knows
 	Fleeting bool   // no server will ever read a snapshot
 	Handler  Handler
-	Intake   *propose.Intake // of this server; holds the waiters
+	Local    *propose.LocalRuns // of this server; holds the waiters
 	Log      *slog.Logger
 	Numbers  *Counters
 	Hurry    <-chan struct{} // closed when the server stops: a snapshot no longer throttles itself
 
-	Own      func(incarnation uint64) bool            // reports whether this server leads in it
-	Landed   func(incarnation, seq uint64)            // called for every applied batch of this leader
-	Applied  func(index uint64)                       // called for every applied entry
-	Post     func([]Event)                            // sends to the control goroutine; doesn't block
-	Written  func(zxid, bytes int64)                  // called for every durable snapshot
-	Settled  func(id uint64, o Restored)              // called when a state transfer ends
-	Fail     func(error)                              // reports the error that stopped the machine
-	Evidence func(write func(io.Writer) error) string // stores the dump, and returns where
+	Own          func(incarnation uint64) bool            // reports whether this server leads in it
+	BatchApplied func(incarnation, seq uint64)            // called for every applied batch of this leader
+	Applied      func(index uint64)                       // called for every applied entry
+	Post         func([]Event)                            // sends to the control goroutine; doesn't block
+	Written      func(zxid, bytes int64)                  // called for every durable snapshot
+	Settled      func(id uint64, o Restored)              // called when a state transfer ends
+	Fail         func(error)                              // reports the error that stopped the machine
+	Evidence     func(write func(io.Writer) error) string // stores the dump, and returns where
 	// Configured is called for every change of Raft's configuration.
 	Configured func(index uint64, conf raft.Configuration)
 }
@@ -233,7 +233,7 @@ func (m *Machine) applyBatch(data []byte) error {
 	}
 	m.Handler.BatchDone()
 	if m.batch.own {
-		m.Landed(h.Incarnation, h.Seq)
+		m.BatchApplied(h.Incarnation, h.Seq)
 	}
 	return nil
 }
@@ -241,13 +241,13 @@ func (m *Machine) applyBatch(data []byte) error {
 // applyRun applies the commands of one server, applySlice at a time.
 func (m *Machine) applyRun(r *command.RunHeader, b []byte) error {
 	num, left := r.First, int(r.Count)
-	local := r.Server == m.Intake.Server && r.Nonce == m.Intake.Nonce
+	local := r.Server == m.Local.Server && r.Nonce == m.Local.Nonce
 	var err error
 	for left > 0 {
 		n := min(left, ApplySlice)
 		m.waiters = m.waiters[:0]
 		if local {
-			m.waiters = m.Intake.Applied(m.waiters, num, n)
+			m.waiters = m.Local.Applied(m.waiters, num, n)
 		}
 		if b, err = m.applyCommands(r.Server, b, n); err != nil {
 			return err
@@ -257,7 +257,7 @@ func (m *Machine) applyRun(r *command.RunHeader, b []byte) error {
 	}
 	clear(m.waiters)
 	if len(b) != 0 {
-		return fmt.Errorf("%d bytes behind the %d commands of a run", len(b), r.Count)
+		return fmt.Errorf("%d bytes after the %d commands of a run", len(b), r.Count)
 	}
 	return nil
 }

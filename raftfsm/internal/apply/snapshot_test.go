@@ -62,7 +62,7 @@ func TestOneSnapshotWhenOneIsDue(t *testing.T) {
 		c.reset()
 		select {
 		case <-c.trigger:
-			t.Fatal("a snapshot is due right behind the one before")
+			t.Fatal("a snapshot is due right after the one before")
 		default:
 		}
 	}
@@ -88,6 +88,6 @@ func TestLateSnapshot(t *testing.T) {
 		}
 	}
 	if c.reset(); c.late.Load() {
-		t.Error("late behind a snapshot")
+		t.Error("late after a snapshot")
 	}
 }

@@ -144,7 +144,7 @@ func (p *places) listenAddrs(line *membership.Member) []string {
 func (e *Ensemble) handshake() quorum.Identity {
 	id := e.env.Identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.ClusterID()),
-		List: bootstrap.ListHash(e.env.Config.Members), Nonce: e.env.Intake.Nonce}
+		List: bootstrap.ListHash(e.env.Config.Members), Nonce: e.env.Local.Nonce}
 	if out.ServerID == "" {
 		out.ServerID = string(membership.FounderID(e.self.ID))
 	}

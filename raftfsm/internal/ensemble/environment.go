@@ -46,7 +46,7 @@ type Environment struct {
 	Identity *datadir.Identity // changed by become only, before Raft runs
 	Machine  *apply.Machine
 	Counters *Counters
-	Intake   *propose.Intake
+	Local    *propose.LocalRuns
 	Remote   *propose.RemoteRuns
 	Checkers *command.Checkers
 

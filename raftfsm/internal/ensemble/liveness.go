@@ -48,7 +48,7 @@ func (b *base) reportInterval() time.Duration { return min(b.env.Config.TickTime
 // heard collects the sessions to report, in the space of buf.
 func (f *freshness) heard(buf []int64) []int64 {
 	buf = f.AppendLive(f.env.Live(buf[:0]))
-	f.env.Intake.Sessions(func(id int64) { buf = append(buf, id) })
+	f.env.Local.Sessions(func(id int64) { buf = append(buf, id) })
 	return f.liveness.Report(buf)
 }
 
@@ -56,7 +56,7 @@ func (f *freshness) heard(buf []int64) []int64 {
 // to lead no longer, it reports them to the next leader.
 func (f *freshness) Touched(ids []int64) { f.liveness.Led(ids, f.quorumContact(), time.Now()) }
 
-// AppendLive appends sessions that are alive without their connections or the intake showing it.
+// AppendLive appends sessions that are alive without their connections or the local runs showing it.
 func (f *freshness) AppendLive(dst []int64) []int64 { return f.liveness.Held(dst) }
 
 // report sends reports to a leader until ctx ends. It calls reported with the index in each

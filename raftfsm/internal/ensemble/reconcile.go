@@ -228,7 +228,7 @@ func (e *Ensemble) Begin(s *command.LeaderStart) {
 	}
 }
 
-var errNobody = errors.New("no other server can take the lead")
+var errNoSuccessor = errors.New("no other server can take the lead")
 
 // Transfer hands leadership to another server.
 func (c *changes) Transfer(ctx context.Context) error { return c.transferTo(ctx, nil) }
@@ -266,7 +266,7 @@ func (c *changes) transferTo(ctx context.Context, among *membership.List) error 
 		}
 		return transport.CompareIDs(b.ID, a.ID)
 	})
-	err := errNobody
+	err := errNoSuccessor
 	if len(able) > 0 {
 		c.heartbeatNow() // a server that can't be reached any more is noticed immediately
 	}

@@ -266,7 +266,7 @@ func (c *changes) Reconfig(cmd *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(cmd.Body)
 	if req.Decode(&r); r.Err() == nil && membership.TooLong(&req) {
-		return c.env.Intake.Propose(cmd, false) // applying it shows the error, and no leader has to read it before
+		return c.env.Local.Propose(cmd, false) // applying it shows the error, and no leader has to read it before
 	}
 	c.liveness.Hold(cmd.Session) // keep the client's session alive in the meantime
 	defer c.liveness.Release(cmd.Session)
@@ -278,7 +278,7 @@ func (c *changes) Reconfig(cmd *command.Command) error {
 		a := c.askDrive(ctx, q)
 		switch {
 		case ctx.Err() != nil && c.ctx.Err() == nil:
-			return c.env.Intake.Propose(refusedReconfig(cmd, proto.ErrNewConfigNoQuorum), false)
+			return c.env.Local.Propose(refusedReconfig(cmd, proto.ErrNewConfigNoQuorum), false)
 		case ctx.Err() != nil:
 			return propose.ErrClosed
 		case a == nil || a.Retry:
@@ -287,9 +287,9 @@ func (c *changes) Reconfig(cmd *command.Command) error {
 		case driven && a.Code == proto.ErrNewConfigNoQuorum:
 			pauseFor(ctx, drivePause) // the new leader has not contacted the other servers yet
 		case a.Code == proto.ErrReconfigInProgress || a.Code == proto.ErrNewConfigNoQuorum:
-			return c.env.Intake.Propose(refusedReconfig(cmd, a.Code), false)
+			return c.env.Local.Propose(refusedReconfig(cmd, a.Code), false)
 		default:
-			return c.env.Intake.Propose(cmd, false) // applying it shows any other error
+			return c.env.Local.Propose(cmd, false) // applying it shows any other error
 		}
 	}
 }

@@ -60,9 +60,9 @@ func readSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 // newState returns the state in which every history begins.
 func newState(h apply.Handler) (*State, error) {
 	m := apply.New(apply.Environment{
-		Newest: command.Level, Handler: h, Intake: propose.NewIntake(datadir.StandaloneServer, rand.Uint64(), propose.NewBacklog()),
+		Newest: command.Level, Handler: h, Local: propose.NewLocalRuns(datadir.StandaloneServer, rand.Uint64(), propose.NewBacklog()),
 		Log: slog.New(slog.DiscardHandler), Numbers: new(apply.Counters),
-		Own: func(uint64) bool { return false }, Landed: func(uint64, uint64) {}, Applied: func(uint64) {}, Post: func([]apply.Event) {},
+		Own: func(uint64) bool { return false }, BatchApplied: func(uint64, uint64) {}, Applied: func(uint64) {}, Post: func([]apply.Event) {},
 		Written: func(int64, int64) {}, Settled: func(uint64, apply.Restored) {}, Fail: func(error) {},
 		Evidence:   func(func(io.Writer) error) string { return "its state is not kept: it has no directory" },
 		Configured: func(uint64, raft.Configuration) {},

@@ -181,7 +181,7 @@ func checkPlan(set []planKind, leader int, want bool) error {
 				return x.Suffrage == raft.Voter && p.Live[x.ID] && p.Target.votes(ServerOf(x.ID))
 			})
 			if heir < 0 {
-				return fmt.Errorf("plan %v: nobody can take the lead at step %d", steps, i+1)
+				return fmt.Errorf("plan %v: no server can take the lead at step %d", steps, i+1)
 			}
 			leads = servers[heir].ID
 			continue

@@ -17,14 +17,14 @@ import (
 // queues are those of a server that leads.
 type queues struct {
 	backlog *Backlog
-	intake  *Intake
+	local   *LocalRuns
 	remote  *RemoteRuns
 	sizes   SizeCounter
 }
 
 func newQueues() *queues {
 	b := NewBacklog()
-	return &queues{backlog: b, intake: NewIntake(1, 7, b), remote: NewRemoteRuns(b, new(command.Checkers))}
+	return &queues{backlog: b, local: NewLocalRuns(1, 7, b), remote: NewRemoteRuns(b, new(command.Checkers))}
 }
 
 // noClaim claims nothing about the state.
@@ -76,14 +76,14 @@ func TestSecondEntry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newQueues()
 		log := &heldLog{ops: make(chan int, 10), land: make(chan struct{})}
-		p := &Proposer{Raft: log, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
-		var landed atomic.Uint64
-		log.apply = func() { p.Land(landed.Add(1)) }
+		p := &Proposer{Raft: log, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.local, Remote: n.remote, Backlog: n.backlog}
+		var applied atomic.Uint64
+		log.apply = func() { p.NoteApplied(applied.Add(1)) }
 		var background sync.WaitGroup
 		p.Start(&background)
 		propose := func(count int) {
 			for range count {
-				if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
+				if err := n.local.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
 					t.Error(err)
 				}
 			}
@@ -105,7 +105,7 @@ func TestSecondEntry(t *testing.T) {
 		propose(30)
 		want("while one is in flight")
 		log.land <- struct{}{}
-		want("landed", 30)
+		want("applied", 30)
 		propose(full)
 		synctest.Wait()
 		if len(log.ops) != 1 || <-log.ops < full/2 {
@@ -150,7 +150,7 @@ func (l leaderStub) Close() { close(l.ended) }
 func TestFewMessagesToTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		q := NewIntake(1, 7, NewBacklog())
+		q := NewLocalRuns(1, 7, NewBacklog())
 		to := newLeaderStub(100)
 		f := NewForwarding(to, q)
 		go f.Run()
@@ -199,7 +199,7 @@ func TestFewMessagesToTheLeader(t *testing.T) {
 // should wait forever.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
-	q := NewIntake(1, 7, NewBacklog())
+	q := NewLocalRuns(1, 7, NewBacklog())
 	to := newLeaderStub(1)
 	f := NewForwarding(to, q)
 	var background sync.WaitGroup
@@ -250,7 +250,7 @@ func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 	n := newQueues()
 	answered := make(chan struct{}, 64)
 	entries := make(chan appliedEntry, MaxInFlight)
-	p := &Proposer{Raft: entryLog{entries}, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
+	p := &Proposer{Raft: entryLog{entries}, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.local, Remote: n.remote, Backlog: n.backlog}
 	var background sync.WaitGroup
 	p.Start(&background)
 	applied := make(chan struct{})
@@ -264,7 +264,7 @@ func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 			for range e.ops {
 				answered <- struct{}{}
 			}
-			p.Land(seq)
+			p.NoteApplied(seq)
 			close(e.done)
 		}
 	}()
@@ -278,7 +278,7 @@ func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("stuck after %d commands", i)
 		}
-		if err := n.intake.Propose(&command.Command{Kind: command.KindSync}, false); err != nil {
+		if err := n.local.Propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -309,7 +309,7 @@ func (l entryLog) Apply(data []byte, _ time.Duration) raft.ApplyFuture {
 type refusingLog struct{}
 
 func (refusingLog) Apply([]byte, time.Duration) raft.ApplyFuture {
-	return landedFuture{raft.ErrLeadershipTransferInProgress}
+	return doneFuture{raft.ErrLeadershipTransferInProgress}
 }
 
 // TestARefusedEntryIsNoticed: the proposer should learn that Raft has refused an entry even
@@ -318,11 +318,11 @@ func TestARefusedEntryIsNoticed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newQueues()
-		p := &Proposer{Raft: refusingLog{}, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog}
+		p := &Proposer{Raft: refusingLog{}, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.local, Remote: n.remote, Backlog: n.backlog}
 		var background sync.WaitGroup
 		p.Start(&background)
 		began := time.Now()
-		if err := n.intake.Propose(&command.Command{Kind: command.KindSync}, false); err != nil {
+		if err := n.local.Propose(&command.Command{Kind: command.KindSync}, false); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-p.Failed; err == nil || time.Since(began) > overdueAfter {

@@ -1,7 +1,7 @@
 // Package propose brings commands into the Raft log: it queues them, packs them into entries,
 // and keeps their waiters until they are applied.
 //
-// Every server has an Intake, which packs its commands into runs. On a follower, Forwarding
+// Every server has LocalRuns, which packs its commands into runs. On a follower, Forwarding
 // sends the runs to the leader, whose RemoteRuns takes them. On the leader, Proposer packs the
 // runs of all servers into entries. Backlog wakes the one goroutine that sends.
 //
@@ -11,7 +11,7 @@
 //   - After Halt returns, we take nothing more from a queue.
 //   - A Proposer serves one incarnation, and ends with the first entry that Raft refuses or
 //     loses.
-//   - We limit queues in bytes: Intake makes its clients wait, RemoteRuns only the server
+//   - We limit queues in bytes: LocalRuns makes its clients wait, RemoteRuns only the server
 //     that sends too much. Servers share the log fairly by bytes.
 //   - While commands wait, the sender is awake, or something that will wake it is in flight.
 //

@@ -14,11 +14,11 @@ type Stream interface {
 	Close()
 }
 
-// Forwarding sends the commands in the intake to one incarnation of a leader. It is the
+// Forwarding sends this server's commands to one incarnation of a leader. It is the
 // follower's counterpart of the Proposer.
 type Forwarding struct {
 	To      Stream
-	local   *Intake
+	local   *LocalRuns
 	backlog *Backlog
 	Failed  chan error // the first error
 	stop    chan struct{}
@@ -73,6 +73,6 @@ func (f *Forwarding) Run() {
 }
 
 // NewForwarding returns a forwarding of the commands in local. run starts it.
-func NewForwarding(to Stream, local *Intake) *Forwarding {
+func NewForwarding(to Stream, local *LocalRuns) *Forwarding {
 	return &Forwarding{To: to, local: local, backlog: local.backlog, Failed: make(chan error, 1), stop: make(chan struct{})}
 }

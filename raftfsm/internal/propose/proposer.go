@@ -42,7 +42,7 @@ type Proposer struct {
 	Keeps       bool                 // readers may look at an entry's data after it was applied
 	Sizes       *SizeCounter
 
-	Local   *Intake
+	Local   *LocalRuns
 	Remote  *RemoteRuns
 	Backlog *Backlog
 
@@ -95,10 +95,10 @@ func (p *Proposer) Drain() { close(p.finish) }
 // inFlight returns the number of entries that are proposed and not yet applied.
 func (p *Proposer) inFlight() int { return int(p.seq.Load() - p.applied.Load()) }
 
-// Land records that the state machine has applied an entry. We wake the proposer only if the
+// NoteApplied records that the state machine has applied an entry. We wake the proposer only if the
 // waiting commands are worth an entry now. Otherwise the command that makes them worth one
 // wakes it.
-func (p *Proposer) Land(seq uint64) {
+func (p *Proposer) NoteApplied(seq uint64) {
 	p.applied.Store(seq)
 	if p.Backlog.reached(enough(p.inFlight())) {
 		p.Backlog.poke()

@@ -10,12 +10,12 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
-// landedFuture is the answer to an entry.
-type landedFuture struct{ err error }
+// doneFuture is the answer to an entry.
+type doneFuture struct{ err error }
 
-func (f landedFuture) Error() error  { return f.err }
-func (f landedFuture) Index() uint64 { return 0 }
-func (f landedFuture) Response() any { return nil }
+func (f doneFuture) Error() error  { return f.err }
+func (f doneFuture) Index() uint64 { return 0 }
+func (f doneFuture) Response() any { return nil }
 
 // TestEntriesAndTheirMemory: the proposer should build an entry in the memory of an applied
 // entry without readers, and never in that of an entry that is in flight or was refused,
@@ -24,9 +24,9 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 	t.Parallel()
 	for _, keeps := range []bool{true, false} {
 		n := newQueues()
-		p := &Proposer{Incarnation: 3, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog, Keeps: keeps}
+		p := &Proposer{Incarnation: 3, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.local, Remote: n.remote, Backlog: n.backlog, Keeps: keeps}
 		next := func() []byte {
-			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
+			if err := n.local.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
 				t.Fatal(err)
 			}
 			return p.Collect()
@@ -36,7 +36,7 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 			t.Fatalf("keeps %t: two entries on their way share their memory", keeps)
 		}
 		var background sync.WaitGroup
-		p.unanswered = []proposal{{landedFuture{}, 1, a}, {landedFuture{raft.ErrLeadershipLost}, 2, b}}
+		p.unanswered = []proposal{{doneFuture{}, 1, a}, {doneFuture{raft.ErrLeadershipLost}, 2, b}}
 		p.Start(&background)
 		p.Drain()
 		if err := <-p.Failed; err == nil {
@@ -64,11 +64,11 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 func TestWorth(t *testing.T) {
 	t.Parallel()
 	n := newQueues()
-	p := &Proposer{Incarnation: 3, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote, Backlog: n.backlog, Keeps: true}
+	p := &Proposer{Incarnation: 3, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.local, Remote: n.remote, Backlog: n.backlog, Keeps: true}
 	propose := func(commands int) {
 		t.Helper()
 		for range commands {
-			if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
+			if err := n.local.Propose(&command.Command{Kind: command.KindSync, Waiter: numbered(1)}, false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,16 +99,16 @@ func TestWorth(t *testing.T) {
 	if p.worth(true) {
 		t.Error("the last one is worth a third entry in flight")
 	}
-	p.Land(1)
-	worth("one of two has landed", true)
+	p.NoteApplied(1)
+	worth("one of two is applied", true)
 	collect(2 * FullWeight / commandWeight)
-	p.Land(2)
+	p.NoteApplied(2)
 	propose(1)
 	worth("one command during another entry", false)
 	if !p.worth(true) {
 		t.Error("the last one is not worth it")
 	}
-	p.Land(3)
+	p.NoteApplied(3)
 	worth("none is in flight any more", true)
 }
 

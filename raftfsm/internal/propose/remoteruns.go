@@ -104,7 +104,7 @@ func (q *RemoteRuns) waiting(dst []participant) []participant {
 	return dst
 }
 
-// take is like Intake.Take, but for one server.
+// take is like LocalRuns.Take, but for one server.
 func (q *RemoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

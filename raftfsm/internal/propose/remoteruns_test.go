@@ -12,7 +12,7 @@ import (
 func bulkRun(t *testing.T, server uint8, size int) []byte {
 	t.Helper()
 	c := command.Command{Kind: command.KindSync, Body: make([]byte, size)}
-	q := NewIntake(server, 1, NewBacklog())
+	q := NewLocalRuns(server, 1, NewBacklog())
 	if err := q.Propose(&c, true); err != nil {
 		t.Fatal(err)
 	}
@@ -44,11 +44,11 @@ func TestFairTurns(t *testing.T) {
 	}
 	body := make([]byte, 50<<10)
 	for range 3 * maxPeerBytes / len(body) / 4 {
-		if err := n.intake.Propose(&command.Command{Kind: command.KindSync, Body: body, Waiter: numbered(1)}, false); err != nil {
+		if err := n.local.Propose(&command.Command{Kind: command.KindSync, Body: body, Waiter: numbered(1)}, false); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p := &Proposer{Incarnation: 3, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.intake, Remote: n.remote}
+	p := &Proposer{Incarnation: 3, Now: time.Now, Claim: noClaim, Sizes: &n.sizes, Local: n.local, Remote: n.remote}
 	got := map[uint8]int{}
 	count := func() (alone map[uint8]int) {
 		t.Helper()
@@ -81,7 +81,7 @@ func TestFairTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first, second := count(), count(); first[4]+second[4] == 0 {
-		t.Errorf("a server that comes late waits behind the others: %v, %v", first, second)
+		t.Errorf("a server that comes late waits for the others: %v, %v", first, second)
 	}
 	// It has had far less than the others by now, and gets no credit for that.
 	for range 10 {
@@ -92,7 +92,7 @@ func TestFairTurns(t *testing.T) {
 	first, second, third := count(), count(), count()
 	for server := uint8(1); server <= 3; server++ {
 		if first[server]+second[server]+third[server] == 0 {
-			t.Errorf("server %d waits behind one that comes late: %v, %v, %v", server, first, second, third)
+			t.Errorf("server %d waits for one that comes late: %v, %v, %v", server, first, second, third)
 		}
 	}
 }

@@ -50,7 +50,7 @@ var ErrLost = errors.New("the way to the leader was lost: nothing was changed, t
 
 // Restores proposes the restores of one server, one at a time.
 type Restores struct {
-	Intake   *propose.Intake
+	Local    *propose.LocalRuns
 	Wall     func() time.Time
 	Level    func() uint32               // the behaviour level that the log has reached
 	Lacking  func(level uint32) []string // for each other server that is not known to know a level, the reason
@@ -108,7 +108,7 @@ func (r *Restores) Replace(ctx context.Context, t *tree.Tree, s *session.Table) 
 	defer r.running.Unlock()
 	p := &replacement{r: r, ctx: ctx, id: newID(), room: make(chan struct{}, piecesAhead)}
 	p.commit.Sessions = endAll(t, s, r.Wall())
-	p.lost, p.ended = r.Intake.Losing(), r.expect(p.id)
+	p.lost, p.ended = r.Local.Losing(), r.expect(p.id)
 	return p.run(t)
 }
 
@@ -249,7 +249,7 @@ func (r *replacement) propose(k command.Kind, body []byte, done apply.RestoreWai
 	if done != nil {
 		c.Waiter = done
 	}
-	err := r.r.Intake.Propose(&c, false)
+	err := r.r.Local.Propose(&c, false)
 	r.way = c.Way
 	if errors.Is(err, propose.ErrLostBefore) {
 		return ErrLost

@@ -45,13 +45,13 @@ func bugs() []bug {
 		{"some watches are not fired", "../../../../server", "watches.go",
 			"e := &events[i]\n", "e := &events[i]\n\t\tif e.Zxid%64 == 0 {\n\t\t\tcontinue\n\t\t}\n",
 			[]string{"kill-leader", "clients-bad"}, []string{"watches"}},
-		{"linearizable reads are not confirmed by a quorum", "../../../../raftfsm", "barrier.go",
+		{"linearizable reads are not confirmed by a quorum", "../../../../raftfsm/internal/ensemble", "barrier.go",
 			"if !f.awaitQuorum(ctx, asked) {", "if asked.trans == nil {",
 			[]string{"nap-leader"}, []string{"realtime", "registers"}},
 		// These faults don't affect the leader: a new leader gives every session
 		// its whole timeout.
-		{"servers do not report whose clients ping", "../../../../raftfsm", "liveness.go",
-			"buf = f.live(f.env.cfg.Handler.Live(buf[:0]))", "_ = f.env.cfg.Handler.Live(nil)\n\tbuf = f.live(buf[:0])",
+		{"servers do not report whose clients ping", "../../../../raftfsm/internal/ensemble", "liveness.go",
+			"buf = f.AppendLive(f.env.Live(buf[:0]))", "_ = f.env.Live(nil)\n\tbuf = f.AppendLive(buf[:0])",
 			[]string{"slow-links"}, []string{"expiry"}},
 	}
 }

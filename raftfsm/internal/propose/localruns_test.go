@@ -26,7 +26,7 @@ func decodeRuns(t *testing.T, b []byte) (runs []command.RunHeader, cmds []comman
 			cmds = append(cmds, c)
 		}
 		if len(body) != 0 {
-			t.Fatalf("%d bytes behind a run", len(body))
+			t.Fatalf("%d bytes after a run", len(body))
 		}
 		runs, b = append(runs, h), rest
 	}
@@ -38,8 +38,8 @@ type numbered uint64
 
 func (numbered) Applied(*command.Applied) {}
 
-func testIntake() *Intake {
-	q := NewIntake(1, 7, NewBacklog())
+func testLocalRuns() *LocalRuns {
+	q := NewLocalRuns(1, 7, NewBacklog())
 	return q
 }
 
@@ -47,9 +47,9 @@ func request(body int) command.Command {
 	return command.Command{Kind: command.KindRequest, Op: proto.OpSetData, Body: make([]byte, body)}
 }
 
-func TestIntakeBounds(t *testing.T) {
+func TestLocalRunsBounds(t *testing.T) {
 	t.Parallel()
-	q := testIntake()
+	q := testLocalRuns()
 	for i := range 10_000 {
 		c := command.Command{Kind: command.KindSync, Session: int64(i), Waiter: numbered(i)}
 		if err := q.Propose(&c, false); err != nil {
@@ -100,9 +100,9 @@ func TestIntakeBounds(t *testing.T) {
 	}
 }
 
-func TestIntakeWaiters(t *testing.T) {
+func TestLocalRunsWaiters(t *testing.T) {
 	t.Parallel()
-	q := testIntake()
+	q := testLocalRuns()
 	propose := func(n int) {
 		for range n {
 			c := command.Command{Kind: command.KindSync, Session: int64(q.next), Waiter: numbered(q.next)}
@@ -147,13 +147,13 @@ func TestIntakeWaiters(t *testing.T) {
 	}
 }
 
-// TestIntakeBackPressure: propose blocks only while too many bytes wait.
-func TestIntakeBackPressure(t *testing.T) {
+// TestLocalRunsBackPressure: propose blocks only while too many bytes wait.
+func TestLocalRunsBackPressure(t *testing.T) {
 	t.Parallel()
-	q := testIntake()
+	q := testLocalRuns()
 	blocked := make(chan error)
 	fill := func() {
-		for q.bytesWaiting() <= maxIntakeBytes {
+		for q.bytesWaiting() <= maxLocalBytes {
 			c := request(200_000)
 			if err := q.Propose(&c, false); err != nil {
 				t.Error(err)
@@ -174,7 +174,7 @@ func TestIntakeBackPressure(t *testing.T) {
 		t.Fatalf("it did not block: %v", err)
 	default:
 	}
-	for q.bytesWaiting() > maxIntakeBytes {
+	for q.bytesWaiting() > maxLocalBytes {
 		q.Take(nil, 0)
 	}
 	if err := <-blocked; err != nil {
@@ -193,7 +193,7 @@ func TestIntakeBackPressure(t *testing.T) {
 	}
 }
 
-func (q *Intake) bytesWaiting() int {
+func (q *LocalRuns) bytesWaiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.bytes
@@ -204,7 +204,7 @@ func (q *Intake) bytesWaiting() int {
 // is lost, the second must not be applied.
 func TestNothingFollowsALostCommand(t *testing.T) {
 	t.Parallel()
-	q := NewIntake(1, 1, NewBacklog())
+	q := NewLocalRuns(1, 1, NewBacklog())
 	first := command.Command{Kind: command.KindSync}
 	if err := q.Propose(&first, false); err != nil || first.Way == 0 {
 		t.Fatalf("way %d: %v", first.Way, err)
@@ -225,10 +225,10 @@ func TestNothingFollowsALostCommand(t *testing.T) {
 	}
 }
 
-// TestIntakeReusesBuffers: successive runs reuse the same buffers, except very large ones.
-func TestIntakeReusesBuffers(t *testing.T) {
+// TestLocalRunsReusesBuffers: successive runs reuse the same buffers, except very large ones.
+func TestLocalRunsReusesBuffers(t *testing.T) {
 	t.Parallel()
-	q := testIntake()
+	q := testLocalRuns()
 	round := func(sizes ...int) map[*byte]bool {
 		for _, size := range sizes {
 			c := request(size)

@@ -15,8 +15,8 @@ const (
 	MaxBatchOps   = 4096
 	MaxBatchBytes = 256 << 10
 
-	// maxIntakeBytes is how many bytes may wait to be sent before Propose blocks.
-	maxIntakeBytes = 16 << 20
+	// maxLocalBytes is how many bytes may wait to be sent before Propose blocks.
+	maxLocalBytes = 16 << 20
 )
 
 // run is a sequence of consecutive commands of this server, encoded after a gap for the
@@ -28,9 +28,9 @@ type run struct {
 	opened time.Time // when the first command was added
 }
 
-// Intake is the queue of this server's commands. It numbers and encodes them, packs them
+// LocalRuns is the queue of this server's commands. It numbers and encodes them, packs them
 // into runs, and keeps their waiters until they are applied.
-type Intake struct {
+type LocalRuns struct {
 	Server  uint8
 	Nonce   uint64
 	backlog *Backlog
@@ -65,17 +65,17 @@ type waiter struct {
 	session int64
 }
 
-// NewIntake returns the queue of a server, for one boot of it. waits counts the commands in it.
-func NewIntake(server uint8, nonce uint64, waits *Backlog) *Intake {
-	q := &Intake{Server: server, Nonce: nonce, backlog: waits, next: 1, way: 1, Taken: func(int, int, time.Time) {}}
+// NewLocalRuns returns the queue of a server, for one boot of it. waits counts the commands in it.
+func NewLocalRuns(server uint8, nonce uint64, waits *Backlog) *LocalRuns {
+	q := &LocalRuns{Server: server, Nonce: nonce, backlog: waits, next: 1, way: 1, Taken: func(int, int, time.Time) {}}
 	q.freed.L = &q.mu
 	return q
 }
 
-// Propose queues c. It blocks while more than maxIntakeBytes wait, unless own is set.
-func (q *Intake) Propose(c *command.Command, own bool) error {
+// Propose queues c. It blocks while more than maxLocalBytes wait, unless own is set.
+func (q *LocalRuns) Propose(c *command.Command, own bool) error {
 	q.mu.Lock()
-	for q.bytes > maxIntakeBytes && q.err == nil && !own {
+	for q.bytes > maxLocalBytes && q.err == nil && !own {
 		q.freed.Wait()
 	}
 	if q.err != nil {
@@ -94,10 +94,10 @@ func (q *Intake) Propose(c *command.Command, own bool) error {
 }
 
 // Congested reports whether propose would block now.
-func (q *Intake) Congested() bool {
+func (q *LocalRuns) Congested() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.bytes > maxIntakeBytes && q.err == nil
+	return q.bytes > maxLocalBytes && q.err == nil
 }
 
 // ErrClosed is the error of calls after the server was closed.
@@ -107,7 +107,7 @@ var ErrClosed = errors.New("the server is closed")
 var ErrLostBefore = errors.New("a command before this one was lost on its way to the leader")
 
 // add encodes c into the open run and returns its encoded length.
-func (q *Intake) add(c *command.Command) int {
+func (q *LocalRuns) add(c *command.Command) int {
 	size := c.Size()
 	if r := q.open; r != nil && (r.count == MaxBatchOps || len(r.buf)+size > MaxBatchBytes) {
 		q.seal()
@@ -132,7 +132,7 @@ func (q *Intake) add(c *command.Command) int {
 }
 
 // seal completes the open run.
-func (q *Intake) seal() {
+func (q *LocalRuns) seal() {
 	r := q.open
 	q.open = nil
 	h := command.RunHeader{Server: q.Server, Nonce: q.Nonce, First: r.first, Count: r.count, Size: uint32(len(r.buf) - command.RunHeaderSize)}
@@ -143,7 +143,7 @@ func (q *Intake) seal() {
 // Take appends the oldest run to dst, unless the batch in dst, which has ops commands,
 // would become too large. It returns the number of commands added, 0 if no run waits or
 // fits.
-func (q *Intake) Take(dst []byte, ops int) ([]byte, int) {
+func (q *LocalRuns) Take(dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.sealed) == 0 {
@@ -171,13 +171,13 @@ func (q *Intake) Take(dst []byte, ops int) ([]byte, int) {
 }
 
 // sent subtracts commands that no longer wait to be sent.
-func (q *Intake) sent(n, bytes int) {
+func (q *LocalRuns) sent(n, bytes int) {
 	q.bytes -= bytes
 	q.backlog.taken(weight(n, bytes))
 }
 
 // unsent returns how many commands are in open and sealed. The caller holds q.mu.
-func (q *Intake) unsent() int {
+func (q *LocalRuns) unsent() int {
 	switch {
 	case len(q.sealed) > 0:
 		return int(q.next - q.sealed[0].first)
@@ -192,7 +192,7 @@ func (q *Intake) unsent() int {
 // single client never waits, and when one entry answers many clients, we don't send a
 // message for each of their next requests. If worth returns false, we wake the sender when
 // that changes.
-func (q *Intake) worth() bool {
+func (q *LocalRuns) worth() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	inFlight := len(q.waiting) - q.head - q.unsent()
@@ -202,7 +202,7 @@ func (q *Intake) worth() bool {
 }
 
 // empty reports whether no command waits to be sent.
-func (q *Intake) empty() bool {
+func (q *LocalRuns) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.open == nil && len(q.sealed) == 0
@@ -210,7 +210,7 @@ func (q *Intake) empty() bool {
 
 // Applied appends to dst the waiters of the commands numbered first to first+n−1, and
 // forgets all commands up to there. Commands that were lost have a nil waiter.
-func (q *Intake) Applied(dst []command.Waiter, first uint64, n int) []command.Waiter {
+func (q *LocalRuns) Applied(dst []command.Waiter, first uint64, n int) []command.Waiter {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	base := q.next - uint64(len(q.waiting)-q.head)
@@ -239,13 +239,13 @@ func (q *Intake) Applied(dst []command.Waiter, first uint64, n int) []command.Wa
 	return dst
 }
 
-func (q *Intake) drop() {
+func (q *LocalRuns) drop() {
 	q.waiting[q.head] = waiter{}
 	q.head++
 }
 
 // Sessions calls f with the session of every command not yet applied.
-func (q *Intake) Sessions(f func(session int64)) {
+func (q *LocalRuns) Sessions(f func(session int64)) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, w := range q.waiting[q.head:] {
@@ -255,7 +255,7 @@ func (q *Intake) Sessions(f func(session int64)) {
 
 // Lose forgets all commands not yet applied, sent or not, and reports whether there were
 // any. Commands already sent may still be applied.
-func (q *Intake) Lose() bool {
+func (q *LocalRuns) Lose() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	any := q.head < len(q.waiting)
@@ -272,7 +272,7 @@ func (q *Intake) Lose() bool {
 }
 
 // Losing returns a channel that is closed the next time commands are lost.
-func (q *Intake) Losing() <-chan struct{} {
+func (q *LocalRuns) Losing() <-chan struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.lost == nil {
@@ -282,7 +282,7 @@ func (q *Intake) Losing() <-chan struct{} {
 }
 
 // Close makes propose fail with err from now on.
-func (q *Intake) Close(err error) {
+func (q *LocalRuns) Close(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.err == nil {
