@@ -18,9 +18,9 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/bench"
-	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/internal/smallfile"
+	"github.com/zkgo/zkgo/internal/spelling"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -95,7 +95,7 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 
 // unknownWork returns an error that suggests the most similar workload.
 func unknownWork(word string) error {
-	if near := cli.Similar(word, bench.Names()); near != "" {
+	if near := spelling.Similar(word, bench.Names()); near != "" {
 		return usagef("no such work: %q. Did you mean %s?", word, near)
 	}
 	return usagef("no such work: %q; there are %s", word, strings.Join(bench.Names(), ", "))

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zkgo/zkgo/internal/cli"
+	"github.com/zkgo/zkgo/internal/spelling"
 )
 
 // Exit codes of the process.
@@ -88,7 +89,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	text := fmt.Sprintf("%s takes %s and was given none", cmd.CommandPath(), want)
 	if len(args) > 0 {
 		text = fmt.Sprintf("%s takes %s and was given %q", cmd.CommandPath(), want, args)
-		if near := cli.Similar(args[0], subcommands(cmd)); near != "" {
+		if near := spelling.Similar(args[0], subcommands(cmd)); near != "" {
 			text += ". Did you mean " + cmd.CommandPath() + " " + near + "?"
 		}
 	}
@@ -122,7 +123,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	names := subcommands(cmd)
 	text := fmt.Sprintf("unknown command %q for %q", word, cmd.CommandPath())
 	_, inShell := cli.Find(word)
-	switch near := cli.Similar(word, names); {
+	switch near := spelling.Similar(word, names); {
 	case !cmd.HasParent() && inShell:
 		text += fmt.Sprintf(". It is a command of the shell: %s cli %s", cmd.CommandPath(), word)
 	case near != "":
@@ -155,7 +156,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			}
 		})
 		slices.Sort(names)
-		if near := cli.Similar(name, names); near != "" {
+		if near := spelling.Similar(name, names); near != "" {
 			text += ". Did you mean --" + near + "?"
 		}
 	}
