@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 )
@@ -13,6 +14,7 @@ import (
 // exportFlags holds the flags of zkgo export.
 type exportFlags struct {
 	serverFlags
+	resultFlags
 	to, compression string
 }
 
@@ -41,6 +43,7 @@ that ZooKeeper does not know, and end when their timeout is over.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to-zookeeper", "", "empty data `directory` for ZooKeeper")
 	f.reading(flags, "of zkgo's data (zoo.cfg: dataDir)")
+	outputVar(flags, &f.output)
 	flags.StringVar(&f.compression, "compression", "", "`method` as snapshot.compression.method: gz, snappy, or none")
 	return cmd
 }
@@ -64,9 +67,22 @@ func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s: %s and %s at zxid 0x%x\n", r.Snapshot, count(r.Znodes, "znode"), count(r.Sessions, "session"), r.Zxid)
 	if r.HasTTL {
 		fmt.Fprintln(stderr, "warning: there are znodes with a time to live. Start ZooKeeper with extendedTypesEnabled=true, or it deletes them.")
 	}
-	return nil
+	return f.print(stdout, exportResult{r.Snapshot, inspect.Hex(r.Zxid), r.Znodes, r.Sessions})
+}
+
+// exportResult is the result to print.
+type exportResult struct {
+	Snapshot string      `json:"snapshot"`
+	Zxid     inspect.Hex `json:"zxid"`
+	Znodes   int         `json:"znodes"`
+	Sessions int         `json:"sessions"`
+}
+
+// Text implements texter.
+func (r exportResult) Text(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s: %s and %s at zxid %v\n", r.Snapshot, count(r.Znodes, "znode"), count(r.Sessions, "session"), r.Zxid)
+	return err
 }

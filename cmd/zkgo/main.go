@@ -33,7 +33,7 @@ func main() {
 // run executes one command line. It returns when the command is done or ctx ends.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	cmd := newCommand()
-	cmd.SetArgs(args)
+	cmd.SetArgs(withLongFlags(cmd, args))
 	cmd.SetIn(stdin)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)

@@ -82,6 +82,9 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	if u := (*usageError)(nil); errors.As(err, &u) {
 		return err
 	}
+	if hint := pathAsServer(cmd); hint != "" {
+		return errors.New(hint)
+	}
 	_, want, _ := strings.Cut(cmd.Use, " ")
 	if want == "" {
 		want = "no arguments"

@@ -15,12 +15,12 @@ func aclCommands() []Command {
 	return []Command{
 		{
 			Name: "getAcl", Usage: "[-s] path", Verb: "getAcl path...", Short: "print the ACL of znodes", Least: 1, Most: Any, Run: getACL,
-			Options: []Option{{Name: "s", Long: "stat", Help: "stats"}},
+			Options: []Option{{Name: "s", Long: "stat", Help: "Print znode stats additionally"}},
 		},
 		{
 			Name: "setAcl", Usage: "[-s] [-v version] [-R] path acl", Verb: "setAcl path acl", Short: "replace the ACL of a znode", Least: 2, Most: 2, Run: setACL,
 			Options: []Option{
-				{Name: "s", Long: "stat", Help: "stats"}, {Name: "v", Long: "version", Arg: "version", Help: "version"}, {Name: "R", Long: "recursive", Help: "recursive"},
+				{Name: "s", Long: "stat", Help: "Print znode stats additionally"}, {Name: "v", Long: "version", Arg: "version", Help: "version"}, {Name: "R", Long: "recursive", Help: "recursive"},
 			},
 		},
 		{Name: "addauth", Usage: "scheme auth", Short: "prove an identity", Least: 1, Most: 2, Run: addAuth, More: authHelp},

@@ -16,7 +16,7 @@ func applyOptions(more ...Option) []Option {
 		Option{Name: "prune", Help: "also delete what the source does not have; with -overwrite"},
 		Option{Name: "parents", Help: "create what is missing above the target"},
 		Option{Name: "dry-run", Help: "show what would be done, and do nothing"},
-		Option{Name: "q", Long: "quiet", Help: "do not show progress"},
+		Option{Name: "q", Long: "quiet", Help: "show no progress"},
 		Option{Name: "v", Long: "verbose", Help: "show every znode"},
 	)
 }
@@ -187,7 +187,7 @@ func removeCommand() Command {
 			{Name: "r", Long: "recursive", Help: "delete all that is below, too"},
 			{Name: "below", Help: "delete only what is below, not the znode itself"},
 			{Name: "dry-run", Help: "show what would be deleted, and delete nothing"},
-			{Name: "q", Long: "quiet", Help: "do not show progress"},
+			{Name: "q", Long: "quiet", Help: "show no progress"},
 			{Name: "v", Long: "verbose", Help: "show every znode"},
 		},
 		Least: 1,

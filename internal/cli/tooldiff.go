@@ -22,7 +22,7 @@ func diffCommand() Command {
 			{Name: "noacl", Help: "do not compare ACLs"},
 			{Name: "nodata", Help: "do not compare data"},
 			{Name: "noephemerals", Help: "leave ephemeral znodes of either side out"},
-			{Name: "q", Long: "quiet", Help: "print only whether they differ"},
+			{Name: "q", Long: "brief", Help: "print only whether they differ"},
 		},
 		Least: 2,
 		Most:  2,

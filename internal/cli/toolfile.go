@@ -26,7 +26,7 @@ func exportCommand() Command {
 			{Name: "format", Arg: "format", Help: "json or yaml; json for the output"},
 			{Name: "stat", Help: "write zxids, times and versions too, for the reader"},
 			{Name: "noacl", Help: "leave ACLs out"},
-			{Name: "q", Long: "quiet", Help: "do not show progress"},
+			{Name: "q", Long: "quiet", Help: "show no progress"},
 		},
 		Least: 1,
 		Most:  1,

@@ -37,7 +37,7 @@ func findCommand() Command {
 			{Name: "children", Arg: "n", Help: "it has at least n children"},
 			{Name: "acl", Arg: "text", Help: "an entry of its ACL contains a text, as world:anyone:cdrwa"},
 			{Name: "depth", Arg: "n", Help: "levels below the path"},
-			{Name: "a", Long: "all", Help: "look at ZooKeeper's own znodes too"},
+			{Name: "a", Long: "all", Help: "include ZooKeeper's own znodes"},
 			{Name: "l", Long: "long", Help: "show size, version and time of the last write"},
 			{Name: "count", Help: "print how many there are"},
 		},

@@ -21,7 +21,7 @@ func treeCommand() Command {
 			{Name: "depth", Arg: "n", Help: "levels below the path"},
 			{Name: "data", Help: "show the data, as far as they fit into a line"},
 			{Name: "l", Long: "long", Help: "show size, version and time of the last write"},
-			{Name: "a", Long: "all", Help: "show ZooKeeper's own znodes too"},
+			{Name: "a", Long: "all", Help: "include ZooKeeper's own znodes"},
 		},
 		Most: Any,
 		Run:  runTree,
