@@ -27,6 +27,10 @@ type healthFlags struct {
 	output  string
 }
 
+// healthTimeout is the default of --timeout: shorter than the limit of the image's health
+// check, so that the command can say why.
+const healthTimeout = 5 * time.Second
+
 // healthEvery is the pause between two attempts while the command waits for a server.
 const healthEvery = 250 * time.Millisecond
 
@@ -75,6 +79,8 @@ input.`,
 	}
 	flags := cmd.Flags()
 	f.connect.register(flags, healthSettings)
+	f.connect.timeout = healthTimeout
+	flags.Lookup("timeout").DefValue = healthTimeout.String()
 	outputVar(flags, &f.output)
 	flags.BoolVar(&f.live, "live", false, "it is enough that the server answers, with a quorum or without")
 	flags.DurationVar(&f.await, "wait", 0, "ask again until the server serves, for at most this `duration`")
