@@ -291,5 +291,8 @@ func codeOf(err error) (code int, tell bool) {
 	if u := (*usageError)(nil); errors.As(err, &u) {
 		return codeUsage, true
 	}
+	if exit := (*cli.Exit)(nil); errors.As(err, &exit) {
+		return exit.Code, true
+	}
 	return codeFailed, true
 }

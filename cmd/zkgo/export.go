@@ -18,6 +18,9 @@ type exportFlags struct {
 	to, compression string
 }
 
+// withoutCompression is the value of --compression for zkfiles.None.
+const withoutCompression = "none"
+
 func exportCommand() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
@@ -44,7 +47,7 @@ that ZooKeeper does not know, and end when their timeout is over.`,
 	flags.StringVar(&f.to, "to-zookeeper", "", "empty data `directory` for ZooKeeper")
 	f.reading(flags, "of zkgo's data (zoo.cfg: dataDir)")
 	outputVar(flags, &f.output)
-	flags.StringVar(&f.compression, "compression", "", "`method` as snapshot.compression.method: gz, snappy, or none")
+	choiceVar(flags, &f.compression, "compression", "", "`method` as snapshot.compression.method", withoutCompression, "gz", "snappy")
 	return cmd
 }
 
@@ -62,6 +65,9 @@ func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 	cfg, err := translate(z)
 	if err != nil {
 		return err
+	}
+	if f.compression == withoutCompression {
+		f.compression = string(zkfiles.None)
 	}
 	r, err := migrate.Export(cfg, f.to, zkfiles.Compression(f.compression))
 	if err != nil {

@@ -203,5 +203,14 @@ func (f *cliFlags) completeLine(cmd *cobra.Command, args []string, begun string)
 	return list, cobra.ShellCompDirectiveNoFileComp
 }
 
+// withoutMarks removes the marks of values' names from the descriptions of flags, which
+// completion shows unchanged.
+func withoutMarks(cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		withoutMarks(sub)
+	}
+	cmd.LocalFlags().VisitAll(func(flag *pflag.Flag) { flag.Usage = plain(flag.Usage) })
+}
+
 // plain returns a flag's description without the marks of its value's name.
 func plain(usage string) string { return strings.ReplaceAll(usage, "`", "") }

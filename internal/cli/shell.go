@@ -109,7 +109,7 @@ func (s *Shell) Connect(server string) error {
 	closed := s.disconnect()
 	hosts, chroot, _ := strings.Cut(server, "/")
 	if scheme, _, found := strings.Cut(server, "://"); found {
-		return refuse(fmt.Sprintf("-server %s: want host:port,host:port/chroot, and no URL: leave %q out", server, scheme+"://"))
+		return misuse("-server %s: want host:port,host:port/chroot, and no URL: leave %q out", server, scheme+"://")
 	}
 	s.cfg.Server, s.chroot = server, ""
 	if chroot != "" {
@@ -123,7 +123,7 @@ func (s *Shell) Connect(server string) error {
 		client.WithSessionTimeout(s.cfg.Timeout), client.WithEvents(s.happened), trouble.Option())
 	zk, err := client.Connect(context.Background(), hosts, options...)
 	if err != nil {
-		return refuse(fmt.Sprintf("-server %s: %v", server, err))
+		return misuse("-server %s: %v", server, err)
 	}
 	trouble.Begin(zk)
 	s.rootZK, s.zk, s.trouble = zk, zk, trouble
