@@ -42,7 +42,6 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 	helpCommand(root)
 	strict(root)
 	completeFlags(root)
-	root.SetFlagErrorFunc(flagError)
 	return root
 }
 

@@ -39,6 +39,12 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		withoutMarks(cmd)
 	}
+	cmd.SetFlagErrorFunc(func(at *cobra.Command, err error) error {
+		if word := unknownWord(at, args); word != "" { // its flags can't be known
+			err = unknownCommand(at, word)
+		}
+		return flagError(at, err)
+	})
 	cmd.SetArgs(withLongFlags(cmd, args))
 	cmd.SetIn(stdin)
 	cmd.SetOut(stdout)

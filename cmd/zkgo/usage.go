@@ -110,8 +110,12 @@ func subcommands(cmd *cobra.Command) []string {
 	return names
 }
 
+// groupMark is the annotation of a command that only has subcommands.
+const groupMark = "group"
+
 // group makes a command with subcommands reject unknown ones.
 func group(cmd *cobra.Command) {
+	cmd.Annotations = map[string]string{groupMark: "yes"}
 	cmd.Args = cobra.ArbitraryArgs // cobra's own check only covers the root
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -135,6 +139,20 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 		text += ". There are " + strings.Join(names, ", ")
 	}
 	return errors.New(text)
+}
+
+// unknownWord returns the word after a group of commands in a command line, or "".
+func unknownWord(cmd *cobra.Command, args []string) string {
+	at := len(strings.Fields(cmd.CommandPath())) - 1
+	if cmd.Annotations[groupMark] == "" || len(args) <= at || strings.HasPrefix(args[at], "-") {
+		return ""
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.Name() == args[at] {
+			return ""
+		}
+	}
+	return args[at]
 }
 
 // numberError matches an strconv error as quoted by pflag.
