@@ -44,7 +44,7 @@ func checkDataDir(c *Config) error {
 		}
 		logs := ""
 		if c.Log.Dir != c.DataDir {
-			logs = " --logs " + c.Log.Dir
+			logs = " --from-log-dir " + c.Log.Dir
 		}
 		return fmt.Errorf("%s: %w; to go on with it, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
 			"in an ensemble on one server, the others begin without these files", old, ErrZooKeeperData, c.DataDir, logs)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -20,25 +19,18 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/inspect"
-	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/internal/version"
 	"github.com/zkgo/zkgo/server"
 )
 
 // backupFlags holds the flags of zkgo backup.
 type backupFlags struct {
-	from          []string
-	auth          string
-	ca, cert, key string
-	insecure      bool
-	noVerify      bool
-	force         bool
-	output        string
-	retry         int
+	connectFlags
+	noVerify bool
+	force    bool
+	output   string
+	retry    int
 }
-
-// authVariable holds credentials that shouldn't appear in the process list.
-const authVariable = "ZKGO_ADMIN_AUTH"
 
 func backupCommand() *cobra.Command {
 	var f backupFlags
@@ -59,30 +51,29 @@ compared with its digest. What has a checksum is not secret: it contains all
 data, and is readable for its owner only.
 
 The identity of --auth is the super user's, or one to which the ACL of the root
-znode gives all permissions, e.g. digest:user:password. ` + authVariable + ` holds
-the same, unseen by others.`,
+znode gives all permissions, e.g. digest:user:password. ZKGO_AUTH holds the
+same, unseen by others.`,
 		Example: `  zkgo backup --auth @/etc/zkgo/backup-auth --from http://localhost:8080 zk-$(date +%F).zkb
-  ` + authVariable + `=digest:super:secret zkgo backup --from https://zk1:8080 --cacert ca.pem zk.zkb
+  ZKGO_AUTH=digest:super:secret zkgo backup --from https://zk1:8080 --tls-ca ca.pem zk.zkb
   zkgo backup --from zk1:8080 --from zk2:8080 - | ssh vault 'cat > zk.zkb'
   zkgo backup verify zk.zkb`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.resolve(cmd); err != nil {
+				return err
+			}
+			if len(f.from) == 0 {
+				return usagef("no server: name an AdminServer with --from, %s or %s in a context", variable(adminSetting), adminSetting)
+			}
 			return runBackup(cmd.Context(), &f, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&f.from, "from", nil, "`URL` of an AdminServer, like http://host:8080; may be repeated: the first that answers is taken")
-	flags.StringVar(&f.auth, "auth", "", "identity that asks, as `scheme:credentials`, or @FILE that holds it")
-	flags.StringVar(&f.ca, "cacert", "", "`file` with the certificates to trust (PEM)")
-	flags.StringVar(&f.cert, "cert", "", "`file` with a client certificate (PEM)")
-	flags.StringVar(&f.key, "key", "", "`file` with its private key (PEM)")
-	flags.BoolVar(&f.insecure, "insecure", false, "do not verify the server's certificate")
+	f.register(flags, backupSettings)
 	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back, which takes the memory of the whole tree")
 	flags.BoolVar(&f.force, "force", false, "replace FILE if it is a regular file or a symlink to one, when the new backup is whole")
 	flags.IntVar(&f.retry, "retry", 3, "how often a server is asked again that has just answered somebody else")
-	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
-	_ = cmd.MarkFlagRequired("from") // the flag exists
-	cmd.MarkFlagsRequiredTogether("cert", "key")
+	outputVar(flags, &f.output)
 	cmd.AddCommand(backupVerifyCommand(), backupExtractCommand())
 	return cmd
 }
@@ -106,18 +97,13 @@ func (r backupResult) Text(w io.Writer) error {
 }
 
 func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr io.Writer) error {
-	out := inspectFlags{output: f.output}
-	if _, err := out.json(); err != nil {
-		return err
-	}
+	out := resultFlags{output: f.output}
 	client, err := f.client()
 	if err != nil {
 		return err
 	}
-	if f.auth == "" {
-		f.auth = os.Getenv(authVariable)
-	}
-	if f.auth, err = adminAuth(f.auth); err != nil {
+	auth, err := adminAuth(f.auth)
+	if err != nil {
 		return err
 	}
 	if f.force && path != "-" {
@@ -128,7 +114,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	created := "zkgo " + version.Own()
 	var errs []error
 	for _, from := range f.from {
-		src := backup.Source{URL: from, Auth: f.auth, Client: client, Retry: f.retry, Pause: time.Second}
+		src := backup.Source{URL: from, Auth: auth, Client: client, Retry: f.retry, Pause: time.Second}
 		if path == "-" {
 			// We can't undo output to stdout, so we use only the first server.
 			h, end, err := backup.Stream(ctx, src, stdout, created)
@@ -167,8 +153,8 @@ func (f *backupFlags) explain(ctx context.Context, source string, err error) err
 	}
 	port := "--from is the URL of an AdminServer (admin.serverPort), and not the port for ZooKeeper clients"
 	return diagnose.Explain(ctx, addr, config, diagnose.Terms{
-		CA: "--cacert, or verify none with --insecure", Cert: "--cert and --key", Name: "connect by a name that is in the certificate", Auth: "--auth",
-		UseTLS: "write https:// in --from, with --cacert if it is needed", NoTLS: "write http:// in --from",
+		CA: "--tls-ca, or verify none with --tls-insecure", Cert: "--tls-cert and --tls-key", Name: "connect by a name that is in the certificate", Auth: "--auth",
+		UseTLS: "write https:// in --from, with --tls-ca if it is needed", NoTLS: "write http:// in --from",
 		Closed: "it may expect TLS (https://), or be another port: " + port, Serves: "a ZooKeeper client would be served there: " + port,
 	}, fmt.Errorf("--from %s: %w", source, err))
 }
@@ -197,8 +183,15 @@ func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created
 // adminAuth converts scheme:credentials, the format of every other --auth, to the
 // AdminServer's format, which has a space. We also accept that format, and a scheme alone.
 // @FILE reads any of them from a file.
-func adminAuth(text string) (string, error) {
-	text, err := secretText("--auth", text)
+func adminAuth(identities []string) (string, error) {
+	switch len(identities) {
+	case 0:
+		return "", nil
+	case 1:
+	default:
+		return "", usagef("--auth: an AdminServer takes one identity, and there are %d", len(identities))
+	}
+	text, err := secretText("--auth", identities[0])
 	if err != nil {
 		return "", err
 	}
@@ -211,25 +204,19 @@ func adminAuth(text string) (string, error) {
 
 // client returns an HTTP client, with TLS if configured.
 func (f *backupFlags) client() (*http.Client, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // only if requested by the flag
-	if f.ca != "" {
-		pem, err := smallfile.Read(f.ca)
-		if err != nil {
-			return nil, err
-		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate in PEM", f.ca)
+	config, err := f.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	for i, from := range f.from {
+		if f.tls && !strings.Contains(from, "://") {
+			f.from[i] = "https://" + from
 		}
 	}
-	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			return nil, usagef("--cert %s, --key %s: %w", f.cert, f.key, err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
-	return &http.Client{Transport: &http.Transport{TLSClientConfig: c, Proxy: http.ProxyFromEnvironment}}, nil
+	dialer := &net.Dialer{Timeout: f.timeout}
+	return &http.Client{Transport: &http.Transport{
+		TLSClientConfig: config, Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: f.timeout,
+	}}, nil
 }
 
 // contentInfo describes a backup or a snapshot.
@@ -275,7 +262,7 @@ func (i contentInfo) Text(w io.Writer) error {
 }
 
 func backupVerifyCommand() *cobra.Command {
-	out := inspectFlags{}
+	out := resultFlags{}
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Read a backup to its end, and load it",
@@ -293,12 +280,13 @@ the standard input.`,
 			return out.print(cmd.OutOrStdout(), describe(name, c))
 		},
 	}
-	cmd.Flags().StringVarP(&out.output, "output", "o", "text", "`format`: text or json")
+	outputVar(cmd.Flags(), &out.output)
 	return cmd
 }
 
 func backupExtractCommand() *cobra.Command {
-	return &cobra.Command{
+	out := resultFlags{}
+	cmd := &cobra.Command{
 		Use:   "extract FILE DIR",
 		Short: "Take the snapshot out of a backup, for Apache ZooKeeper",
 		Long: `Take the snapshot out of a backup and write it as snapshot.<zxid>, as Apache
@@ -322,17 +310,31 @@ ZooKeeper has it in version-2 of an empty dataDir. FILE - is the standard input.
 			if errors.Is(err, os.ErrExist) {
 				return fmt.Errorf("%w; name another directory, or remove the file first", err)
 			}
-			if err == nil {
-				_, err = fmt.Fprintln(cmd.OutOrStdout(), path)
+			if err != nil {
+				return err
 			}
-			return err
+			return out.print(cmd.OutOrStdout(), extracted{path})
 		},
 	}
+	outputVar(cmd.Flags(), &out.output)
+	return cmd
+}
+
+// extracted is the result to print.
+type extracted struct {
+	Path string `json:"path"`
+}
+
+// Text implements texter.
+func (e extracted) Text(w io.Writer) error {
+	_, err := fmt.Fprintln(w, e.Path)
+	return err
 }
 
 // restoreFlags holds the flags of zkgo restore.
 type restoreFlags struct {
 	serverFlags
+	resultFlags
 	epoch  uint32
 	dryRun bool
 }
@@ -370,6 +372,7 @@ rises by 256, or to --epoch, above every zxid that clients may have seen.`,
 	}
 	flags := cmd.Flags()
 	f.reading(flags, "of the data (zoo.cfg: dataDir)")
+	outputVar(flags, &f.output)
 	flags.Uint32Var(&f.epoch, "epoch", 0, "least `epoch` of the new ensemble, if clients may have seen a higher one")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only verify the backup and say what would be done")
 	return cmd
@@ -394,16 +397,39 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := describe(name, c).Text(stdout); err != nil || f.dryRun {
-		return err
+	result := restoreResult{Backup: describe(name, c), DryRun: f.dryRun}
+	if f.dryRun {
+		return f.print(stdout, result)
 	}
 	r, err := server.Restore(cfg, c.Tree, c.Sessions, f.epoch)
 	if err != nil {
 		return stateError(err)
 	}
-	fmt.Fprintf(stdout, "Done: %s holds it, as the ensemble %s, whose first zxid is 0x%x.\n", cfg.DataDir, r.Cluster, r.Zxid)
+	result.DataDir, result.Cluster, result.Zxid = cfg.DataDir, r.Cluster, inspect.Hex(r.Zxid)
 	if len(cfg.Quorum.Members) > 0 {
-		fmt.Fprintf(stdout, "Start this server, and when it serves the others of %s, with empty directories.\n", strings.TrimPrefix(membersOf(&cfg), "servers "))
+		result.others = strings.TrimPrefix(membersOf(&cfg), "servers ")
 	}
-	return nil
+	return f.print(stdout, result)
+}
+
+// restoreResult is the result to print.
+type restoreResult struct {
+	Backup  contentInfo `json:"backup"`
+	DryRun  bool        `json:"dryRun"`
+	DataDir string      `json:"dataDir,omitempty"`
+	Cluster string      `json:"ensemble,omitempty"`
+	Zxid    inspect.Hex `json:"zxid,omitempty"`
+	others  string
+}
+
+// Text implements texter.
+func (r restoreResult) Text(w io.Writer) error {
+	if err := r.Backup.Text(w); err != nil || r.DryRun {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "Done: %s holds it, as the ensemble %s, whose first zxid is %v.\n", r.DataDir, r.Cluster, r.Zxid)
+	if r.others != "" {
+		_, err = fmt.Fprintf(w, "Start this server, and when it serves the others of %s, with empty directories.\n", r.others)
+	}
+	return err
 }

@@ -127,13 +127,13 @@ func TestBackupFlags(t *testing.T) {
 	if _, _, err := zkgo(t, "backup", "--from", s.URL, file); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--insecure", "--auth", "digest a:b", file); err == nil || !strings.Contains(err.Error(), "403") || got != "digest a:b" {
+	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--tls-insecure", "--auth", "digest a:b", file); err == nil || !strings.Contains(err.Error(), "403") || got != "digest a:b" {
 		t.Errorf("%v, as %q", err, got)
 	}
 	if _, _, err := zkgo(t, "backup", file); err == nil || !strings.Contains(err.Error(), "from") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--cacert", file, file); err == nil || !strings.Contains(err.Error(), file) {
+	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--tls-ca", file, file); err == nil || !strings.Contains(err.Error(), file) {
 		t.Errorf("%v", err)
 	}
 }

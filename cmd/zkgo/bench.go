@@ -3,8 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,23 +16,18 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/bench"
-	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/cli/diagnose"
-	"github.com/zkgo/zkgo/internal/smallfile"
+	"github.com/zkgo/zkgo/internal/spelling"
 	"github.com/zkgo/zkgo/proto"
 )
 
 // benchFlags holds the flags of zkgo bench.
 type benchFlags struct {
 	bench.Config
-	runs   int
-	format string
-	quiet  bool
-	auth   []string
-
-	tls, insecure     bool
-	caFile            string
-	certFile, keyFile string
+	connect connectFlags
+	runs    int
+	output  string
+	quiet   bool
 }
 
 func benchCommand() *cobra.Command {
@@ -56,17 +49,20 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 		Example: `  zkgo bench
   zkgo bench set -c 64 -w 64 --pid $(pidof zkgo)
   zkgo bench mixed --writes 0.3 -c 64 -s host1:2181,host2:2181,host3:2181
-  zkgo bench lock-shared -c 8 --duration 30s --format json`,
+  zkgo bench lock-shared -c 8 --duration 30s -o json`,
 		ValidArgs: bench.Names(),
 		RunE: func(cmd *cobra.Command, works []string) error {
 			if len(works) == 0 {
 				works = []string{"get", "set", "mixed", "create"}
 			}
+			if err := f.connect.resolve(cmd); err != nil {
+				return err
+			}
 			return runBench(cmd.Context(), &f, works, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&f.Servers, "server", "s", []string{"127.0.0.1:2181"}, "`host:port` of a server; may be repeated or a list")
+	f.connect.register(flags, benchSettings)
 	flags.IntVarP(&f.Conns, "conns", "c", 1, "connections, spread over the servers")
 	flags.IntVarP(&f.Window, "window", "w", 1, "requests in flight on each connection")
 	flags.IntVar(&f.Size, "size", 100, "`bytes` of a value")
@@ -75,27 +71,19 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 	flags.IntVar(&f.Ops, "ops", 10, "operations in a multi")
 	flags.DurationVarP(&f.Duration, "duration", "d", 0, "how long to count (default 5s)")
 	flags.DurationVar(&f.Warmup, "warmup", 0, "how long to run before counting (default 500ms)")
-	flags.DurationVar(&f.SessionTimeout, "session-timeout", 0, "session timeout to ask for (default 30s)")
 	flags.StringVar(&f.Root, "root", "", "`path` below which the runs' znodes are made (default /zkgo-bench)")
 	flags.BoolVar(&f.Keep, "keep", false, "leave the runs' znodes there")
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the random choices")
 	flags.IntSliceVar(&f.PIDs, "pid", nil, "the servers' process `ids`")
 	flags.IntVar(&f.runs, "runs", 1, "how often to measure each work, in turns")
-	flags.StringVar(&f.format, "format", "text", "text, json or csv")
+	outputVar(flags, &f.output, "csv")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
-	flags.StringArrayVar(&f.auth, "auth", nil, "authenticate with `scheme:credentials`, or @FILE that holds it; may be repeated")
-	flags.BoolVar(&f.tls, "tls", false, "connect with TLS")
-	flags.StringVar(&f.caFile, "tls-ca", "", "PEM `file` of the authorities to trust, instead of the system's")
-	flags.StringVar(&f.certFile, "tls-cert", "", "PEM `file` of the client's certificate")
-	flags.StringVar(&f.keyFile, "tls-key", "", "PEM `file` of its key")
-	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify the servers' certificates")
-	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	return cmd
 }
 
 // unknownWork returns an error that suggests the most similar workload.
 func unknownWork(word string) error {
-	if near := cli.Similar(word, bench.Names()); near != "" {
+	if near := spelling.Similar(word, bench.Names()); near != "" {
 		return usagef("no such work: %q. Did you mean %s?", word, near)
 	}
 	return usagef("no such work: %q; there are %s", word, strings.Join(bench.Names(), ", "))
@@ -143,7 +131,7 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 			}
 		}
 	}
-	if f.format == "csv" {
+	if f.output == "csv" {
 		return bench.WriteCSV(stdout, results)
 	}
 	return nil
@@ -157,7 +145,7 @@ func (f *benchFlags) announce(stderr io.Writer) {
 	}
 	fmt.Fprintf(stderr, "zkgo bench puts load on %s: it writes below %s, and %s.\n", //nolint:errcheck // a notice
 		strings.Join(f.Servers, ", "), cmp.Or(f.Root, "/zkgo-bench"), after)
-	if len(f.PIDs) == 0 && f.format == "text" {
+	if len(f.PIDs) == 0 && f.output == "text" {
 		fmt.Fprintln(stderr, "CPU/op and RSS are shown with --pid, for servers on this machine.") //nolint:errcheck // a notice
 	}
 }
@@ -200,7 +188,7 @@ func (f *benchFlags) failed(err error) string {
 
 // show prints the result of a run.
 func (f *benchFlags) show(w io.Writer, result *bench.Result, first bool) error {
-	switch f.format {
+	switch f.output {
 	case "json":
 		return json.NewEncoder(w).Encode(result)
 	case "text":
@@ -216,11 +204,6 @@ func (f *benchFlags) show(w io.Writer, result *bench.Result, first bool) error {
 
 // complete checks the flags that aren't part of Config, and fills in derived values.
 func (f *benchFlags) complete() error {
-	switch f.format {
-	case "text", "json", "csv":
-	default:
-		return usagef("--format %s: there are text, json and csv", f.format)
-	}
 	if f.runs < 1 {
 		return usagef("--runs %d: there must be at least one", f.runs)
 	}
@@ -230,37 +213,22 @@ func (f *benchFlags) complete() error {
 	if f.Writes == 0 {
 		return usagef("--writes 0: that is the work get")
 	}
-	for _, a := range f.auth {
+	if values, origin := f.connect.settings.lookup("sasl"); origin != "" && len(values) > 0 {
+		return usagef("%s has an identity for SASL, which zkgo bench cannot prove: use --auth", origin)
+	}
+	hosts, chroot, _ := strings.Cut(f.connect.server, "/")
+	if f.Servers = strings.Split(hosts, ","); chroot != "" {
+		f.Root = "/" + chroot + cmp.Or(f.Root, "/zkgo-bench")
+	}
+	f.SessionTimeout = f.connect.sessionTimeout
+	for _, a := range f.connect.auth {
 		scheme, secret, err := credentials("--auth", a)
 		if err != nil {
 			return usagef("%w", err)
 		}
 		f.Auth = append(f.Auth, proto.AuthPacket{Scheme: scheme, Auth: []byte(secret)})
 	}
-	if f.tls || f.caFile != "" || f.certFile != "" || f.insecure {
-		return f.completeTLS()
-	}
-	return nil
-}
-
-func (f *benchFlags) completeTLS() error {
-	f.TLS = &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: f.insecure} //nolint:gosec // requested by the flag
-	if f.caFile != "" {
-		pem, err := smallfile.Read(f.caFile)
-		if err != nil {
-			return err
-		}
-		f.TLS.RootCAs = x509.NewCertPool()
-		if !f.TLS.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("%s: there is no certificate in it", f.caFile)
-		}
-	}
-	if f.certFile != "" {
-		cert, err := tls.LoadX509KeyPair(f.certFile, f.keyFile)
-		if err != nil {
-			return err
-		}
-		f.TLS.Certificates = []tls.Certificate{cert}
-	}
-	return nil
+	var err error
+	f.TLS, err = f.connect.tlsConfig()
+	return err
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/zkgo/zkgo/internal/cli"
@@ -19,16 +20,29 @@ import (
 	"github.com/zkgo/zkgo/internal/version"
 )
 
+// shellFlags holds the flags of all commands that run a command of the shell.
+type shellFlags struct {
+	connectFlags
+	quiet          bool
+	output, colour string
+}
+
+// register declares the flags.
+func (f *shellFlags) register(flags *pflag.FlagSet) {
+	f.connectFlags.register(flags, clientSettings)
+	outputVar(flags, &f.output)
+	choiceVar(flags, &f.colour, "color", "", "`when` to use colours", "auto", "always", "never")
+}
+
 // cliFlags holds the flags of zkgo cli.
 type cliFlags struct {
-	connectFlags
-	wait, quiet, stop bool
-	output, history   string
-	colour            string
+	shellFlags
+	wait, stop bool
+	history    string
 }
 
 func cliCommand() *cobra.Command {
-	var f cliFlags
+	f := cliFlags{shellFlags: shellFlags{connectFlags: connectFlags{zkCli: true}}}
 	cmd := &cobra.Command{
 		Use:   "cli [flags] [command argument…]",
 		Short: "ZooKeeper's shell: zkCli.sh, for any ZooKeeper",
@@ -40,22 +54,23 @@ command it reads commands: at a terminal with a prompt, history and completion o
 commands and paths, otherwise line by line. A script's exit code is that of the
 last line that failed. help lists the commands, and COMMAND -h explains one.
 
-Commands wait up to 10 seconds for a connection, and say at once on the error
-stream why each server cannot be used. As data, - is the standard input and @FILE
-the content of a file.
+Commands wait for a connection as long as --timeout says, and say at once on the
+error stream why each server cannot be used. As data, - is the standard input and
+@FILE the content of a file. Without a prompt, only data is on the standard output.
 
-The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r,
--waitforconnection, -client-configuration.`,
+The flags of zkCli.sh are understood with one hyphen, too: -server, -r,
+-waitforconnection, -client-configuration, and -timeout for --session-timeout.
+Most commands also exist without the word cli: zkgo get, zkgo ls, ...`,
 		Example: `  zkgo cli                                       # localhost:2181
   zkgo cli -server zk1:2181,zk2:2181/app
-  zkgo cli -server zk1:2181 get -s /config
+  zkgo cli -s zk1:2181 get -s /config
   zkgo cli -o json ls / | jq .children
   zkgo cli set /app/logo @logo.png
   zkgo cli --tls-ca ca.pem --tls-cert me.pem -server zk1:2281 ls /
   zkgo cli --auth @secret.txt < script.txt`,
 		DisableFlagParsing: true, // zkCli.sh's flags have one hyphen, and arguments after the command belong to the command
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := cmd.Flags().Parse(twoHyphens(cmd, args)); err != nil {
+			if err := cmd.Flags().Parse(twoHyphens(cmd, args, false)); err != nil {
 				return flagError(cmd, err)
 			}
 			if help, _ := cmd.Flags().GetBool("help"); help {
@@ -66,37 +81,42 @@ The flags of zkCli.sh are understood with one hyphen, too: -server, -timeout, -r
 			}
 			return f.run(cmd)
 		},
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-			if len(args) == 0 {
-				for _, c := range cli.Commands() {
-					names = append(names, c.Name+"\t"+c.Short)
-				}
-			}
-			return names, cobra.ShellCompDirectiveNoFileComp
-		},
+		ValidArgsFunction: f.completeLine,
 	}
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	f.register(flags)
 	flags.BoolVar(&f.wait, "waitforconnection", false, "wait for the connection before anything else, at most for the session timeout")
-	flags.StringVarP(&f.output, "output", "o", "text", "form of data: text or json")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the data only, nothing about the connection")
 	flags.BoolVarP(&f.stop, "stop-on-error", "e", false, "end a script at the first command that fails")
 	flags.StringVar(&f.history, "history", defaultHistory(), `file of old lines; "" keeps none`)
 	flags.Lookup("history").DefValue = "~/" + historyName // the man page should not depend on the user
-	flags.StringVar(&f.colour, "color", "auto", "colours: auto, always or never")
 	return cmd
 }
 
-// twoHyphens adds a second hyphen to the flags of zkCli.sh, such as -server.
-func twoHyphens(cmd *cobra.Command, args []string) []string {
+// twoHyphens adds a second hyphen to flags of several letters, such as zkCli.sh's -server.
+// The flags end at the first argument, unless they are interspersed.
+func twoHyphens(cmd *cobra.Command, args []string, interspersed bool) []string {
 	out := make([]string, 0, len(args))
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
-		if arg == "--" || !strings.HasPrefix(arg, "-") || arg == "-" {
-			return append(out, args[i:]...) // the command and its arguments
+		if arg == "--" {
+			return append(out, args[i:]...)
 		}
-		name, _, assigned := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if !strings.HasPrefix(arg, "-") || arg == "-" {
+			if !interspersed {
+				return append(out, args[i:]...) // the command and its arguments
+			}
+			out = append(out, arg)
+			continue
+		}
+		name, value, assigned := strings.Cut(strings.TrimLeft(arg, "-"), "=")
+		if !interspersed && name == "timeout" && !strings.HasPrefix(arg, "--") {
+			name = "session-timeout" // of zkCli.sh
+			if arg = "-" + name; assigned {
+				arg += "=" + value
+			}
+		}
 		flag := cmd.Flags().Lookup(name)
 		if !strings.HasPrefix(arg, "--") && flag != nil && len(name) > 1 {
 			arg = "-" + arg
@@ -131,8 +151,14 @@ func (f *cliFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	config.Prompt = cmd.Flags().NArg() == 0 && isTerminal(config.In) && config.Term.Width > 0
+	return inShell(config, func(shell *cli.Shell) (int, error) { return f.session(cmd, shell, config) })
+}
+
+// inShell calls do with a shell, and turns its exit code into an error.
+func inShell(config cli.Config, do func(*cli.Shell) (code int, err error)) error {
 	shell := cli.New(config)
-	code, err := f.session(cmd, shell, config)
+	code, err := do(shell)
 	if closed := shell.Close(); err == nil && code == 0 {
 		err = closed
 	}
@@ -143,16 +169,17 @@ func (f *cliFlags) run(cmd *cobra.Command) error {
 }
 
 // config builds the configuration from the flags.
-func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
-	if f.output != "text" && f.output != "json" {
-		return c, usagef("--output %q: want text or json", f.output)
+func (f *shellFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
+	if err := f.resolve(cmd); err != nil {
+		return c, err
 	}
 	c = cli.Config{
 		Server: f.server, In: cmd.InOrStdin(), Out: cmd.OutOrStdout(), Err: cmd.ErrOrStderr(),
 		JSON: f.output == "json", Quiet: f.quiet, Version: fmt.Sprintf("%s, zkgo %s", version.Compatible, version.Own()),
 	}
-	if c.Timeout, err = f.sessionTimeout(); err != nil {
-		return c, err
+	c.Timeout, c.Patience = f.sessionTimeout, f.timeout
+	if !cmd.Flags().Changed("timeout") && f.settings.origin["timeout"] == "" {
+		c.Patience = min(c.Patience, c.Timeout) // as zkCli.sh's -timeout
 	}
 	if c.Options, err = f.options(); err != nil {
 		return c, err
@@ -160,8 +187,8 @@ func (f *cliFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 	if c.TLS, err = f.tlsConfig(); err != nil {
 		return c, err
 	}
-	c.Term, err = describeTerm(c.Out, f.colour)
-	return c, err
+	c.Term = describeTerm(c.Out, f.colour)
+	return c, nil
 }
 
 // session connects and runs the commands.
@@ -171,7 +198,11 @@ func (f *cliFlags) session(cmd *cobra.Command, shell *cli.Shell, config cli.Conf
 		return shell.Command(ctx, args), nil
 	}
 	if !f.quiet && !config.JSON {
-		fmt.Fprintln(config.Out, "Connecting to "+config.Server)
+		to := config.Err
+		if config.Prompt {
+			to = config.Out
+		}
+		fmt.Fprintln(to, "Connecting to "+config.Server)
 	}
 	if err := shell.Connect(config.Server); err != nil {
 		return 1, err
@@ -184,7 +215,7 @@ func (f *cliFlags) session(cmd *cobra.Command, shell *cli.Shell, config cli.Conf
 	switch {
 	case len(args) > 0:
 		return shell.Command(ctx, args), nil
-	case isTerminal(config.In) && config.Term.Width > 0:
+	case config.Prompt:
 		return f.interactive(ctx, shell)
 	}
 	return shell.Script(ctx, config.In, f.stop), nil
@@ -223,9 +254,10 @@ func (f *cliFlags) interactive(ctx context.Context, shell *cli.Shell) (int, erro
 }
 
 // describeTerm describes the output terminal.
-func describeTerm(out io.Writer, colour string) (t terminal.Term, err error) {
+func describeTerm(out io.Writer, colour string) (t terminal.Term) {
 	file, ok := out.(*os.File)
 	if ok && term.IsTerminal(int(file.Fd())) {
+		var err error
 		if t.Width, t.Height, err = term.GetSize(int(file.Fd())); err != nil || t.Width == 0 {
 			t.Width, t.Height = 80, 24
 		}
@@ -235,11 +267,8 @@ func describeTerm(out io.Writer, colour string) (t terminal.Term, err error) {
 		t.Colour = t.Width > 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	case "always":
 		t.Colour = true
-	case "never":
-	default:
-		return t, usagef("--color %q: want auto, always or never", colour)
 	}
-	return t, nil
+	return t
 }
 
 func isTerminal(in io.Reader) bool {
@@ -261,6 +290,9 @@ func codeOf(err error) (code int, tell bool) {
 	}
 	if u := (*usageError)(nil); errors.As(err, &u) {
 		return codeUsage, true
+	}
+	if exit := (*cli.Exit)(nil); errors.As(err, &exit) {
+		return exit.Code, true
 	}
 	return codeFailed, true
 }

@@ -29,9 +29,9 @@ func TestCLI(t *testing.T) {
 		code        int
 	}{
 		{[]string{"-server", addr, "-q", "create", "-s", "/a", "-v"}, "", "Unrecognized option: -v\n", 2},
-		{[]string{"-server", addr, "create", "/a"}, connected, "Created /a\n", 0},
+		{[]string{"-server", addr, "create", "/a"}, "", connected + "Created /a\n", 0},
 		{[]string{"--server=" + addr, "-timeout", "20000", "-r", "-q", "ls", "/"}, "[a, zookeeper]\n", "", 0},
-		{[]string{"-server", addr, "-waitforconnection", "--timeout", "20s", "-o", "json", "ls", "/a"}, `{"path":"/a","children":[]}` + "\n", "", 0},
+		{[]string{"-server", addr, "-waitforconnection", "--session-timeout", "20s", "--timeout", "20s", "-o", "json", "ls", "/a"}, `{"path":"/a","children":[]}` + "\n", "", 0},
 		{[]string{"-server", addr, "-q", "get", "/x"}, "", "Node does not exist: /x\n", 1},
 		{[]string{"-server", addr, "-q", "nothing"}, "", "Command not found: nothing. See: help\n", 2},
 		{[]string{"-server", addr, "-q", "--auth", "@" + secret, "whoami"}, "Auth scheme: User\nip: pipe\ndigest: u\n", "", 0},
@@ -56,8 +56,9 @@ func TestCLIRefuses(t *testing.T) {
 	for line, want := range map[string]string{
 		"-nonsense ls /":                 "unknown shorthand flag",
 		"--output xml ls /":              "--output",
-		"-timeout soon ls /":             "--timeout",
-		"-timeout -5 ls /":               "--timeout",
+		"-timeout soon ls /":             "--session-timeout",
+		"-timeout -5 ls /":               "--session-timeout",
+		"--timeout 5 ls /":               "--timeout",
 		"--auth digest ls /":             "--auth",
 		"--auth @/nothing/there ls /":    "/nothing/there",
 		"--tls-key x ls /":               "--tls-cert",
@@ -93,13 +94,14 @@ func TestTwoHyphens(t *testing.T) {
 		"--server a ls":              "--server a ls",
 		"-server=a ls":               "--server=a ls",
 		"-r -waitforconnection ls":   "-r --waitforconnection ls",
-		"-o json -timeout 5 ls -o x": "-o json --timeout 5 ls -o x",
+		"-o json -timeout 5 ls -o x": "-o json --session-timeout 5 ls -o x",
+		"-timeout=5 --timeout 5s ls": "--session-timeout=5 --timeout 5s ls",
 		"-ojson ls":                  "-ojson ls",
 		"-server":                    "--server",
 		"-r get -server":             "-r get -server",
 		"-- -server":                 "-- -server",
 	} {
-		if got := twoHyphens(cliCommand(), strings.Fields(line)); strings.Join(got, " ") != want {
+		if got := twoHyphens(cliCommand(), strings.Fields(line), false); strings.Join(got, " ") != want {
 			t.Errorf("%s: %q", line, got)
 		}
 	}
@@ -170,8 +172,8 @@ func errorText(err error) string {
 func TestSessionTimeoutFlag(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]time.Duration{"30000": 30 * time.Second, "5s": 5 * time.Second, "0": 0, "x": 0} {
-		f := connectFlags{timeout: text}
-		if got, err := f.sessionTimeout(); got != want || (err == nil) != (want > 0) {
+		var got time.Duration
+		if err := (durationFlag{&got, true}).Set(text); got != want || (err == nil) != (want > 0) {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}

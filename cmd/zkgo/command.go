@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -18,34 +19,38 @@ func newCommand() *cobra.Command {
 of ZooKeeper 3.4 to 3.9 can use it.`,
 		Example: `  zkgo server                      # a standalone server on port 2181, data in ./zkgo-data
   zkgo server /etc/zookeeper/zoo.cfg
-  zkgo bench set -c 64             # how fast it is
-  zkgo version`,
+  zkgo ls -s zk1:2181 /            # a command of zkgo cli
+  zkgo bench set -c 64             # how fast it is`,
+		Version:       version.Own(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.AddCommand(
-		cliCommand(),
-		serverCommand(),
-		configCommand(),
-		containerCommand(),
-		healthCommand(),
-		importCommand(),
-		exportCommand(),
-		recoverCommand(),
-		backupCommand(),
-		restoreCommand(),
-		inspectCommand(),
-		testserverCommand(),
-		benchCommand(),
-		versionCommand(),
-		manCommand(),
+	root.SetVersionTemplate(versionLine())
+	root.AddGroup(
+		&cobra.Group{ID: "servers", Title: "Servers:"},
+		&cobra.Group{ID: "clients", Title: "Clients:"},
+		&cobra.Group{ID: verbGroup, Title: "Znodes, as in zkgo cli:"},
+		&cobra.Group{ID: "files", Title: "Files of stopped servers, and backups:"},
 	)
+	root.AddCommand(verbCommands()...)
+	grouped(root, "servers", serverCommand(), configCommand(), containerCommand(), healthCommand(), testserverCommand())
+	grouped(root, "clients", cliCommand(), contextCommand(), benchCommand())
+	grouped(root, "files", backupCommand(), restoreCommand(), inspectCommand(), importCommand(), exportCommand(), recoverCommand())
+	root.AddCommand(versionCommand(), manCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	helpCommand(root)
 	strict(root)
-	root.SetFlagErrorFunc(flagError)
+	completeFlags(root)
 	return root
+}
+
+// grouped adds commands to a group of the help.
+func grouped(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, cmd := range commands {
+		cmd.GroupID = group
+	}
+	root.AddCommand(commands...)
 }
 
 // helpCommand makes cobra's help command fail for an unknown topic.
@@ -66,16 +71,36 @@ func helpCommand(root *cobra.Command) {
 	}
 }
 
+// versionLine returns the versions in a line.
+func versionLine() string {
+	return fmt.Sprintf("zkgo %s (ZooKeeper %s) %s/%s %s\n", version.Described(), version.Compatible, runtime.GOOS, runtime.GOARCH, runtime.Version())
+}
+
 func versionCommand() *cobra.Command {
-	return &cobra.Command{
+	var out resultFlags
+	cmd := &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version and the ZooKeeper version it is compatible with",
 		Example: "  zkgo version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zkgo %s (ZooKeeper %s) %s/%s %s\n",
-				version.Own(), version.Compatible, runtime.GOOS, runtime.GOARCH, runtime.Version())
-			return err
+			return out.print(cmd.OutOrStdout(), versions{version.Described(), version.Compatible, runtime.GOOS + "/" + runtime.GOARCH, runtime.Version()})
 		},
 	}
+	outputVar(cmd.Flags(), &out.output)
+	return cmd
+}
+
+// versions is the result to print.
+type versions struct {
+	Version   string `json:"version"`
+	ZooKeeper string `json:"zookeeper"`
+	Platform  string `json:"platform"`
+	Go        string `json:"go"`
+}
+
+// Text implements texter.
+func (versions) Text(w io.Writer) error {
+	_, err := io.WriteString(w, versionLine())
+	return err
 }

@@ -35,15 +35,12 @@ func (f *configFlags) command(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
 	f.reading(flags, "for the data, as of zkgo server")
 	f.port(flags, "for clients, as of zkgo server")
-	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
+	outputVar(flags, &f.output)
 	return cmd
 }
 
 // read reads the configuration in the arguments.
 func (f *configFlags) read(cmd *cobra.Command, args []string) (*zoocfg.Config, error) {
-	if f.output != "text" && f.output != "json" {
-		return nil, usagef("--output %q: want text or json", f.output)
-	}
 	if err := f.name(cmd, args); err != nil {
 		return nil, err
 	}
@@ -137,6 +134,8 @@ func (f *configFlags) show(z *zoocfg.Config, w io.Writer) error {
 		case s.Origin != "--set":
 		case s.Key == "dataDir" && f.dataDir != "":
 			s.Origin = "--data-dir"
+		case s.Key == "dataLogDir" && f.dataLogDir != "":
+			s.Origin = "--data-log-dir"
 		case s.Key == "clientPort" && f.clientPort != unset:
 			s.Origin = "--client-port"
 		}

@@ -3,6 +3,9 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -10,16 +13,20 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/auth/keystore"
+	"github.com/zkgo/zkgo/internal/smallfile"
+	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
-// connectFlags holds the flags of every command that connects as a client.
+// connectFlags holds the flags of every command that connects to servers.
 type connectFlags struct {
-	server     string
-	timeout    string
-	readOnly   bool
-	properties string
-	auth       []string
-	sasl       string
+	server, context string
+	from            []string // AdminServers
+	timeout         time.Duration
+	sessionTimeout  time.Duration
+	readOnly        bool
+	properties      string
+	auth            []string
+	sasl            string
 
 	tls, insecure             bool
 	ca, cert, key, passwordOf string
@@ -27,35 +34,84 @@ type connectFlags struct {
 	noHostname                bool
 	trust, own                keystore.Store // from -client-configuration
 	maxReply                  int
+
+	zkCli          bool     // zkCli.sh's short flags are there, too
+	withoutCommand bool     // don't run the context's auth-command
+	registered     []string // the names of the command's flags
+	settings       settings // after resolve
 }
 
-// register declares the flags.
-func (f *connectFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.server, "server", "localhost:2181", "servers and chroot: host:port,host:port/chroot")
-	flags.StringVar(&f.timeout, "timeout", "30000", "session timeout, in milliseconds or as 30s")
-	flags.BoolVarP(&f.readOnly, "readonly", "r", false, "also accept a server that has lost its quorum and only answers reads")
-	flags.StringVar(&f.properties, "client-configuration", "", "a properties file of ZooKeeper's Java client (zookeeper.ssl.*, jute.maxbuffer)")
-	flags.StringArrayVar(&f.auth, "auth", nil, "identity as scheme:credentials, or @FILE that holds it; may be repeated")
-	flags.StringVar(&f.sasl, "sasl", "", "user:password for SASL DIGEST-MD5, or @FILE that holds it")
+// declare returns all flags of connections, so that a flag is the same for every command
+// that has it.
+func (f *connectFlags) declare() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	flags.StringVarP(&f.server, "server", "s", "localhost:2181", "`servers` and chroot: host:port,host:port/chroot")
+	flags.StringArrayVar(&f.from, "from", nil, "`URL` of an AdminServer, as http://host:8080; may be repeated: the first that answers is taken")
+	flags.StringVar(&f.context, "context", "", "`name` of the settings in the configuration file, see zkgo context")
+	durationVar(flags, &f.timeout, "timeout", 10*time.Second, false, "how long to wait for a server")
+	durationVar(flags, &f.sessionTimeout, "session-timeout", client.DefaultSessionTimeout, true, "session timeout to ask for, also in milliseconds")
+	flags.BoolVar(&f.readOnly, "readonly", false, "also accept a server that has lost its quorum and only answers reads")
+	flags.StringVar(&f.properties, "client-configuration", "", "properties `file` of ZooKeeper's Java client (zookeeper.ssl.*, jute.maxbuffer)")
+	flags.StringArrayVar(&f.auth, "auth", nil, "identity as `scheme:credentials`, or @FILE that holds it; may be repeated")
+	flags.StringVar(&f.sasl, "sasl", "", "`user:password` for SASL DIGEST-MD5, or @FILE that holds it")
 	flags.BoolVar(&f.tls, "tls", false, "connect with TLS; implied by the other --tls flags")
-	flags.StringVar(&f.ca, "tls-ca", "", "who is trusted: PEM, PKCS12 or JKS file; the system's authorities if not given")
-	flags.StringVar(&f.cert, "tls-cert", "", "client certificate: PEM (with the key, or see --tls-key), PKCS12 or JKS file")
-	flags.StringVar(&f.key, "tls-key", "", "PEM file with the key of --tls-cert")
-	flags.StringVar(&f.passwordOf, "tls-password-file", "", "file with the password of --tls-ca and --tls-cert")
-	flags.StringVar(&f.serverName, "tls-server-name", "", "the name that the server's certificate has to have, instead of the host's")
-	flags.BoolVar(&f.insecure, "tls-insecure", false, "believe any server: for tests only")
+	flags.StringVar(&f.ca, "tls-ca", "", "`file` with the authorities to trust, PEM, PKCS12 or JKS; the system's if not given")
+	flags.StringVar(&f.cert, "tls-cert", "", "`file` with the client's certificate, PEM (with the key, or see --tls-key), PKCS12 or JKS")
+	flags.StringVar(&f.key, "tls-key", "", "PEM `file` with the key of --tls-cert")
+	flags.StringVar(&f.passwordOf, "tls-password-file", "", "`file` with the password of --tls-ca and --tls-cert")
+	flags.StringVar(&f.serverName, "tls-server-name", "", "the `name` that the server's certificate has to have, instead of the host's")
+	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify the server's certificate: for tests only")
+	flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + variable(key(flag.Name)) + "]" })
+	return flags
 }
 
-// sessionTimeout parses --timeout.
-func (f *connectFlags) sessionTimeout() (time.Duration, error) {
-	d, err := time.ParseDuration(f.timeout)
-	if err != nil {
-		d, err = time.ParseDuration(f.timeout + "ms")
+// register adds the flags with these names.
+func (f *connectFlags) register(flags *pflag.FlagSet, names []string) {
+	all := f.declare()
+	for _, name := range names {
+		flag := all.Lookup(name)
+		if name == "readonly" && f.zkCli {
+			flag.Shorthand = "r"
+		}
+		flags.AddFlag(flag)
 	}
-	if err != nil || d <= 0 {
-		return 0, usagef("--timeout %q: want milliseconds, or a duration as 30s", f.timeout)
+	f.registered = names
+}
+
+// durationFlag is a flag whose value is a duration above 0.
+type durationFlag struct {
+	value  *time.Duration
+	millis bool // a number is a duration in milliseconds
+}
+
+// durationVar registers a flag for a duration.
+func durationVar(flags *pflag.FlagSet, p *time.Duration, name string, value time.Duration, millis bool, usage string) {
+	*p = value
+	flags.Var(durationFlag{p, millis}, name, usage)
+}
+
+// String implements pflag.Value.
+func (d durationFlag) String() string {
+	if d.value == nil {
+		return "0s"
 	}
-	return d, nil
+	return d.value.String()
+}
+
+// Type implements pflag.Value.
+func (d durationFlag) Type() string { return "duration" }
+
+// Set implements pflag.Value.
+func (d durationFlag) Set(text string) error {
+	v, err := time.ParseDuration(text)
+	if err != nil && d.millis {
+		v, err = time.ParseDuration(text + "ms")
+	}
+	if err != nil || v <= 0 {
+		return errors.New("want a duration above 0, as 30s or 2m")
+	}
+	*d.value = v
+	return nil
 }
 
 // options converts the flags to client options.
@@ -161,4 +217,44 @@ func verifyChainOnly(config *tls.Config) {
 		_, err := state.PeerCertificates[0].Verify(options)
 		return err
 	}
+}
+
+// readProperties reads the supported settings from a properties file of ZooKeeper's
+// Java client.
+func (f *connectFlags) readProperties() error {
+	text, err := smallfile.Read(f.properties)
+	if err != nil {
+		return fmt.Errorf("-client-configuration: %w", err)
+	}
+	values, err := zoocfg.Properties(string(text))
+	if err != nil {
+		return fmt.Errorf("-client-configuration %s: %w", f.properties, err)
+	}
+	get := func(key string) string { return strings.TrimSpace(values["zookeeper."+key]) }
+	store := func(name string) keystore.Store {
+		return keystore.Store{
+			Location: get(name + ".location"), Password: get(name + ".password"),
+			PasswordPath: get(name + ".passwordPath"), Type: get(name + ".type"),
+		}
+	}
+	if secure := get("client.secure"); strings.EqualFold(secure, "true") {
+		f.tls = true
+		f.own, f.trust = store("ssl.keyStore"), store("ssl.trustStore")
+		f.noHostname = strings.EqualFold(get("ssl.hostnameVerification"), "false")
+	}
+	if size := strings.TrimSpace(values["jute.maxbuffer"]); size != "" {
+		if f.maxReply, err = parseInt(size); err != nil {
+			return fmt.Errorf("-client-configuration %s: jute.maxbuffer=%s is no number of bytes", f.properties, size)
+		}
+	}
+	return nil
+}
+
+// parseInt parses a positive number, decimal or hexadecimal, as Java does.
+func parseInt(text string) (int, error) {
+	n, err := strconv.ParseInt(text, 0, 32)
+	if err == nil && n <= 0 {
+		err = strconv.ErrRange
+	}
+	return int(n), err
 }

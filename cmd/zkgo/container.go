@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/offline/container"
+	"github.com/zkgo/zkgo/internal/spelling"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
@@ -125,7 +125,7 @@ func prepareContainer(plan container.Plan, s *serverFlags, log *slog.Logger) err
 // suggestions adds to each unknown variable the most similar known one.
 func suggestions(names []string) (words []string) {
 	for _, name := range names {
-		if near := cli.Similar(name, container.Variables()); near != "" {
+		if near := spelling.Similar(name, container.Variables()); near != "" {
 			name += " (did you mean " + near + "?)"
 		}
 		words = append(words, name)

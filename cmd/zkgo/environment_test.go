@@ -81,8 +81,8 @@ func TestHealthHasTheServersFlags(t *testing.T) {
 		}
 	}
 	f := healthFlags{serverFlags: serverFlags{config: config, clientPort: unset, getenv: environ("SERVER_JVMFLAGS=-Dzookeeper.clientPort=" + port)}}
-	if target, err := f.target(); err != nil || target.Addr != "127.0.0.1:"+port {
-		t.Errorf("%+v, %v", target, err)
+	if targets, err := f.targets(healthCommand()); err != nil || targets[0].Addr != "127.0.0.1:"+port {
+		t.Errorf("%+v, %v", targets, err)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 )
@@ -13,8 +14,12 @@ import (
 // exportFlags holds the flags of zkgo export.
 type exportFlags struct {
 	serverFlags
+	resultFlags
 	to, compression string
 }
+
+// withoutCompression is the value of --compression for zkfiles.None.
+const withoutCompression = "none"
 
 func exportCommand() *cobra.Command {
 	var f exportFlags
@@ -41,7 +46,8 @@ that ZooKeeper does not know, and end when their timeout is over.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to-zookeeper", "", "empty data `directory` for ZooKeeper")
 	f.reading(flags, "of zkgo's data (zoo.cfg: dataDir)")
-	flags.StringVar(&f.compression, "compression", "", "`method` as snapshot.compression.method: gz, snappy, or none")
+	outputVar(flags, &f.output)
+	choiceVar(flags, &f.compression, "compression", "", "`method` as snapshot.compression.method", withoutCompression, "gz", "snappy")
 	return cmd
 }
 
@@ -60,13 +66,29 @@ func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if f.compression == withoutCompression {
+		f.compression = string(zkfiles.None)
+	}
 	r, err := migrate.Export(cfg, f.to, zkfiles.Compression(f.compression))
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "%s: %s and %s at zxid 0x%x\n", r.Snapshot, count(r.Znodes, "znode"), count(r.Sessions, "session"), r.Zxid)
 	if r.HasTTL {
 		fmt.Fprintln(stderr, "warning: there are znodes with a time to live. Start ZooKeeper with extendedTypesEnabled=true, or it deletes them.")
 	}
-	return nil
+	return f.print(stdout, exportResult{r.Snapshot, inspect.Hex(r.Zxid), r.Znodes, r.Sessions})
+}
+
+// exportResult is the result to print.
+type exportResult struct {
+	Snapshot string      `json:"snapshot"`
+	Zxid     inspect.Hex `json:"zxid"`
+	Znodes   int         `json:"znodes"`
+	Sessions int         `json:"sessions"`
+}
+
+// Text implements texter.
+func (r exportResult) Text(w io.Writer) error {
+	_, err := fmt.Fprintf(w, "%s: %s and %s at zxid %v\n", r.Snapshot, count(r.Znodes, "znode"), count(r.Sessions, "session"), r.Zxid)
+	return err
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,10 +20,16 @@ import (
 // healthFlags holds the flags of zkgo health.
 type healthFlags struct {
 	serverFlags
-	server, word   string
-	secure, live   bool
-	timeout, await time.Duration
+	connect connectFlags
+	word    string
+	live    bool
+	await   time.Duration
+	output  string
 }
+
+// healthTimeout is the default of --timeout: shorter than the limit of the image's health
+// check, so that the command can say why.
+const healthTimeout = 5 * time.Second
 
 // healthEvery is the pause between two attempts while the command waits for a server.
 const healthEvery = 250 * time.Millisecond
@@ -31,11 +38,12 @@ func healthCommand() *cobra.Command {
 	var f healthFlags
 	cmd := &cobra.Command{
 		Use:   "health [zoo.cfg]",
-		Short: "Ask a running server whether it serves clients",
+		Short: "Ask running servers whether they serve clients",
 		Long: `Ask a server on its client port, that of a zoo.cfg with the flags and variables of
 zkgo server, or --server, whether it serves clients, and print its mode. The exit code
 is 0 if it does and 1 if it does not: because no process listens, because it has no quorum,
-or because it does not answer in time.
+or because it does not answer in time. With several servers, each has a line, and all
+of them have to serve.
 
 It sends srvr, which every server answers whatever its 4lw.commands.whitelist. With --wait it
 asks again until the server serves: what a script that restarts servers one after
@@ -43,20 +51,18 @@ another needs. --live with --wait asks again until the server answers at all, an
 --word with --wait sends the word when the server serves. zoo.cfg - is the standard
 input.`,
 		Example: `  zkgo health /etc/zkgo/zoo.cfg
-  zkgo health --server zk2:2181 --wait 2m
-  zkgo health --word mntr --server zk2:2181`,
+  zkgo health -s zk2:2181 --wait 2m
+  zkgo health -s zk1:2181,zk2:2181,zk3:2181 -o json
+  zkgo health --word mntr -s zk2:2181`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.timeout <= 0 {
-				return usagef("--timeout %v: want a duration above 0", f.timeout)
-			}
 			if f.await < 0 {
 				return usagef("--wait %v: want a duration of 0 or more", f.await)
 			}
 			if err := f.name(cmd, args); err != nil {
 				return err
 			}
-			for _, name := range []string{"server", "secure"} {
+			for _, name := range serverNames {
 				if f.config != "" && cmd.Flags().Changed(name) {
 					return usagef("%s names the server, and so does --%s: give one of them", f.config, name)
 				}
@@ -64,23 +70,19 @@ input.`,
 			if f.word != "" && len(f.word) != 4 {
 				return usagef("--word %q: want four letters, as mntr", f.word)
 			}
-			target, err := f.target()
+			targets, err := f.targets(cmd)
 			if err != nil {
 				return err
 			}
-			answer, err := f.ask(cmd.Context(), target)
-			if err != nil {
-				return f.explain(cmd.Context(), target, err)
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), answer)
-			return err
+			return f.askAll(cmd.Context(), targets, cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.server, "server", "s", "localhost:2181", "`host:port` for clients, if there is no zoo.cfg")
-	flags.BoolVar(&f.secure, "secure", false, "speak TLS with --server, whose certificate is not checked")
+	f.connect.register(flags, healthSettings)
+	f.connect.timeout = healthTimeout
+	flags.Lookup("timeout").DefValue = healthTimeout.String()
+	outputVar(flags, &f.output)
 	flags.BoolVar(&f.live, "live", false, "it is enough that the server answers, with a quorum or without")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long one question may take")
 	flags.DurationVar(&f.await, "wait", 0, "ask again until the server serves, for at most this `duration`")
 	flags.StringVar(&f.word, "word", "", "print the answer to a four-letter `word` instead")
 	cmd.MarkFlagsMutuallyExclusive("word", "live")
@@ -92,38 +94,107 @@ input.`,
 	for _, name := range []string{"log-format", "log-level"} {
 		flags.Lookup(name).Hidden = true
 	}
-	for _, server := range []string{"server", "secure"} {
-		for _, name := range []string{"config", "data-dir", "client-port", "set"} {
+	for _, server := range serverNames {
+		for _, name := range []string{"config", "data-dir", "data-log-dir", "client-port", "set"} {
 			cmd.MarkFlagsMutuallyExclusive(server, name)
 		}
 	}
 	return cmd
 }
 
-// target returns the port to query: that of the server with the configuration of the
-// flags, or without such flags that of --server.
-func (f *healthFlags) target() (health.Target, error) {
-	if f.config != "" || f.dataDir != "" || f.clientPort != unset || len(f.set) > 0 {
+// serverNames are the flags that name servers without a zoo.cfg.
+var serverNames = append([]string{"server", "context"}, tlsSettings...)
+
+// targets returns the ports to query: that of the server with the configuration of the
+// flags, or without such flags those of --server.
+func (f *healthFlags) targets(cmd *cobra.Command) (targets []health.Target, err error) {
+	if f.config != "" || f.dataDir != "" || f.dataLogDir != "" || f.clientPort != unset || len(f.set) > 0 {
 		c, err := f.zooCfg()
 		if err != nil {
-			return health.Target{}, err
+			return nil, err
 		}
-		return health.Of(c)
+		t, err := health.Of(c)
+		return []health.Target{t}, err
 	}
-	t := health.Target{Addr: f.server}
-	if f.secure {
-		t.TLS = &tls.Config{InsecureSkipVerify: true} //nolint:gosec // requested by the flag
+	if err := f.connect.resolve(cmd); err != nil {
+		return nil, err
 	}
-	return t, nil
+	config, err := f.connect.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	hosts, _, _ := strings.Cut(f.connect.server, "/")
+	for addr := range strings.SplitSeq(hosts, ",") {
+		targets = append(targets, health.Target{Addr: strings.TrimSpace(addr), TLS: config})
+	}
+	return targets, nil
+}
+
+// healthAnswer is the JSON form of a server's answer.
+type healthAnswer struct {
+	Server string `json:"server"`
+	Mode   string `json:"mode,omitempty"`
+	Live   bool   `json:"live,omitempty"`
+	Word   string `json:"word,omitempty"`
+	Answer string `json:"answer,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// askAll asks all servers at the same time and prints their answers in order.
+func (f *healthFlags) askAll(ctx context.Context, targets []health.Target, w io.Writer) error {
+	answers, errs := make([]healthAnswer, len(targets)), make([]error, len(targets))
+	var wg sync.WaitGroup
+	for i, t := range targets {
+		wg.Go(func() {
+			var err error
+			if answers[i], err = f.ask(ctx, t); err != nil {
+				errs[i] = f.explain(ctx, t, err)
+				answers[i] = healthAnswer{Error: errs[i].Error()}
+			}
+			answers[i].Server = t.Addr
+		})
+	}
+	wg.Wait()
+	for i := range answers {
+		if err := f.show(w, &answers[i], len(answers) > 1); err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// show prints an answer, and with several servers the one that it comes from. In text
+// form, failures are only in the command's error.
+func (f *healthFlags) show(w io.Writer, a *healthAnswer, several bool) (err error) {
+	switch {
+	case f.output == "json":
+		return json.NewEncoder(w).Encode(a)
+	case a.Error != "":
+		return nil
+	case several && a.Word != "":
+		_, err = fmt.Fprintf(w, "%s:\n", a.Server)
+	case several:
+		_, err = fmt.Fprintf(w, "%s  ", a.Server)
+	}
+	switch {
+	case err != nil:
+	case a.Word != "":
+		_, err = fmt.Fprintln(w, a.Answer)
+	case a.Live:
+		_, err = fmt.Fprintln(w, "live")
+	default:
+		_, err = fmt.Fprintln(w, "Mode: "+a.Mode) // as zkServer.sh status
+	}
+	return err
 }
 
 // explain explains why a server gave no answer, in the same words as all commands that
 // connect.
 func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) error {
 	terms := diagnose.ClientTerms()
-	terms.UseTLS, terms.NoTLS = "use --secure, or name its zoo.cfg", "leave --secure out"
-	terms.Cert = "the key store (ssl.keyStore.location) of its zoo.cfg, --set or SERVER_JVMFLAGS"
-	terms.Closed = "it may expect TLS (--secure), refuse more connections from here, or not be a port for ZooKeeper clients"
+	terms.UseTLS, terms.NoTLS = "use --tls, with --tls-ca if it is needed, or name its zoo.cfg", "leave the --tls flags out"
+	terms.Cert = "--tls-cert and --tls-key, or its zoo.cfg"
+	terms.Closed = "it may expect TLS (--tls), refuse more connections from here, or not be a port for ZooKeeper clients"
 	if t.TLS != nil {
 		terms.Closed = "the port may not speak TLS, or require a client certificate"
 	}
@@ -139,34 +210,34 @@ func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) e
 }
 
 // ask queries the server once, or until the server serves or is live.
-func (f *healthFlags) ask(ctx context.Context, t health.Target) (string, error) {
+func (f *healthFlags) ask(ctx context.Context, t health.Target) (healthAnswer, error) {
 	if f.await == 0 {
 		return f.once(ctx, t)
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.await)
 	defer cancel()
 	if f.live {
-		return "live", health.AwaitLive(waiting, t, f.timeout, healthEvery)
+		return healthAnswer{Live: true}, health.AwaitLive(waiting, t, f.connect.timeout, healthEvery)
 	}
-	mode, err := health.Await(waiting, t, f.timeout, healthEvery)
+	mode, err := health.Await(waiting, t, f.connect.timeout, healthEvery)
 	if err == nil && f.word != "" {
 		return f.once(ctx, t)
 	}
-	return modeLine(mode, err)
+	return healthAnswer{Mode: mode}, err
 }
 
 // once asks the server one question.
-func (f *healthFlags) once(ctx context.Context, t health.Target) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+func (f *healthFlags) once(ctx context.Context, t health.Target) (a healthAnswer, err error) {
+	ctx, cancel := context.WithTimeout(ctx, f.connect.timeout)
 	defer cancel()
 	switch {
 	case f.word != "":
-		return health.Word(ctx, t, f.word)
+		a.Word = f.word
+		a.Answer, err = health.Word(ctx, t, f.word)
 	case f.live:
-		return "live", health.Live(ctx, t)
+		a.Live, err = true, health.Live(ctx, t)
+	default:
+		a.Mode, err = health.Serving(ctx, t)
 	}
-	return modeLine(health.Serving(ctx, t))
+	return a, err
 }
-
-// modeLine formats a mode as zkServer.sh status does.
-func modeLine(mode string, err error) (string, error) { return "Mode: " + mode, err }

@@ -63,11 +63,11 @@ func TestHealthOfAnotherPort(t *testing.T) {
 	})
 	eof := closing(t, func(c *net.TCPConn) { c.CloseWrite(); _, _ = c.Read(make([]byte, 4096)); c.Close() })
 	for args, want := range map[string]string{
-		"-s " + reset:             "it may expect TLS (--secure)",
-		"--secure -s " + eof:      "the port may not speak TLS",
-		"--secure -s " + reset:    "the port may not speak TLS",
-		"--live -s " + reset:      "it may expect TLS (--secure)",
-		"--word mntr -s " + reset: "it may expect TLS (--secure)",
+		"-s " + reset:                "it may expect TLS (--tls)",
+		"--tls-insecure -s " + eof:   "the port may not speak TLS",
+		"--tls-insecure -s " + reset: "the port may not speak TLS",
+		"--live -s " + reset:         "it may expect TLS (--tls)",
+		"--word mntr -s " + reset:    "it may expect TLS (--tls)",
 	} {
 		if _, _, err := zkgo(t, append([]string{"health"}, strings.Fields(args)...)...); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("health %s: %v, want %q", args, err, want)
@@ -142,7 +142,7 @@ func TestHealthWaitsForWords(t *testing.T) {
 	}
 	says("does not serve clients: it has no quorum", "--word", "mntr")
 	addr = words(t, func(string) string { return silent })
-	says("it may expect TLS (--secure)", "--live")
+	says("it may expect TLS (--tls)", "--live")
 }
 
 // TestSaysWhyItCannotConnect checks that commands without a client session explain a
@@ -167,11 +167,11 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 		"health -s 127.0.0.1:1":                               "127.0.0.1:1: connection refused: no server listens there",
 		"health -s nosuch.invalid:2181":                       "nosuch.invalid:2181: no such host: check the host name",
 		"health -s " + without:                                without + ": it runs but does not serve clients: it has no quorum",
-		"health -s " + alert:                                  alert + ": the port expects TLS: use --secure",
+		"health -s " + alert:                                  alert + ": the port expects TLS: use --tls",
 		"bench get -q -s 127.0.0.1:1":                         "127.0.0.1:1: connection refused: no server listens there",
 		"bench get -q -s nosuch.invalid:2181":                 "nosuch.invalid:2181: no such host: check the host name",
 		"bench get -q -s " + alert:                            alert + ": the port expects TLS: use --tls",
-		"health --timeout 200ms -s " + waits:                  waits + ": the port expects TLS: use --secure",
+		"health --timeout 200ms -s " + waits:                  waits + ": the port expects TLS: use --tls",
 		"backup --from " + web + " FILE":                      "the port expects TLS: write https://",
 		"bench get -q -s nosuch:x":                            "unknown port",
 		"backup --from 127.0.0.1:1 FILE":                      "127.0.0.1:1: connection refused: no server listens there",

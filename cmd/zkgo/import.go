@@ -1,21 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
-	"github.com/zkgo/zkgo/server"
 )
 
 // importFlags holds the flags of zkgo import.
 type importFlags struct {
 	serverFlags
-	from, logs                       string
+	resultFlags
+	from, fromLogs                   string
 	noLogs, acceptGaps, ignoreDigest bool
 }
 
@@ -38,7 +40,7 @@ over. In an ensemble import on one server, the one with the newest zxid, and sta
 it first and alone; then start the others with empty directories.`,
 		Example: `  zkgo import /etc/zookeeper/zoo.cfg                 # in place, with the file that ZooKeeper had
   zkgo import --from /var/lib/zookeeper --data-dir /var/lib/zkgo
-  zkgo import --from /data/zk --logs /log/zk --data-dir /var/lib/zkgo`,
+  zkgo import --from /data/zk --from-log-dir /log/zk --data-dir /var/lib/zkgo`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.name(cmd, args); err != nil {
@@ -49,12 +51,13 @@ it first and alone; then start the others with empty directories.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "ZooKeeper's data `directory` (its dataDir)")
-	flags.StringVar(&f.logs, "logs", "", "`directory` of its transaction logs (its dataLogDir), if it is another one")
+	flags.StringVar(&f.fromLogs, "from-log-dir", "", "`directory` of its transaction logs (its dataLogDir), if it is another one")
 	f.reading(flags, "of zkgo's data (zoo.cfg: dataDir)")
+	outputVar(flags, &f.output)
 	flags.BoolVar(&f.noLogs, "no-logs", false, "take the newest snapshot only: there are no transaction logs")
 	flags.BoolVar(&f.acceptGaps, "accept-gaps", false, "go on where transactions are missing between the files")
 	flags.BoolVar(&f.ignoreDigest, "ignore-digest", false, "take the data although they are not what ZooKeeper's digest says")
-	cmd.MarkFlagsMutuallyExclusive("logs", "no-logs")
+	cmd.MarkFlagsMutuallyExclusive("from-log-dir", "no-logs")
 	return cmd
 }
 
@@ -70,7 +73,7 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	from, logs := f.from, f.logs
+	from, logs := f.from, f.fromLogs
 	if from == "" {
 		if f.config == "" {
 			return usagef("what is to be imported? Name ZooKeeper's data directory with --from, or its zoo.cfg")
@@ -91,28 +94,43 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return stateError(err)
 	}
-	showImport(stdout, stderr, &cfg, r)
-	return nil
-}
-
-// showImport prints what was imported and the next steps.
-func showImport(stdout, stderr io.Writer, cfg *server.Config, r *migrate.Imported) {
 	for _, w := range r.Warnings {
 		fmt.Fprintln(stderr, "warning:", w)
 	}
-	from := r.Snapshot
-	if from == "" {
-		from = "no snapshot"
-	}
-	fmt.Fprintf(stdout, "From %s and %s of %s, up to zxid 0x%x:\n  %s, %d of them ephemeral, and %s\n",
-		from, count(r.Transactions, "transaction"), count(len(r.Logs), "log"), r.Report.Zxid, count(r.Znodes, "znode"), r.Ephemerals, count(r.Sessions, "session"))
+	return f.print(stdout, importResult{
+		Snapshot: r.Snapshot, Logs: r.Logs, Transactions: r.Transactions, SourceZxid: inspect.Hex(r.Report.Zxid), Znodes: r.Znodes, Ephemerals: r.Ephemerals,
+		Sessions: r.Sessions, Verified: r.Verified, Compared: r.Compared, DataDir: cfg.DataDir, Zxid: inspect.Hex(r.Zxid), Members: len(cfg.Quorum.Members),
+	})
+}
+
+// importResult is the result to print.
+type importResult struct {
+	Snapshot     string      `json:"snapshot"`
+	Logs         []string    `json:"logs"`
+	Transactions int         `json:"transactions"`
+	SourceZxid   inspect.Hex `json:"sourceZxid"`
+	Znodes       int         `json:"znodes"`
+	Ephemerals   int         `json:"ephemerals"`
+	Sessions     int         `json:"sessions"`
+	Verified     bool        `json:"digestVerified"`
+	Compared     int         `json:"digestsCompared"`
+	DataDir      string      `json:"dataDir"`
+	Zxid         inspect.Hex `json:"zxid"`
+	Members      int         `json:"members"`
+}
+
+// Text prints what was imported and the next steps.
+func (r importResult) Text(w io.Writer) error {
+	fmt.Fprintf(w, "From %s and %s of %s, up to zxid %v:\n  %s, %d of them ephemeral, and %s\n", cmp.Or(r.Snapshot, "no snapshot"),
+		count(r.Transactions, "transaction"), count(len(r.Logs), "log"), r.SourceZxid, count(r.Znodes, "znode"), r.Ephemerals, count(r.Sessions, "session"))
 	if r.Verified {
-		fmt.Fprintf(stdout, "The digest is that of the source (%d compared).\n", r.Compared)
+		fmt.Fprintf(w, "The digest is that of the source (%d compared).\n", r.Compared)
 	} else {
-		fmt.Fprintln(stdout, "The source has no digest to compare with.")
+		fmt.Fprintln(w, "The source has no digest to compare with.")
 	}
-	fmt.Fprintf(stdout, "Done: %s begins with zxid 0x%x.\n", cfg.DataDir, r.Zxid)
-	if len(cfg.Quorum.Members) > 1 {
-		fmt.Fprintln(stdout, "Start this server first, and alone; then the others, with empty directories.")
+	_, err := fmt.Fprintf(w, "Done: %s begins with zxid %v.\n", r.DataDir, r.Zxid)
+	if r.Members > 1 {
+		_, err = fmt.Fprintln(w, "Start this server first, and alone; then the others, with empty directories.")
 	}
+	return err
 }

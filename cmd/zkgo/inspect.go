@@ -13,34 +13,24 @@ import (
 
 // inspectFlags holds the flags of zkgo inspect and its subcommands.
 type inspectFlags struct {
+	resultFlags
+	logs string
+}
+
+// resultFlags holds the flags of a command that prints one result.
+type resultFlags struct {
 	output string
-	logs   string
 }
 
 // opensByName is the reason why the commands don't read the standard input.
 const opensByName = "it finds files by their names, and reads some of them twice: save the input first"
 
-// json reports whether the output format is JSON.
-func (f *inspectFlags) json() (bool, error) {
-	switch f.output {
-	case "text":
-		return false, nil
-	case "json":
-		return true, nil
-	}
-	return false, usagef("-o %q: want text or json", f.output)
-}
-
 // texter is a result with a human-readable form.
 type texter interface{ Text(w io.Writer) error }
 
 // print writes a result in the selected format.
-func (f *inspectFlags) print(w io.Writer, v texter) error {
-	asJSON, err := f.json()
-	switch {
-	case err != nil:
-		return err
-	case asJSON:
+func (f *resultFlags) print(w io.Writer, v texter) error {
+	if f.output == "json" {
 		return inspect.JSON(w, v)
 	}
 	return v.Text(w)
@@ -62,7 +52,7 @@ Nothing is written or locked: all of it may be done beside a running server.`,
   zkgo inspect verify /var/lib/zookeeper`,
 	}
 	flags := cmd.PersistentFlags()
-	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
+	outputVar(flags, &f.output)
 	flags.StringVar(&f.logs, "data-log-dir", "", "`directory` of the logs, where that is another one (zoo.cfg: dataLogDir)")
 	cmd.AddCommand(inspectList(&f), inspectSnapshot(&f), inspectDiff(&f), inspectLog(&f), inspectVerify(&f))
 	return cmd
@@ -280,14 +270,10 @@ without zxid and result.`,
 }
 
 func printLog(f *inspectFlags, path string, filter inspect.Filter, w io.Writer) error {
-	asJSON, err := f.json()
-	if err != nil {
-		return err
-	}
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
 	return inspect.Log(inspect.Dirs{Data: path, Logs: f.logs}, filter, func(t *inspect.Transaction) error {
-		if asJSON {
+		if f.output == "json" {
 			return lines.Encode(t)
 		}
 		_, err := fmt.Fprintln(w, t.Text())

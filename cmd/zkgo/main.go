@@ -10,7 +10,10 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
@@ -33,7 +36,16 @@ func main() {
 // run executes one command line. It returns when the command is done or ctx ends.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
 	cmd := newCommand()
-	cmd.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		withoutMarks(cmd)
+	}
+	cmd.SetFlagErrorFunc(func(at *cobra.Command, err error) error {
+		if word := unknownWord(at, args); word != "" { // its flags can't be known
+			err = unknownCommand(at, word)
+		}
+		return flagError(at, err)
+	})
+	cmd.SetArgs(withLongFlags(cmd, args))
 	cmd.SetIn(stdin)
 	cmd.SetOut(stdout)
 	cmd.SetErr(stderr)

@@ -115,7 +115,7 @@ func TestImportRefuses(t *testing.T) {
 		{"import --data-dir " + none, "what is to be imported?"},
 		{"import --from " + none + " --data-dir " + none, none},
 		{"import --from " + t.TempDir() + " --data-dir " + none, "there are no files of ZooKeeper"},
-		{"import --logs a --no-logs", "none of the others can be"},
+		{"import --from-log-dir a --no-logs", "none of the others can be"},
 		{"export", "where to?"},
 		{"export --to-zookeeper " + none, "what is to be exported?"},
 		{"export --to-zookeeper " + none + " --data-dir " + t.TempDir(), "no state of zkgo"},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
 )
@@ -15,6 +16,7 @@ import (
 // recoverFlags holds the flags of zkgo recover.
 type recoverFlags struct {
 	serverFlags
+	resultFlags
 	compare     []string
 	rejoin      string
 	epoch       uint32
@@ -55,6 +57,7 @@ What the directories held is moved into before-recovery-... beside it.`,
 	}
 	flags := cmd.Flags()
 	f.reading(flags, "of the data (zoo.cfg: dataDir)")
+	outputVar(flags, &f.output)
 	flags.StringArrayVar(&f.compare, "compare", nil, "`dataDir[,dataLogDir]` of another survivor: refuse if it is more advanced; may be repeated")
 	flags.StringVar(&f.rejoin, "rejoin", "", "set this server's state aside, to join the recovered ensemble with this `id`")
 	flags.Uint32Var(&f.epoch, "epoch", 0, "least `epoch` of the new ensemble, if clients may have seen a higher one")
@@ -85,12 +88,21 @@ func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
 	if f.rejoin != "" {
 		return runRejoin(f, cfg, stdout)
 	}
-	mine, err := survey(f, cfg, stdout)
-	if err != nil {
-		return err
+	r := recovery{Members: membersOf(&cfg), ensemble: len(cfg.Quorum.Members) > 0}
+	mine, err := survey(f, cfg, &r)
+	if err == nil {
+		r.Sessions = mine.Sessions
+		err = f.recoverState(cfg, &r)
 	}
-	fmt.Fprintf(stdout, "Recovering begins a new ensemble with this state: %s.\nAll sessions end, %d in number. Servers of the old ensemble are refused.\n",
-		membersOf(&cfg), mine.Sessions)
+	if len(r.Survivors) > 0 {
+		err = errors.Join(f.print(stdout, r), err)
+	}
+	return err
+}
+
+// recoverState makes the state the beginning of a new ensemble, if --yes was given.
+func (f *recoverFlags) recoverState(cfg server.Config, r *recovery) error {
+	r.Ready = true
 	if !f.yes {
 		return f.unasked()
 	}
@@ -98,15 +110,58 @@ func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := raftfsm.Recover(offline, f.epoch)
+	done, err := raftfsm.Recover(offline, f.epoch)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "Done. The new ensemble is %s, its first zxid 0x%x.\nThe old state is in %s.\n", r.Cluster, r.Zxid, strings.Join(r.Aside, " and "))
-	if len(cfg.Quorum.Members) > 0 {
-		fmt.Fprintf(stdout, "Start this server. On every other survivor run, and then start it:\n  zkgo recover --yes --rejoin %s zoo.cfg\n", r.Cluster)
-	}
+	r.Done, r.Cluster, r.Zxid, r.Aside = true, done.Cluster, inspect.Hex(done.Zxid), done.Aside
 	return nil
+}
+
+// recovery is the result to print.
+type recovery struct {
+	Survivors []survivor  `json:"survivors,omitempty"`
+	Members   string      `json:"members,omitempty"` // possible members of the new ensemble
+	Sessions  int         `json:"sessions"`          // sessions that end
+	Ready     bool        `json:"ready"`             // this server is the one to recover
+	Done      bool        `json:"done"`
+	Cluster   string      `json:"ensemble,omitempty"`
+	Zxid      inspect.Hex `json:"zxid,omitempty"`
+	Aside     []string    `json:"oldState,omitempty"`
+	ensemble  bool
+}
+
+// survivor is the state of a server.
+type survivor struct {
+	LogDir   string      `json:"logDir"`
+	Server   uint64      `json:"server"`
+	Cluster  string      `json:"ensemble"`
+	Voters   []uint64    `json:"voters"`
+	Term     uint64      `json:"term"`
+	Index    uint64      `json:"index"`
+	Zxid     inspect.Hex `json:"zxid"`
+	Znodes   int         `json:"znodes"`
+	Sessions int         `json:"sessions"`
+}
+
+// Text implements texter.
+func (r recovery) Text(w io.Writer) error {
+	var err error
+	for _, p := range r.Survivors {
+		_, err = fmt.Fprintf(w, "%s: server %d of ensemble %s, in which %v had a vote\n  newest log entry: term %d, index %d\n  zxid %v, %s, %s\n",
+			p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, p.Zxid, count(p.Znodes, "znode"), count(p.Sessions, "session"))
+	}
+	if r.Ready {
+		_, err = fmt.Fprintf(w, "Recovering begins a new ensemble with this state: %s.\nAll sessions end, %d in number. Servers of the old ensemble are refused.\n", r.Members, r.Sessions)
+	}
+	if !r.Done {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "Done. The new ensemble is %s, its first zxid %v.\nThe old state is in %s.\n", r.Cluster, r.Zxid, strings.Join(r.Aside, " and "))
+	if r.ensemble {
+		_, err = fmt.Fprintf(w, "Start this server. On every other survivor run, and then start it:\n  zkgo recover --yes --rejoin %s zoo.cfg\n", r.Cluster)
+	}
+	return err
 }
 
 // unasked returns the error of a command that wasn't confirmed; with --dry-run it's
@@ -118,13 +173,13 @@ func (f *recoverFlags) unasked() error {
 	return errNotAsked
 }
 
-// survey prints the state of this server and of the compared ones. It returns an
-// error if another server should be recovered instead.
-func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.Position, err error) {
+// survey adds the state of this server and of the compared ones to r. It returns an error if
+// another server should be recovered instead.
+func survey(f *recoverFlags, cfg server.Config, r *recovery) (mine raftfsm.Position, err error) {
 	if mine, err = surveyed(&cfg); err != nil {
 		return mine, err
 	}
-	show(stdout, &mine)
+	r.add(&mine)
 	for _, dirs := range f.compare {
 		other := server.Config{Log: server.Log{Store: cfg.Log.Store, Bolt: cfg.Log.Bolt}, Logger: cfg.Logger}
 		other.DataDir, other.Log.Dir, _ = strings.Cut(dirs, ",")
@@ -132,7 +187,7 @@ func survey(f *recoverFlags, cfg server.Config, stdout io.Writer) (mine raftfsm.
 		if err != nil {
 			return mine, err
 		}
-		show(stdout, &p)
+		r.add(&p)
 		switch {
 		case p.Cluster != mine.Cluster:
 			return mine, fmt.Errorf("%s belongs to another ensemble than %s", p.LogDir, mine.LogDir)
@@ -152,9 +207,9 @@ func surveyed(cfg *server.Config) (raftfsm.Position, error) {
 	return raftfsm.Survey(offline)
 }
 
-func show(w io.Writer, p *raftfsm.Position) {
-	fmt.Fprintf(w, "%s: server %d of ensemble %s, in which %v had a vote\n  newest log entry: term %d, index %d\n  zxid 0x%x, %s, %s\n",
-		p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, p.Zxid, count(p.Znodes, "znode"), count(p.Sessions, "session"))
+// add adds the state of a server.
+func (r *recovery) add(p *raftfsm.Position) {
+	r.Survivors = append(r.Survivors, survivor{p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, inspect.Hex(p.Zxid), p.Znodes, p.Sessions})
 }
 
 // membersOf describes the possible members of the new ensemble.
@@ -171,18 +226,34 @@ func membersOf(cfg *server.Config) string {
 
 // runRejoin moves this server's state aside.
 func runRejoin(f *recoverFlags, cfg server.Config, stdout io.Writer) error {
-	fmt.Fprintf(stdout, "The state of server %d in %s would be set aside, for it to join the ensemble %s anew.\n", cfg.Quorum.ID, cfg.DataDir, f.rejoin)
+	r := rejoining{Server: cfg.Quorum.ID, DataDir: cfg.DataDir, Cluster: f.rejoin}
 	if !f.yes {
-		return f.unasked()
+		return errors.Join(f.print(stdout, r), f.unasked())
 	}
 	offline, err := cfg.Offline()
 	if err != nil {
 		return err
 	}
-	aside, err := raftfsm.Rejoin(offline, f.rejoin)
-	if err != nil {
+	if r.Aside, err = raftfsm.Rejoin(offline, f.rejoin); err != nil {
 		return err
 	}
-	fmt.Fprintf(stdout, "Done. The old state is in %s. Start this server.\n", strings.Join(aside, " and "))
-	return nil
+	return f.print(stdout, r)
+}
+
+// rejoining is the result to print.
+type rejoining struct {
+	Server  uint64   `json:"server"`
+	DataDir string   `json:"dataDir"`
+	Cluster string   `json:"ensemble"`
+	Aside   []string `json:"oldState,omitempty"` // empty: nothing was done
+}
+
+// Text implements texter.
+func (r rejoining) Text(w io.Writer) error {
+	if len(r.Aside) > 0 {
+		_, err := fmt.Fprintf(w, "Done. The old state is in %s. Start this server.\n", strings.Join(r.Aside, " and "))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "The state of server %d in %s would be set aside, for it to join the ensemble %s anew.\n", r.Server, r.DataDir, r.Cluster)
+	return err
 }

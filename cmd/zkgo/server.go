@@ -33,6 +33,7 @@ const unset = -1
 // serverFlags holds the flags of zkgo server.
 type serverFlags struct {
 	config, dataDir     string
+	dataLogDir          string
 	clientPort          int
 	set                 []string
 	logFormat, logLevel string
@@ -82,6 +83,7 @@ func (f *serverFlags) reading(flags *pflag.FlagSet, dataDir string) {
 	f.clientPort = unset
 	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
 	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` "+dataDir)
+	flags.StringVar(&f.dataLogDir, "data-log-dir", "", "`directory` of the logs, where that is another one (zoo.cfg: dataLogDir)")
 	f.setting(flags)
 }
 
@@ -98,8 +100,8 @@ func (f *serverFlags) port(flags *pflag.FlagSet, usage string) {
 
 // logging adds the flags of the log.
 func (f *serverFlags) logging(flags *pflag.FlagSet) {
-	flags.StringVar(&f.logFormat, "log-format", "text", "`format` of the log: text or json")
-	flags.StringVar(&f.logLevel, "log-level", "info", "`level` of the log: debug, info, warn or error")
+	choiceVar(flags, &f.logFormat, "log-format", "", "`format` of the log", "text", "json")
+	choiceVar(flags, &f.logLevel, "log-level", "", "`level` of the log", "info", "debug", "warn", "error")
 }
 
 // name sets the configuration file from the argument.
@@ -302,11 +304,18 @@ func (f *serverFlags) settings() ([][2]string, error) {
 		sets = append(sets, [2]string{key, value})
 	}
 	if f.dataDir != "" {
-		dir, err := dataDirectory(f.dataDir)
+		dir, err := dataDirectory("data-dir", f.dataDir)
 		if err != nil {
 			return nil, err
 		}
 		sets = append(sets, [2]string{"dataDir", dir})
+	}
+	if f.dataLogDir != "" {
+		dir, err := dataDirectory("data-log-dir", f.dataLogDir)
+		if err != nil {
+			return nil, err
+		}
+		sets = append(sets, [2]string{"dataLogDir", dir})
 	}
 	if f.clientPort != unset {
 		sets = append(sets, [2]string{"clientPort", strconv.Itoa(f.clientPort)})
@@ -314,15 +323,15 @@ func (f *serverFlags) settings() ([][2]string, error) {
 	return sets, nil
 }
 
-// dataDirectory returns the absolute path for --data-dir, so that messages about it
-// are unambiguous. The directory need not exist yet.
-func dataDirectory(name string) (string, error) {
+// dataDirectory returns the absolute path for --data-dir or --data-log-dir, so that messages
+// about it are unambiguous. The directory need not exist yet.
+func dataDirectory(flag, name string) (string, error) {
 	dir, err := filepath.Abs(name)
 	if err != nil {
-		return "", usagef("--data-dir %s: %w", name, err)
+		return "", usagef("--%s %s: %w", flag, name, err)
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return "", usagef("--data-dir %s: it is a file, and a directory is needed", name)
+		return "", usagef("--%s %s: it is a file, and a directory is needed", flag, name)
 	}
 	return dir, nil
 }
@@ -332,7 +341,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var opts slog.HandlerOptions
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
-		return nil, usagef("--log-level %q: want debug, info, warn or error", level)
+		return nil, usagef("--log-level %q: want debug, info, warn or error%s", level, didYouMean(level, []string{"debug", "info", "warn", "error"}))
 	}
 	opts.Level = l
 	switch format {
@@ -341,5 +350,5 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	case "json":
 		return slog.New(slog.NewJSONHandler(w, &opts)), nil
 	}
-	return nil, usagef("--log-format %q: want text or json", format)
+	return nil, usagef("--log-format %q: want text or json%s", format, didYouMean(format, []string{"text", "json"}))
 }

@@ -110,8 +110,8 @@ func spool(in io.Reader) (path string, remove func(), err error) {
 // input.
 func needsFile(cmd *cobra.Command, flag string) bool {
 	switch flag {
-	case "tls-ca", "tls-cert", "tls-key", "tls-password-file", "client-configuration", "cacert", "cert", "key", "history",
-		"data-dir", "data-log-dir", "logs", "to-zookeeper", "compare":
+	case "tls-ca", "tls-cert", "tls-key", "tls-password-file", "client-configuration", "history",
+		"data-dir", "data-log-dir", "from-log-dir", "to-zookeeper", "compare":
 		return true
 	case "from":
 		return cmd.Name() == "import" // that of backup is a URL

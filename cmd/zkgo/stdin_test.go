@@ -102,7 +102,7 @@ func TestRefusesStandardInput(t *testing.T) {
 		"server -", "server --config -", "testserver -", "restore - -", "restore - --config -", "man -",
 		"inspect list -", "inspect snapshot -", "inspect diff a -", "inspect diff - a", "inspect log -", "inspect verify -", "inspect list --data-log-dir - x",
 		"import --from - --data-dir x", "import --from x --data-dir -", "export --to-zookeeper - --data-dir x", "recover --compare x --compare - --data-dir y",
-		"backup extract x -", "backup x --from y --cacert -", "backup x --from y --auth -", "backup x --from y --auth @-",
+		"backup extract x -", "backup x --from y --tls-ca -", "backup x --from y --auth -", "backup x --from y --auth @-",
 		"bench get --tls-ca -", "bench get --auth @-", "cli --tls-ca - ls /", "cli --auth - ls /", "cli --auth @- ls /", "cli --sasl - ls /", "cli --client-configuration - ls /",
 		"cli --history -",
 	} {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/zkgo/zkgo/internal/cli"
+	"github.com/zkgo/zkgo/internal/spelling"
 )
 
 // Exit codes of the process.
@@ -81,6 +82,9 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	if u := (*usageError)(nil); errors.As(err, &u) {
 		return err
 	}
+	if hint := pathAsServer(cmd); hint != "" {
+		return errors.New(hint)
+	}
 	_, want, _ := strings.Cut(cmd.Use, " ")
 	if want == "" {
 		want = "no arguments"
@@ -88,7 +92,7 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	text := fmt.Sprintf("%s takes %s and was given none", cmd.CommandPath(), want)
 	if len(args) > 0 {
 		text = fmt.Sprintf("%s takes %s and was given %q", cmd.CommandPath(), want, args)
-		if near := cli.Similar(args[0], subcommands(cmd)); near != "" {
+		if near := spelling.Similar(args[0], subcommands(cmd)); near != "" {
 			text += ". Did you mean " + cmd.CommandPath() + " " + near + "?"
 		}
 	}
@@ -106,8 +110,12 @@ func subcommands(cmd *cobra.Command) []string {
 	return names
 }
 
+// groupMark is the annotation of a command that only has subcommands.
+const groupMark = "group"
+
 // group makes a command with subcommands reject unknown ones.
 func group(cmd *cobra.Command) {
+	cmd.Annotations = map[string]string{groupMark: "yes"}
 	cmd.Args = cobra.ArbitraryArgs // cobra's own check only covers the root
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
@@ -122,7 +130,7 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	names := subcommands(cmd)
 	text := fmt.Sprintf("unknown command %q for %q", word, cmd.CommandPath())
 	_, inShell := cli.Find(word)
-	switch near := cli.Similar(word, names); {
+	switch near := spelling.Similar(word, names); {
 	case !cmd.HasParent() && inShell:
 		text += fmt.Sprintf(". It is a command of the shell: %s cli %s", cmd.CommandPath(), word)
 	case near != "":
@@ -131,6 +139,20 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 		text += ". There are " + strings.Join(names, ", ")
 	}
 	return errors.New(text)
+}
+
+// unknownWord returns the word after a group of commands in a command line, or "".
+func unknownWord(cmd *cobra.Command, args []string) string {
+	at := len(strings.Fields(cmd.CommandPath())) - 1
+	if cmd.Annotations[groupMark] == "" || len(args) <= at || strings.HasPrefix(args[at], "-") {
+		return ""
+	}
+	for _, sub := range cmd.Commands() {
+		if sub.Name() == args[at] {
+			return ""
+		}
+	}
+	return args[at]
 }
 
 // numberError matches an strconv error as quoted by pflag.
@@ -155,7 +177,7 @@ func flagError(cmd *cobra.Command, err error) error {
 			}
 		})
 		slices.Sort(names)
-		if near := cli.Similar(name, names); near != "" {
+		if near := spelling.Similar(name, names); near != "" {
 			text += ". Did you mean --" + near + "?"
 		}
 	}

@@ -22,6 +22,12 @@ func TestMain(m *testing.M) {
 	if role := os.Getenv(roleVar); role != "" {
 		play(role)
 	}
+	for _, v := range os.Environ() { // no settings of the user's
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "ZKGO_") && name != "ZKGO_BINARY" {
+			os.Unsetenv(name) //nolint:errcheck // the name comes from the environment
+		}
+	}
+	os.Setenv("ZKGO_CONFIG", filepath.Join(os.TempDir(), "no-zkgo-config")) //nolint:errcheck // the name is valid
 	goleak.VerifyTestMain(m)
 }
 

@@ -14,17 +14,17 @@ import (
 func aclCommands() []Command {
 	return []Command{
 		{
-			Name: "getAcl", Usage: "[-s] path", Short: "print the ACL of a znode", Least: 1, Most: 1, Run: getACL,
-			Options: []Option{{Name: "s", Help: "stats"}},
+			Name: "getAcl", Usage: "[-s] path", Verb: "getAcl path...", Short: "print the ACL of znodes", Least: 1, Most: Any, Run: getACL,
+			Options: []Option{{Name: "s", Long: "stat", Help: "Print znode stats additionally"}},
 		},
 		{
-			Name: "setAcl", Usage: "[-s] [-v version] [-R] path acl", Short: "replace the ACL of a znode", Least: 2, Most: 2, Run: setACL,
+			Name: "setAcl", Usage: "[-s] [-v version] [-R] path acl", Verb: "setAcl path acl", Short: "replace the ACL of a znode", Least: 2, Most: 2, Run: setACL,
 			Options: []Option{
-				{Name: "s", Help: "stats"}, {Name: "v", Arg: "version", Help: "version"}, {Name: "R", Help: "recursive"},
+				{Name: "s", Long: "stat", Help: "Print znode stats additionally"}, {Name: "v", Long: "version", Arg: "version", Help: "version"}, {Name: "R", Long: "recursive", Help: "recursive"},
 			},
 		},
 		{Name: "addauth", Usage: "scheme auth", Short: "prove an identity", Least: 1, Most: 2, Run: addAuth, More: authHelp},
-		{Name: "whoami", Usage: "", Short: "list the identities of this session", Run: whoAmI},
+		{Name: "whoami", Usage: "", Verb: "whoami", Short: "list the identities of this session", Run: whoAmI},
 	}
 }
 
@@ -81,12 +81,15 @@ func NewACL(acl []client.ACL) []ACL {
 	return list
 }
 
-func getACL(ctx context.Context, c *Call) error {
+func getACL(ctx context.Context, c *Call) error { return c.eachPath(ctx, c.acl) }
+
+// acl prints the ACL of one znode.
+func (c *Call) acl(ctx context.Context, path string) error {
 	zk, err := c.Client()
 	if err != nil {
 		return err
 	}
-	acl, stat, err := zk.GetACL(ctx, c.Args[0])
+	acl, stat, err := zk.GetACL(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func getACL(ctx context.Context, c *Call) error {
 		Path string `json:"path"`
 		ACL  []ACL  `json:"acl"`
 		Stat *Stat  `json:"stat,omitempty"`
-	}{Path: c.Args[0], ACL: NewACL(acl)}
+	}{Path: path, ACL: NewACL(acl)}
 	if c.Has("s") {
 		answer.Stat = NewStat(stat)
 	}

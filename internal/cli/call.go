@@ -26,6 +26,8 @@ type Call struct {
 	options map[string][]string
 	literal int // index of the first argument after "--"
 	shell   *Shell
+	title   string                  // printed before the next output: the path, if there are several
+	titled  bool                    // a title was printed
 	giveUp  context.CancelCauseFunc // cancels a tool's context
 }
 
@@ -54,6 +56,13 @@ func (c *Call) JSON() bool { return c.shell.cfg.JSON }
 // It returns the writer's error.
 func (c *Call) Emit(v any, text func(w io.Writer)) error {
 	if !c.JSON() {
+		if c.title != "" {
+			if c.titled {
+				fmt.Fprintln(c.Out)
+			}
+			fmt.Fprintln(c.Out, c.title+":")
+			c.title, c.titled = "", true
+		}
 		text(c.Out)
 		return nil
 	}
@@ -88,6 +97,38 @@ func (c *Call) each(ctx context.Context, without string, do func(ctx context.Con
 		}
 		if err != nil {
 			fmt.Fprintf(c.Err, "%s %s: %s\n", c.command.Name, arg, sentence(toolError(ctx, err)))
+			failed = err
+		}
+	}
+	if failed != nil {
+		return &Exit{Code: codeFailed, Err: failed} // already reported
+	}
+	return nil
+}
+
+// eachPath calls do for every argument of a command of zkCli.sh, which takes only one path
+// there. It continues after an error, and fails if any call failed. With several paths, the
+// output of each has a title.
+func (c *Call) eachPath(ctx context.Context, do func(ctx context.Context, path string) error) error {
+	if len(c.Args) == 1 {
+		return do(ctx, c.Args[0])
+	}
+	for _, arg := range c.Args[1:] {
+		if !strings.HasPrefix(arg, "/") {
+			return c.tooMany(arg)
+		}
+	}
+	var failed error
+	for _, path := range c.Args {
+		c.title = path
+		err := do(ctx, path)
+		if ctx.Err() != nil {
+			return err
+		}
+		if err != nil {
+			if text := sentence(err); text != "" {
+				fmt.Fprintln(c.Err, text)
+			}
 			failed = err
 		}
 	}

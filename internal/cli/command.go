@@ -12,6 +12,9 @@ type Command struct {
 	Name string
 	// Usage is the text after the name in the help, e.g. "[-s] [-w] path".
 	Usage string
+	// Verb is the form of the command outside the shell, without options, e.g.
+	// "get path...". "" means that it makes no sense there.
+	Verb string
 	// Short is a short description for lists and completion.
 	Short string
 	// More is the rest of the help, in lines of the printed width; "" means nothing.
@@ -42,6 +45,9 @@ type Option struct {
 	// Name is the name without the hyphen. It may have several letters, as in
 	// reconfig -members.
 	Name string
+	// Long is a second name, for options of one letter: outside the shell -s and -o have
+	// other meanings.
+	Long string
 	// Arg names the option's argument; "" if it takes none.
 	Arg string
 	// Help describes the option.

@@ -150,3 +150,34 @@ func commonPrefix(a, b string) string {
 	}
 	return a[:n]
 }
+
+// CompletePath returns the paths that begin with begun, in a session of its own. It waits
+// at most two seconds, and returns nothing if there is no answer. Whole means that the word
+// is complete: there is one path, and it has no children.
+func CompletePath(ctx context.Context, config Config, begun string) (paths []string, whole bool) {
+	if begun == "" {
+		begun = "/"
+	}
+	if begun[0] != '/' {
+		return nil, true
+	}
+	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	defer cancel()
+	config.Out, config.Err, config.Quiet = io.Discard, io.Discard, true
+	shell := New(config)
+	defer shell.Close() //nolint:errcheck // the session ends by itself otherwise
+	if shell.Connect(config.Server) != nil || shell.Await(ctx) != nil {
+		return nil, true
+	}
+	for _, c := range shell.completePath(ctx, begun) {
+		paths = append(paths, c.Value)
+	}
+	if len(paths) != 1 {
+		return paths, len(paths) == 0
+	}
+	stat, found, err := shell.exists(ctx, paths[0], false)
+	if err != nil || !found || stat.NumChildren == 0 {
+		return paths, true
+	}
+	return []string{paths[0] + "/"}, false
+}

@@ -18,15 +18,15 @@ func ensembleCommands() []Command {
 	return []Command{
 		{
 			Name: "config", Usage: "[-c] [-w] [-s]", Short: "print the servers of the ensemble", Run: showConfig,
-			Options: []Option{{Name: "s", Help: "stats"}, {Name: "w", Help: "watch"}, {Name: "c", Help: "client connection string"}},
+			Options: []Option{{Name: "s", Long: "stat", Help: "Print znode stats additionally"}, {Name: "w", Help: "watch"}, {Name: "c", Help: "client connection string"}},
 		},
 		{
-			Name: "reconfig", Short: "change the servers of the ensemble", Run: reconfig,
+			Name: "reconfig", Verb: "reconfig", Short: "change the servers of the ensemble", Run: reconfig,
 			Usage: "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | " +
 				"[-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]",
 			Options: []Option{
-				{Name: "s", Help: "stats"},
-				{Name: "v", Arg: "version", Help: "required current config version"},
+				{Name: "s", Long: "stat", Help: "Print znode stats additionally"},
+				{Name: "v", Long: "version", Arg: "version", Help: "required current config version"},
 				{Name: "file", Arg: "path", Help: "path of config file to parse for membership"},
 				{Name: "members", Arg: "servers", Help: "comma-separated list of config strings for non-incremental reconfig"},
 				{Name: "add", Arg: "servers", Help: "comma-separated list of config strings for new servers"},

@@ -128,10 +128,13 @@ func (e *events) run() {
 }
 
 // printEvent prints an event as zkCli.sh does, or as JSON, which includes only znode
-// events.
+// events. Without a prompt, we print the connection's events to the error stream.
 func (s *Shell) printEvent(e event) {
 	var text string
 	to := s.cfg.Out
+	if e.Type == "None" && !s.cfg.Prompt {
+		to = s.cfg.Err // standard output is for data
+	}
 	switch {
 	case e.note != "":
 		text, to = e.note, s.cfg.Err

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/zkgo/zkgo/internal/spelling"
 )
 
 // parser parses arguments by the rules of zkCli.sh's library: options may appear
@@ -148,7 +150,7 @@ func (p *parser) isArgument(arg string) bool {
 }
 
 func (p *parser) option(name string) *Option {
-	i := slices.IndexFunc(p.known, func(o Option) bool { return o.Name == name })
+	i := slices.IndexFunc(p.known, func(o Option) bool { return o.Name == name || o.Long == name && name != "" })
 	if i < 0 {
 		return nil
 	}
@@ -171,12 +173,14 @@ func (p *parser) missingGroup(group string) error {
 func (p *parser) unknown(arg string) error {
 	var names []string
 	for _, o := range p.known {
-		if len(o.Name) > 1 {
-			names = append(names, o.Name)
+		for _, name := range []string{o.Name, o.Long} {
+			if len(name) > 1 {
+				names = append(names, name)
+			}
 		}
 	}
 	name, _, _ := strings.Cut(strings.TrimLeft(arg, "-"), "=")
-	if near := Similar(name, names); near != "" {
+	if near := spelling.Similar(name, names); near != "" {
 		return misuse("Unrecognized option: %s. Did you mean -%s? See: help %s", arg, near, p.command)
 	}
 	return misuse("Unrecognized option: %s", arg)

@@ -16,19 +16,19 @@ import (
 func quotaCommands() []Command {
 	options := func(arg string) []Option {
 		return []Option{
-			{Name: "n", Arg: arg, Group: "limit", Help: "num soft quota"},
-			{Name: "b", Arg: arg, Group: "limit", Help: "bytes soft quota"},
-			{Name: "N", Arg: arg, Group: "limit", Help: "num hard quota"},
-			{Name: "B", Arg: arg, Group: "limit", Help: "bytes hard quota"},
+			{Name: "n", Long: "count", Arg: arg, Group: "limit", Help: "num soft quota"},
+			{Name: "b", Long: "bytes", Arg: arg, Group: "limit", Help: "bytes soft quota"},
+			{Name: "N", Long: "hard-count", Arg: arg, Group: "limit", Help: "num hard quota"},
+			{Name: "B", Long: "hard-bytes", Arg: arg, Group: "limit", Help: "bytes hard quota"},
 		}
 	}
 	run := func(do func(quotaCall, context.Context) error) func(context.Context, *Call) error {
 		return func(ctx context.Context, c *Call) error { return do(quotaCall{c}, ctx) }
 	}
 	return []Command{
-		{Name: "setquota", Usage: "-n|-b|-N|-B val path", Short: "limit a subtree", Least: 1, Most: 1, Options: options("val"), Run: run(quotaCall.set), Required: "limit"},
-		{Name: "listquota", Usage: "path", Short: "print the limits of a subtree", Least: 1, Most: 1, Run: run(quotaCall.list)},
-		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Short: "lift the limits of a subtree", Least: 1, Most: 1, Options: options(""), Run: run(quotaCall.remove)},
+		{Name: "setquota", Usage: "-n|-b|-N|-B val path", Verb: "setquota path", Short: "limit a subtree", Least: 1, Most: 1, Options: options("val"), Run: run(quotaCall.set), Required: "limit"},
+		{Name: "listquota", Usage: "path", Verb: "listquota path...", Short: "print the limits of subtrees", Least: 1, Most: Any, Run: run(quotaCall.list)},
+		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Verb: "delquota path", Short: "lift the limits of a subtree", Least: 1, Most: 1, Options: options(""), Run: run(quotaCall.remove)},
 	}
 }
 
@@ -48,8 +48,12 @@ func (c quotaCall) limitOption() (option, key string) {
 // noQuota returns the error for a path without a quota.
 func noQuota(path string) error { return refuse("quota for " + path + " does not exist.") }
 
-func (c quotaCall) list(ctx context.Context) error {
-	zk, full, err := c.atRoot(c.Args[0])
+func (c quotaCall) list(ctx context.Context) error { return c.eachPath(ctx, c.listOne) }
+
+// listOne prints the limits of one subtree.
+func (c quotaCall) listOne(ctx context.Context, path string) error {
+	c.title = "" // the output names the path
+	zk, full, err := c.atRoot(path)
 	if err != nil {
 		return err
 	}
@@ -61,14 +65,14 @@ func (c quotaCall) list(ctx context.Context) error {
 	if err == nil {
 		var counted track
 		if counted, err = readTrack(ctx, zk, quotaRoot+full+"/"+quotaStats); err == nil {
-			return c.Emit(map[string]any{"path": c.Args[0], "quota": limits, "stat": counted}, func(w io.Writer) {
-				fmt.Fprintf(w, "Output quota for %s %s\n", c.Args[0], limits)
-				fmt.Fprintf(w, "Output stat for %s %s\n", c.Args[0], counted)
+			return c.Emit(map[string]any{"path": path, "quota": limits, "stat": counted}, func(w io.Writer) {
+				fmt.Fprintf(w, "Output quota for %s %s\n", path, limits)
+				fmt.Fprintf(w, "Output stat for %s %s\n", path, counted)
 			})
 		}
 	}
 	if errors.Is(err, client.ErrNoNode) {
-		return noQuota(c.Args[0])
+		return noQuota(path)
 	}
 	return err
 }

@@ -15,25 +15,25 @@ import (
 
 // readCommands returns the commands that only read znodes.
 func readCommands() []Command {
-	stat := Option{Name: "s", Help: "Print znode stats additionally"}
-	watch := Option{Name: "w", Help: "Watch for changes on the znode"}
+	stat := Option{Name: "s", Long: "stat", Help: "Print znode stats additionally"}
+	watch := Option{Name: "w", Long: "watch", Help: "Watch for changes on the znode"}
 	return []Command{
 		{
-			Name: "ls", Usage: "[-s] [-w] [-R] path", Short: "list the children of a znode", Most: 2, Run: list,
-			Options: []Option{{Name: "?", Help: "help"}, stat, watch, {Name: "R", Help: "list everything below"}},
+			Name: "ls", Usage: "[-s] [-w] [-R] path", Verb: "ls [path...]", Short: "list the children of znodes", Most: Any, Run: list,
+			Options: []Option{{Name: "?", Help: "help"}, stat, watch, {Name: "R", Long: "recursive", Help: "list everything below"}},
 		},
 		{
-			Name: "get", Usage: "[-s] [-w] [-b] [-x] path", Short: "print the data of a znode", Least: 1, Most: 2, Run: get,
+			Name: "get", Usage: "[-s] [-w] [-b] [-x] path", Verb: "get path...", Short: "print the data of znodes", Least: 1, Most: Any, Run: get,
 			ListOptions: true,
 			Options: []Option{
-				stat, watch, {Name: "b", Help: "Output data in base64 format"}, {Name: "x", Help: "Output data in hexdump format"},
+				stat, watch, {Name: "b", Long: "base64", Help: "Output data in base64 format"}, {Name: "x", Long: "hex", Help: "Output data in hexdump format"},
 			},
 		},
 		{
-			Name: "stat", Usage: "[-w] path", Short: "print the metadata of a znode", Least: 1, Most: 2, Run: showStat,
+			Name: "stat", Usage: "[-w] path", Verb: "stat path...", Short: "print the metadata of znodes", Least: 1, Most: Any, Run: showStat,
 			Options: []Option{watch},
 		},
-		{Name: "getAllChildrenNumber", Usage: "path", Short: "count the znodes below a path", Least: 1, Most: 1, Run: countChildren},
+		{Name: "getAllChildrenNumber", Usage: "path", Verb: "getAllChildrenNumber path...", Short: "count the znodes below paths", Least: 1, Most: Any, Run: countChildren},
 		{Name: "getEphemerals", Usage: "path", Short: "list the ephemeral znodes of this session", Most: 1, Run: ephemerals},
 		{Name: "sync", Usage: "path", Short: "have the server catch up with the leader", Least: 1, Most: 1, Run: syncPath},
 	}
@@ -41,32 +41,31 @@ func readCommands() []Command {
 
 // oldWatch supports the old form "get path watch", which still sets a watch. zkCli.sh
 // accepts any word at the end. We accept only the words that scripts use there,
-// because any other word is more likely a second path, or a part of one.
-func oldWatch(c *Call, now string) error {
-	if len(c.Args) < 2 {
-		return nil
-	}
-	if !slices.Contains([]string{"watch", "true", "w", "1"}, strings.ToLower(c.Args[1])) {
-		return c.tooMany(c.Args[1])
+// because any other word is more likely a part of a path.
+func oldWatch(c *Call, now string) {
+	if len(c.Args) != 2 || !slices.Contains([]string{"watch", "true", "w", "1"}, strings.ToLower(c.Args[1])) {
+		return
 	}
 	c.options["w"] = []string{""}
 	c.Args = slices.Delete(c.Args, 1, 2)
 	fmt.Fprintf(c.Err, "'%s path [watch]' has been deprecated. Please use '%s' instead.\n", c.command.Name, now)
-	return nil
 }
 
 func list(ctx context.Context, c *Call) error {
 	if c.Has("?") {
 		fmt.Fprint(c.warnings(), "usage: ls [options] path\n -?   help\n -R   recurse\n -s   stat\n -w   watch\n")
 	}
-	if err := oldWatch(c, "ls [-w] path"); err != nil {
-		return err
-	}
+	oldWatch(c, "ls [-w] path")
 	if len(c.Args) == 0 {
 		return c.UsageError()
 	}
-	path := c.Args[0]
+	return c.eachPath(ctx, c.list)
+}
+
+// list prints the children of one znode.
+func (c *Call) list(ctx context.Context, path string) error {
 	if c.Has("R") {
+		c.title = ""
 		return c.shell.walk(ctx, path, c.Has("w"), func(p string) error {
 			return c.Emit(map[string]string{"path": p}, func(w io.Writer) { fmt.Fprintln(w, p) })
 		})
@@ -128,10 +127,12 @@ func printColumns(w io.Writer, t terminal.Term, names []string) {
 }
 
 func get(ctx context.Context, c *Call) error {
-	if err := oldWatch(c, "get [-s] [-w] path"); err != nil {
-		return err
-	}
-	path := c.Args[0]
+	oldWatch(c, "get [-s] [-w] path")
+	return c.eachPath(ctx, c.get)
+}
+
+// get prints the data of one znode.
+func (c *Call) get(ctx context.Context, path string) error {
 	data, stat, err := c.shell.data(ctx, path, c.Has("w"))
 	if err != nil {
 		return err
@@ -169,10 +170,12 @@ func get(ctx context.Context, c *Call) error {
 }
 
 func showStat(ctx context.Context, c *Call) error {
-	if err := oldWatch(c, "stat [-w] path"); err != nil {
-		return err
-	}
-	path := c.Args[0]
+	oldWatch(c, "stat [-w] path")
+	return c.eachPath(ctx, c.stat)
+}
+
+// stat prints the metadata of one znode.
+func (c *Call) stat(ctx context.Context, path string) error {
 	stat, found, err := c.shell.exists(ctx, path, c.Has("w"))
 	switch {
 	case err != nil:
@@ -184,15 +187,17 @@ func showStat(ctx context.Context, c *Call) error {
 }
 
 func countChildren(ctx context.Context, c *Call) error {
-	zk, err := c.Client()
-	if err != nil {
-		return err
-	}
-	n, err := zk.ChildrenCount(ctx, c.Args[0])
-	if err != nil {
-		return err
-	}
-	return c.Emit(map[string]any{"path": c.Args[0], "count": n}, func(w io.Writer) { fmt.Fprintln(w, n) })
+	return c.eachPath(ctx, func(ctx context.Context, path string) error {
+		zk, err := c.Client()
+		if err != nil {
+			return err
+		}
+		n, err := zk.ChildrenCount(ctx, path)
+		if err != nil {
+			return err
+		}
+		return c.Emit(map[string]any{"path": path, "count": n}, func(w io.Writer) { fmt.Fprintln(w, n) })
+	})
 }
 
 func ephemerals(ctx context.Context, c *Call) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/internal/cli/terminal"
+	"github.com/zkgo/zkgo/internal/spelling"
 )
 
 // Config is the configuration of a [Shell].
@@ -41,6 +42,9 @@ type Config struct {
 	JSON bool
 	// Quiet suppresses zkCli.sh's messages about connections.
 	Quiet bool
+	// Prompt means that a user reads the connection's events, at a prompt. Otherwise they
+	// are printed to Err, because Out is for data.
+	Prompt bool
 	// Version is the output of the command version.
 	Version string
 }
@@ -105,7 +109,7 @@ func (s *Shell) Connect(server string) error {
 	closed := s.disconnect()
 	hosts, chroot, _ := strings.Cut(server, "/")
 	if scheme, _, found := strings.Cut(server, "://"); found {
-		return refuse(fmt.Sprintf("-server %s: want host:port,host:port/chroot, and no URL: leave %q out", server, scheme+"://"))
+		return misuse("-server %s: want host:port,host:port/chroot, and no URL: leave %q out", server, scheme+"://")
 	}
 	s.cfg.Server, s.chroot = server, ""
 	if chroot != "" {
@@ -119,7 +123,7 @@ func (s *Shell) Connect(server string) error {
 		client.WithSessionTimeout(s.cfg.Timeout), client.WithEvents(s.happened), trouble.Option())
 	zk, err := client.Connect(context.Background(), hosts, options...)
 	if err != nil {
-		return refuse(fmt.Sprintf("-server %s: %v", server, err))
+		return misuse("-server %s: %v", server, err)
 	}
 	trouble.Begin(zk)
 	s.rootZK, s.zk, s.trouble = zk, zk, trouble
@@ -272,7 +276,7 @@ func notFound(name string) error {
 		names = append(names, c.Name)
 	}
 	hint := "See: help"
-	if near := Similar(name, names); near != "" {
+	if near := spelling.Similar(name, names); near != "" {
 		hint = "Did you mean " + near + "? " + hint
 	}
 	return misuse("Command not found: %s. %s", name, hint)

@@ -116,7 +116,7 @@ func TestUnexpectedArguments(t *testing.T) {
 		}
 	}
 	b.do("create /v one")
-	for line, argument := range map[string]string{"get /v /uni": "/uni", "ls / with": "with", "stat /v space": "space"} {
+	for line, argument := range map[string]string{"get /v uni": "uni", "ls / with": "with", "stat /v space": "space", "get /v watch /v": "watch", "delete /v 1 /v": "1"} {
 		if out, errs, code := b.do(line); out != "" || code != 2 || !strings.Contains(errs, strconv.Quote(argument)) {
 			t.Errorf("%s: %q, %q, %d", line, out, errs, code)
 		}
@@ -138,6 +138,71 @@ func TestSeveralPaths(t *testing.T) {
 		t.Errorf("%q, %q, %d", out, errs, code)
 	}
 	b.want("ls /", "[b, zookeeper]\n", "", 0)
+	zs.Seed(map[string]string{"/a": "1", "/b/c": ""})
+	missing := "Node does not exist: /x\n"
+	b.want("ls /a /b", "/a:\n[]\n\n/b:\n[c]\n", "", 0)
+	b.want("ls -R /a /b", "/a\n/b\n/b/c\n", "", 0)
+	b.want("get /a /x /b", "/a:\n1\n\n/b:\n12\n", missing, 1)
+	b.want("getAcl /a /x /b", "/a:\n'world,'anyone\n: cdrwa\n\n/b:\n'world,'anyone\n: cdrwa\n", missing, 1)
+	b.want("getAllChildrenNumber /a /b", "/a:\n0\n\n/b:\n1\n", "", 0)
+	if out, errs, code := b.do("stat /a /x /b"); strings.Count(out, "numChildren") != 2 || !strings.Contains(out, "\n\n/b:\n") || errs != missing || code != 1 {
+		t.Errorf("%q, %q, %d", out, errs, code)
+	}
+	if out, errs, code := b.do("listquota /a /b"); out != "" || strings.Count(errs, "does not exist") != 2 || code != 1 {
+		t.Errorf("%q, %q, %d", out, errs, code)
+	}
+	b.want("delete /x /a", "", missing, 1)
+	zs.Seed(map[string]string{"/a/d": ""})
+	b.want("deleteall /a /b", "", "", 0)
+	b.want("ls /", "[zookeeper]\n", "", 0)
+}
+
+// TestLongNames checks that options of one letter have a second name, and that no name
+// means two options.
+func TestLongNames(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t))
+	b.want("create --parents /a/b 12", "", "Created /a/b\n", 0)
+	b.want("get --base64 /a/b", "MTI=\n", "", 0)
+	b.want("get --bse64 /a/b", "", "Unrecognized option: --bse64. Did you mean -base64? See: help get\n", 2)
+	b.want("set --version=7 /a/b x", "", "version No is not valid : /a/b\n", 1)
+	for _, c := range Commands() {
+		names := map[string]bool{}
+		for _, o := range c.Options {
+			if c.Verb != "" && len(o.Name) == 1 && o.Long == "" && o.Name != "?" {
+				t.Errorf("%s -%s has no long name", c.Name, o.Name)
+			}
+			for _, name := range []string{o.Name, o.Long} {
+				if name != "" && names[name] {
+					t.Errorf("%s: two options are -%s", c.Name, name)
+				}
+				names[name] = true
+			}
+		}
+		if name, _, _ := strings.Cut(c.Verb, " "); c.Verb != "" && name != c.Name {
+			t.Errorf("%s: the verb is %q", c.Name, c.Verb)
+		}
+	}
+}
+
+// TestNoticesAreNotData checks that without a prompt only data and events of znodes are
+// on the standard output.
+func TestNoticesAreNotData(t *testing.T) {
+	t.Parallel()
+	for _, prompt := range []bool{false, true} {
+		b := newTold(t, zktest.Run(t), func(c *Config) { c.Quiet, c.Prompt = false, prompt })
+		code, _ := b.shell.Line(t.Context(), "ls -w /")
+		out, said := b.out.take(), b.err.take()
+		if strings.Contains(out, "SyncConnected") != prompt || strings.Contains(said, "SyncConnected") == prompt || !strings.HasSuffix(out, "[zookeeper]\n") || code != 0 {
+			t.Errorf("%v: %q, %q, %d", prompt, out, said, code)
+		}
+		out, said, _ = b.do("create /a")
+		more, too, _ := b.do("sync /")
+		out, said = out+more, strings.TrimPrefix(said, "Created /a\n")+too
+		if !strings.Contains(out, "NodeChildrenChanged") || strings.Contains(said, "Event") {
+			t.Errorf("%v: %q, %q", prompt, out, said)
+		}
+	}
 }
 
 // TestValues checks that data comes unchanged from the input, from files and from
@@ -475,7 +540,7 @@ func TestRefusedIdentity(t *testing.T) {
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
-	b := newTold(t, zs, func(c *Config) { c.Quiet = false })
+	b := newTold(t, zs, func(c *Config) { c.Quiet, c.Prompt = false, true })
 	b.do("create -e /e")
 	zs.ExpireSession(b.shell.zk.Session().ID)
 	out, text, code := "", "", 0

@@ -16,8 +16,8 @@ func applyOptions(more ...Option) []Option {
 		Option{Name: "prune", Help: "also delete what the source does not have; with -overwrite"},
 		Option{Name: "parents", Help: "create what is missing above the target"},
 		Option{Name: "dry-run", Help: "show what would be done, and do nothing"},
-		Option{Name: "q", Help: "do not show progress"},
-		Option{Name: "v", Help: "show every znode"},
+		Option{Name: "q", Long: "quiet", Help: "show no progress"},
+		Option{Name: "v", Long: "verbose", Help: "show every znode"},
 	)
 }
 
@@ -32,10 +32,11 @@ func copyOnlyOptions() []Option {
 func copyCommand() Command {
 	return Command{
 		Name:        "cp",
+		Verb:        "cp from to",
 		Usage:       "[-merge | -overwrite [-prune]] [-dry-run] [...] from to",
 		Short:       "copy a subtree, also from and to another ensemble (host:port/path)",
 		ListOptions: true,
-		Options:     applyOptions(append(copyOnlyOptions(), Option{Name: "r", Help: "has no effect: everything below is always copied"})...),
+		Options:     applyOptions(append(copyOnlyOptions(), Option{Name: "r", Long: "recursive", Help: "has no effect: everything below is always copied"})...),
 		Least:       2,
 		Most:        2,
 		Run:         runCopy,
@@ -118,6 +119,7 @@ func (c *Call) report(r subtree.Report, target string, failed error) error {
 func moveCommand() Command {
 	return Command{
 		Name:        "mv",
+		Verb:        "mv from to",
 		Usage:       "[-overwrite [-prune]] [-dry-run] [...] from to",
 		Short:       "move a subtree, also from and to another ensemble: copy, compare, delete",
 		ListOptions: true,
@@ -177,15 +179,16 @@ func runMove(ctx context.Context, c *Call) error {
 func removeCommand() Command {
 	return Command{
 		Name:        "rm",
+		Verb:        "rm path...",
 		Usage:       "[-r [-below]] [-dry-run] [-q] [-v] path...",
 		Short:       "delete znodes, with -r and all below them",
 		ListOptions: true,
 		Options: []Option{
-			{Name: "r", Help: "delete all that is below, too"},
+			{Name: "r", Long: "recursive", Help: "delete all that is below, too"},
 			{Name: "below", Help: "delete only what is below, not the znode itself"},
 			{Name: "dry-run", Help: "show what would be deleted, and delete nothing"},
-			{Name: "q", Help: "do not show progress"},
-			{Name: "v", Help: "show every znode"},
+			{Name: "q", Long: "quiet", Help: "show no progress"},
+			{Name: "v", Long: "verbose", Help: "show every znode"},
 		},
 		Least: 1,
 		Most:  Any,

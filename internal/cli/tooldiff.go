@@ -14,6 +14,7 @@ import (
 func diffCommand() Command {
 	return Command{
 		Name:        "diff",
+		Verb:        "diff first second",
 		Usage:       "[-noacl] [-nodata] [-noephemerals] [-q] first second",
 		Short:       "compare subtrees: a path, host:port/path, or file:name of an export; exit code 1 if they differ",
 		ListOptions: true,
@@ -21,7 +22,7 @@ func diffCommand() Command {
 			{Name: "noacl", Help: "do not compare ACLs"},
 			{Name: "nodata", Help: "do not compare data"},
 			{Name: "noephemerals", Help: "leave ephemeral znodes of either side out"},
-			{Name: "q", Help: "print only whether they differ"},
+			{Name: "q", Long: "brief", Help: "print only whether they differ"},
 		},
 		Least: 2,
 		Most:  2,

@@ -23,6 +23,7 @@ import (
 func editCommand() Command {
 	return Command{
 		Name:        "edit",
+		Verb:        "edit path",
 		Usage:       "[-editor command] [-create] path",
 		Short:       "edit the data of a znode in $VISUAL or $EDITOR; it is written only if no other client was first",
 		ListOptions: true,

@@ -18,6 +18,7 @@ import (
 func findCommand() Command {
 	return Command{
 		Name:        "find",
+		Verb:        "find [path...]",
 		Usage:       "[-name glob] [-regex re] [-data text] [...] [path...]",
 		Short:       "find znodes below paths; all conditions have to hold",
 		ListOptions: true,
@@ -36,8 +37,8 @@ func findCommand() Command {
 			{Name: "children", Arg: "n", Help: "it has at least n children"},
 			{Name: "acl", Arg: "text", Help: "an entry of its ACL contains a text, as world:anyone:cdrwa"},
 			{Name: "depth", Arg: "n", Help: "levels below the path"},
-			{Name: "a", Help: "look at ZooKeeper's own znodes too"},
-			{Name: "l", Help: "show size, version and time of the last write"},
+			{Name: "a", Long: "all", Help: "include ZooKeeper's own znodes"},
+			{Name: "l", Long: "long", Help: "show size, version and time of the last write"},
 			{Name: "count", Help: "print how many there are"},
 		},
 		Most: Any,

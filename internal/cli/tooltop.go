@@ -26,13 +26,14 @@ import (
 func topCommand() Command {
 	return Command{
 		Name:        "top",
+		Verb:        "top [host:port...]",
 		Usage:       "[-once | -n count] [-i interval] [-admin port|url] [host:port,...]",
 		Short:       "show how the servers of the ensemble are, again and again",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "once", Help: "look once", Group: "often"},
-			{Name: "n", Arg: "count", Help: "look so many times", Group: "often"},
-			{Name: "i", Arg: "interval", Help: "time between looks, 2s without it"},
+			{Name: "n", Long: "count", Arg: "count", Help: "look so many times", Group: "often"},
+			{Name: "i", Long: "interval", Arg: "interval", Help: "time between looks, 2s without it"},
 			{Name: "admin", Arg: "port", Help: "ask the AdminServers instead of using four-letter words: a port, as 8080, or a URL"},
 		},
 		Offline: true, // top should also show servers that don't serve clients

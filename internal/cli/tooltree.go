@@ -13,14 +13,15 @@ import (
 func treeCommand() Command {
 	return Command{
 		Name:        "tree",
+		Verb:        "tree [path...]",
 		Usage:       "[-depth n] [-data] [-l] [-a] [path...]",
 		Short:       "show subtrees",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "depth", Arg: "n", Help: "levels below the path"},
 			{Name: "data", Help: "show the data, as far as they fit into a line"},
-			{Name: "l", Help: "show size, version and time of the last write"},
-			{Name: "a", Help: "show ZooKeeper's own znodes too"},
+			{Name: "l", Long: "long", Help: "show size, version and time of the last write"},
+			{Name: "a", Long: "all", Help: "include ZooKeeper's own znodes"},
 		},
 		Most: Any,
 		Run:  runTree,
@@ -130,6 +131,7 @@ func (c *Call) remarks(n *subtree.Node) string {
 func duCommand() Command {
 	return Command{
 		Name:        "du",
+		Verb:        "du [path...]",
 		Usage:       "[-depth n] [path...]",
 		Short:       "show how many znodes and bytes each subtree holds",
 		ListOptions: true,

@@ -15,12 +15,13 @@ import (
 func watchTreeCommand() Command {
 	return Command{
 		Name:        "watch",
+		Verb:        "watch path",
 		Usage:       "[-data] [-n count] [-for duration] path",
 		Short:       "show what happens to a znode and all below it, until interrupted",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "data", Help: "read and show the data of what was created or written"},
-			{Name: "n", Arg: "count", Help: "end after so many events"},
+			{Name: "n", Long: "count", Arg: "count", Help: "end after so many events"},
 			{Name: "for", Arg: "duration", Help: "end after a time, as 30s"},
 		},
 		Least: 1,

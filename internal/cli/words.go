@@ -9,7 +9,6 @@ import (
 
 	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/internal/cli/diagnose"
-	"github.com/zkgo/zkgo/internal/spelling"
 )
 
 // sentence returns zkCli.sh's message for an error.
@@ -158,24 +157,4 @@ func checkPath(path string) error {
 		}
 	}
 	return nil
-}
-
-// Similar returns the name that a mistyped word probably means, or "" if none is
-// similar. A similar name differs in a few letters or contains the word.
-func Similar(word string, names []string) string {
-	best, least := "", max(1, len(word)/3)+1
-	for _, name := range names {
-		if d := spelling.Distance(strings.ToLower(word), strings.ToLower(name)); d < least {
-			best, least = name, d
-		}
-	}
-	if best != "" || len(word) < 3 {
-		return best
-	}
-	for _, name := range names {
-		if strings.Contains(strings.ToLower(name), strings.ToLower(word)) && (best == "" || len(name) < len(best)) {
-			best = name
-		}
-	}
-	return best
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/zkgo/zkgo/client"
@@ -20,27 +21,27 @@ import (
 func writeCommands() []Command {
 	return []Command{
 		{
-			Name: "create", Usage: "[-s] [-e] [-c] [-t ttl] path [data] [acl]", Short: "create a znode", Least: 1, Most: 3, Run: create, More: valueHelp,
+			Name: "create", Usage: "[-s] [-e] [-c] [-t ttl] path [data] [acl]", Verb: "create path [data] [acl]", Short: "create a znode", Least: 1, Most: 3, Run: create, More: valueHelp,
 			Options: []Option{
-				{Name: "e", Help: "ephemeral"}, {Name: "s", Help: "sequential"}, {Name: "c", Help: "container"},
-				{Name: "t", Arg: "ttl", Help: "time to live in milliseconds"},
-				{Name: "p", Help: "create the parents that are missing, too"}, {Name: "parents", Help: "the same"},
+				{Name: "e", Long: "ephemeral", Help: "ephemeral"}, {Name: "s", Long: "sequential", Help: "sequential"}, {Name: "c", Long: "container", Help: "container"},
+				{Name: "t", Long: "ttl", Arg: "ttl", Help: "time to live in milliseconds"},
+				{Name: "p", Long: "parents", Help: "create the parents that are missing, too"},
 			},
 		},
 		{
-			Name: "set", Usage: "path data [-s] [-v version] [-b]", Short: "replace the data of a znode", Least: 2, Most: 2, Run: set, More: valueHelp, ListOptions: true,
+			Name: "set", Usage: "path data [-s] [-v version] [-b]", Verb: "set path data", Short: "replace the data of a znode", Least: 2, Most: 2, Run: set, More: valueHelp, ListOptions: true,
 			Options: []Option{
-				{Name: "s", Help: "Print znode stats additionally"}, {Name: "v", Arg: "version", Help: "Set with an expected version"},
-				{Name: "b", Help: "Supply data in base64 format"},
+				{Name: "s", Long: "stat", Help: "Print znode stats additionally"}, {Name: "v", Long: "version", Arg: "version", Help: "Set with an expected version"},
+				{Name: "b", Long: "base64", Help: "Supply data in base64 format"},
 			},
 		},
 		{
-			Name: "delete", Usage: "[-v version] path", Short: "delete a znode", Least: 1, Most: 2, Run: remove,
-			Options: []Option{{Name: "v", Arg: "version", Help: "delete only this version"}},
+			Name: "delete", Usage: "[-v version] path", Verb: "delete path...", Short: "delete znodes", Least: 1, Most: Any, Run: remove,
+			Options: []Option{{Name: "v", Long: "version", Arg: "version", Help: "delete only this version"}},
 		},
 		{
-			Name: "deleteall", Usage: "path [-b batch size]", Short: "delete a znode and all below it", Least: 1, Most: 1, Run: deleteAll,
-			Options: []Option{{Name: "b", Arg: "size", Help: "how many znodes are deleted in one transaction"}},
+			Name: "deleteall", Usage: "path [-b batch size]", Verb: "deleteall path...", Short: "delete znodes and all below them", Least: 1, Most: Any, Run: deleteAll,
+			Options: []Option{{Name: "b", Long: "batch", Arg: "size", Help: "how many znodes are deleted in one transaction"}},
 		},
 	}
 }
@@ -137,7 +138,7 @@ func createOptions(c *Call) (opts []client.CreateOption, err error) {
 	case c.Has("t"):
 		opts = append(opts, client.WithTTL(time.Duration(ttl)*time.Millisecond))
 	}
-	if c.Has("p") || c.Has("parents") {
+	if c.Has("p") {
 		opts = append(opts, client.CreateParents)
 	}
 	for option, flag := range map[string]client.CreateFlag{"e": client.Ephemeral, "s": client.Sequential, "c": client.Container} {
@@ -201,17 +202,18 @@ func remove(ctx context.Context, c *Call) error {
 		return err
 	}
 	text := c.Value("v")
-	if len(c.Args) > 1 {
+	if len(c.Args) == 2 && !strings.HasPrefix(c.Args[1], "/") {
 		fmt.Fprintln(c.Err, "'delete path [version]' has been deprecated. Please use 'delete [-v version] path' instead.")
 		if text == "" {
 			text = c.Args[1]
 		}
+		c.Args = c.Args[:1]
 	}
 	v, err := version(text)
 	if err != nil {
 		return err
 	}
-	return zk.Delete(ctx, c.Args[0], v)
+	return c.eachPath(ctx, func(ctx context.Context, path string) error { return zk.Delete(ctx, path, v) })
 }
 
 // Defaults of deleteall.
@@ -235,10 +237,15 @@ func deleteAll(ctx context.Context, c *Call) error {
 		}
 		size = int(n)
 	}
-	if err := checkPath(c.Args[0]); err != nil {
+	return c.eachPath(ctx, func(ctx context.Context, path string) error { return deleteSubtree(ctx, zk, path, size) })
+}
+
+// deleteSubtree deletes a znode and all below it, in transactions of size znodes.
+func deleteSubtree(ctx context.Context, zk *client.Client, path string, size int) error {
+	if err := checkPath(path); err != nil {
 		return err
 	}
-	paths, err := below(ctx, zk, c.Args[0])
+	paths, err := below(ctx, zk, path)
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,9 @@
 // Package spelling says how much two words differ, to guess what a mistyped word means.
 //
-// It imports nothing.
+// It imports the standard library only.
 package spelling
+
+import "strings"
 
 // Distance returns the number of insertions, deletions, replacements and swaps of
 // neighboring letters that turn one text into the other.
@@ -27,4 +29,36 @@ func Distance(a, b string) int {
 		before, last = last, row
 	}
 	return last[len(b)]
+}
+
+// Similar returns the name that a mistyped word probably means, or "" if none is
+// similar. A similar name differs in a few letters or contains the word.
+func Similar(word string, names []string) string {
+	best, least := "", max(1, len(word)/3)+1
+	for _, name := range names {
+		if d := Distance(strings.ToLower(word), strings.ToLower(name)); d < least {
+			best, least = name, d
+		}
+	}
+	if best != "" || len(word) < 3 {
+		return best
+	}
+	for _, name := range names {
+		if strings.Contains(strings.ToLower(name), strings.ToLower(word)) && (best == "" || len(name) < len(best)) {
+			best = name
+		}
+	}
+	return best
+}
+
+// Hint returns a sentence that suggests the most similar name, or lists the names if none is
+// similar. It's meant for the end of an error about an unknown word.
+func Hint(word string, names []string) string {
+	switch near := Similar(word, names); {
+	case near != "":
+		return ". Did you mean " + near + "?"
+	case len(names) == 0:
+		return ""
+	}
+	return "; there are " + strings.Join(names, ", ")
 }

@@ -15,6 +15,15 @@ func Own() string {
 	return version
 }
 
+// Described returns zkgo's own version, and the commit of a build without a version.
+func Described() string {
+	version, revision, _ := build()
+	if version == "devel" && revision != "unknown" {
+		return version + "-" + revision
+	}
+	return version
+}
+
 // Text returns the version for tools: they expect ZooKeeper's version first, and
 // then the rest in this format.
 func Text() string {

@@ -102,12 +102,13 @@ var rules = []rule{
 	{"internal/ops/health", []string{"internal/zoocfg", "internal/auth/keystore"}, "a server is asked from outside"},
 	{"internal/ops/audit", []string{"proto", "tree", "raftfsm", "internal/limits"}, "a line of the audit log is made of what was applied"},
 	{"internal/cli", []string{"client", "proto", "internal/cli/...", "internal/spelling", "internal/zoocfg"}, "the command line must work against any ZooKeeper: of our server, only the parser of its files"},
+	{"internal/cli/contexts", []string{"internal/spelling"}, "a user's file is read without a connection"},
 	{"internal/cli/diagnose", []string{"client", "proto"}, "the cause of a failed connection is found from outside, with any ZooKeeper"},
 	{"internal/cli/terminal", []string{"internal/smallfile"}, "a terminal knows no ensemble"},
 	{"internal/cli/overview", nil, "asking servers how they are takes a socket"},
 	{"internal/cli/subtree", []string{"client", "proto"}, "copying and comparing trees takes a client, of any ZooKeeper"},
 	{"internal/bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
-	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/version", "server", "server/...", "internal/control", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/zoocfg"}, "the command is flags and terminal only"},
+	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/version", "server", "server/...", "internal/control", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/spelling", "internal/zoocfg"}, "the command is flags and terminal only"},
 }
 
 // libraries lists which packages may import which library families.
@@ -124,7 +125,7 @@ var libraries = map[string][]string{
 	"github.com/prometheus":           {"internal/ops/metrics", "server/prom"},
 	"github.com/pavlo-v-chernykh":     {"internal/auth/keystore"},
 	"software.sslmate.com/src":        {"internal/auth/keystore"},
-	"go.yaml.in/yaml":                 {"server/zktest", "internal/cli/subtree"},
+	"go.yaml.in/yaml":                 {"server/zktest", "internal/cli/contexts", "internal/cli/subtree"},
 	"github.com/youmark":              {"internal/auth/keystore"},
 	"golang.org/x/crypto":             {"internal/auth/keystore"},
 	"github.com/klauspost/compress":   {"internal/offline/zkfiles"},

@@ -126,8 +126,8 @@ func (c *checker) zkgo(sub, words []string) error {
 	if err != nil {
 		return err
 	}
-	_, list, group := strings.Cut(help, "Available Commands:")
-	list, _, _ = strings.Cut(list, "\n\n")
+	_, list, group := strings.Cut(help, "[command]\n") // the usage of a group of commands
+	list, _, _ = strings.Cut(list, "\nFlags:")
 	if group && len(words) > 0 && !strings.HasPrefix(words[0], "-") {
 		for _, name := range listed.FindAllStringSubmatch(list, -1) {
 			if name[1] == words[0] {

@@ -57,14 +57,13 @@ var steps = map[string]step{
 
 	"docs/guide/testserver.md: zkgo testserver": {until: `"connectString":"127.0.0.1:`},
 
-	"docs/operate/cli.md: zkgo cli":                                         {run: "zkgo cli -server localhost:2181"},
-	"docs/operate/cli.md: zkgo cli -o json ls / | jq -r '.children[]'":      {run: "zkgo cli -server localhost:2181 -o json ls / | jq -r '.children[]'", needs: "jq"},
-	"docs/operate/cli.md: zkgo cli -server zk1:2181,zk2:2281,zk9:2181 ls /": {why: aFailure},
-	"docs/operate/cli.md: zkgo cli -server zk1:2181 diff /app zk9:2181/app": {before: func(w *world, t *testing.T) {
+	"docs/operate/cli.md: zkgo get -s zk1:2181 -o json /app /config | jq -r .path": {needs: "jq"},
+	"docs/operate/cli.md: zkgo cli -server zk1:2181,zk2:2281,zk9:2181 ls /":        {why: aFailure},
+	"docs/operate/cli.md: zkgo diff -s zk1:2181 /app zk9:2181/app": {before: func(w *world, t *testing.T) {
 		w.must(t, 1, "zkgo cli -server zk1:2181 cp /app zk9:2181/app")
 	}},
-	"docs/operate/cli.md: zkgo cli -server zk1:2181 watch -data /app":      {until: "/app"},
-	"docs/operate/cli.md: zkgo cli -server zk1:2181,zk2:2181,zk3:2181 top": {until: "3 of 3 servers serving"},
+	"docs/operate/cli.md: zkgo watch -s zk1:2181 --data /app":     {until: "/app"},
+	"docs/operate/cli.md: zkgo top -s zk1:2181,zk2:2181,zk3:2181": {until: "3 of 3 servers serving"},
 
 	"docs/operate/backup.md: " + restore: {needs: "curl", do: func(w *world, t *testing.T) {
 		if out := w.must(t, 1, "curl -sS -X POST"+strings.TrimPrefix(restore, "curl -X POST")); !strings.Contains(out, `"error" : null`) {

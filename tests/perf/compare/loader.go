@@ -41,7 +41,7 @@ func (l loader) run(b *Bed) (*bench.Result, error) {
 
 // arguments returns a load's arguments for zkgo bench, without those equal to its defaults.
 func (loader) arguments(cfg *bench.Config) []string {
-	args := []string{"bench", cfg.Work, "--format", "json", "--quiet", "--server", strings.Join(cfg.Servers, ","), "--seed", strconv.FormatUint(cfg.Seed, 10)}
+	args := []string{"bench", cfg.Work, "--output", "json", "--quiet", "--server", strings.Join(cfg.Servers, ","), "--seed", strconv.FormatUint(cfg.Seed, 10)}
 	for _, pid := range cfg.PIDs {
 		args = append(args, "--pid", strconv.Itoa(pid))
 	}

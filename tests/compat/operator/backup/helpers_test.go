@@ -37,7 +37,7 @@ func ctx(t *testing.T) context.Context {
 func zkgo(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(ctx(t), process.Binary(t), args...)
-	cmd.Env = append(os.Environ(), "ZKGO_ADMIN_AUTH=digest root:pw")
+	cmd.Env = append(os.Environ(), "ZKGO_AUTH=digest root:pw")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()

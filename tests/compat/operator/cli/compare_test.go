@@ -115,12 +115,14 @@ func conversation(t *testing.T, shell func(*testing.T, ...string) []string, addr
 		}
 	}
 	r := run(t, shell(t, "-server", addr), input.String())
-	r.out = watched.ReplaceAllStringFunc(r.out, func(e string) string {
-		if text := watched.FindStringSubmatch(e)[1]; text != "WATCHER::" {
-			events = append(events, eventID.ReplaceAllString(text, "zxid: Z"))
-		}
-		return ""
-	})
+	for _, stream := range []*string{&r.out, &r.err} { // zkgo cli has those of the connection on the error stream
+		*stream = watched.ReplaceAllStringFunc(*stream, func(e string) string {
+			if text := watched.FindStringSubmatch(e)[1]; text != "WATCHER::" {
+				events = append(events, eventID.ReplaceAllString(text, "zxid: Z"))
+			}
+			return ""
+		})
+	}
 	r.out, r.err = normal(strings.ReplaceAll(r.out, addr, "ADDRESS")), normal(r.err)
 	outs, errs := outMark.Split(r.out, -1), strings.Split(r.err, errMark)
 	// printwatches is a command of the script too.

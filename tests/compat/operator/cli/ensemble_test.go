@@ -84,7 +84,7 @@ var (
 func configless(r result) result {
 	r.out = normal(watched.ReplaceAllString(r.out, ""))
 	r.out = counts.ReplaceAllString(configVersion.ReplaceAllString(r.out, "${1}VERSION$2"), "dataVersion = N")
-	r.err = strings.ReplaceAll(normal(r.err), "/nothing/there/nothing/there (No such", "/nothing/there: open /nothing/there: no such") // the file's name, without a word between
+	r.err = strings.ReplaceAll(normal(watched.ReplaceAllString(r.err, "")), "/nothing/there/nothing/there (No such", "/nothing/there: open /nothing/there: no such") // the file's name, without a word between
 	r.err = strings.ReplaceAll(r.err, "directory)", "directory")
 	return r
 }
