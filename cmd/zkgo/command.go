@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 
 	"github.com/spf13/cobra"
 
@@ -20,9 +19,12 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
   zkgo server /etc/zookeeper/zoo.cfg
   zkgo bench set -c 64             # how fast it is
   zkgo version`,
+		Version:       version.Line(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version, its commit and date") // without cobra's -v
 	root.AddCommand(
 		cliCommand(),
 		serverCommand(),
@@ -69,12 +71,11 @@ func helpCommand(root *cobra.Command) {
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version and the ZooKeeper version it is compatible with",
+		Short:   "Print the version, its commit and date, and the ZooKeeper version it is compatible with",
 		Example: "  zkgo version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "zkgo %s (ZooKeeper %s) %s/%s %s\n",
-				version.Own(), version.Compatible, runtime.GOOS, runtime.GOARCH, runtime.Version())
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), version.Line())
 			return err
 		},
 	}
