@@ -55,18 +55,18 @@ func (r *release) pack(config nfpm.Config, format string) (err error) {
 	return packager.Package(info, f)
 }
 
-// compressMan compresses the man pages into the directory man1, as distributions expect.
+// compressMan compresses the man pages, as distributions expect.
 func (r *release) compressMan() error {
-	pages, err := filepath.Glob(filepath.Join(r.work, "man", "*.1"))
+	pages, err := tree(filepath.Join(r.work, "man"))
 	if err != nil || len(pages) == 0 {
 		return errors.Join(err, errors.New("there are no man pages"))
 	}
-	to := filepath.Join(r.work, "man1")
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
 	for _, page := range pages {
-		if err := compress(page, filepath.Join(to, filepath.Base(page)+".gz")); err != nil {
+		to := filepath.Join(r.work, "man.gz", page.name+".gz")
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := compress(page.from, to); err != nil {
 			return err
 		}
 	}
