@@ -43,6 +43,7 @@ debian_packages() {
   need curl curl
   need openssl openssl
   need gpg-agent gnupg
+  need rpm rpm
   need mvn maven
   need python3 python3
   need git git

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 // packages writes the packages of deploy/nfpm.yaml.
 func (r *release) packages(goarch, bin string) error {
-	if err := r.compressMan(); err != nil {
+	if err := errors.Join(r.compressMan(), readable(filepath.Join(r.work, "man.gz")), readable(filepath.Join(r.work, "docs"))); err != nil {
 		return err
 	}
 	values := map[string]string{"VERSION": r.version, "ARCH": goarch, "BIN": bin, "WORK": r.work, "DEPLOY": filepath.Join(r.source, "deploy"), "SOURCE": r.source}
@@ -53,6 +54,19 @@ func (r *release) pack(config nfpm.Config, format string) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	return packager.Package(info, f)
+}
+
+// readable sets the modes that files and directories have in a package, whatever the umask.
+func readable(dir string) error {
+	return filepath.WalkDir(dir, func(file string, f fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case f.IsDir():
+			return os.Chmod(file, 0o755)
+		}
+		return os.Chmod(file, 0o644)
+	})
 }
 
 // compressMan compresses the man pages, as distributions expect.

@@ -21,7 +21,9 @@ func (p *page) paragraph(text string) { p.WriteString(".PP\n" + escape(text) + "
 func (p *page) literal(text string) { p.WriteString(".PP\n.EX\n" + escape(text) + "\n.EE\n") }
 
 // define writes a term and its explanation.
-func (p *page) define(i item) { p.WriteString(".TP\n\\fB" + escape(i.term) + "\\fP\n" + escape(i.text) + "\n") }
+func (p *page) define(i item) {
+	p.WriteString(".TP\n\\fB" + escape(i.term) + "\\fP\n" + escape(i.text) + "\n")
+}
 
 // list writes a section of items, if there are any.
 func (p *page) list(title string, items []item) {

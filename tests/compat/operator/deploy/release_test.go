@@ -49,7 +49,7 @@ func release(t *testing.T) string {
 		output(t, keep(t, home, "--passphrase", "", "--quick-generate-key", "zkgo test <zkgo@example.com>", "ed25519", "sign", "never"))
 		output(t, keep(t, home, "--output", signingKey(), "--armor", "--export-secret-keys"))
 		output(t, keep(t, home, "--output", filepath.Join(dir, "public.asc"), "--armor", "--export"))
-		released.err = makeRelease(t, root, released.dir)
+		released.err = makeRelease(t, root, released.dir, "022")
 	})
 	if released.err != nil {
 		t.Fatal(released.err)
@@ -78,12 +78,12 @@ func keep(t *testing.T, home string, args ...string) *exec.Cmd {
 	return command(t, "gpg", append([]string{"--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback"}, args...)...)
 }
 
-func makeRelease(t *testing.T, source, out string) error {
+func makeRelease(t *testing.T, source, out, umask string) error {
 	platforms := os.Getenv("RELEASE_PLATFORMS")
 	if platforms == "" {
 		platforms = "linux/amd64"
 	}
-	cmd := command(t, "go", "run", "-C", filepath.Join(source, "deploy/release"), ".", "-out", out, "-platforms", platforms,
+	cmd := command(t, "sh", "-c", "umask "+umask+` && exec "$@"`, "sh", "go", "run", "-C", filepath.Join(source, "deploy/release"), ".", "-out", out, "-platforms", platforms,
 		"-version", "v"+version, "-revision", revision, "-time", commit, "-key", signingKey())
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, text)
@@ -91,7 +91,8 @@ func makeRelease(t *testing.T, source, out string) error {
 	return nil
 }
 
-// TestReproducible makes a second release from the same sources, in another directory.
+// TestReproducible makes a second release from the same sources, in another directory, with
+// another umask.
 func TestReproducible(t *testing.T) {
 	process.Needed(t)
 	first := release(t)
@@ -109,7 +110,7 @@ func TestReproducible(t *testing.T) {
 		must.Do(t, os.WriteFile(to, b, 0o600))
 	}
 	second := filepath.Join(t.TempDir(), "dist")
-	must.Do(t, makeRelease(t, elsewhere, second))
+	must.Do(t, makeRelease(t, elsewhere, second, "077"))
 	for _, name := range []string{"SHA256SUMS", "SHA256SUMS.asc"} {
 		a := must.Get(os.ReadFile(filepath.Join(first, name)))(t)
 		b := must.Get(os.ReadFile(filepath.Join(second, name)))(t)
@@ -224,6 +225,34 @@ func TestDebianPackage(t *testing.T) {
 	out := output(t, command(t, name, args...))
 	if !strings.HasSuffix(out, "all is well\n") {
 		t.Errorf("the package:\n%s", out)
+	}
+}
+
+// TestRPM: the RPM package is intact and has the files of the Debian package, except for the
+// license, which has another place.
+func TestRPM(t *testing.T) {
+	process.Needed(t)
+	dist, dir := release(t), t.TempDir()
+	rpm := filepath.Join(dist, "zkgo-1.2.3-1.x86_64.rpm")
+	output(t, command(t, "rpm", "-K", "--nosignature", rpm))
+	output(t, command(t, "dpkg-deb", "-x", filepath.Join(dist, "zkgo_1.2.3_amd64.deb"), dir))
+	have := map[string]bool{}
+	for line := range strings.Lines(output(t, command(t, "rpm", "-qp", "--nosignature", "--qf", "[%{FILEMODES:perms} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILENAMES}\n]", rpm))) {
+		words := strings.Fields(line)
+		have[words[2]] = true
+		if words[1] != "root:root" || words[0][0] == '-' && words[0] != "-rw-r--r--" && words[0] != "-rwxr-xr-x" || words[0][0] == 'd' && words[0] != "drwxr-xr-x" {
+			t.Errorf("in the package: %s", line)
+		}
+	}
+	must.Do(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(p, dir)
+		if err == nil && !d.IsDir() && !have[name] && name != "/usr/share/doc/zkgo/copyright" {
+			t.Errorf("the RPM package has no %s", name)
+		}
+		return err
+	}))
+	if !have["/usr/share/licenses/zkgo/LICENSE"] || len(have) < 80 {
+		t.Errorf("%d files: %v", len(have), have)
 	}
 }
 
