@@ -118,7 +118,7 @@ func TestImage(t *testing.T) {
 		t.Errorf("%d authorities", n)
 	}
 	port := freePort(t)
-	env := append(slices.Clone(config.Env), "ZOO_ADMINSERVER_ENABLED=false", fmt.Sprintf("ZOO_CFG_EXTRA=clientPort=%d clientPortAddress=127.0.0.1", port))
+	env := append(slices.Clone(config.Env), "ZOO_ADMINSERVER_ENABLED=false", fmt.Sprintf("ZOO_SERVERS=server.1=localhost:1:2;127.0.0.1:%d", port))
 	start := append(slices.Clone(config.Entrypoint), config.Cmd...)
 	d := run(t, inside(t, dir, env, start[0], start[1:]...))
 	serves(t, local(port))

@@ -31,17 +31,17 @@ func TestManPages(t *testing.T) {
 	if len(pages) < 28 {
 		t.Fatalf("only %d pages", len(pages))
 	}
-	for _, page := range pages {
-		var warnings strings.Builder
-		cmd := command(t, "man", "--warnings", "-l", page)
-		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "MANWIDTH=80")
-		cmd.Stderr = &warnings
-		out, err := cmd.Output()
-		if err != nil || warnings.Len() > 0 {
-			t.Errorf("%s: %v\n%s", page, err, &warnings)
-		}
-		if !strings.Contains(string(out), "NAME\n") || !strings.Contains(string(out), "SEE ALSO\n") {
-			t.Errorf("%s:\n%s", page, out)
+	var warnings strings.Builder
+	cmd := command(t, "man", append([]string{"--warnings", "-l"}, pages...)...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "MANWIDTH=80")
+	cmd.Stderr = &warnings
+	out, err := cmd.Output()
+	if err != nil || warnings.Len() > 0 {
+		t.Errorf("%v\n%s", err, &warnings)
+	}
+	for _, title := range []string{"\nNAME\n", "\nSEE ALSO\n"} {
+		if n := strings.Count(string(out), title); n != len(pages) {
+			t.Errorf("%d pages have a section %q, %d pages in all", n, title, len(pages))
 		}
 	}
 	bad := filepath.Join(t.TempDir(), "bad.1")

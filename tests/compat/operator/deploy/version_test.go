@@ -20,11 +20,12 @@ func TestVersionOfBuilds(t *testing.T) {
 	show := command(t, "git", "-C", root, "show", "-s", "--date=format-local:%Y-%m-%d %H:%M UTC", "--format=%cd", "HEAD")
 	show.Env = append(os.Environ(), "TZ=UTC")
 	date := strings.TrimSpace(output(t, show))
-	elsewhere, bin := t.TempDir(), filepath.Join(t.TempDir(), "zkgo")
+	elsewhere, checkout, bin := t.TempDir(), filepath.Join(t.TempDir(), "checkout"), filepath.Join(t.TempDir(), "zkgo")
+	output(t, command(t, "git", "clone", "--quiet", "--shared", root, checkout))
 	output(t, command(t, "git", "-C", root, "archive", "--format=tar", "-o", elsewhere+".tar", "HEAD"))
 	t.Cleanup(func() { _ = os.Remove(elsewhere + ".tar") })
 	output(t, command(t, "tar", "-xf", elsewhere+".tar", "-C", elsewhere))
-	for name, dir := range map[string]string{"go build in a checkout": root, "go build in an archive of the commit": elsewhere} {
+	for name, dir := range map[string]string{"go build in a checkout": checkout, "go build in an archive of the commit": elsewhere} {
 		// With the flags of the other builds, so that they share the compiled packages.
 		build := command(t, "go", "build", "-trimpath", "-buildvcs=auto", "-ldflags", "-s -w", "-o", bin, "./cmd/zkgo")
 		build.Dir, build.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
