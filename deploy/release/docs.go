@@ -23,7 +23,7 @@ var link = regexp.MustCompile(`(\]\()([^()\s]+)([^()]*\))`)
 // to a file that we don't ship becomes one to the repository at this commit. It is an error if
 // the repository doesn't have the file, or a page doesn't have the heading.
 func (r *release) documents() error {
-	shipped, err := r.shippedDocuments()
+	shipped, err := shippedDocuments(r.source)
 	if err != nil {
 		return err
 	}
@@ -50,13 +50,13 @@ func (r *release) documents() error {
 }
 
 // shippedDocuments returns the files to copy, as paths in the repository.
-func (r *release) shippedDocuments() ([]string, error) {
+func shippedDocuments(source string) ([]string, error) {
 	all := []string{"README.md", "CHANGELOG.md", "SECURITY.md"}
-	err := filepath.WalkDir(filepath.Join(r.source, "docs"), func(file string, f fs.DirEntry, err error) error {
+	err := filepath.WalkDir(filepath.Join(source, "docs"), func(file string, f fs.DirEntry, err error) error {
 		if err != nil || f.IsDir() || !slices.Contains([]string{".md", ".svg"}, path.Ext(f.Name())) {
 			return err
 		}
-		name, err := filepath.Rel(r.source, file)
+		name, err := filepath.Rel(source, file)
 		all = append(all, filepath.ToSlash(name))
 		return err
 	})
@@ -101,7 +101,7 @@ func (r *release) target(page, to string, shipped []string) (string, error) {
 		return to, fmt.Errorf("dead link: %s", to)
 	}
 	if u.Fragment != "" && path.Ext(name) == ".md" {
-		if err := r.heading(name, u.Fragment); err != nil {
+		if err := heading(filepath.Join(r.source, filepath.FromSlash(name)), u.Fragment); err != nil {
 			return to, err
 		}
 	}
@@ -131,8 +131,8 @@ func (r *release) ref() string {
 var notInAnchor = regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
 
 // heading returns an error if a page has no heading with an anchor.
-func (r *release) heading(page, anchor string) error {
-	text, err := os.ReadFile(filepath.Join(r.source, filepath.FromSlash(page)))
+func heading(page, anchor string) error {
+	text, err := os.ReadFile(page)
 	if err != nil {
 		return err
 	}
@@ -149,5 +149,5 @@ func (r *release) heading(page, anchor string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("dead link: %s has no heading #%s", page, anchor)
+	return fmt.Errorf("dead link: %s has no heading #%s", filepath.Base(page), anchor)
 }

@@ -120,7 +120,7 @@ var libraries = map[string][]string{
 	"software.sslmate.com/src":        {"internal/auth/keystore"},
 	"go.yaml.in/yaml":                 {"server/zktest", "internal/cli/subtree"},
 	"github.com/youmark":              {"internal/auth/keystore"},
-	"golang.org/x/crypto":             {"internal/auth/keystore"},
+	"golang.org/x/crypto":             {"internal/auth/keystore", "deploy/release"},
 	"github.com/klauspost/compress":   {"internal/offline/zkfiles"},
 	"github.com/schollz/progressbar":  {"cmd/zkgo", "internal/cli"},
 }

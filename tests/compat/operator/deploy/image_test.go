@@ -134,8 +134,10 @@ func TestImage(t *testing.T) {
 	if err := d.Stop(syscall.Signal(15)); err != nil || config.StopSignal != "SIGTERM" {
 		t.Errorf("after %s: %v", config.StopSignal, err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "data/identity.json")); err != nil {
-		t.Error(err)
+	for _, volume := range []string{"data", "datalog"} {
+		if files := must.Get(os.ReadDir(filepath.Join(dir, volume)))(t); len(files) == 0 {
+			t.Errorf("the server has written nothing into /%s", volume)
+		}
 	}
 }
 
