@@ -13,8 +13,12 @@ import (
 	"strings"
 )
 
-// Lines of Chart.yaml that a release replaces.
+// chartDir has the Helm chart.
+const chartDir = "deploy/helm/zookeeper"
+
+// Lines of Chart.yaml: the chart's name, and those that a release replaces.
 var (
+	chartTitle   = regexp.MustCompile(`(?m)^name: *(\S+) *$`)
 	chartVersion = regexp.MustCompile(`(?m)^version:.*$`)
 	appVersion   = regexp.MustCompile(`(?m)^appVersion:.*$`)
 )
@@ -22,7 +26,7 @@ var (
 // chart packages the Helm chart as helm package does, but with the release's version and
 // without the time of the build.
 func (r *release) chart() error {
-	dir := filepath.Join(r.source, "deploy/helm/zkgo")
+	dir := filepath.Join(r.source, chartDir)
 	text, err := os.ReadFile(filepath.Join(dir, "Chart.yaml"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil // this version has none
@@ -30,11 +34,12 @@ func (r *release) chart() error {
 	if err != nil {
 		return err
 	}
-	for _, line := range []*regexp.Regexp{chartVersion, appVersion} {
+	for _, line := range []*regexp.Regexp{chartTitle, chartVersion, appVersion} {
 		if len(line.FindAll(text, -1)) != 1 {
-			return fmt.Errorf("deploy/helm/zkgo/Chart.yaml: want one line %v", line)
+			return fmt.Errorf("%s/Chart.yaml: want one line %v", chartDir, line)
 		}
 	}
+	r.chartTitle = string(chartTitle.FindSubmatch(text)[1])
 	text = chartVersion.ReplaceAll(text, []byte("version: "+r.version))
 	r.chartYAML = appVersion.ReplaceAll(text, []byte(`appVersion: "`+r.version+`"`))
 	meta := filepath.Join(r.work, "Chart.yaml")
@@ -67,14 +72,14 @@ func (r *release) writeChart(files []entry, meta string, ignored func(string) bo
 		case ignored(e.name):
 			continue
 		}
-		if err := r.add(t, e, path.Join("zkgo", e.name)); err != nil {
+		if err := r.add(t, e, path.Join(r.chartTitle, e.name)); err != nil {
 			return err
 		}
 	}
 	return errors.Join(t.Close(), z.Close())
 }
 
-func (r *release) chartName() string { return "zkgo-" + r.version + ".tgz" }
+func (r *release) chartName() string { return r.chartTitle + "-" + r.version + ".tgz" }
 
 // ignoredByHelm returns a function that reports whether the patterns of a .helmignore exclude
 // a file: a pattern matches the path, or any element of it.

@@ -41,6 +41,7 @@ type release struct {
 	platforms         []string
 	built             map[string]string // the program of each platform that was built
 	images            []platformImage
+	chartTitle        string
 	chartYAML         []byte
 }
 

@@ -79,13 +79,13 @@ func TestRef(t *testing.T) {
 func TestChart(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
-		"deploy/helm/zkgo/Chart.yaml":         "apiVersion: v2\nname: zkgo\nversion: 0.0.0\nappVersion: \"0.0.0\"\n",
-		"deploy/helm/zkgo/values.yaml":        "a: 1\n",
-		"deploy/helm/zkgo/templates/a.yaml":   "b: 2\n",
-		"deploy/helm/zkgo/ci/test.yaml":       "c: 3\n",
-		"deploy/helm/zkgo/templates/a.yaml~":  "old",
-		"deploy/helm/zkgo/.helmignore":        "# comment\n*~\nci/\n",
-		"deploy/helm/zkgo/templates/deep/x.y": "d",
+		"deploy/helm/zookeeper/Chart.yaml":         "apiVersion: v2\n# A comment.\nname: zookeeper\nversion: 0.0.0\nappVersion: \"0.0.0\"\n",
+		"deploy/helm/zookeeper/values.yaml":        "a: 1\n",
+		"deploy/helm/zookeeper/templates/a.yaml":   "b: 2\n",
+		"deploy/helm/zookeeper/ci/test.yaml":       "c: 3\n",
+		"deploy/helm/zookeeper/templates/a.yaml~":  "old",
+		"deploy/helm/zookeeper/.helmignore":        "# comment\n*~\nci/\n",
+		"deploy/helm/zookeeper/templates/deep/x.y": "d",
 	}
 	var sums []string
 	for range 2 {
@@ -93,24 +93,24 @@ func TestChart(t *testing.T) {
 		if err := r.chart(); err != nil {
 			t.Fatal(err)
 		}
-		name := filepath.Join(r.out, "zkgo-1.2.3.tgz")
+		name := filepath.Join(r.out, "zookeeper-1.2.3.tgz")
 		sum, err := sha256File(name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sums = append(sums, sum)
 		content := untar(t, name)
-		if got := content["zkgo/Chart.yaml"]; got != "apiVersion: v2\nname: zkgo\nversion: 1.2.3\nappVersion: \"1.2.3\"\n" {
+		if got := content["zookeeper/Chart.yaml"]; got != "apiVersion: v2\n# A comment.\nname: zookeeper\nversion: 1.2.3\nappVersion: \"1.2.3\"\n" {
 			t.Errorf("Chart.yaml:\n%s", got)
 		}
-		if content["zkgo/values.yaml"] == "" || content["zkgo/templates/a.yaml"] == "" || content["zkgo/templates/deep/x.y"] == "" || content["zkgo/ci/test.yaml"] != "" || content["zkgo/templates/a.yaml~"] != "" {
+		if content["zookeeper/values.yaml"] == "" || content["zookeeper/templates/a.yaml"] == "" || content["zookeeper/templates/deep/x.y"] == "" || content["zookeeper/ci/test.yaml"] != "" || content["zookeeper/templates/a.yaml~"] != "" {
 			t.Errorf("%q", content)
 		}
 	}
 	if sums[0] != sums[1] {
 		t.Errorf("%q differ", sums)
 	}
-	files["deploy/helm/zkgo/Chart.yaml"] = "name: zkgo\n"
+	files["deploy/helm/zookeeper/Chart.yaml"] = "name: zkgo\n"
 	if err := project(t, files).chart(); err == nil {
 		t.Error("a chart without a version is packaged")
 	}
@@ -188,7 +188,7 @@ func TestSign(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := project(t, nil)
-		r.chartYAML = []byte("name: zkgo\n")
+		r.chartTitle, r.chartYAML = "zookeeper", []byte("name: zookeeper\n")
 		if err := errors.Join(os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums), 0o644), os.WriteFile(filepath.Join(r.out, r.chartName()), []byte("chart"), 0o644), r.sign(s)); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +204,7 @@ func TestSign(t *testing.T) {
 			t.Error(err)
 		}
 		block, _ := clearsign.Decode(signatures[1])
-		if block == nil || !strings.HasPrefix(string(block.Plaintext), "name: zkgo\n...\nfiles:\n  zkgo-1.2.3.tgz: sha256:") {
+		if block == nil || !strings.HasPrefix(string(block.Plaintext), "name: zookeeper\n...\nfiles:\n  zookeeper-1.2.3.tgz: sha256:") {
 			t.Fatalf("%s", signatures[1])
 		}
 		if _, err := block.VerifySignature(ring, nil); err != nil {

@@ -80,6 +80,8 @@ func containerVariables() []item {
 		{"ZOO_AUTOPURGE_PURGEINTERVAL, ZOO_AUTOPURGE_SNAPRETAINCOUNT", "autopurge.purgeInterval, autopurge.snapRetainCount."},
 		{"ZOO_4LW_COMMANDS_WHITELIST", "4lw.commands.whitelist."},
 		{"ZOO_CFG_EXTRA", "More lines of zoo.cfg, separated by spaces."},
+		{"ZOO_SERVER_USERS, ZOO_SERVER_PASSWORDS, ZOO_QUORUM_SERVER_USERS, ZOO_QUORUM_SERVER_PASSWORDS, ZOO_QUORUM_LEARNER_USER, ZOO_QUORUM_LEARNER_PASSWORD",
+			"The logins of a JAAS file, as for Bitnami's image. With the suffix _FILE, each names a file."},
 		{"ZOO_LOG_DIR, ZOO_LOG4J_PROP, ZOO_NOEXEC", "Known, and without effect."},
 		{"ZOOCFGDIR, ZOOCFG", "The directory and the name of zoo.cfg, if the program is called by the name zkServer.sh."},
 	}

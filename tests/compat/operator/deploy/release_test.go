@@ -186,8 +186,8 @@ func TestSignatures(t *testing.T) {
 	if out := output(t, keep(t, home, "--verify", sums+".asc", sums)); !strings.Contains(out, `Good signature from "zkgo test <zkgo@example.com>"`) {
 		t.Errorf("gpg --verify: %s", out)
 	}
-	if _, err := os.Stat(filepath.Join(root, "deploy/helm/zkgo/Chart.yaml")); err == nil {
-		output(t, keep(t, home, "--verify", filepath.Join(dist, "zkgo-1.2.3.tgz.prov")))
+	if _, err := os.Stat(filepath.Join(root, "deploy/helm/zookeeper/Chart.yaml")); err == nil {
+		output(t, keep(t, home, "--verify", filepath.Join(dist, "zookeeper-1.2.3.tgz.prov")))
 	}
 	forged := filepath.Join(t.TempDir(), "SHA256SUMS")
 	must.Do(t, os.WriteFile(forged, append(must.Get(os.ReadFile(sums))(t), "0123  more\n"...), 0o600))
