@@ -5,6 +5,10 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
+# The commit that binary names.
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
+TIME ?= $(shell git show -s --format=%cI HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
+
 .PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures hours hours-page failover lockbench ci
 
 help: ## list the targets
@@ -13,11 +17,11 @@ help: ## list the targets
 build: ## build ./zkgo
 	go build -o zkgo ./cmd/zkgo
 
-release: ## archives, packages, lists of contents and checksums in ./dist; VERSION=1.2.3, without it that of the tag
-	go run -C deploy/release . $(if $(VERSION),-version $(VERSION))
+release: ## everything that we publish, in ./dist; VERSION=v1.2.3, without it that of the tag; signed with KEY=secret.asc PASSPHRASE_FILE=…
+	go run -C deploy/release . $(if $(VERSION),-version $(VERSION)) $(if $(KEY),-key $(abspath $(KEY))) $(if $(PASSPHRASE_FILE),-passphrase-file $(abspath $(PASSPHRASE_FILE)))
 
 binary: ## build the program of a release for this machine; OUT=./zkgo VERSION=1.2.3
-	go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X 'github.com/zkgo/zkgo/internal/version.stamp=$(or $(VERSION),devel) $(or $(REVISION),unknown) $(or $(TIME),1970-01-01T00:00:00Z)'" -o $(or $(OUT),zkgo) ./cmd/zkgo
+	go build -trimpath -buildvcs=false -ldflags "-s -w -buildid= -X 'github.com/zkgo/zkgo/internal/version.stamp=$(or $(VERSION),devel) $(REVISION) $(TIME)'" -o $(or $(OUT),zkgo) ./cmd/zkgo
 
 test: ## run the tests that need nothing but Go
 	go test ./...

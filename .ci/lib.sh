@@ -42,6 +42,8 @@ debian_packages() {
   need javac openjdk-17-jdk-headless
   need curl curl
   need openssl openssl
+  need gpg-agent gnupg
+  need rpm rpm
   need mvn maven
   need python3 python3
   need git git

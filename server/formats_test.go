@@ -66,12 +66,13 @@ func TestWithoutFormats(t *testing.T) {
 		}
 	}
 
-	s := must.Get(Start(t.Context(), Config{Memory: true, Admin: &Admin{Addr: "127.0.0.1:0"}, Auth: Auth{SkipACL: true}}))(t)
+	s := must.Get(Start(t.Context(), Config{Memory: true, Admin: &Admin{Addr: "127.0.0.1:0"}, Auth: Auth{SuperDigest: superDigest}}))(t)
 	defer s.Close()
+	<-s.Ready()
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		command := map[string]string{http.MethodGet: "snapshot?streaming=true", http.MethodPost: "restore"}[method]
 		req := must.Get(http.NewRequestWithContext(t.Context(), method, s.AdminURL()+"/"+command, strings.NewReader("")))(t)
-		req.Header.Set("Authorization", "ip")
+		req.Header.Set("Authorization", superAuth)
 		resp := must.Get(http.DefaultClient.Do(req))(t)
 		body := must.Get(io.ReadAll(resp.Body))(t)
 		_ = resp.Body.Close()

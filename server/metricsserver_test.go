@@ -140,7 +140,7 @@ func TestMetricsTLS(t *testing.T) {
 			options := a.options()
 			options.ClientAuth = tt.auth
 			s := startServer(t, func(c *Config) {
-				c.Metrics = &Metrics{Addr: tt.plain, SecureAddr: tt.secure, User: "prometheus", Password: "pw", Token: "t0ken"}
+				c.Metrics = &Metrics{Addr: tt.plain, SecureAddr: tt.secure, User: "prometheus", Password: "pw", Token: "t0ken", Handler: metrics.Handler}
 				if tt.secure != "" {
 					c.Metrics.TLS = &AdminTLS{KeyStores: options}
 				}
@@ -205,7 +205,7 @@ func TestMetricsTLSFromZooCfg(t *testing.T) {
 	} {
 		text = "dataDir=" + dir + "\nclientPort=0\nadmin.enableServer=false\n" +
 			"metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider\n" + text
-		c, err := LoadConfig(write("zoo.cfg", text))
+		c, err := LoadConfig(write("zoo.cfg", text), allFormats())
 		if says, fails := strings.CutPrefix(want, "error: "); fails {
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s\n%v, want %q", text, err, says)

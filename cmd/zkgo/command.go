@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"runtime"
 
@@ -20,12 +19,14 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 		Example: `  zkgo server                      # a standalone server on port 2181, data in ./zkgo-data
   zkgo server /etc/zookeeper/zoo.cfg
   zkgo ls -s zk1:2181 /            # a command of zkgo cli
-  zkgo bench set -c 64             # how fast it is`,
-		Version:       version.Own(),
+  zkgo bench set -c 64             # how fast it is
+  zkgo version`,
+		Version:       version.Line(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate(versionLine())
+	root.Flags().Bool("version", false, "print the version, its commit and date") // without cobra's -v
 	root.AddGroup(
 		&cobra.Group{ID: "servers", Title: "Servers:"},
 		&cobra.Group{ID: "clients", Title: "Clients:"},
@@ -72,19 +73,17 @@ func helpCommand(root *cobra.Command) {
 }
 
 // versionLine returns the versions in a line.
-func versionLine() string {
-	return fmt.Sprintf("zkgo %s (ZooKeeper %s) %s/%s %s\n", version.Described(), version.Compatible, runtime.GOOS, runtime.GOARCH, runtime.Version())
-}
+func versionLine() string { return version.Line() + "\n" }
 
 func versionCommand() *cobra.Command {
 	var out resultFlags
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version and the ZooKeeper version it is compatible with",
+		Short:   "Print the version, its commit and date, and the ZooKeeper version it is compatible with",
 		Example: "  zkgo version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return out.print(cmd.OutOrStdout(), versions{version.Described(), version.Compatible, runtime.GOOS + "/" + runtime.GOARCH, runtime.Version()})
+			return out.print(cmd.OutOrStdout(), versions{version.Own(), version.Compatible, runtime.GOOS + "/" + runtime.GOARCH, runtime.Version()})
 		},
 	}
 	outputVar(cmd.Flags(), &out.output)

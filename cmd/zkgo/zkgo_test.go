@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/zkgo/zkgo/internal/version"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -66,9 +67,11 @@ func TestClientPortFlag(t *testing.T) {
 
 func TestVersion(t *testing.T) {
 	t.Parallel()
-	out, _, err := zkgo(t, "version")
-	if err != nil || !strings.HasPrefix(out, "zkgo ") || !strings.Contains(out, "(ZooKeeper 3.9") {
-		t.Errorf("%q, %v", out, err)
+	for _, arg := range []string{"version", "--version"} {
+		out, _, err := zkgo(t, arg)
+		if err != nil || out != version.Line()+"\n" || !strings.Contains(out, "(ZooKeeper 3.9") || !strings.Contains(out, ", commit ") {
+			t.Errorf("%s: %q, %v", arg, out, err)
+		}
 	}
 }
 

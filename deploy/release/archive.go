@@ -5,6 +5,7 @@ import (
 	"archive/zip"
 	"compress/gzip"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -24,37 +25,48 @@ type entry struct {
 
 // content returns the files of an archive, sorted by name.
 func (r *release) content(goos, bin string) ([]entry, error) {
-	all := []entry{{filepath.Base(bin), bin, 0o755}}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		all = append(all, entry{name, filepath.Join(r.source, name), 0o644})
+	all := []entry{{filepath.Base(bin), bin, 0o755}, {"LICENSE", filepath.Join(r.source, "LICENSE"), 0o644}}
+	trees := map[string]string{
+		"": filepath.Join(r.work, "docs"), "man": filepath.Join(r.work, "man"), "completions": filepath.Join(r.work, "completions"),
+		"grafana": filepath.Join(r.source, "deploy/grafana"), "prometheus": filepath.Join(r.source, "deploy/prometheus"),
 	}
-	trees := map[string]string{"docs": filepath.Join(r.source, "docs"), "man": filepath.Join(r.work, "man"), "completions": filepath.Join(r.work, "completions")}
 	if goos != "windows" {
 		trees["bin"] = filepath.Join(r.source, "deploy/bin")
 		trees["conf"] = filepath.Join(r.source, "deploy/conf")
 	}
 	for to, from := range trees {
-		err := filepath.WalkDir(from, func(file string, f fs.DirEntry, err error) error {
-			if err != nil || f.IsDir() || to == "docs" && !strings.HasSuffix(f.Name(), ".md") {
-				return err
-			}
-			name, err := filepath.Rel(from, file)
-			if err != nil {
-				return err
-			}
-			mode := os.FileMode(0o644)
-			if to == "bin" && f.Name() != "zkEnv.sh" {
-				mode = 0o755
-			}
-			all = append(all, entry{to + "/" + filepath.ToSlash(name), file, mode})
-			return nil
-		})
+		files, err := tree(from)
 		if err != nil {
 			return nil, err
+		}
+		for _, e := range files {
+			if e.name == "alerts_test.yml" {
+				continue
+			}
+			if to == "bin" && e.name != "zkEnv.sh" {
+				e.mode = 0o755
+			}
+			e.name = path.Join(to, e.name)
+			all = append(all, e)
 		}
 	}
 	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	return all, nil
+}
+
+// tree returns the files below a directory, sorted by their names relative to it.
+func tree(dir string) ([]entry, error) {
+	var all []entry
+	err := filepath.WalkDir(dir, func(file string, f fs.DirEntry, err error) error {
+		if err != nil || f.IsDir() {
+			return err
+		}
+		name, err := filepath.Rel(dir, file)
+		all = append(all, entry{filepath.ToSlash(name), file, 0o644})
+		return err
+	})
+	slices.SortFunc(all, func(a, b entry) int { return strings.Compare(a.name, b.name) })
+	return all, err
 }
 
 // archive writes a .tar.gz, or a .zip for Windows.
@@ -80,19 +92,24 @@ func (r *release) tar(w io.Writer, base string, files []entry) error {
 	z := gzip.NewWriter(w)
 	t := tar.NewWriter(z)
 	for _, e := range files {
-		info, err := os.Stat(e.from)
-		if err != nil {
-			return err
-		}
-		h := &tar.Header{Typeflag: tar.TypeReg, Name: path.Join(base, e.name), Size: info.Size(), Mode: int64(e.mode), ModTime: r.at, Format: tar.FormatUSTAR}
-		if err := t.WriteHeader(h); err != nil {
-			return err
-		}
-		if err := pour(t, e.from); err != nil {
+		if err := r.add(t, e, path.Join(base, e.name)); err != nil {
 			return err
 		}
 	}
 	return errors.Join(t.Close(), z.Close())
+}
+
+// add adds a file to a tar file under a name.
+func (r *release) add(t *tar.Writer, e entry, name string) error {
+	info, err := os.Stat(e.from)
+	if err != nil {
+		return err
+	}
+	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: info.Size(), Mode: int64(e.mode), ModTime: r.at, Format: tar.FormatUSTAR}
+	if err := t.WriteHeader(h); err != nil {
+		return err
+	}
+	return pour(t, e.from)
 }
 
 func (r *release) zip(w io.Writer, base string, files []entry) error {
@@ -130,11 +147,18 @@ func (r *release) checksums() error {
 	}
 	var b strings.Builder
 	for _, f := range files {
-		h := sha256.New()
-		if err := pour(h, filepath.Join(r.out, f.Name())); err != nil {
+		sum, err := sha256File(filepath.Join(r.out, f.Name()))
+		if err != nil {
 			return err
 		}
-		fmt.Fprintf(&b, "%x  %s\n", h.Sum(nil), f.Name())
+		fmt.Fprintf(&b, "%s  %s\n", sum, f.Name())
 	}
 	return os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(b.String()), 0o644)
+}
+
+// sha256File returns the checksum of a file in hexadecimal.
+func sha256File(name string) (string, error) {
+	h := sha256.New()
+	err := pour(h, name)
+	return hex.EncodeToString(h.Sum(nil)), err
 }

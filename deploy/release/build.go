@@ -7,19 +7,25 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 )
 
-// build builds the program for one platform and returns its path.
+// buildFlags are the flags of every build, without the version.
+var buildFlags = []string{"-trimpath", "-buildvcs=false"}
+
+// build builds the program for one platform, once, and returns its path.
 func (r *release) build(ctx context.Context, goos, goarch string) (string, error) {
+	if path := r.built[goos+"/"+goarch]; path != "" {
+		return path, nil
+	}
 	name := "zkgo"
 	if goos == "windows" {
 		name += ".exe"
 	}
 	path := filepath.Join(r.work, goos+"-"+goarch, name)
 	stamp := r.version + " " + r.revision[:min(len(r.revision), 12)] + " " + r.at.Format(time.RFC3339)
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false",
-		"-ldflags", "-s -w -buildid= -X 'github.com/zkgo/zkgo/internal/version.stamp="+stamp+"'", "-o", path, "./cmd/zkgo")
+	cmd := exec.CommandContext(ctx, "go", slices.Concat([]string{"build"}, buildFlags, []string{"-ldflags", "-s -w -buildid= -X 'github.com/zkgo/zkgo/internal/version.stamp=" + stamp + "'", "-o", path, "./cmd/zkgo"})...)
 	cmd.Dir = r.source
 	// The user's own Go settings must not affect the build.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+goos, "GOARCH="+goarch, "GOFLAGS=", "GOAMD64=v1", "GOARM64=v8.0",
@@ -27,6 +33,7 @@ func (r *release) build(ctx context.Context, goos, goarch string) (string, error
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%s/%s: %w\n%s", goos, goarch, err, out)
 	}
+	r.built[goos+"/"+goarch] = path
 	return path, nil
 }
 

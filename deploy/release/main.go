@@ -1,6 +1,9 @@
 // Command release builds the files that we publish for a version: archives with the
 // program, the wrappers, man pages and completions for every platform, Debian and RPM
-// packages, a CycloneDX list of the program's modules, and checksums.
+// packages, an OCI image for every Linux processor with its contents (SPDX) and its origin
+// (SLSA), the Helm chart, a CycloneDX list of the program's modules, the origin of all files,
+// checksums, and signatures if the user supplies an OpenPGP key. It needs Go and Git, but no
+// Docker.
 //
 // It is a separate module, so that zkgo doesn't depend on its dependencies.
 //
@@ -8,7 +11,8 @@
 // depends on the machine, the user, the directory or the time of the build.
 // TestReproducible (tests/compat/operator/deploy) builds twice.
 //
-//	make release VERSION=1.2.3        # into ./dist
+//	make release VERSION=v1.2.3                 # into ./dist
+//	make release VERSION=v1.2.3 KEY=secret.asc  # signed
 package main
 
 import (
@@ -22,6 +26,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/Masterminds/semver/v3"
 )
 
 // platforms are the platforms that we test zkgo's build for.
@@ -33,6 +39,10 @@ type release struct {
 	version, revision string
 	at                time.Time // of the commit; every file gets this time
 	platforms         []string
+	built             map[string]string // the program of each platform that was built
+	images            []platformImage
+	chartTitle        string
+	chartYAML         []byte
 }
 
 func main() {
@@ -47,14 +57,16 @@ func main() {
 
 func run(ctx context.Context, args []string) (err error) {
 	flags := flag.NewFlagSet("release", flag.ExitOnError)
-	var r release
-	var at, list string
+	r := release{built: map[string]string{}}
+	var at, list, key, passphrase string
 	flags.StringVar(&r.source, "source", "../..", "the repository")
 	flags.StringVar(&r.out, "out", "../../dist", "the directory for the result, which must not be there")
-	flags.StringVar(&r.version, "version", "", "the version, without v; by default that of the commit's tag, or 0.0.0-dev with the commit")
+	flags.StringVar(&r.version, "version", "", "the version, as v1.2.3; by default that of the commit's tag, or 0.0.0-dev with the commit")
 	flags.StringVar(&r.revision, "revision", "", "the commit; by default HEAD")
 	flags.StringVar(&at, "time", "", "the time of the commit, RFC 3339; by default HEAD's")
 	flags.StringVar(&list, "platforms", platforms, "what to build for")
+	flags.StringVar(&key, "key", "", "a file with an OpenPGP private key that signs the checksums and the Helm chart")
+	flags.StringVar(&passphrase, "passphrase-file", "", "a file with the key's passphrase")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -67,18 +79,41 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := r.identify(ctx, at); err != nil {
 		return err
 	}
+	var s *signer
+	if key != "" { // before the work, because it fails if the key is wrong
+		if s, err = newSigner(key, passphrase, r.at); err != nil {
+			return err
+		}
+	}
 	if r.work, err = os.MkdirTemp("", "zkgo-release-"); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(r.work)) }()
-	return r.make(ctx)
+	if err := r.make(ctx); err != nil || s == nil {
+		return err
+	}
+	return r.sign(s)
 }
 
 // identify fills in the fields that the command line doesn't set.
 func (r *release) identify(ctx context.Context, at string) (err error) {
+	dirty := ""
 	if r.revision == "" {
 		if r.revision, err = r.git(ctx, "rev-parse", "HEAD"); err != nil {
 			return err
+		}
+		changes, err := r.git(ctx, "status", "--porcelain")
+		switch {
+		case err != nil:
+			return err
+		case changes != "" && r.version != "":
+			return fmt.Errorf("%s has changes that are in no commit, and a version is built from a commit. Commit them, or leave out -version:\n%s", r.source, changes)
+		case changes != "":
+			dirty = ".dirty"
+		case r.version != "":
+			if err := r.described(); err != nil {
+				return err
+			}
 		}
 	}
 	if at == "" {
@@ -91,16 +126,32 @@ func (r *release) identify(ctx context.Context, at string) (err error) {
 	}
 	r.at = r.at.UTC()
 	if r.version == "" {
-		if tag, err := r.git(ctx, "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err == nil {
-			r.version = strings.TrimPrefix(tag, "v")
+		if tag, err := r.git(ctx, "describe", "--tags", "--exact-match", "--match", "v[0-9]*"); err == nil && dirty == "" {
+			r.version = tag
 		} else {
-			r.version = "0.0.0-dev." + r.at.Format("20060102150405") + "." + r.revision[:min(len(r.revision), 12)]
+			r.version = "0.0.0-dev." + r.at.Format("20060102150405") + ".g" + r.revision[:min(len(r.revision), 12)] + dirty
 		}
 	}
-	if strings.ContainsAny(r.version, " \t\n/") {
-		return fmt.Errorf("version %q", r.version)
+	r.version = strings.TrimPrefix(r.version, "v")
+	if v, err := semver.StrictNewVersion(r.version); err != nil || v.Metadata() != "" {
+		return fmt.Errorf("version %q: want a semantic version, as v1.2.3 or v1.2.3-rc.1", r.version)
 	}
 	return nil
+}
+
+// described returns an error unless the changelog has a section about the version.
+func (r *release) described() error {
+	text, err := os.ReadFile(filepath.Join(r.source, "CHANGELOG.md"))
+	if err != nil {
+		return err
+	}
+	base, _, _ := strings.Cut(strings.TrimPrefix(r.version, "v"), "-")
+	for line := range strings.Lines(string(text)) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "##" && words[1] == base {
+			return nil
+		}
+	}
+	return fmt.Errorf("CHANGELOG.md has no section \"## %s\"", base)
 }
 
 func (r *release) git(ctx context.Context, args ...string) (string, error) {
@@ -116,7 +167,7 @@ func (r *release) make(ctx context.Context) error {
 	if err := os.Mkdir(r.out, 0o755); err != nil {
 		return err
 	}
-	if err := r.papers(ctx); err != nil {
+	if err := errors.Join(r.papers(ctx), r.documents()); err != nil {
 		return err
 	}
 	for _, p := range r.platforms {
@@ -136,10 +187,15 @@ func (r *release) make(ctx context.Context) error {
 			return err
 		}
 		if goos == "linux" {
-			if err := r.packages(goarch, bin); err != nil {
+			if err := errors.Join(r.packages(goarch, bin), r.addImage(goarch, bin)); err != nil {
 				return err
 			}
 		}
 	}
-	return r.checksums()
+	for _, write := range []func() error{r.writeImages, r.chart, r.writeProvenance, r.checksums} {
+		if err := write(); err != nil {
+			return err
+		}
+	}
+	return nil
 }

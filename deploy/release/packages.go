@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ import (
 
 // packages writes the packages of deploy/nfpm.yaml.
 func (r *release) packages(goarch, bin string) error {
-	if err := r.compressMan(); err != nil {
+	if err := errors.Join(r.compressMan(), readable(filepath.Join(r.work, "man.gz")), readable(filepath.Join(r.work, "docs"))); err != nil {
 		return err
 	}
 	values := map[string]string{"VERSION": r.version, "ARCH": goarch, "BIN": bin, "WORK": r.work, "DEPLOY": filepath.Join(r.source, "deploy"), "SOURCE": r.source}
@@ -55,18 +56,31 @@ func (r *release) pack(config nfpm.Config, format string) (err error) {
 	return packager.Package(info, f)
 }
 
-// compressMan compresses the man pages into the directory man1, as distributions expect.
+// readable sets the modes that files and directories have in a package, whatever the umask.
+func readable(dir string) error {
+	return filepath.WalkDir(dir, func(file string, f fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case f.IsDir():
+			return os.Chmod(file, 0o755)
+		}
+		return os.Chmod(file, 0o644)
+	})
+}
+
+// compressMan compresses the man pages, as distributions expect.
 func (r *release) compressMan() error {
-	pages, err := filepath.Glob(filepath.Join(r.work, "man", "*.1"))
+	pages, err := tree(filepath.Join(r.work, "man"))
 	if err != nil || len(pages) == 0 {
 		return errors.Join(err, errors.New("there are no man pages"))
 	}
-	to := filepath.Join(r.work, "man1")
-	if err := os.MkdirAll(to, 0o755); err != nil {
-		return err
-	}
 	for _, page := range pages {
-		if err := compress(page, filepath.Join(to, filepath.Base(page)+".gz")); err != nil {
+		to := filepath.Join(r.work, "man.gz", page.name+".gz")
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := compress(page.from, to); err != nil {
 			return err
 		}
 	}

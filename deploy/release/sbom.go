@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/sha256"
 	"debug/buildinfo"
 	"encoding/base64"
 	"encoding/hex"
@@ -9,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strings"
 	"time"
 
@@ -22,14 +22,14 @@ func (r *release) sbom(goos, goarch, bin string) (err error) {
 	if err != nil {
 		return err
 	}
-	sum := sha256.New()
-	if err := pour(sum, bin); err != nil {
+	sum, err := sha256File(bin)
+	if err != nil {
 		return err
 	}
 	main := cyclonedx.Component{
 		BOMRef: purl(info.Main.Path, r.version), Type: cyclonedx.ComponentTypeApplication, Name: info.Main.Path, Version: r.version,
 		PackageURL: purl(info.Main.Path, r.version),
-		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(sum.Sum(nil))}},
+		Hashes:     &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}},
 		Licenses:   &cyclonedx.Licenses{{License: &cyclonedx.License{ID: "Apache-2.0"}}},
 	}
 	std := cyclonedx.Component{BOMRef: purl("std", info.GoVersion), Type: cyclonedx.ComponentTypeLibrary, Name: "std",
@@ -40,8 +40,8 @@ func (r *release) sbom(goos, goarch, bin string) (err error) {
 			return fmt.Errorf("%s is replaced: go.mod must not", m.Path)
 		}
 		c := cyclonedx.Component{BOMRef: purl(m.Path, m.Version), Type: cyclonedx.ComponentTypeLibrary, Name: m.Path, Version: m.Version, PackageURL: purl(m.Path, m.Version)}
-		if h, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.Sum, "h1:")); err == nil && m.Sum != "" {
-			c.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: hex.EncodeToString(h)}}
+		if sum := moduleSum(m); sum != "" {
+			c.Hashes = &[]cyclonedx.Hash{{Algorithm: cyclonedx.HashAlgoSHA256, Value: sum}}
 		}
 		components, refs = append(components, c), append(refs, c.BOMRef)
 	}
@@ -60,3 +60,12 @@ func (r *release) sbom(goos, goarch, bin string) (err error) {
 
 // purl returns the package URL that scanners use for a Go module.
 func purl(path, version string) string { return "pkg:golang/" + path + "@" + version }
+
+// moduleSum returns Go's checksum of a module in hexadecimal, or "".
+func moduleSum(m *debug.Module) string {
+	b, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(m.Sum, "h1:"))
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(b)
+}

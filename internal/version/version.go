@@ -1,83 +1,62 @@
 package version
 
 import (
-	"runtime/debug"
+	"fmt"
+	"runtime"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Compatible is the version of ZooKeeper that zkgo is compatible with.
 const Compatible = "3.9.5"
 
-// Own returns zkgo's own version: the module's, or devel.
-func Own() string {
-	version, _, _ := build()
-	return version
-}
-
-// Described returns zkgo's own version, and the commit of a build without a version.
-func Described() string {
-	version, revision, _ := build()
-	if version == "devel" && revision != "unknown" {
-		return version + "-" + revision
-	}
-	return version
-}
+// Own returns zkgo's own version: that of the release or of the Go module, or devel.
+func Own() string { return current().version }
 
 // Text returns the version for tools: they expect ZooKeeper's version first, and
 // then the rest in this format.
-func Text() string {
-	version, revision, built := build()
-	return Compatible + "-zkgo" + version + "-" + revision + ", built on " + built.UTC().Format("2006-01-02 15:04 MST")
+func Text() string { return current().text() }
+
+// Line returns the version for people, in one line.
+func Line() string { return current().line() }
+
+// BuildTime returns the time of the commit that this program was built from. If it is
+// unknown, it returns the time of the program's file.
+func BuildTime() time.Time { return current().at }
+
+// build is what a binary says about its source.
+type build struct {
+	version  string // without v
+	revision string // the commit, or "" if the binary doesn't contain it
+	at       time.Time
+	file     bool // whether at is the time of the binary's file, because that of the commit is unknown
 }
 
-// revisionLength is how many characters of a commit hash are shown.
-const revisionLength = 12
+// current returns the data of this binary.
+var current = sync.OnceValue(find)
 
-// stamp is set only by "go build -ldflags -X" in a release: version, revision and the
-// time of the commit (RFC 3339), separated by spaces.
-var stamp string
-
-// BuildTime returns the time of the commit that this program was built from, or a fixed
-// time if it is unknown.
-func BuildTime() time.Time {
-	_, _, at := build()
-	return at
+func (b build) text() string {
+	version := b.version
+	switch {
+	case b.revision == "":
+		version += "-unknown"
+	case !strings.Contains(version, b.revision): // a pseudo-version contains it
+		version += "-" + b.revision
+	}
+	// Programs that parse the version expect letters, digits, dots and hyphens.
+	return Compatible + "-zkgo" + strings.ReplaceAll(version, "+", ".") + ", built on " + b.when()
 }
 
-// build returns the version data of the binary.
-func build() (version, revision string, at time.Time) {
-	if version, revision, at, ok := readStamp(stamp); ok {
-		return version, revision, at
+func (b build) line() string {
+	commit, date := "unknown", b.when()
+	if b.revision != "" {
+		commit = b.revision
 	}
-	version, revision = "devel", "unknown"
-	at = time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC)
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return version, revision, at
+	if b.file {
+		date += " (of the program's file)"
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		version = v
-	}
-	for _, kv := range info.Settings {
-		switch kv.Key {
-		case "vcs.revision":
-			revision = kv.Value[:min(len(kv.Value), revisionLength)]
-		case "vcs.time":
-			if t, err := time.Parse(time.RFC3339, kv.Value); err == nil {
-				at = t
-			}
-		}
-	}
-	return version, revision, at
+	return fmt.Sprintf("zkgo %s (ZooKeeper %s) %s/%s %s, commit %s, %s", b.version, Compatible, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit, date)
 }
 
-// readStamp parses a stamp; ok is false if it is invalid.
-func readStamp(s string) (version, revision string, at time.Time, ok bool) {
-	words := strings.Fields(s)
-	if len(words) != 3 {
-		return "", "", time.Time{}, false
-	}
-	at, err := time.Parse(time.RFC3339, words[2])
-	return words[0], words[1], at, err == nil
-}
+func (b build) when() string { return b.at.UTC().Format("2006-01-02 15:04 MST") }

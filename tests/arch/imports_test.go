@@ -107,8 +107,9 @@ var rules = []rule{
 	{"internal/cli/terminal", []string{"internal/smallfile"}, "a terminal knows no ensemble"},
 	{"internal/cli/overview", nil, "asking servers how they are takes a socket"},
 	{"internal/cli/subtree", []string{"client", "proto"}, "copying and comparing trees takes a client, of any ZooKeeper"},
+	{"internal/manual", []string{"internal/cli", "internal/version", "internal/zoocfg"}, "man pages are made of descriptions, without a server"},
 	{"internal/bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
-	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/version", "server", "server/...", "internal/control", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/spelling", "internal/zoocfg"}, "the command is flags and terminal only"},
+	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/manual", "internal/version", "server", "server/...", "internal/control", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/spelling", "internal/zoocfg"}, "the command is flags and terminal only"},
 }
 
 // libraries lists which packages may import which library families.
@@ -117,7 +118,7 @@ var libraries = map[string][]string{
 	"github.com/go-zookeeper":         {"recipes/gozk"},
 	"go.etcd.io/bbolt":                {"raftfsm/boltlog"},
 	"github.com/hashicorp/go-msgpack": {"raftfsm/boltlog"},
-	"github.com/spf13/cobra":          {"cmd/zkgo"},
+	"github.com/spf13/cobra":          {"cmd/zkgo", "internal/manual"},
 	"golang.org/x/term":               {"internal/cli", "cmd/zkgo"},
 	"github.com/coreos/go-systemd":    {"cmd/zkgo"},
 	"github.com/HdrHistogram":         {"internal/bench"},
@@ -127,7 +128,7 @@ var libraries = map[string][]string{
 	"software.sslmate.com/src":        {"internal/auth/keystore"},
 	"go.yaml.in/yaml":                 {"server/zktest", "internal/cli/contexts", "internal/cli/subtree"},
 	"github.com/youmark":              {"internal/auth/keystore"},
-	"golang.org/x/crypto":             {"internal/auth/keystore"},
+	"golang.org/x/crypto":             {"internal/auth/keystore", "deploy/release"},
 	"github.com/klauspost/compress":   {"internal/offline/zkfiles"},
 	"github.com/schollz/progressbar":  {"cmd/zkgo", "internal/cli"},
 }

@@ -3,6 +3,7 @@
 package deploy
 
 import (
+	"bytes"
 	"debug/elf"
 	"encoding/json"
 	"fmt"
@@ -29,11 +30,12 @@ const (
 // released is the release that several tests inspect.
 var released struct {
 	once sync.Once
-	dir  string
+	dir  string // below the directory that also has the keys
 	err  error
 }
 
-// release makes a release for this machine's platform, once.
+// release makes a release for this machine's platform, once, signed with a new key. .ci/full
+// makes it for all platforms.
 func release(t *testing.T) string {
 	t.Helper()
 	released.once.Do(func() {
@@ -43,7 +45,11 @@ func release(t *testing.T) string {
 			return
 		}
 		released.dir = filepath.Join(dir, "dist")
-		released.err = makeRelease(t, root, released.dir)
+		home := gnupg(t)
+		output(t, keep(t, home, "--passphrase", "", "--quick-generate-key", "zkgo test <zkgo@example.com>", "ed25519", "sign", "never"))
+		output(t, keep(t, home, "--output", signingKey(), "--armor", "--export-secret-keys"))
+		output(t, keep(t, home, "--output", filepath.Join(dir, "public.asc"), "--armor", "--export"))
+		released.err = makeRelease(t, root, released.dir, "022")
 	})
 	if released.err != nil {
 		t.Fatal(released.err)
@@ -51,16 +57,42 @@ func release(t *testing.T) string {
 	return released.dir
 }
 
-func makeRelease(t *testing.T, source, out string) error {
-	cmd := command(t, "go", "run", "-C", filepath.Join(source, "deploy/release"), ".", "-out", out, "-platforms", "linux/amd64",
-		"-version", version, "-revision", revision, "-time", commit)
+// signingKey is the path of the private key that signs the release.
+func signingKey() string { return filepath.Join(filepath.Dir(released.dir), "secret.asc") }
+
+// gnupg returns a new home directory for gpg.
+func gnupg(t *testing.T) string {
+	t.Helper()
+	// Not t.TempDir: the path of the agent's socket has to be short.
+	home := must.Get(os.MkdirTemp("", "gpg-"))(t)
+	t.Cleanup(func() {
+		_ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run()
+		_ = os.RemoveAll(home)
+	})
+	return home
+}
+
+// keep returns a call of gpg that asks nothing.
+func keep(t *testing.T, home string, args ...string) *exec.Cmd {
+	t.Helper()
+	return command(t, "gpg", append([]string{"--homedir", home, "--batch", "--yes", "--pinentry-mode", "loopback"}, args...)...)
+}
+
+func makeRelease(t *testing.T, source, out, umask string) error {
+	platforms := os.Getenv("RELEASE_PLATFORMS")
+	if platforms == "" {
+		platforms = "linux/amd64"
+	}
+	cmd := command(t, "sh", "-c", "umask "+umask+` && exec "$@"`, "sh", "go", "run", "-C", filepath.Join(source, "deploy/release"), ".", "-out", out, "-platforms", platforms,
+		"-version", "v"+version, "-revision", revision, "-time", commit, "-key", signingKey())
 	if text, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w\n%s", cmd, err, text)
 	}
 	return nil
 }
 
-// TestReproducible makes a second release from the same sources, in another directory.
+// TestReproducible makes a second release from the same sources, in another directory, with
+// another umask.
 func TestReproducible(t *testing.T) {
 	process.Needed(t)
 	first := release(t)
@@ -78,13 +110,13 @@ func TestReproducible(t *testing.T) {
 		must.Do(t, os.WriteFile(to, b, 0o600))
 	}
 	second := filepath.Join(t.TempDir(), "dist")
-	must.Do(t, makeRelease(t, elsewhere, second))
-	sums := func(dir string) string {
-		b := must.Get(os.ReadFile(filepath.Join(dir, "SHA256SUMS")))(t)
-		return string(b)
-	}
-	if a, b := sums(first), sums(second); a != b || strings.Count(a, "\n") < 4 {
-		t.Errorf("the first time\n%sthe second time\n%s", a, b)
+	must.Do(t, makeRelease(t, elsewhere, second, "077"))
+	for _, name := range []string{"SHA256SUMS", "SHA256SUMS.asc"} {
+		a := must.Get(os.ReadFile(filepath.Join(first, name)))(t)
+		b := must.Get(os.ReadFile(filepath.Join(second, name)))(t)
+		if !bytes.Equal(a, b) || bytes.Count(a, []byte("\n")) < 5 {
+			t.Errorf("%s: the first time\n%sthe second time\n%s", name, a, b)
+		}
 	}
 	check := command(t, "sha256sum", "-c", "--strict", "SHA256SUMS")
 	check.Dir = second
@@ -98,7 +130,7 @@ func TestArchive(t *testing.T) {
 	dist, dir := release(t), t.TempDir()
 	output(t, command(t, "tar", "-xzf", filepath.Join(dist, "zkgo-1.2.3-linux-amd64.tar.gz"), "-C", dir))
 	home := filepath.Join(dir, "zkgo-1.2.3-linux-amd64")
-	if out := output(t, command(t, home+"/zkgo", "version")); !strings.HasPrefix(out, "zkgo 1.2.3 (ZooKeeper 3.9.5) linux/amd64 go") {
+	if out := output(t, command(t, home+"/zkgo", "--version")); !strings.HasPrefix(out, "zkgo 1.2.3 (ZooKeeper 3.9.5) linux/amd64 go") || !strings.HasSuffix(out, ", commit 0123456789ab, 2026-11-22 09:00 UTC\n") {
 		t.Errorf("version: %q", out)
 	}
 	if out := script(t, home, "version"); !strings.Contains(out, "zkgo 1.2.3, compatible with Apache ZooKeeper, version 3.9.5\n") {
@@ -111,15 +143,13 @@ func TestArchive(t *testing.T) {
 			t.Error("the program needs a loader: it is not static")
 		}
 	}
-	for _, name := range []string{"LICENSE", "conf/zoo_sample.cfg", "docs/operate/quickstart.md", "man/zkgo-server.1", "completions/zkgo.bash", "bin/zkCli.sh"} {
+	for _, name := range []string{"LICENSE", "conf/zoo_sample.cfg", "docs/operate/quickstart.md", "README.md", "SECURITY.md", "CHANGELOG.md", "man/man1/zkgo-server.1", "man/man5/zoo.cfg.5",
+		"completions/zkgo.bash", "completions/_zkgo", "completions/zkgo.fish", "bin/zkCli.sh", "grafana/zkgo.json", "prometheus/alerts.yml"} {
 		if _, err := os.Stat(filepath.Join(home, name)); err != nil {
 			t.Error(err)
 		}
 	}
 	output(t, command(t, "bash", "-n", home+"/completions/zkgo.bash"))
-	if out := output(t, command(t, "man", "--warnings", "-l", home+"/man/zkgo-health.1")); !strings.Contains(out, "zkgo-health - Ask a running server") {
-		t.Errorf("the man page: %s", out)
-	}
 	bom := must.Get(os.ReadFile(filepath.Join(dist, "zkgo-1.2.3-linux-amd64.cdx.json")))(t)
 	var list struct {
 		BomFormat, SpecVersion string
@@ -147,6 +177,30 @@ func TestArchive(t *testing.T) {
 	}
 }
 
+// TestSignatures verifies the signatures with gpg, as a user does, and after a change.
+func TestSignatures(t *testing.T) {
+	process.Needed(t)
+	dist, home := release(t), gnupg(t)
+	output(t, keep(t, home, "--import", filepath.Join(filepath.Dir(dist), "public.asc")))
+	sums := filepath.Join(dist, "SHA256SUMS")
+	if out := output(t, keep(t, home, "--verify", sums+".asc", sums)); !strings.Contains(out, `Good signature from "zkgo test <zkgo@example.com>"`) {
+		t.Errorf("gpg --verify: %s", out)
+	}
+	if _, err := os.Stat(filepath.Join(root, "deploy/helm/zookeeper/Chart.yaml")); err == nil {
+		output(t, keep(t, home, "--verify", filepath.Join(dist, "zookeeper-1.2.3.tgz.prov")))
+	}
+	forged := filepath.Join(t.TempDir(), "SHA256SUMS")
+	must.Do(t, os.WriteFile(forged, append(must.Get(os.ReadFile(sums))(t), "0123  more\n"...), 0o600))
+	if out, err := keep(t, home, "--verify", sums+".asc", forged).CombinedOutput(); err == nil {
+		t.Errorf("a forged list passes: %s", out)
+	}
+	for _, f := range must.Get(os.ReadDir(dist))(t) {
+		if name := f.Name(); !strings.HasPrefix(name, "SHA256SUMS") && !strings.HasSuffix(name, ".prov") && !bytes.Contains(must.Get(os.ReadFile(sums))(t), []byte("  "+name+"\n")) {
+			t.Errorf("SHA256SUMS doesn't have %s", name)
+		}
+	}
+}
+
 // TestDebianPackage installs, runs, updates, removes and purges the package, on a
 // copy-on-write copy of this machine's files if the kernel allows us to make one.
 func TestDebianPackage(t *testing.T) {
@@ -171,6 +225,34 @@ func TestDebianPackage(t *testing.T) {
 	out := output(t, command(t, name, args...))
 	if !strings.HasSuffix(out, "all is well\n") {
 		t.Errorf("the package:\n%s", out)
+	}
+}
+
+// TestRPM: the RPM package is intact and has the files of the Debian package, except for the
+// license, which has another place.
+func TestRPM(t *testing.T) {
+	process.Needed(t)
+	dist, dir := release(t), t.TempDir()
+	rpm := filepath.Join(dist, "zkgo-1.2.3-1.x86_64.rpm")
+	output(t, command(t, "rpm", "-K", "--nosignature", rpm))
+	output(t, command(t, "dpkg-deb", "-x", filepath.Join(dist, "zkgo_1.2.3_amd64.deb"), dir))
+	have := map[string]bool{}
+	for line := range strings.Lines(output(t, command(t, "rpm", "-qp", "--nosignature", "--qf", "[%{FILEMODES:perms} %{FILEUSERNAME}:%{FILEGROUPNAME} %{FILENAMES}\n]", rpm))) {
+		words := strings.Fields(line)
+		have[words[2]] = true
+		if words[1] != "root:root" || words[0][0] == '-' && words[0] != "-rw-r--r--" && words[0] != "-rwxr-xr-x" || words[0][0] == 'd' && words[0] != "drwxr-xr-x" {
+			t.Errorf("in the package: %s", line)
+		}
+	}
+	must.Do(t, filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		name := strings.TrimPrefix(p, dir)
+		if err == nil && !d.IsDir() && !have[name] && name != "/usr/share/doc/zkgo/copyright" {
+			t.Errorf("the RPM package has no %s", name)
+		}
+		return err
+	}))
+	if !have["/usr/share/licenses/zkgo/LICENSE"] || len(have) < 80 {
+		t.Errorf("%d files: %v", len(have), have)
 	}
 }
 

@@ -14,7 +14,12 @@ getent passwd zkgo >/dev/null || fail "there is no user zkgo"
 is "$(stat -c '%U:%G %a' /var/lib/zkgo)" "zkgo:zkgo 750" /var/lib/zkgo
 is "$(stat -c '%U:%G %a' /etc/zkgo)" "root:zkgo 775" /etc/zkgo
 [ -f /usr/lib/systemd/system/zkgo.service ] || fail "there is no unit"
-man -w zkgo-server >/dev/null || fail "there is no man page"
+man -w zkgo-server >/dev/null && man -w 5 zoo.cfg >/dev/null || fail "there is no man page"
+for file in /usr/share/zkgo/grafana/zkgo.json /usr/share/zkgo/prometheus/alerts.yml /usr/share/bash-completion/completions/zkgo \
+  /usr/share/zsh/vendor-completions/_zkgo /usr/share/fish/vendor_completions.d/zkgo.fish /usr/share/doc/zkgo/README.md \
+  /usr/share/doc/zkgo/SECURITY.md /usr/share/doc/zkgo/docs/operate/quickstart.md; do
+  [ -s $file ] || fail "there is no $file"
+done
 
 # The server, as the unit starts it.
 

@@ -1,0 +1,50 @@
+package manual
+
+import "strings"
+
+// page is a page in the language of man(7), or a part of one.
+type page struct{ strings.Builder }
+
+// item is a term and its explanation.
+type item struct{ term, text string }
+
+// section begins a section.
+func (p *page) section(title string) { p.WriteString(".SH " + escape(strings.ToUpper(title)) + "\n") }
+
+// subsection begins a subsection.
+func (p *page) subsection(title string) { p.WriteString(".SS " + escape(title) + "\n") }
+
+// paragraph writes a paragraph.
+func (p *page) paragraph(text string) { p.WriteString(".PP\n" + escape(text) + "\n") }
+
+// literal writes lines as they are.
+func (p *page) literal(text string) { p.WriteString(".PP\n.EX\n" + escape(text) + "\n.EE\n") }
+
+// define writes a term and its explanation.
+func (p *page) define(i item) {
+	p.WriteString(".TP\n\\fB" + escape(i.term) + "\\fP\n" + escape(i.text) + "\n")
+}
+
+// list writes a section of items, if there are any.
+func (p *page) list(title string, items []item) {
+	if len(items) == 0 {
+		return
+	}
+	p.section(title)
+	for _, i := range items {
+		p.define(i)
+	}
+}
+
+// escape returns text that groff shows as it is: users copy options and file names, so a
+// hyphen should stay one.
+func escape(text string) string {
+	text = strings.NewReplacer(`\`, `\e`, "-", `\-`, "~", `\(ti`, "^", `\(ha`, "`", `\(ga`).Replace(text)
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, ".") || strings.HasPrefix(line, "'") {
+			lines[i] = `\&` + line
+		}
+	}
+	return strings.Join(lines, "\n")
+}
