@@ -22,7 +22,6 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/internal/version"
-	"github.com/zkgo/zkgo/server"
 )
 
 // backupFlags holds the flags of zkgo backup.
@@ -396,7 +395,7 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 	if err := describe(name, c).Text(stdout); err != nil || f.dryRun {
 		return err
 	}
-	r, err := server.Restore(cfg, c.Tree, c.Sessions, f.epoch)
+	r, err := cfg.Restore(c.Tree, c.Sessions, f.epoch)
 	if err != nil {
 		return stateError(err)
 	}

@@ -149,7 +149,7 @@ func surveyed(cfg *server.Config) (raftfsm.Position, error) {
 	if err != nil {
 		return raftfsm.Position{}, err
 	}
-	return raftfsm.Survey(offline)
+	return offline.Survey()
 }
 
 func show(w io.Writer, p *raftfsm.Position) {
@@ -179,7 +179,7 @@ func runRejoin(f *recoverFlags, cfg server.Config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	aside, err := raftfsm.Rejoin(offline, f.rejoin)
+	aside, err := offline.Rejoin(f.rejoin)
 	if err != nil {
 		return err
 	}

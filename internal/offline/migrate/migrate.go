@@ -79,7 +79,7 @@ func Import(cfg server.Config, src zkfiles.Source) (*Imported, error) {
 	if err != nil {
 		return nil, err
 	}
-	return r, raftfsm.Seed(dirs, t, sessions)
+	return r, dirs.Seed(t, sessions)
 }
 
 // forgetServers empties the list of ZooKeeper's servers if no leader will replace it. If we
