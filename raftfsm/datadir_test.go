@@ -247,10 +247,10 @@ func TestSeed(t *testing.T) {
 		req := &proto.CreateRequest{Path: "/old", ACL: proto.OpenACL(), Flags: flagEphemeral}
 		tr.Apply(&tree.Txn{Zxid: 0x1f4_0000_0007, Time: 5, Session: s.ID}, proto.OpCreate, req)
 		tr.Advance(0x1f4_ffff_fff0)
-		if err := Seed(cfg, tr, tab); err != nil {
+		if err := cfg.Seed(tr, tab); err != nil {
 			t.Fatal(err)
 		}
-		if err := Seed(cfg, tr, tab); err == nil {
+		if err := cfg.Seed(tr, tab); err == nil {
 			t.Fatal("a directory was seeded twice")
 		}
 		r := start(t, cfg)
@@ -403,7 +403,7 @@ func TestEmptiedDirectory(t *testing.T) {
 			}
 		}
 		mustRefuse(t, cfg, cfg.LogDir, datadir.IdentityFile, "is missing", "zkgo recover")
-		p, err := ReadPlace(cfg)
+		p, err := cfg.ReadPlace()
 		if err != nil {
 			t.Fatal(err)
 		}

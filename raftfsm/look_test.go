@@ -74,7 +74,7 @@ func TestLookingBehindASnapshot(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "behind", func(t *testing.T, cfg Config) {
 		tr, table, s := elsewhere()
-		if err := Seed(cfg, tr, table); err != nil {
+		if err := cfg.Seed(tr, table); err != nil {
 			t.Fatal(err)
 		}
 		r := start(t, cfg)

@@ -19,7 +19,7 @@ type PlaceFile = datadir.PlaceFile
 // ReadPlace checks the files that say which server's state the log directory of cfg
 // holds, each alone and against the log and the snapshots. It only reads, and applies the
 // checks that a server makes when it starts.
-func ReadPlace(cfg Config) (*Place, error) {
+func (cfg Config) ReadPlace() (*Place, error) {
 	log, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
 	if err != nil {
 		return nil, err

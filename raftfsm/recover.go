@@ -44,7 +44,7 @@ type Recovery struct {
 
 // Survey reads the directories of a stopped server. With a cfg.ID of 0, it accepts the
 // directories of any server.
-func Survey(cfg Config) (Position, error) {
+func (cfg Config) Survey() (Position, error) {
 	s, err := openSurvivor(cfg)
 	if err != nil {
 		return Position{}, err
@@ -104,7 +104,7 @@ func recoverState(cfg Config, minEpoch uint32, reached func(string) error) (r Re
 // Rejoin moves the state of a stopped server aside, so that the server joins the
 // ensemble with the given id as a new member. It refuses a server that already belongs
 // to that ensemble.
-func Rejoin(cfg Config, cluster string) (aside []string, err error) {
+func (cfg Config) Rejoin(cluster string) (aside []string, err error) {
 	cfg.Handler = noHandler{}
 	if cfg, err = cfg.withDefaults(); err != nil {
 		return nil, err

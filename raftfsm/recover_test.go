@@ -78,10 +78,10 @@ func TestRecoveryFromALostQuorum(t *testing.T) {
 			t.Errorf("a server of the lost ensemble: %+v, %d votes", st, c.voters())
 		}
 		c.kill(2)
-		if _, err := Rejoin(c.config(2), r.Before.Cluster); err == nil || !strings.Contains(err.Error(), "already") {
+		if _, err := c.config(2).Rejoin(r.Before.Cluster); err == nil || !strings.Contains(err.Error(), "already") {
 			t.Errorf("rejoining the ensemble it is in: %v", err)
 		}
-		aside, err := Rejoin(c.config(2), r.Cluster)
+		aside, err := c.config(2).Rejoin(r.Cluster)
 		if err != nil || len(aside) != 2 {
 			t.Fatalf("%v %v", aside, err)
 		}
@@ -92,7 +92,7 @@ func TestRecoveryFromALostQuorum(t *testing.T) {
 		if !c.rigs[2].exists("/kept") || !c.rigs[2].exists("/new") {
 			t.Error("who joined lacks something")
 		}
-		if p, err := Survey(Config{LogDir: aside[0], SnapDir: aside[1]}); err != nil || p.Cluster != r.Before.Cluster || p.Server != 2 {
+		if p, err := (Config{LogDir: aside[0], SnapDir: aside[1]}).Survey(); err != nil || p.Cluster != r.Before.Cluster || p.Server != 2 {
 			t.Errorf("what was set aside: %+v, %v", p, err)
 		}
 	})
@@ -104,7 +104,7 @@ func TestARecoveryThatIsInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := survivors(t)
-		before, err := Survey(c.config(3))
+		before, err := c.config(3).Survey()
 		if err != nil || before.Znodes == 0 || before.Sessions != 1 || !slices.Equal(before.Voters, []uint64{1, 2, 3}) {
 			t.Fatalf("%+v, %v", before, err)
 		}
@@ -118,7 +118,7 @@ func TestARecoveryThatIsInterrupted(t *testing.T) {
 			if !errors.Is(err, errStopped) {
 				t.Fatal(step, err)
 			}
-			p, err := Survey(cfg)
+			p, err := cfg.Survey()
 			switch {
 			case err != nil:
 				t.Fatal(step, err)
@@ -189,7 +189,7 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 		if _, err := Recover(c.config(1), 0); err == nil || !strings.Contains(err.Error(), "in use") {
 			t.Errorf("of a server that runs: %v", err)
 		}
-		if _, err := Rejoin(c.config(1), strings.Repeat("ab", command.ClusterIDSize)); err == nil || !strings.Contains(err.Error(), "in use") {
+		if _, err := c.config(1).Rejoin(strings.Repeat("ab", command.ClusterIDSize)); err == nil || !strings.Contains(err.Error(), "in use") {
 			t.Errorf("of a server that runs: %v", err)
 		}
 		c.stop(1)
@@ -205,7 +205,7 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 		if _, err := Recover(c.config(1), 1<<31); err == nil || !strings.Contains(err.Error(), "epoch") {
 			t.Errorf("no epoch left: %v", err)
 		}
-		if p, err := Survey(c.config(1)); err != nil || p.Server != 1 {
+		if p, err := c.config(1).Survey(); err != nil || p.Server != 1 {
 			t.Errorf("after all that: %+v, %v", p, err)
 		}
 	})

@@ -23,7 +23,7 @@ const (
 // It has the only vote until other servers with empty directories have joined. The
 // tree's zxid must be above everything that clients may have seen. A stop at any moment
 // leaves the directories empty, or the next process that opens them finishes the work.
-func Seed(cfg Config, t *tree.Tree, s *session.Table) error {
+func (cfg Config) Seed(t *tree.Tree, s *session.Table) error {
 	_, err := seed(cfg, t, s, nil, nil)
 	return err
 }

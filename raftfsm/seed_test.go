@@ -33,7 +33,7 @@ func TestSeedOfAnEnsemble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
 		tr, table, s := elsewhere()
-		if err := Seed(c.config(3), tr, table); err != nil {
+		if err := c.config(3).Seed(tr, table); err != nil {
 			t.Fatal(err)
 		}
 		first := c.start(3)
@@ -53,7 +53,7 @@ func TestSeedOfAnEnsemble(t *testing.T) {
 		for id := uint64(1); id <= 3; id++ {
 			c.kill(id)
 		}
-		if err := Seed(c.config(2), tr, table); !errors.Is(err, ErrHasState) {
+		if err := c.config(2).Seed(tr, table); !errors.Is(err, ErrHasState) {
 			t.Errorf("where a state is: %v", err)
 		}
 	})
@@ -116,13 +116,13 @@ func TestSeedThatIsInterrupted(t *testing.T) {
 			if !errors.Is(err, errStopped) {
 				t.Fatal(step, err)
 			}
-			p, err := Survey(cfg)
+			p, err := cfg.Survey()
 			if k == 0 {
 				if !errors.Is(err, ErrNoState) {
 					t.Errorf("%s: not begun: %+v, %v", step, p, err)
 				}
 				tr, table, _ := elsewhere()
-				if err := Seed(cfg, tr, table); err != nil {
+				if err := cfg.Seed(tr, table); err != nil {
 					t.Errorf("once more: %v", err)
 				}
 				continue

@@ -237,7 +237,7 @@ func whoAmI(q *request, out []byte) []byte {
 }
 
 // builtinSchemes returns the proofs of ZooKeeper's own schemes.
-func (s *Server) builtinSchemes() schemes.Builtin {
+func builtinSchemes(s *Server) schemes.Builtin {
 	a := &s.cfg.Auth
 	b := schemes.Builtin{
 		DigestDisabled: a.DigestDisabled, DigestAlg: a.DigestAlg, SuperDigest: a.SuperDigest,

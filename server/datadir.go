@@ -89,7 +89,7 @@ func (c Config) Offline() (raftfsm.Config, error) {
 // Restore makes an earlier state the one that the server of cfg begins a new ensemble
 // with, or continues with as a standalone server; see raftfsm.Restore. Its directories
 // must hold no state of zkgo or ZooKeeper. The caller must not use t and s afterwards.
-func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (raftfsm.Recovery, error) {
+func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (raftfsm.Recovery, error) {
 	offline, err := cfg.Offline()
 	if err != nil {
 		return raftfsm.Recovery{}, err

@@ -177,7 +177,7 @@ func newServer(cfg Config) *Server {
 	s.modes.s, s.modes.changed, s.modes.ready = s, make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Env.Now(), true, s.epoch
 	s.polling.s = s
-	s.schemes = s.builtinSchemes()
+	s.schemes = builtinSchemes(s)
 	s.closeOnce = sync.OnceValue(s.close)
 	return s
 }

@@ -20,7 +20,6 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/backup"
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/version"
-	"github.com/zkgo/zkgo/server"
 )
 
 // backupFlags holds the flags of zkgo backup.
@@ -401,7 +400,7 @@ func runRestore(f *restoreFlags, path string, stdout, stderr io.Writer) error {
 	if f.dryRun {
 		return f.print(stdout, result)
 	}
-	r, err := server.Restore(cfg, c.Tree, c.Sessions, f.epoch)
+	r, err := cfg.Restore(c.Tree, c.Sessions, f.epoch)
 	if err != nil {
 		return stateError(err)
 	}

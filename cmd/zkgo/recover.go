@@ -204,7 +204,7 @@ func surveyed(cfg *server.Config) (raftfsm.Position, error) {
 	if err != nil {
 		return raftfsm.Position{}, err
 	}
-	return raftfsm.Survey(offline)
+	return offline.Survey()
 }
 
 // add adds the state of a server.
@@ -234,7 +234,7 @@ func runRejoin(f *recoverFlags, cfg server.Config, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if r.Aside, err = raftfsm.Rejoin(offline, f.rejoin); err != nil {
+	if r.Aside, err = offline.Rejoin(f.rejoin); err != nil {
 		return err
 	}
 	return f.print(stdout, r)

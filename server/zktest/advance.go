@@ -13,6 +13,7 @@ import "time"
 // Cluster.Advance.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
+	s.inProcess(needsClock)
 	if s.cluster != nil {
 		s.cluster.Advance(d)
 		return

@@ -15,6 +15,9 @@ import (
 // each with its own session, call it several times.
 func (s *Server) Client(t TB, opts ...client.Option) *client.Client {
 	t.Helper()
+	if s.outside != nil {
+		return connectClient(t, s.outside.addrs, opts)
+	}
 	dial := func(context.Context, string, string) (net.Conn, error) { return s.Dial() }
 	return connectClient(t, "127.0.0.1", append([]client.Option{client.WithDialer(dial)}, opts...))
 }
@@ -23,6 +26,9 @@ func (s *Server) Client(t TB, opts ...client.Option) *client.Client {
 // does. The client moves to another server when that one fails.
 func (c *Cluster) Client(t TB, opts ...client.Option) *client.Client {
 	t.Helper()
+	if c.outside != nil {
+		return connectClient(t, c.outside.addrs, opts)
+	}
 	dial := func(_ context.Context, _, address string) (net.Conn, error) { return c.dial(address) }
 	return connectClient(t, strings.Join(c.Hosts(), ","), append([]client.Option{client.WithDialer(dial)}, opts...))
 }

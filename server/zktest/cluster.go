@@ -23,6 +23,7 @@ type Cluster struct {
 	logs    *logs
 	net     *quorum.Memory
 	servers []*Server // by id − 1
+	outside *outside  // nil: the servers are in this process
 
 	over sync.Once
 
@@ -33,10 +34,18 @@ type Cluster struct {
 }
 
 // RunCluster starts n servers, 1 to 254. It returns when all of them serve and have a
-// vote, so the ensemble tolerates the loss of a minority from then on.
+// vote, so the ensemble tolerates the loss of a minority from then on. With ZKTEST_ADDR, see
+// [Run], every server stands for that ensemble.
 func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	o := newOptions(opts)
+	if x := outsideNow(t, o); x != nil {
+		c := &Cluster{t: t, opts: o, outside: x}
+		for id := 1; id <= n; id++ {
+			c.servers = append(c.servers, &Server{t: t, opts: o, id: id, name: host(id), outside: x, cluster: c})
+		}
+		return c
+	}
 	c := &Cluster{t: t, opts: o, clock: newClock(), logs: &logs{t: t, now: o.logs}, net: quorum.NewMemory(),
 		group: make([]int, n), paused: make([]bool, n), slow: make(map[link]time.Duration)}
 	var members []raftfsm.Member
@@ -107,6 +116,9 @@ func (c *Cluster) show() {
 // Close stops all servers before the test ends.
 func (c *Cluster) Close() {
 	c.t.Helper()
+	if c.outside != nil {
+		return
+	}
 	c.over.Do(func() {
 		// We cut the network first, so that no server waits for a reply from one that is
 		// closing.
@@ -136,6 +148,9 @@ func (c *Cluster) Server(id int) *Server {
 // Addrs returns the client addresses of the members, ordered by id.
 func (c *Cluster) Addrs() []string {
 	c.t.Helper()
+	if c.outside != nil {
+		return c.outside.list()
+	}
 	var addrs []string
 	for _, s := range c.servers {
 		addrs = append(addrs, s.Addrs()...)
@@ -146,6 +161,9 @@ func (c *Cluster) Addrs() []string {
 // Hosts returns the addresses of the members for Dialer. They don't need name
 // resolution.
 func (c *Cluster) Hosts() []string {
+	if c.outside != nil {
+		return c.outside.list()
+	}
 	var hosts []string
 	for _, s := range c.servers {
 		hosts = append(hosts, net.JoinHostPort("127.0.0.1", strconv.Itoa(s.id)))
@@ -156,6 +174,9 @@ func (c *Cluster) Hosts() []string {
 // Dialer connects to the members without a socket, for go-zookeeper's WithDialer. It
 // takes the addresses that Hosts returns.
 func (c *Cluster) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
+	if c.outside != nil {
+		return net.DialTimeout
+	}
 	return func(_, address string, _ time.Duration) (net.Conn, error) { return c.dial(address) }
 }
 
@@ -180,6 +201,7 @@ func (c *Cluster) leads() *Server {
 // Leader waits until there is a leader and returns it.
 func (c *Cluster) Leader() (leader *Server) {
 	c.t.Helper()
+	c.inProcess(needsInsight)
 	c.wait("a leader", func() bool {
 		leader = c.leads()
 		return leader != nil
@@ -188,11 +210,16 @@ func (c *Cluster) Leader() (leader *Server) {
 }
 
 // LeaderNow returns the current leader, or nil if there is none.
-func (c *Cluster) LeaderNow() *Server { return c.leads() }
+func (c *Cluster) LeaderNow() *Server {
+	c.t.Helper()
+	c.inProcess(needsInsight)
+	return c.leads()
+}
 
 // Follower waits until a server follows the leader and returns that server.
 func (c *Cluster) Follower() (follower *Server) {
 	c.t.Helper()
+	c.inProcess(needsInsight)
 	c.wait("a server that follows", func() bool {
 		follower = nil
 		lead := c.leads()
@@ -225,6 +252,9 @@ func (c *Cluster) follows(s, lead *Server) bool {
 // has a vote.
 func (c *Cluster) WaitServing() {
 	c.t.Helper()
+	if c.outside != nil {
+		return
+	}
 	c.wait("all servers serve", c.Serving)
 }
 
@@ -232,6 +262,9 @@ func (c *Cluster) WaitServing() {
 // has a vote. A server can be part of it if it runs, isn't paused, and is on the
 // leader's side of a partition.
 func (c *Cluster) Serving() bool {
+	if c.outside != nil {
+		return true
+	}
 	lead := c.leads()
 	if lead == nil {
 		return false
@@ -264,6 +297,7 @@ func (c *Cluster) wait(what string, ok func() bool) {
 // returns the new leader when it leads.
 func (c *Cluster) ForceLeaderChange() *Server {
 	c.t.Helper()
+	c.inProcess(needsFaults)
 	old := c.Leader()
 	if len(c.servers) == 1 {
 		c.t.Fatal("zktest: ForceLeaderChange: there is no other server")

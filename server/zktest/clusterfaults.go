@@ -32,6 +32,7 @@ func (c *Cluster) links() {
 // all servers. A new partition replaces the previous one.
 func (c *Cluster) Partition(groups ...[]int) {
 	c.t.Helper()
+	c.inProcess(needsFaults)
 	sides := make([]int, len(c.servers))
 	for i, ids := range groups {
 		for _, id := range ids {
@@ -47,6 +48,7 @@ func (c *Cluster) Partition(groups ...[]int) {
 // Heal ends a partition. Messages that were in flight arrive now.
 func (c *Cluster) Heal() {
 	c.t.Helper()
+	c.inProcess(needsFaults)
 	c.split(make([]int, len(c.servers)))
 	c.logs.printf("the network is whole again")
 	c.links()
@@ -114,6 +116,7 @@ func (c *Cluster) Start(id int) {
 // silent.
 func (c *Cluster) Advance(d time.Duration) {
 	c.t.Helper()
+	c.inProcess(needsClock)
 	c.logs.printf("the clock moves by %v", d)
 	var lead *Server
 	c.wait("a leader that can commit", func() bool {

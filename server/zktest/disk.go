@@ -15,6 +15,7 @@ import (
 // it stays unusable until then. FillDisk requires OnDisk.
 func (s *Server) FillDisk() (heal func()) {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	return s.spoilDisk("FillDisk", "the disk is full", syscall.ENOSPC)
 }
 
@@ -22,6 +23,7 @@ func (s *Server) FillDisk() (heal func()) {
 // consequences are the same as those of FillDisk. FailFsync requires OnDisk.
 func (s *Server) FailFsync() (heal func()) {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	return s.spoilDisk("FailFsync", "fsync fails", syscall.EIO)
 }
 

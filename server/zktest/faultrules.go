@@ -28,12 +28,14 @@ type Fault struct {
 // expired.
 func (s *Server) FailNext(m Match, code proto.Code) *Fault {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	return s.plan(&Fault{what: "fails with " + code.String(), match: m, verdict: server.Verdict{Code: code}})
 }
 
 // FailAll is FailNext for all matching requests until Cancel.
 func (s *Server) FailAll(m Match, code proto.Code) *Fault {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	return s.plan(&Fault{what: "fails with " + code.String(), match: m, verdict: server.Verdict{Code: code}, always: true})
 }
 
@@ -41,6 +43,7 @@ func (s *Server) FailAll(m Match, code proto.Code) *Fault {
 // Advance shortens the delay.
 func (s *Server) DelayNext(m Match, d time.Duration) *Fault {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	return s.plan(&Fault{what: "is held up for " + d.String(), match: m, delay: d})
 }
 
@@ -48,6 +51,7 @@ func (s *Server) DelayNext(m Match, d time.Duration) *Fault {
 // replying, so that the client can't know whether the server executed the request.
 func (s *Server) LoseReply(m Match) *Fault {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	return s.plan(&Fault{what: "loses its reply", match: m, verdict: server.Verdict{Lose: true}})
 }
 
@@ -55,6 +59,7 @@ func (s *Server) LoseReply(m Match) *Fault {
 // execute the request, but the client can't know that either.
 func (s *Server) LoseNext(m Match) *Fault {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	return s.plan(&Fault{what: "is lost", match: m, verdict: server.Verdict{Drop: true}})
 }
 

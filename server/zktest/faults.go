@@ -11,6 +11,7 @@ import (
 // of the expiry when it reconnects.
 func (s *Server) ExpireSession(id int64) {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	s.gate.log("session 0x%x expires", id)
 	for attempt := range attempts {
 		srv, err := s.writer()
@@ -45,6 +46,7 @@ func (s *Server) ExpireSession(id int64) {
 // reconnect.
 func (s *Server) DropConnection(session int64) {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	list := s.gate.ofSession(session)
 	if session == 0 || len(list) == 0 {
 		s.fatalf("DropConnection: session 0x%x is not connected here", session)
@@ -55,6 +57,7 @@ func (s *Server) DropConnection(session int64) {
 // DropConnections closes all connections.
 func (s *Server) DropConnections() {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	list := s.gate.ofSession(0)
 	s.drop("%d connections are dropped", list, len(list))
 }
@@ -73,6 +76,7 @@ func (s *Server) drop(format string, list []*clientConn, arg any) {
 // because the session has ended, the client does see that.
 func (s *Server) HangConnection(session int64) (resume func()) {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	list := s.gate.ofSession(session)
 	if session == 0 || len(list) == 0 {
 		s.fatalf("HangConnection: session 0x%x is not connected here", session)
@@ -93,6 +97,7 @@ func (s *Server) HangConnection(session int64) (resume func()) {
 // connections stay open.
 func (s *Server) RefuseConnections() (accept func()) {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	s.gate.log("new connections are refused")
 	s.gate.set(&s.gate.refusing, true)
 	return func() {

@@ -2,11 +2,13 @@ package zktest
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tree"
@@ -40,6 +42,10 @@ func (s *Server) node(path string, f func(t *tree.Tree, n *tree.Node)) {
 // exist.
 func (s *Server) Get(path string) (data string) {
 	s.t.Helper()
+	if s.outside != nil {
+		data, _ := s.outsideNode(path)
+		return string(data)
+	}
 	s.node(path, func(_ *tree.Tree, n *tree.Node) { data = string(n.Data()) })
 	return data
 }
@@ -48,12 +54,24 @@ func (s *Server) Get(path string) (data string) {
 // doesn't exist.
 func (s *Server) Stat(path string) (st proto.Stat) {
 	s.t.Helper()
+	if s.outside != nil {
+		_, st := s.outsideNode(path)
+		return st
+	}
 	s.node(path, func(_ *tree.Tree, n *tree.Node) { n.Stat(&st) })
 	return st
 }
 
 // Exists reports whether there is a znode at path.
 func (s *Server) Exists(path string) (found bool) {
+	s.t.Helper()
+	if s.outside != nil {
+		_, _, err := s.outside.get(path)
+		if err != nil && !errors.Is(err, client.ErrNoNode) {
+			s.fatalf("Exists: %v", err)
+		}
+		return err == nil
+	}
 	s.read(func(t *tree.Tree) { found = t.Get(path) != nil })
 	return found
 }
@@ -62,6 +80,10 @@ func (s *Server) Exists(path string) (found bool) {
 // the test if the znode doesn't exist.
 func (s *Server) Children(path string) (names []string) {
 	s.t.Helper()
+	if s.outside != nil {
+		s.outsideNode(path)
+		return s.outside.children(path)
+	}
 	s.node(path, func(t *tree.Tree, n *tree.Node) { names = slices.Sorted(t.Children(n)) })
 	return names
 }
@@ -74,6 +96,9 @@ func (s *Server) Children(path string) (names []string) {
 //	    config = "v1"
 //	    member-0000000000 (ephemeral of 0x100000000000001)
 func (s *Server) Dump() string {
+	if s.outside != nil {
+		return s.outside.dump()
+	}
 	var b strings.Builder
 	s.read(func(t *tree.Tree) {
 		b.WriteString("/")
@@ -84,14 +109,9 @@ func (s *Server) Dump() string {
 
 // dump writes the rest of a znode's line after its name, and the znode's children.
 func dump(b *strings.Builder, t *tree.Tree, n *tree.Node, path string, depth int) {
-	if len(n.Data()) > 0 {
-		fmt.Fprintf(b, " = %q", n.Data())
-	}
 	var st proto.Stat
-	if n.Stat(&st); st.EphemeralOwner != 0 {
-		fmt.Fprintf(b, " (ephemeral of 0x%x)", uint64(st.EphemeralOwner))
-	}
-	b.WriteByte('\n')
+	n.Stat(&st)
+	dumpNode(b, n.Data(), st.EphemeralOwner)
 	for _, name := range slices.Sorted(t.Children(n)) {
 		child := path + "/" + name
 		if child != "/zookeeper" {
@@ -99,6 +119,17 @@ func dump(b *strings.Builder, t *tree.Tree, n *tree.Node, path string, depth int
 			dump(b, t, t.Get(child), child, depth+1)
 		}
 	}
+}
+
+// dumpNode writes what follows a znode's name.
+func dumpNode(b *strings.Builder, data []byte, owner int64) {
+	if len(data) > 0 {
+		fmt.Fprintf(b, " = %q", data)
+	}
+	if owner != 0 {
+		fmt.Fprintf(b, " (ephemeral of 0x%x)", uint64(owner))
+	}
+	b.WriteByte('\n')
 }
 
 // Session is the state of a session on a Server.
@@ -112,6 +143,8 @@ type Session struct {
 // Sessions returns the sessions ordered by id, including those connected to another
 // member of the cluster.
 func (s *Server) Sessions() []Session {
+	s.t.Helper()
+	s.inProcess(needsInsight)
 	srv := s.Server()
 	addrs := make(map[int64]string)
 	for _, c := range srv.Connections() {
@@ -130,6 +163,8 @@ func (s *Server) Sessions() []Session {
 // Ephemerals returns the paths of all ephemeral znodes, each with the session that
 // owns it.
 func (s *Server) Ephemerals() map[string]int64 {
+	s.t.Helper()
+	s.inProcess(needsInsight)
 	owners := make(map[string]int64)
 	s.read(func(t *tree.Tree) {
 		for id, paths := range t.EphemeralSessions() {
@@ -174,6 +209,8 @@ func kindOf(k watch.Kind) WatchKind {
 
 // Watches returns the watches of the clients of this server, sorted.
 func (s *Server) Watches() []Watch {
+	s.t.Helper()
+	s.inProcess(needsInsight)
 	var list []Watch
 	for _, w := range s.Server().Watches() {
 		list = append(list, Watch{Path: w.Path, Kind: kindOf(w.Kind), Session: w.Session})
@@ -209,6 +246,7 @@ func (s *Server) WaitGone(path string) {
 // given kinds or, if none is given, of any kind.
 func (s *Server) WaitForWatch(path string, kinds ...WatchKind) {
 	s.t.Helper()
+	s.inProcess(needsInsight)
 	s.Wait("a watch of "+path, func() bool {
 		return slices.ContainsFunc(s.Watches(), func(w Watch) bool {
 			return w.Path == path && (len(kinds) == 0 || slices.Contains(kinds, w.Kind))
@@ -219,6 +257,7 @@ func (s *Server) WaitForWatch(path string, kinds ...WatchKind) {
 // WaitConnected waits until a session is connected to this server, or no longer is.
 func (s *Server) WaitConnected(session int64, connected bool) {
 	s.t.Helper()
+	s.inProcess(needsInsight)
 	s.Wait(fmt.Sprintf("session 0x%x connected: %v", session, connected), func() bool {
 		return slices.ContainsFunc(s.Server().Connections(), func(c server.Connection) bool { return c.Session == session }) == connected
 	})

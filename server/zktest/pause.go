@@ -12,6 +12,7 @@ import "time"
 // it has lost leadership; a real one finds out within milliseconds.
 func (s *Server) Pause() {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	s.logs.printf("%s stands still", s.name)
 	s.standStill(true)
 	if s.cluster != nil {
@@ -22,6 +23,7 @@ func (s *Server) Pause() {
 // Resume ends Pause.
 func (s *Server) Resume() {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	s.logs.printf("%s goes on", s.name)
 	s.standStill(false)
 	if s.cluster != nil {
@@ -50,4 +52,24 @@ func (s *Server) now() time.Time {
 		return *at
 	}
 	return s.clock.now()
+}
+
+// ReadOnly puts the server into read-only mode, as if it had lost its ensemble, until back
+// is called. The server disconnects its clients. Clients that ask for read-only mode get a
+// session that can only read; other clients get none. An ensemble session stays alive only
+// while another server hears from its client, so on a standalone server it expires after
+// its timeout. Writes by this package still succeed, as if another server had made them.
+func (s *Server) ReadOnly() (back func()) {
+	s.t.Helper()
+	s.inProcess(needsFaults)
+	if !s.isUp() {
+		s.fatalf("ReadOnly: it does not run")
+	}
+	srv := s.Server()
+	s.gate.log("read-only mode")
+	srv.ForceReadOnly(true)
+	return func() {
+		s.gate.log("read-only mode is over")
+		srv.ForceReadOnly(false)
+	}
 }

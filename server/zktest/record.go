@@ -33,6 +33,8 @@ type Recording struct {
 // their replies and events. The zero Match selects everything except pings; Nth is ignored.
 // A multi is one line. We can't record traffic on a TLS port.
 func (s *Server) Record(m Match) *Recording {
+	s.t.Helper()
+	s.inProcess(needsInsight)
 	r := &Recording{tape: &s.gate.tape, match: m}
 	r.tape.mu.Lock()
 	defer r.tape.mu.Unlock()

@@ -34,6 +34,8 @@ func (g *gate) Request(q server.Request) server.Verdict {
 // Requests returns the number of matching requests read so far. It ignores Nth. A
 // multi counts as one request without a path, and handshakes don't count.
 func (s *Server) Requests(m Match) int {
+	s.t.Helper()
+	s.inProcess(needsInsight)
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	n := 0
@@ -47,6 +49,8 @@ func (s *Server) Requests(m Match) int {
 
 // RequestCounts returns all requests read so far, each with its count.
 func (s *Server) RequestCounts() map[Request]int {
+	s.t.Helper()
+	s.inProcess(needsInsight)
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	return maps.Clone(s.gate.counts)
@@ -54,6 +58,8 @@ func (s *Server) RequestCounts() map[Request]int {
 
 // ForgetRequests resets the counts.
 func (s *Server) ForgetRequests() {
+	s.t.Helper()
+	s.inProcess(needsInsight)
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	clear(s.gate.counts)

@@ -5,6 +5,7 @@ package zktest
 // server still executes the requests that it has read.
 func (s *Server) Kill() {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	s.mu.Lock()
 	was := s.up
 	s.up = false
@@ -36,6 +37,7 @@ func (s *Server) Kill() {
 // it.
 func (s *Server) Restart() {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	s.Start()
 	if s.cluster != nil {
 		s.cluster.WaitServing()
@@ -47,6 +49,7 @@ func (s *Server) Restart() {
 // Start is Restart without the wait. Use it for a server that can't serve yet.
 func (s *Server) Start() {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	if s.closing == nil {
 		s.fatalf("Restart: it was not killed")
 	}

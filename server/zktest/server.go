@@ -35,6 +35,7 @@ type Server struct {
 	cluster *Cluster       // nil if standalone
 
 	conversation *Recording // nil without WithConversation
+	outside      *outside   // nil: the server is in this process
 
 	mu       sync.Mutex
 	up       bool
@@ -47,9 +48,16 @@ type Server struct {
 // Run starts a server for the duration of a test, a subtest or a benchmark. The
 // server doesn't listen until Addrs is called. If the test fails, the znodes and the
 // server's log are written to the test's log.
+//
+// If the environment variable ZKTEST_ADDR names the servers of an ensemble, e.g. of
+// ZooKeeper, the test runs with that: it begins with an empty tree, alone, and skips itself
+// when it calls a method that needs a server in this process, e.g. for faults or the clock.
 func Run(t TB, opts ...Option) *Server {
 	t.Helper()
 	o := newOptions(opts)
+	if x := outsideNow(t, o); x != nil {
+		return &Server{t: t, opts: o, id: 1, name: "server", outside: x}
+	}
 	s := newServer(t, o, 1, "server", newClock(), &logs{t: t, now: o.logs})
 	t.Cleanup(func() {
 		if t.Failed() && s.Server() != nil {
@@ -123,16 +131,22 @@ func (s *Server) awaitReady() bool {
 
 // Server returns the underlying server. Use it for features that this package doesn't
 // cover.
-func (s *Server) Server() *server.Server { return s.gate.srv.Load() }
+func (s *Server) Server() *server.Server {
+	s.inProcess(needsServer)
+	return s.gate.srv.Load()
+}
 
 // ID returns the server's id in its cluster, or 1 for a standalone server.
 func (s *Server) ID() int { return s.id }
 
 // Running reports whether the server runs, i.e. was neither closed nor killed.
-func (s *Server) Running() bool { return s.isUp() }
+func (s *Server) Running() bool { return s.outside != nil || s.isUp() }
 
 // Paused reports whether the server is paused.
 func (s *Server) Paused() bool {
+	if s.outside != nil {
+		return false
+	}
 	s.gate.mu.Lock()
 	defer s.gate.mu.Unlock()
 	return s.gate.paused
@@ -149,6 +163,9 @@ func (s *Server) isUp() bool {
 // same when a member of a cluster is killed and restarted.
 func (s *Server) Addrs() []string {
 	s.t.Helper()
+	if s.outside != nil {
+		return s.outside.list()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.listener == nil {
@@ -190,6 +207,9 @@ func (s *Server) accept(l net.Listener) {
 // Dial connects to the server without a socket. The connection also works in a bubble
 // of testing/synctest.
 func (s *Server) Dial() (net.Conn, error) {
+	if s.outside != nil {
+		return s.outside.dial()
+	}
 	if !s.isUp() || s.gate.isRefusing() {
 		return nil, &net.OpError{Op: "dial", Net: "zktest", Err: syscall.ECONNREFUSED}
 	}
@@ -206,6 +226,9 @@ func (s *Server) Dialer() func(network, address string, timeout time.Duration) (
 // tree. Calling Close twice is safe.
 func (s *Server) Close() {
 	s.t.Helper()
+	if s.outside != nil {
+		return
+	}
 	s.mu.Lock()
 	l, was := s.listener, s.up
 	s.listener, s.up, s.over = nil, false, true

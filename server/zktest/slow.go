@@ -23,6 +23,7 @@ func (l slowness) delayOf(n int) time.Duration {
 // Advance shortens the wait.
 func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSecond int) (restore func()) {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	list := s.gate.ofSession(session)
 	if session == 0 || len(list) == 0 {
 		s.fatalf("SlowConnection: session 0x%x is not connected here", session)
@@ -42,6 +43,7 @@ func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSeco
 // SlowConnections is SlowConnection for all connections, including new ones.
 func (s *Server) SlowConnections(delay time.Duration, bytesPerSecond int) (restore func()) {
 	s.t.Helper()
+	s.inProcess(needsFaults)
 	s.gate.log("all connections are slow: %v, %d bytes a second", delay, bytesPerSecond)
 	s.gate.setSlow(slowness{delay, bytesPerSecond})
 	return func() {
@@ -85,6 +87,7 @@ type link struct{ from, to int }
 // is called.
 func (c *Cluster) SlowLink(a, b int, delay time.Duration) (restore func()) {
 	c.t.Helper()
+	c.inProcess(needsFaults)
 	c.Server(a)
 	c.Server(b)
 	set := func(d time.Duration) {

@@ -18,6 +18,7 @@ type Snapshot struct {
 // Snapshot saves the contents of the tree, without ephemeral znodes.
 func (s *Server) Snapshot() *Snapshot {
 	s.t.Helper()
+	s.inProcess(needsServer)
 	var b bytes.Buffer
 	t := s.Server().Node().Tree()
 	t.Lock()
@@ -52,6 +53,7 @@ func (s *Server) Snapshot() *Snapshot {
 // but times are new, and the counters of sequential znodes may differ.
 func (s *Server) Reset(to *Snapshot) {
 	s.t.Helper()
+	s.inProcess(needsServer)
 	if to.s.cluster != s.cluster || s.cluster == nil && to.s != s {
 		s.fatalf("Reset: to a snapshot of another server")
 	}

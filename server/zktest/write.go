@@ -22,6 +22,14 @@ func (s *Server) Set(path, data string) {
 // Seed is Set for all paths of a map, in one transaction.
 func (s *Server) Seed(nodes map[string]string) {
 	s.t.Helper()
+	if s.outside != nil {
+		for _, path := range slices.Sorted(maps.Keys(nodes)) {
+			if err := s.outside.set(path, nodes[path]); err != nil {
+				s.fatalf("Seed: %s: %v", path, err)
+			}
+		}
+		return
+	}
 	s.write("Seed", func(t *tree.Tree) []proto.MultiOp { return seeding(t, nodes) })
 }
 
@@ -29,6 +37,12 @@ func (s *Server) Seed(nodes map[string]string) {
 // and /zookeeper.
 func (s *Server) Delete(path string) {
 	s.t.Helper()
+	if s.outside != nil {
+		if err := s.outside.remove(path); err != nil {
+			s.fatalf("Delete: %v", err)
+		}
+		return
+	}
 	s.write("Delete", func(t *tree.Tree) []proto.MultiOp { return deleting(nil, t, path) })
 }
 

@@ -18,7 +18,8 @@ import (
 
 // mostNames limits the public API, i.e. the exported constants, variables, functions and
 // types of all packages that other modules can import. We count a group of constants or
-// variables once, like the list of go doc -short.
+// variables once, like the list of go doc -short. A type that is another module's, under its
+// own name, is no name of ours.
 const mostNames = 550
 
 // isInternal reports whether other modules can't import a package.
@@ -102,6 +103,7 @@ func (a *api) add(tree *ast.File) {
 		}
 		internal[name] = true
 	}
+	foreign := foreignNames(tree)
 	ast.FileExports(tree) // drops unexported fields and methods, too
 	look := func(decl string, n ast.Node) {
 		ast.Inspect(n, func(n ast.Node) bool {
@@ -125,20 +127,25 @@ func (a *api) add(tree *ast.File) {
 				look(funcName(d), d.Type)
 			}
 		case *ast.GenDecl:
-			a.addGroup(d, look)
+			a.addGroup(d, foreign, look)
 		}
 	}
 }
 
 // addGroup adds types, constants or variables. An alias gives an internal type a public
 // name, and so does a type defined as an internal one, so they aren't looked into.
-func (a *api) addGroup(d *ast.GenDecl, look func(decl string, n ast.Node)) {
+func (a *api) addGroup(d *ast.GenDecl, foreign map[string]bool, look func(decl string, n ast.Node)) {
 	if d.Tok != token.TYPE && d.Tok != token.IMPORT && len(d.Specs) > 0 {
 		a.names++
 	}
 	for _, s := range d.Specs {
 		switch s := s.(type) {
 		case *ast.TypeSpec:
+			if sel, is := s.Type.(*ast.SelectorExpr); is && s.Assign.IsValid() && sel.Sel.Name == s.Name.Name {
+				if x, is := sel.X.(*ast.Ident); is && foreign[x.Name] {
+					continue
+				}
+			}
 			a.names++
 			if _, named := s.Type.(*ast.SelectorExpr); !named {
 				look(s.Name.Name, s.Type)
@@ -149,4 +156,22 @@ func (a *api) addGroup(d *ast.GenDecl, look func(decl string, n ast.Node)) {
 			}
 		}
 	}
+}
+
+// foreignNames returns the names under which a file knows the packages of other modules.
+func foreignNames(tree *ast.File) map[string]bool {
+	names := map[string]bool{}
+	for _, imp := range tree.Imports {
+		p, _ := strconv.Unquote(imp.Path.Value)
+		first, _, _ := strings.Cut(p, "/")
+		if strings.HasPrefix(p, module+"/") || !strings.Contains(first, ".") {
+			continue
+		}
+		name := path.Base(p)
+		if imp.Name != nil {
+			name = imp.Name.Name
+		}
+		names[name] = true
+	}
+	return names
 }

@@ -93,6 +93,10 @@ var rules = []rule{
 	{"server/formats", []string{"tree", "session", "server", "internal/auth/keystore", "internal/offline/backup", "internal/offline/zkfiles"}, "formats are passed to a server that doesn't know them"},
 	{"server/prom", []string{"server", "internal/ops/metrics"}, "an exporter is passed to a server that doesn't know it"},
 	{"server/zktest", []string{"proto", "tree", "session", "watch", "raftfsm", "internal/vfs", "internal/raftlog", "internal/quorum", "server", "internal/ops/status", "client", "internal/smallfile"}, "the test server is the real one, and hands out the client that a test would open itself"},
+	{"server/zktest/internal/testcluster", []string{"server"}, "servers of a harness are configured by files, as that of go-zookeeper does it"},
+	{"server/zktest/gozk", []string{"server/zktest"}, "a connection of go-zookeeper needs only the dialer"},
+	{"server/zktest/gozk/zk", []string{"server/zktest", "server/zktest/internal/testcluster"}, "go-zookeeper's harness has no more of zktest than the test"},
+	{"server/zktest/samuel", []string{"server/zktest"}, "as gozk"},
 	{"internal/control", []string{"proto", "server", "server/zktest"}, "an endpoint is a call of zktest, and knows no more"},
 	{"internal/offline/zkfiles", []string{"proto", "tree", "session"}, "ZooKeeper's files are read and written without a server"},
 	{"internal/offline/migrate", []string{"tree", "session", "raftfsm", "server", "internal/defaults", "internal/vfs", "internal/raftlog", "internal/offline/zkfiles"}, "ZooKeeper's files become the state of a server that is stopped"},
@@ -115,7 +119,8 @@ var rules = []rule{
 // libraries lists which packages may import which library families.
 var libraries = map[string][]string{
 	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/ensemble", "raftfsm/internal/logreader", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/bootstrap", "raftfsm/internal/datadir", "raftfsm/boltlog", "internal/raftlog", "storage", "internal/quorum/rpc", "internal/quorum/transport", "raftfsm/internal/apply", "internal/quorum"},
-	"github.com/go-zookeeper":         {"recipes/gozk"},
+	"github.com/go-zookeeper":         {"recipes/gozk", "server/zktest/gozk", "server/zktest/gozk/zk"},
+	"github.com/samuel/go-zookeeper":  {"server/zktest/samuel"},
 	"go.etcd.io/bbolt":                {"raftfsm/boltlog"},
 	"github.com/hashicorp/go-msgpack": {"raftfsm/boltlog"},
 	"github.com/spf13/cobra":          {"cmd/zkgo", "internal/manual"},

@@ -106,7 +106,7 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	if err != nil { // if the log is unreadable, we can't tell which files belong together
 		return files, nil
 	}
-	place, err := raftfsm.ReadPlace(d.config())
+	place, err := d.config().ReadPlace()
 	if err != nil {
 		return nil, err
 	}

@@ -109,7 +109,7 @@ func Plant(cfg server.Config, state *zkfiles.State, epoch int64) (*Imported, err
 	if err != nil {
 		return nil, err
 	}
-	return r, raftfsm.Seed(dirs, t, sessions)
+	return r, dirs.Seed(t, sessions)
 }
 
 // forgetServers empties the list of ZooKeeper's servers if no leader will replace it. If we

@@ -31,7 +31,7 @@ func TestImportIsAState(t *testing.T) {
 		t.Errorf("%+v %+v", *r, *r.Report)
 	}
 	dirs := must.Get(cfg.Offline())(t)
-	p, err := raftfsm.Survey(dirs)
+	p, err := dirs.Survey()
 	if err != nil || p.Zxid != r.Zxid || p.Sessions != 1 {
 		t.Errorf("%+v %v", p, err)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/tests/kit/must"
+	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
@@ -28,6 +29,7 @@ import (
 )
 
 func TestWorker(t *testing.T) {
+	t.Parallel()
 	zs := zktest.Run(t)
 	c := zs.Client(t)
 	if _, err := c.Create(t.Context(), "/worker", nil, client.Ephemeral); err != nil {
@@ -37,6 +39,19 @@ func TestWorker(t *testing.T) {
 	if zs.Exists("/worker") {
 		t.Error("the worker is still there")
 	}
+}
+
+func TestJob(t *testing.T) {
+	t.Parallel()
+	cl := zktest.RunCluster(t, 3)
+	cl.Server(1).Seed(map[string]string{"/jobs/1": "resize"})
+	if data, _, err := cl.Client(t).Get(t.Context(), "/jobs/1"); err != nil || string(data) != "resize" {
+		t.Errorf("%q %v", data, err)
+	}
+	if err := cl.Client(t).Delete(t.Context(), "/jobs/1", client.AnyVersion); err != nil {
+		t.Error(err)
+	}
+	cl.Server(1).WaitGone("/jobs/1")
 }
 `
 
@@ -88,7 +103,20 @@ func TestOutsideModule(t *testing.T) {
 	if size > mostBytes {
 		t.Errorf("the test binary has %d bytes, want at most %d", size, mostBytes)
 	}
-	if out := run(binary, "-test.v"); !strings.Contains(out, "--- PASS: TestWorker") {
-		t.Errorf("its test: %s", out)
+	if out := run(binary, "-test.v"); !strings.Contains(out, "--- PASS: TestWorker") || !strings.Contains(out, "--- PASS: TestJob") {
+		t.Errorf("its tests: %s", out)
+	}
+
+	// The same tests with an ensemble of ZooKeeper, twice: the first run leaves nothing.
+	var addrs []string
+	for _, s := range oracle.Ensemble(t, 3, oracle.Options{}) {
+		addrs = append(addrs, s.Addr())
+	}
+	env = append(env, "ZKTEST_ADDR="+strings.Join(addrs, ","))
+	for range 2 {
+		out := run(binary, "-test.v")
+		if !strings.Contains(out, "--- SKIP: TestWorker") || !strings.Contains(out, "the test needs faults") || !strings.Contains(out, "--- PASS: TestJob") {
+			t.Errorf("its tests with ZooKeeper: %s", out)
+		}
 	}
 }
