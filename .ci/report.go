@@ -2,7 +2,6 @@
 // package and the output of every failed test, and adds the test counts to a file.
 //
 //	go test -json ./... | go run .ci/report.go -tally FILE [-no-skips] [-failures FILE]
-//	go test -list '^Fuzz' -json ./... | go run .ci/report.go -list
 //
 // It exits with status 1 if a test or package failed, if no test ran, or, with -no-skips,
 // if a test was skipped.
@@ -28,7 +27,6 @@ func main() {
 	tally := flag.String("tally", "", "file to add a line with the numbers of passed, failed and skipped tests to")
 	noSkips := flag.Bool("no-skips", false, "fail when a test was skipped")
 	failures := flag.String("failures", "", "file to write the packages that failed to, one a line")
-	list := flag.Bool("list", false, "print package and name of what go test -list found")
 	flag.Parse()
 	var r report
 	r.output = map[string][]string{}
@@ -40,14 +38,7 @@ func main() {
 			fmt.Println(in.Text()) // printed by the go command, not by a test
 			continue
 		}
-		if *list {
-			printListed(e)
-			continue
-		}
 		r.add(e)
-	}
-	if *list {
-		return
 	}
 	if *failures != "" {
 		if err := os.WriteFile(*failures, []byte(strings.Join(r.bad, "\n")), 0o644); err != nil {
@@ -57,15 +48,6 @@ func main() {
 	}
 	if !r.end(*tally, *noSkips) {
 		os.Exit(1)
-	}
-}
-
-// printListed prints "package name" for a line of a listing.
-func printListed(e event) {
-	if name := strings.TrimSpace(e.Output); e.Action == "output" && strings.HasPrefix(name, "Fuzz") {
-		fmt.Println(e.Package, name)
-	} else if e.Action == "build-output" {
-		fmt.Fprint(os.Stderr, e.Output)
 	}
 }
 

@@ -133,6 +133,39 @@ func testForgotten(t *testing.T, tick time.Duration) {
 	}
 }
 
+// TestForgottenHeartbeats forgets the connections that the leader has opened. It replaces
+// them before the followers give it up, also with short ticks.
+func TestForgottenHeartbeats(t *testing.T) {
+	t.Parallel()
+	for _, tick := range []time.Duration{200 * time.Millisecond, 300 * time.Millisecond, 500 * time.Millisecond} {
+		t.Run(tick.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := newCluster(t, 3)
+				for _, m := range c.list {
+					c.start(m.ID, func(cfg *Config) { cfg.TickTime = tick })
+				}
+				c.writesEverywhere(make(map[uint64]*session.Session), "/before")
+				lead, _ := c.leader()
+				for range 20 {
+					time.Sleep(1010 * time.Millisecond) // another moment between two heartbeats each time
+					if n := c.net.Forget(func(d, _ string) bool { return d == hostOf(lead) }); n == 0 {
+						t.Fatal("no connections were forgotten")
+					}
+					for range 200 {
+						time.Sleep(5 * time.Millisecond)
+						for id, r := range c.rigs {
+							if r.Status().Role == Looking {
+								t.Fatalf("server %d has given up the leader", id)
+							}
+						}
+					}
+				}
+			})
+		})
+	}
+}
+
 // large returns a write that doesn't fit in a packet.
 func large(s session.Session, path string) command.Command {
 	return write(s, proto.OpCreate2, &proto.CreateRequest{Path: path, Data: make([]byte, 8000), ACL: proto.OpenACL()})

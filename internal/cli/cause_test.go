@@ -19,25 +19,31 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// listen accepts connections and passes them to serve until the test ends.
+// listen accepts connections until the test ends and serves them concurrently, like a
+// real server: a client that sends nothing delays no other. When serve returns or the test
+// ends, the connection is closed.
 func listen(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	ctx, end := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() {
 		for {
 			conn, err := l.Accept()
 			if err != nil {
 				return
 			}
-			serve(conn)
+			all.Go(func() {
+				defer conn.Close()
+				defer context.AfterFunc(ctx, func() { conn.Close() })()
+				serve(conn)
+			})
 		}
-	}()
-	t.Cleanup(func() { l.Close(); <-done })
+	})
+	t.Cleanup(func() { l.Close(); end(); all.Wait() })
 	return l.Addr().String()
 }
 
@@ -55,8 +61,6 @@ func refused(t *testing.T) string {
 // answering starts a server that reads, answers and closes the connection.
 func answering(t *testing.T, answer string) string {
 	return listen(t, func(conn net.Conn) {
-		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(time.Second)) //nolint:errcheck // the read fails then
 		if n, _ := conn.Read(make([]byte, 256)); n > 0 {
 			io.WriteString(conn, answer) //nolint:errcheck // the test sees it
 		}
@@ -66,7 +70,6 @@ func answering(t *testing.T, answer string) string {
 // notServing starts a server without a quorum: it only answers four-letter words.
 func notServing(t *testing.T) string {
 	return listen(t, func(conn net.Conn) {
-		defer conn.Close()
 		word := make([]byte, 4)
 		if _, err := io.ReadFull(conn, word); err == nil && string(word) == "srvr" {
 			io.WriteString(conn, "This ZooKeeper instance is not currently serving requests\n") //nolint:errcheck // the test sees it
@@ -82,8 +85,7 @@ func secure(t *testing.T, auth tls.ClientAuthType) (addr string, roots *x509.Cer
 	config := &tls.Config{Certificates: web.TLS.Certificates, ClientAuth: auth, MinVersion: tls.VersionTLS12}
 	addr = listen(t, func(conn net.Conn) {
 		s := tls.Server(conn, config)
-		s.SetDeadline(time.Now().Add(time.Second)) //nolint:errcheck // the read fails then
-		io.Copy(io.Discard, s)                     //nolint:errcheck // how it ends does not matter
+		io.Copy(io.Discard, s) //nolint:errcheck // how it ends does not matter
 		s.Close()
 	})
 	roots = x509.NewCertPool()
@@ -100,7 +102,7 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 	strange := &tls.Config{MinVersion: tls.VersionTLS12}
 	trusting := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots}
 	http := answering(t, "HTTP/1.1 400 Bad Request\r\n\r\n")
-	silent := listen(t, func(conn net.Conn) { t.Cleanup(func() { conn.Close() }) })
+	silent := listen(t, func(conn net.Conn) { io.Copy(io.Discard, conn) }) //nolint:errcheck // how it ends does not matter
 	down := refused(t)
 	var all sync.WaitGroup
 	defer all.Wait()

@@ -2,6 +2,8 @@ package transport
 
 import (
 	"cmp"
+	"errors"
+	"net"
 	"slices"
 	"time"
 
@@ -13,7 +15,9 @@ import (
 //
 // Invariants:
 //   - A heartbeat isn't repeated: how long this server may lead depends on when it was
-//     sent.
+//     sent. One that was not sent at all, because links.abandon had closed the pooled
+//     connection for it, goes out on the next one. Otherwise each such connection would
+//     cost the leader a heartbeat, and after two of them the followers could give it up.
 //   - A leader without a working path to a quorum sends none after two stall limits.
 //     Otherwise it would lead forever and commit nothing.
 //   - The limit doubles with each further term, because no server can do better if all
@@ -28,15 +32,18 @@ type heartbeat struct {
 	muting     muting // mutes a leader that can't replicate
 }
 
-func newHeartbeat(i *instance, send *sender, net *raft.NetworkTransport, push *pusher, l *links, a *abstention) *heartbeat {
-	return &heartbeat{instance: i, sender: send, net: net, pusher: push, links: l, abstention: a, muting: muting{limit: 2 * i.cfg.Stall}}
+func newHeartbeat(i *instance, send *sender, over *raft.NetworkTransport, push *pusher, l *links, a *abstention) *heartbeat {
+	return &heartbeat{instance: i, sender: send, net: over, pusher: push, links: l, abstention: a, muting: muting{limit: 2 * i.cfg.Stall}}
 }
 
 func (h *heartbeat) send(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if h.cannotReplicate(args.Term, time.Now()) {
 		return errMuted
 	}
-	err := h.sender.send(h.net, id, addr, args, resp)
+	err := net.ErrClosed
+	for tries := maxPool + 1; tries > 0 && errors.Is(err, net.ErrClosed) && !h.closed(); tries-- {
+		err = h.sender.send(h.net, id, addr, args, resp)
+	}
 	h.sender.paths.beat(args.Term, id, err)
 	return err
 }

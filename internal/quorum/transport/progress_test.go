@@ -263,6 +263,44 @@ func TestVoteOverADeadConnection(t *testing.T) {
 	})
 }
 
+// TestHeartbeatAfterADeadConnection: after a heartbeat that got stuck, the next one
+// should get through, however many other connections were dead, too.
+func TestHeartbeatAfterADeadConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := quorum.NewMemory()
+		answer := make(chan struct{})
+		tr := pair(t, m.Host("s1"), m, func(rpc raft.RPC) {
+			<-answer
+			rpc.Respond(&raft.AppendEntriesResponse{Term: 3, Success: true}, nil)
+		})
+		beat := func() error {
+			return tr.AppendEntries("2", "s2:1", &raft.AppendEntriesRequest{Term: 3, RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("1"), Addr: []byte("1")}}, new(raft.AppendEntriesResponse))
+		}
+		var all sync.WaitGroup
+		for range maxPool { // at the same time, so that each needs a connection of its own
+			all.Go(func() {
+				if err := beat(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(answer)
+		all.Wait()
+		time.Sleep(time.Second)
+		if n := m.Forget(func(string, string) bool { return true }); n < maxPool {
+			t.Fatalf("only %d connections were forgotten", n)
+		}
+		if err := beat(); err == nil {
+			t.Fatal("a heartbeat got through a dead connection")
+		}
+		began := time.Now()
+		if err := beat(); err != nil {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
 // TestReceiverForgetsIdleStreams: the sender has silently vanished.
 func TestReceiverForgetsIdleStreams(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

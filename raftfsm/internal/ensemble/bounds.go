@@ -26,6 +26,12 @@ func (b *base) stallLimit() time.Duration {
 }
 
 // heartbeatStall is the stall limit for requests that are answered at once. It is
-// shorter than the leader's lease and the time after which followers give up their
-// leader, so a connection that the network has silently dropped causes no election.
-func (b *base) heartbeatStall() time.Duration { return min(b.stallLimit(), ElectionTimeout/2) }
+// shorter than the leader's lease, and so short that a connection that the network has
+// silently dropped causes no election: before followers give up their leader, it waits for
+// the next heartbeat, finds the connection dead, and waits for the next heartbeat again,
+// which goes over a new connection. We use three quarters of what these two pauses leave.
+func (b *base) heartbeatStall() time.Duration {
+	t := b.env.Config.Timing()
+	pause := t.pace / 5 // the longest between two heartbeats
+	return min(b.stallLimit(), ElectionTimeout/2, (t.Slow-2*pause)*3/4)
+}
