@@ -5,7 +5,7 @@ export CGO_ENABLED ?= 0
 # Where sim and chaos note what each run has shown.
 SUMMARY ?= runs.jsonl
 
-.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures hours hours-page failover lockbench ci
+.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures hours hours-page failover lockbench apps apps-page ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -74,6 +74,15 @@ failover: ## what clients notice when servers fail, beside ZooKeeper; twelve min
 
 lockbench: ## locks beside ZooKeeper, etcd and Redis; five minutes
 	go run ./tests/perf/lockbench/run -page docs/guide/locks.md
+
+# Where apps notes results for apps-page.
+RESULTS ?= $(HOME)/.cache/zkgo-ci/apps/results.jsonl
+
+apps: ## real applications on zkgo and on ZooKeeper; an hour and more; APPS="patroni kafka" for some
+	tests/compat/apps/run.sh --servers both --record $(RESULTS) $(APPS)
+
+apps-page: ## write the table of docs/operate/applications.md from what make apps has noted in RESULTS
+	tests/compat/apps/run.sh --page $(RESULTS)
 
 ci: ## everything
 	.ci/run
