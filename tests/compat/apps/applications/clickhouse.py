@@ -99,8 +99,8 @@ def check(run):
     run.eventually("both replicas have the column", lambda: house.both("select sum(m) from t", "140000"))
     run.check("system.zookeeper shows the log", lambda: int(house.query(1, f"select count() from system.zookeeper where path = '{ROOT}/log'")) > 0)
 
-    def owners():
-        # This client opens a new session when its connection breaks, so sessions change.
+    def active():
+        # This client opens a new session when its connection breaks, so its sessions change.
         return sorted(r for r in ("r1", "r2") if run.wait(lambda: zk.exists(f"{ROOT}/replicas/{r}/is_active"), 30, "active"))
 
     inserted = set()
@@ -110,7 +110,7 @@ def check(run):
             inserted.add(r)
         return house.query(2, f"select count() from t where n >= {100000 * r} and n < {100000 * r + 1000}") == "1000"
 
-    run.kill_leaders(lambda r: ("insert on one replica, read on the other", lambda: insert(r)), owners)
+    run.kill_leaders(lambda r: ("insert on one replica, read on the other", lambda: insert(r)), active, kept="both replicas are active")
     house.servers[2].kill()
     run.check("insert while a replica is down", lambda: house.insert(1, 900000, 500))
     run.eventually("the replica's is_active is gone", lambda: not zk.exists(f"{ROOT}/replicas/r2/is_active") and "gone")

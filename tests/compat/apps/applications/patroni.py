@@ -61,7 +61,7 @@ class Cluster:
         self.nodes = {}
         # The user postgres may not read the home directory of root.
         self.library = run.dir / "library"
-        shutil.copytree(next((packages.python().parent.parent / "lib").glob("python3*/site-packages")), self.library, ignore=shutil.ignore_patterns("pip", "confluent_kafka*", "setuptools"))
+        shutil.copytree(next((packages.python().parent.parent / "lib").glob("python3*/site-packages")), self.library, ignore=shutil.ignore_patterns("pip", "setuptools", "pkg_resources", "confluent_kafka*", "tzdata"))
         self.env = {"PYTHONPATH": str(self.library), "PYTHONDONTWRITEBYTECODE": "1"}
 
     def start(self, i):

@@ -34,6 +34,23 @@ class Stop(Exception):
     """A check failed that all further checks need."""
 
 
+class Client:
+    """Kazoo's client, but each request ends in time also when no server replies."""
+
+    def __init__(self, hosts, seconds):
+        self._zk = KazooClient(hosts=hosts, timeout=10)
+        self._zk.start(seconds)
+
+    def __getattr__(self, name):
+        request = getattr(self._zk, name + "_async")
+        return lambda *arguments: request(*arguments).get(timeout=20)
+
+    def close(self):
+        with contextlib.suppress(Exception):
+            self._zk.stop()
+            self._zk.close()
+
+
 class Run:
     """What an application's check function gets."""
 
@@ -57,10 +74,9 @@ class Run:
 
     def client(self, chroot=""):
         """Returns a connected client for what the checks read from the servers."""
-        zk = KazooClient(hosts=self.ensemble.direct_hosts + chroot, timeout=10)
-        zk.start(30 * self.slow)
-        self.closing.callback(_close, zk)
-        return zk
+        client = Client(self.ensemble.direct_hosts + chroot, 30 * self.slow)
+        self.closing.callback(client.close)
+        return client
 
     def process(self, argv, log, **options):
         """Starts a process of the application; log is a file name in the scratch folder."""
@@ -72,7 +88,9 @@ class Run:
         """Returns the command line of a Java program."""
         config = self.dir / f"log4j-{log4j}.properties"
         config.write_text(LOG4J.format(level=log4j))
-        flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j.configuration=file:{config}", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
+        temp = self.dir / "tmp"
+        temp.mkdir(exist_ok=True)
+        flags = [f"-Djava.io.tmpdir={temp}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j.configuration=file:{config}", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
         return ["java", f"-Xmx{heap}m", *flags, *OPENS, *options, "-cp", class_path, main, *map(str, arguments)]
 
     def output(self, argv, seconds=120, **options):
@@ -128,11 +146,11 @@ class Run:
             self.fault = "frozen"
             self.ensemble.freeze()
 
-    def kill_leaders(self, during, owners, rounds=2, away=9):
+    def kill_leaders(self, during, owners, rounds=2, away=9, kept="the application keeps its sessions"):
         """Kills the leader of the servers and starts it again, in rounds.
 
         during(round) returns a name and a condition that should hold while the server is down.
-        owners() returns the sessions of the application: none may change.
+        owners() returns the sessions of the application, or what else may not change.
         """
         for r in range(1, rounds + 1):
             before, victim = owners(), self.ensemble.leader()
@@ -142,7 +160,7 @@ class Run:
             self.eventually(f"{name}, while the leader of the servers is down (round {r})", condition)
             # A session that was not moved expires by then.
             time.sleep(max(0.0, away - (time.monotonic() - down)))
-            self.eventually(f"the application keeps its sessions (round {r})", lambda: (now := owners()) == before and now, 5)
+            self.eventually(f"{kept} (round {r})", lambda: (now := owners()) == before and now, 5)
             self.ensemble.start(victim)
             self.wait(lambda: self.ensemble.serves(victim), 60, "the killed server serves again")
 
@@ -188,12 +206,6 @@ class Run:
             for found in re.finditer(r"KeeperErrorCode = (\w+)|KeeperException\$(\w+)|kazoo\.exceptions\.(\w+)", p.text()):
                 kinds[next(filter(None, found.groups()))] += 1
         return kinds
-
-
-def _close(zk):
-    with contextlib.suppress(Exception):
-        zk.stop()
-        zk.close()
 
 
 def _fail(why):
