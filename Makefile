@@ -9,7 +9,7 @@ SUMMARY ?= runs.jsonl
 REVISION ?= $(shell git rev-parse HEAD 2>/dev/null || echo unknown)
 TIME ?= $(shell git show -s --format=%cI HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
 
-.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures hours hours-page failover lockbench ci
+.PHONY: help build release binary test race lint fuzz bench bench-diff bench-compare chaos chaos-planted gray interop golden sim figures hours hours-page failover lockbench apps apps-page ci
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 16
@@ -78,6 +78,15 @@ failover: ## what clients notice when servers fail, beside ZooKeeper; twelve min
 
 lockbench: ## locks beside ZooKeeper, etcd and Redis; five minutes
 	go run ./tests/perf/lockbench/run -page docs/guide/locks.md
+
+# Where apps notes results for apps-page.
+RESULTS ?= $(HOME)/.cache/zkgo-ci/apps/results.jsonl
+
+apps: ## real applications on zkgo and on ZooKeeper; an hour and more; APPS="patroni kafka" for some
+	tests/compat/apps/run.sh --servers both --record $(RESULTS) $(APPS)
+
+apps-page: ## write the table of docs/operate/applications.md from what make apps has noted in RESULTS
+	tests/compat/apps/run.sh --page $(RESULTS)
 
 ci: ## everything
 	.ci/run
