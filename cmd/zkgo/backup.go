@@ -34,7 +34,7 @@ type backupFlags struct {
 	noVerify      bool
 	force         bool
 	output        string
-	retry         int
+	retry, keep   int
 }
 
 // authVariable holds credentials that shouldn't appear in the process list.
@@ -78,6 +78,7 @@ digest:user:password. ` + authVariable + ` holds the same, unseen by others.`,
 	flags.BoolVar(&f.insecure, "insecure", false, "do not verify the server's certificate")
 	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back, which takes the memory of the whole tree")
 	flags.BoolVar(&f.force, "force", false, "replace FILE if it is a regular file or a symlink to one, when the new backup is whole")
+	flags.IntVar(&f.keep, "keep", 0, "afterwards, remove all but the `N` newest files *.zkb in the directory of FILE; 0 removes none")
 	flags.IntVar(&f.retry, "retry", 3, "how often a server is asked again that has just answered somebody else")
 	flags.StringVarP(&f.output, "output", "o", "text", "`format`: text or json")
 	_ = cmd.MarkFlagRequired("from") // the flag exists
@@ -109,6 +110,9 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	if _, err := out.json(); err != nil {
 		return err
 	}
+	if err := checkKeep(f.keep, path); err != nil {
+		return err
+	}
 	client, err := f.client()
 	if err != nil {
 		return err
@@ -138,7 +142,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 		}
 		r, err := f.take(ctx, src, path, created)
 		if err == nil {
-			return out.print(stdout, backupResult{r})
+			return errors.Join(out.print(stdout, backupResult{r}), f.prune(path))
 		}
 		errs = append(errs, f.explain(ctx, from, err))
 		if ctx.Err() != nil || errors.Is(err, os.ErrExist) {
@@ -146,6 +150,14 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// prune removes older backups with --keep.
+func (f *backupFlags) prune(path string) error {
+	if f.keep == 0 {
+		return nil
+	}
+	return removeOlder(f.keep, path)
 }
 
 // explain explains why an AdminServer is unreachable, in the same words as all commands

@@ -20,7 +20,7 @@ import (
 // containerFlags holds the flags of zkgo container.
 type containerFlags struct {
 	idFromHostname, print bool
-	extra                 string
+	extra                 []string
 	pod                   podFlags
 }
 
@@ -65,8 +65,8 @@ The files are written only if the server would start with them.`,
 				environ = append(environ, pod.variables()...)
 			}
 			plan := container.FromEnvironment(environ)
-			if f.extra != "" {
-				more, err := smallfile.Read(f.extra)
+			for _, file := range f.extra {
+				more, err := smallfile.Read(file)
 				if err != nil {
 					return usagef("--extra: %w", err)
 				}
@@ -83,7 +83,7 @@ The files are written only if the server would start with them.`,
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.idFromHostname, "id-from-hostname", false, "without ZOO_MY_ID, take the number at the end of the host name, plus one: zk-0 is server 1")
-	flags.StringVar(&f.extra, "extra", "", "`file` with more lines of zoo.cfg, which win over those of the variables")
+	flags.StringArrayVar(&f.extra, "extra", nil, "`file` with more lines of zoo.cfg, which win over those before; may be repeated")
 	f.pod.register(flags)
 	flags.BoolVar(&f.print, "print", false, "print what would be written, and neither write nor run")
 	s.setting(flags)

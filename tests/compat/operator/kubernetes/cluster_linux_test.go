@@ -42,9 +42,7 @@ type cluster struct {
 	api      string // host of the API
 	ca       []byte
 	dir      string
-	domain   string
-	args     []string
-	env      map[string]string
+	pod      chartPod
 	pods     map[string]*pod
 	made     int // hosts
 
@@ -59,12 +57,22 @@ type pod struct {
 	addr string
 }
 
-// newCluster starts the resolver and the API. The pods run with args and env.
-func newCluster(t *testing.T, domain string, args []string, env map[string]string) *cluster {
+// chartPod is what runs in a pod of the chart. The tests in chart compare the file with the
+// chart.
+type chartPod struct {
+	Config, Ready, Live string
+	Args                []string
+	Env                 map[string]string
+}
+
+// newCluster starts the resolver and the API.
+func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	process.Needed(t)
 	netns.Needed(t)
-	c := &cluster{t: t, net: netns.New(1), dir: t.TempDir(), domain: domain, args: args, env: env, pods: map[string]*pod{}, sets: map[string]set{}}
+	c := &cluster{t: t, net: netns.New(1), dir: t.TempDir(), pods: map[string]*pod{}, sets: map[string]set{}}
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile("chart/testdata/pod/pod.json"))(t), &c.pod))
+	c.pod.Env["ZOO_TICK_TIME"] = "1000" // to wait less
 	t.Cleanup(func() { _ = c.net.Close() })
 	c.dns.names = map[string]netip.Addr{}
 	c.operator = must.Get(c.net.Host("control-plane"))(t)
@@ -133,17 +141,17 @@ func (c *cluster) start(late bool, names ...string) {
 		host := must.Get(c.net.Host(fmt.Sprint("host-", c.made)))(c.t)
 		p.addr = host.Addr().String()
 		if !late {
-			c.dns.set(name+"."+c.domain, host.Addr())
+			c.dns.set(name+"."+domain, host.Addr())
 		}
 		must.Do(c.t, os.RemoveAll(filepath.Join(p.root, "conf")))
 		c.own(p.root, "conf")
 		args := []string{"-u", "sh", "-c", `hostname "$1"; shift; exec env -i "$@"`, "sh", name,
 			"KUBERNETES_SERVICE_HOST=" + c.api, "KUBERNETES_SERVICE_PORT=443"}
-		for _, key := range slices.Sorted(maps.Keys(c.env)) {
-			args = append(args, key+"="+c.env[key])
+		for _, key := range slices.Sorted(maps.Keys(c.pod.Env)) {
+			args = append(args, key+"="+c.pod.Env[key])
 		}
 		args = append(args, "/usr/sbin/chroot", fmt.Sprintf("--userspec=%d:%d", imageUser, imageUser), p.root, "/zkgo")
-		proc, err := process.LaunchIn(func() (bool, error) { return true, host.Enter() }, exec.Command("unshare", append(args, c.args...)...), "")
+		proc, err := process.LaunchIn(func() (bool, error) { return true, host.Enter() }, exec.Command("unshare", append(args, c.pod.Args...)...), "")
 		if err != nil {
 			c.t.Fatal(err)
 		}
@@ -161,13 +169,13 @@ func (c *cluster) start(late bool, names ...string) {
 func (c *cluster) image(name string) string {
 	c.t.Helper()
 	root := filepath.Join(c.dir, name)
-	for _, dir := range []string{"etc", "secret", "var/run/secrets/kubernetes.io/serviceaccount"} {
+	for _, dir := range []string{"etc", "config", "secrets/super", "var/run/secrets/kubernetes.io/serviceaccount"} {
 		must.Do(c.t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
 	must.Do(c.t, os.Link(program(c.t), filepath.Join(root, "zkgo")))
-	c.own(root, "data", "tmp")
+	c.own(root, "bitnami/zookeeper", "tmp")
 	for path, text := range map[string]string{
-		"etc/resolv.conf": "nameserver " + c.api + "\noptions timeout:1\n", "secret/super-password": "secret\n",
+		"etc/resolv.conf": "nameserver " + c.api + "\noptions timeout:1\n", "secrets/super/super-password": "secret", "config/zoo.cfg": c.pod.Config,
 		"var/run/secrets/kubernetes.io/serviceaccount/token": "token", "var/run/secrets/kubernetes.io/serviceaccount/namespace": "test",
 		"var/run/secrets/kubernetes.io/serviceaccount/ca.crt": string(c.ca),
 	} {
@@ -189,8 +197,8 @@ func (c *cluster) own(root string, dirs ...string) {
 func (c *cluster) wipe(names ...string) {
 	c.t.Helper()
 	for _, name := range names {
-		must.Do(c.t, os.RemoveAll(filepath.Join(c.pods[name].root, "data")))
-		c.own(c.pods[name].root, "data")
+		must.Do(c.t, os.RemoveAll(filepath.Join(c.pods[name].root, "bitnami/zookeeper")))
+		c.own(c.pods[name].root, "bitnami/zookeeper")
 	}
 }
 
@@ -230,7 +238,7 @@ func (c *cluster) ready(names ...string) {
 			if !c.pods[name].Running() {
 				c.t.Fatalf("%s has ended", name)
 			}
-			return c.probe(name, "/readyz") == http.StatusOK
+			return c.probe(name, c.pod.Ready) == http.StatusOK
 		})
 	}
 }
@@ -240,7 +248,7 @@ func (c *cluster) connect(names ...string) *client.Client {
 	c.t.Helper()
 	var servers []string
 	for _, name := range names {
-		servers = append(servers, name+"."+c.domain+":2181")
+		servers = append(servers, name+"."+domain+":2181")
 	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), process.Patience)
 	defer cancel()

@@ -74,20 +74,16 @@ func selfSigned(t *testing.T, addr netip.Addr) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-const domain = "zk-headless.test.svc.cluster.local"
-
-// simple returns a cluster whose pods are started as the chart's are.
-func simple(t *testing.T) *cluster {
-	t.Helper()
-	return newCluster(t, domain, []string{"container", "--statefulset", "zk", "--domain", domain, "--super-password-file", "/secret/super-password", "--leave-within", "60s"},
-		map[string]string{"ZOO_CONF_DIR": "/conf", "ZOO_DATA_DIR": "/data", "ZOO_DATA_LOG_DIR": "/data", "ZOO_TICK_TIME": "1000", "ZOO_INIT_LIMIT": "20", "ZOO_SYNC_LIMIT": "10",
-			"ZOO_CFG_EXTRA": "quorumListenOnAllIPs=true"})
-}
+// voterSet is the name of the StatefulSet, and domain is that of its headless service.
+const (
+	voterSet = "zk-zookeeper"
+	domain   = "zk-zookeeper-headless.test.svc.cluster.local"
+)
 
 // pods returns the names of the first pods.
 func pods(n int) (names []string) {
 	for i := range n {
-		names = append(names, fmt.Sprint("zk-", i))
+		names = append(names, fmt.Sprint(voterSet, "-", i))
 	}
 	return names
 }
@@ -95,7 +91,7 @@ func pods(n int) (names []string) {
 // voters returns the members that these pods are.
 func voters(n int) (members []string) {
 	for i := range n {
-		members = append(members, fmt.Sprintf("%d zk-%d", i+1, i))
+		members = append(members, fmt.Sprintf("%d zk-zookeeper-%d", i+1, i))
 	}
 	return members
 }
@@ -104,16 +100,16 @@ func voters(n int) (members []string) {
 // without a command, removed ones leave before they stop, and restarts change no membership.
 func TestScale(t *testing.T) {
 	t.Parallel()
-	c := simple(t)
-	c.scale("zk", 3)
+	c := newCluster(t)
+	c.scale(voterSet, 3)
 	// The name of the last pod resolves late: the others wait for it.
-	c.start(false, "zk-0", "zk-1")
-	c.start(true, "zk-2")
-	wait.Eventually(t, "zk-0 is alive", func() bool { return c.probe("zk-0", "/livez") == http.StatusOK })
-	if got := c.probe("zk-0", "/readyz"); got == http.StatusOK {
+	c.start(false, "zk-zookeeper-0", "zk-zookeeper-1")
+	c.start(true, "zk-zookeeper-2")
+	wait.Eventually(t, "zk-0 is alive", func() bool { return c.probe("zk-zookeeper-0", c.pod.Live) == http.StatusOK })
+	if got := c.probe("zk-zookeeper-0", c.pod.Ready); got == http.StatusOK {
 		t.Error("zk-0 is ready without zk-2")
 	}
-	c.dns.set("zk-2."+domain, netip.MustParseAddr(c.pods["zk-2"].addr))
+	c.dns.set("zk-zookeeper-2."+domain, netip.MustParseAddr(c.pods["zk-zookeeper-2"].addr))
 	c.ready(pods(3)...)
 	z := c.connect(pods(3)...)
 	c.members(z, voters(3)...)
@@ -121,14 +117,14 @@ func TestScale(t *testing.T) {
 	must.Get(z.Create(ctx, "/kept", []byte("data"), client.Ephemeral))(t)
 	session := z.Session().ID
 
-	c.scale("zk", 5)
-	c.start(false, "zk-3", "zk-4")
-	c.ready("zk-3", "zk-4")
+	c.scale(voterSet, 5)
+	c.start(false, "zk-zookeeper-3", "zk-zookeeper-4")
+	c.ready("zk-zookeeper-3", "zk-zookeeper-4")
 	c.members(z, voters(5)...)
 
 	// One pod at a time, from the last to the first, each with a new address.
 	for i := 4; i >= 0; i-- {
-		name := fmt.Sprint("zk-", i)
+		name := fmt.Sprint(voterSet, "-", i)
 		c.stop(name)
 		c.start(false, name)
 		c.ready(pods(5)...)
@@ -136,30 +132,30 @@ func TestScale(t *testing.T) {
 	}
 
 	// A lost volume.
-	c.pods["zk-1"].Kill()
-	c.wipe("zk-1")
-	c.start(false, "zk-1")
+	c.pods["zk-zookeeper-1"].Kill()
+	c.wipe("zk-zookeeper-1")
+	c.start(false, "zk-zookeeper-1")
 	c.ready(pods(5)...)
 	c.members(z, voters(5)...)
 
 	// Two leave at once.
-	c.scale("zk", 3)
-	c.stop("zk-3", "zk-4")
-	c.ended("zk")
+	c.scale(voterSet, 3)
+	c.stop("zk-zookeeper-3", "zk-zookeeper-4")
+	c.ended(voterSet)
 	c.members(z, voters(3)...)
 	c.ready(pods(3)...)
 
 	// They come back with the data that they had when they left.
-	c.scale("zk", 5)
-	c.start(false, "zk-3", "zk-4")
-	c.ready("zk-3", "zk-4")
+	c.scale(voterSet, 5)
+	c.start(false, "zk-zookeeper-3", "zk-zookeeper-4")
+	c.ready("zk-zookeeper-3", "zk-zookeeper-4")
 	c.members(z, voters(5)...)
 
 	// One of those that are scaled away dies before it can leave.
-	c.scale("zk", 3)
-	c.pods["zk-3"].Kill()
-	c.stop("zk-4")
-	c.ended("zk")
+	c.scale(voterSet, 3)
+	c.pods["zk-zookeeper-3"].Kill()
+	c.stop("zk-zookeeper-4")
+	c.ended(voterSet)
 	c.members(z, voters(3)...)
 	if data, _, err := z.Get(ctx, "/kept"); err != nil || string(data) != "data" || z.Session().ID != session {
 		t.Errorf("the session %x has become %x, and its znode %q, %v", session, z.Session().ID, data, err)
@@ -169,20 +165,20 @@ func TestScale(t *testing.T) {
 // TestScaleToNothing: zero replicas stop the ensemble, and remove no member.
 func TestScaleToNothing(t *testing.T) {
 	t.Parallel()
-	c := simple(t)
-	c.scale("zk", 3)
+	c := newCluster(t)
+	c.scale(voterSet, 3)
 	c.start(false, pods(3)...)
 	c.ready(pods(3)...)
 	z := c.connect(pods(3)...)
 	must.Get(z.Create(t.Context(), "/kept", nil))(t)
 	z.Close()
-	c.scale("zk", 0)
+	c.scale(voterSet, 0)
 	c.stop(pods(3)...)
-	c.ended("zk")
-	c.scale("zk", 3)
+	c.ended(voterSet)
+	c.scale(voterSet, 3)
 	c.start(false, pods(3)...)
 	c.ready(pods(3)...)
-	z = c.connect("zk-1")
+	z = c.connect("zk-zookeeper-1")
 	c.members(z, voters(3)...)
 	if _, found, err := z.Exists(t.Context(), "/kept"); err != nil || !found {
 		t.Errorf("/kept is there: %v, %v", found, err)
@@ -193,36 +189,36 @@ func TestScaleToNothing(t *testing.T) {
 // their own, although they are a majority of the new list.
 func TestFromOneToThree(t *testing.T) {
 	t.Parallel()
-	c := simple(t)
-	c.scale("zk", 1)
-	c.start(false, "zk-0")
-	c.ready("zk-0")
-	z := c.connect("zk-0")
+	c := newCluster(t)
+	c.scale(voterSet, 1)
+	c.start(false, "zk-zookeeper-0")
+	c.ready("zk-zookeeper-0")
+	z := c.connect("zk-zookeeper-0")
 	must.Get(z.Create(t.Context(), "/kept", nil))(t)
 	z.Close()
-	c.stop("zk-0")
-	c.scale("zk", 3)
-	c.start(false, "zk-1", "zk-2")
-	for _, name := range []string{"zk-1", "zk-2"} {
-		wait.Eventually(t, name+" is alive", func() bool { return c.probe(name, "/livez") == http.StatusOK })
+	c.stop("zk-zookeeper-0")
+	c.scale(voterSet, 3)
+	c.start(false, "zk-zookeeper-1", "zk-zookeeper-2")
+	for _, name := range []string{"zk-zookeeper-1", "zk-zookeeper-2"} {
+		wait.Eventually(t, name+" is alive", func() bool { return c.probe(name, c.pod.Live) == http.StatusOK })
 	}
 	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if c.probe("zk-1", "/readyz") == http.StatusOK || c.probe("zk-2", "/readyz") == http.StatusOK {
+		if c.probe("zk-zookeeper-1", c.pod.Ready) == http.StatusOK || c.probe("zk-zookeeper-2", c.pod.Ready) == http.StatusOK {
 			t.Fatal("two empty servers have formed an ensemble without the data of the third")
 		}
 	}
-	c.start(false, "zk-0")
+	c.start(false, "zk-zookeeper-0")
 	c.ready(pods(3)...)
-	z = c.connect("zk-2")
+	z = c.connect("zk-zookeeper-2")
 	c.members(z, voters(3)...)
 	if _, found, err := z.Exists(t.Context(), "/kept"); err != nil || !found {
 		t.Errorf("/kept is there: %v, %v", found, err)
 	}
 	// And back: the last one stays.
-	c.scale("zk", 1)
-	c.stop("zk-1", "zk-2")
-	c.ended("zk")
-	z = c.connect("zk-0")
+	c.scale(voterSet, 1)
+	c.stop("zk-zookeeper-1", "zk-zookeeper-2")
+	c.ended(voterSet)
+	z = c.connect("zk-zookeeper-0")
 	c.members(z, voters(1)...)
 }
 
@@ -230,31 +226,31 @@ func TestFromOneToThree(t *testing.T) {
 // doesn't join.
 func TestObservers(t *testing.T) {
 	t.Parallel()
-	c := simple(t)
-	c.scale("zk", 1)
-	c.scale("zk-observer", 1)
-	c.start(false, "zk-0", "zk-observer-0")
-	c.ready("zk-0", "zk-observer-0")
-	z := c.connect("zk-0")
-	c.members(z, "1 zk-0", "101 zk-observer-0 observes")
+	c := newCluster(t)
+	c.scale(voterSet, 1)
+	c.scale(voterSet+"-observer", 1)
+	c.start(false, "zk-zookeeper-0", "zk-zookeeper-observer-0")
+	c.ready("zk-zookeeper-0", "zk-zookeeper-observer-0")
+	z := c.connect("zk-zookeeper-0")
+	c.members(z, "1 zk-zookeeper-0", "101 zk-zookeeper-observer-0 observes")
 
-	c.pods["zk-1"] = &pod{root: c.image("zk-1")}
-	must.Do(t, os.WriteFile(filepath.Join(c.pods["zk-1"].root, "secret/super-password"), []byte("wrong"), 0o644))
-	c.scale("zk", 2)
-	c.start(false, "zk-1")
-	wait.Eventually(t, "zk-1 says that it may not join", func() bool {
-		return strings.Contains(c.pods["zk-1"].Output(), "this server cannot join the ensemble yet")
+	c.pods["zk-zookeeper-1"] = &pod{root: c.image("zk-zookeeper-1")}
+	must.Do(t, os.WriteFile(filepath.Join(c.pods["zk-zookeeper-1"].root, "secrets/super/super-password"), []byte("wrong"), 0o644))
+	c.scale(voterSet, 2)
+	c.start(false, "zk-zookeeper-1")
+	wait.Eventually(t, "zk-zookeeper-1 says that it may not join", func() bool {
+		return strings.Contains(c.pods["zk-zookeeper-1"].Output(), "this server cannot join the ensemble yet")
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	defer cancel()
 	if config := must.Get(z.Config(ctx))(t); strings.Contains(config.Text, "server.2=") {
 		t.Errorf("a server with a wrong password has joined:\n%s", config.Text)
 	}
-	c.pods["zk-1"].Kill()
-	c.scale("zk", 1)
-	c.ended("zk")
+	c.pods["zk-zookeeper-1"].Kill()
+	c.scale(voterSet, 1)
+	c.ended(voterSet)
 
-	c.scale("zk-observer", 0)
-	c.stop("zk-observer-0")
-	c.members(z, "1 zk-0")
+	c.scale(voterSet+"-observer", 0)
+	c.stop("zk-zookeeper-observer-0")
+	c.members(z, "1 zk-zookeeper-0")
 }
