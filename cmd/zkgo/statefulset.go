@@ -150,9 +150,10 @@ func (p *pod) run(ctx context.Context, s *serverFlags, stderr io.Writer, log *sl
 	}
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
+	attending, leaveOff := context.WithCancel(ctx)
+	defer leaveOff()
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	wg.Go(func() { p.attend(ctx) })
+	wg.Go(func() { p.attend(attending) })
 	wg.Go(func() {
 		defer stop()
 		select {
@@ -167,7 +168,9 @@ func (p *pod) run(ctx context.Context, s *serverFlags, stderr io.Writer, log *sl
 		}
 	})
 	err = runServer(serving, s, stderr)
-	stop()
+	stop() // also if the server has failed
+	leaveOff()
+	wg.Wait()
 	return err
 }
 
