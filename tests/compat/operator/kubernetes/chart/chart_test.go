@@ -217,12 +217,16 @@ func TestScalingKeepsThePods(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return fmt.Sprintf("%+v", named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template)
+		text, err := json.Marshal(named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
 	}
 	if template("replicaCount: 3") != template("replicaCount: 5") {
 		t.Error("the pods of three servers are not those of five")
 	}
-	if template("replicaCount: 3") == template("{replicaCount: 3, snapCount: 5}") {
+	if template("replicaCount: 3") == template("replicaCount: 3\nsnapCount: 5") {
 		t.Error("another configuration does not restart the servers")
 	}
 }
