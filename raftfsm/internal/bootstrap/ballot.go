@@ -236,7 +236,11 @@ func (f *Formation) present(now time.Time) (empty map[uint64]uint64, rank int) {
 			}
 		}
 	}
-	if voters < f.founders() || f.env.Self.Observer {
+	needed := f.majority()
+	if f.env.NeedsAll {
+		needed = f.voters()
+	}
+	if voters < needed || f.env.Self.Observer {
 		return nil, 0
 	}
 	return empty, rank

@@ -418,15 +418,6 @@ func (f *Formation) voters() (n int) {
 
 func (f *Formation) majority() int { return f.voters()/2 + 1 }
 
-// founders returns how many voters have to be present, and empty, before one of them
-// proposes a plan.
-func (f *Formation) founders() int {
-	if f.env.NeedsAll {
-		return f.voters()
-	}
-	return f.majority()
-}
-
 // settled returns the number of founders that are known to have carried out the
 // plan, and whether these are all of them.
 func (f *Formation) settled(b *Plan) (members int, all bool) {

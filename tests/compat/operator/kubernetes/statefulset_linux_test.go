@@ -202,10 +202,11 @@ func TestFromOneToThree(t *testing.T) {
 	for _, name := range []string{"zk-zookeeper-1", "zk-zookeeper-2"} {
 		wait.Eventually(t, name+" is alive", func() bool { return c.probe(name, c.pod.Live) == http.StatusOK })
 	}
-	for end := time.Now().Add(4 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if c.probe("zk-zookeeper-1", c.pod.Ready) == http.StatusOK || c.probe("zk-zookeeper-2", c.pod.Ready) == http.StatusOK {
-			t.Fatal("two empty servers have formed an ensemble without the data of the third")
-		}
+	formed := wait.For(4*time.Second, "an ensemble of the two", func() (bool, error) {
+		return c.probe("zk-zookeeper-1", c.pod.Ready) == http.StatusOK || c.probe("zk-zookeeper-2", c.pod.Ready) == http.StatusOK, nil
+	})
+	if formed == nil {
+		t.Fatal("two empty servers have formed an ensemble without the data of the third")
 	}
 	c.start(false, "zk-zookeeper-0")
 	c.ready(pods(3)...)
