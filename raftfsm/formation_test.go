@@ -51,6 +51,26 @@ func (c *cluster) neverServes(d time.Duration) {
 	}
 }
 
+// TestFormationNeedsAll: with NeedsAll, two servers of three wait for the third, and form an
+// ensemble with it.
+func TestFormationNeedsAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		all := func(cfg *Config) { cfg.NeedsAll = true }
+		c := newCluster(t, 3)
+		c.start(1, all)
+		c.start(3, all)
+		c.neverServes(20 * time.Second)
+		c.start(2, all)
+		for id, r := range c.rigs {
+			r.awaitServed()
+			if r.identity.RaftID != membership.FounderID(id) {
+				t.Errorf("server %d is %q and no founder", id, r.identity.RaftID)
+			}
+		}
+	})
+}
+
 // TestFormationNeedsAMajority: one server of three waits, two form the ensemble, and the
 // third is admitted when it starts.
 func TestFormationNeedsAMajority(t *testing.T) {

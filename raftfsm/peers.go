@@ -93,7 +93,7 @@ type peers interface {
 // member returns this server's configuration as a member of an ensemble.
 func (c *Config) member(raftLog hclog.Logger) ensemble.Config {
 	m := ensemble.Config{
-		ID: c.ID, Members: c.Members, ClientPort: c.ClientPort, Level: c.newest, Memory: c.Memory, Dirs: c.dirs(),
+		ID: c.ID, Members: c.Members, NeedsAll: c.NeedsAll, ClientPort: c.ClientPort, Level: c.newest, Memory: c.Memory, Dirs: c.dirs(),
 		Network: c.Network, SASL: (*quorum.SASL)(c.SASL), ListenAll: c.ListenAll, ListenHost: c.ListenHost,
 		TickTime: c.TickTime, SyncLimit: c.SyncLimit, Policy: c.Policy, Logger: c.Logger, RaftLog: raftLog,
 	}

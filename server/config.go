@@ -70,6 +70,9 @@ type Quorum struct {
 	// Ensemble makes Members an ensemble even if there is only one member
 	// (standaloneEnabled=false).
 	Ensemble bool
+	// NeedsAll makes empty servers form an ensemble only once all listed voters are running
+	// and empty, rather than a majority (formationNeedsAll).
+	NeedsAll bool
 	// LeaderNoClients makes the server refuse clients while it leads (leaderServes=no).
 	LeaderNoClients bool
 	Reconfig        bool // reconfigEnabled

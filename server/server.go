@@ -190,7 +190,7 @@ func (s *Server) nodeConfig() raftfsm.Config {
 		full = s.memory.Full.Load
 	}
 	return raftfsm.Config{
-		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, ClientPort: max(listen.PortOf(c.ClientAddr), 0),
+		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, NeedsAll: c.Quorum.NeedsAll, ClientPort: max(listen.PortOf(c.ClientAddr), 0),
 		Memory: c.Memory, FS: c.Env.FS, LogSegment: c.Log.Segment, LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: c.Log.Store, Bolt: c.Log.Bolt,
 		Network: c.Env.Network, ListenAll: c.Quorum.ListenAll, ListenHost: c.Quorum.ListenHost,
 		TickTime: c.TickTime, InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit,

@@ -81,7 +81,7 @@ func translate(z *zoocfg.Config) (Config, error) {
 		FourLetterWords: z.FourLetterWhitelist,
 		Quorum: Quorum{
 			ID: z.MyID, ListenAll: z.QuorumListenOnAllIPs, ListenHost: z.QuorumListenAddress,
-			InitLimit: z.InitLimit, SyncLimit: z.SyncLimit, Reconfig: z.ReconfigEnabled,
+			InitLimit: z.InitLimit, SyncLimit: z.SyncLimit, Reconfig: z.ReconfigEnabled, NeedsAll: z.FormationNeedsAll,
 		},
 		Log: Log{Dir: z.DataLogDir, Store: z.LogStore, SnapCount: z.SnapCount, SnapBytes: z.SnapSizeLimitKB << 10, SnapRetain: z.AutopurgeRetain},
 		Limits: Limits{

@@ -25,10 +25,10 @@ import (
 // backupFlags holds the flags of zkgo backup.
 type backupFlags struct {
 	connectFlags
-	noVerify bool
-	force    bool
-	output   string
-	retry    int
+	noVerify    bool
+	force       bool
+	output      string
+	retry, keep int
 }
 
 func backupCommand() *cobra.Command {
@@ -71,6 +71,7 @@ same, unseen by others.`,
 	f.register(flags, backupSettings)
 	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back, which takes the memory of the whole tree")
 	flags.BoolVar(&f.force, "force", false, "replace FILE if it is a regular file or a symlink to one, when the new backup is whole")
+	flags.IntVar(&f.keep, "keep", 0, "afterwards, remove all but the `N` newest files *.zkb in the directory of FILE; 0 removes none")
 	flags.IntVar(&f.retry, "retry", 3, "how often a server is asked again that has just answered somebody else")
 	outputVar(flags, &f.output)
 	cmd.AddCommand(backupVerifyCommand(), backupExtractCommand())
@@ -97,6 +98,9 @@ func (r backupResult) Text(w io.Writer) error {
 
 func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr io.Writer) error {
 	out := resultFlags{output: f.output}
+	if err := checkKeep(f.keep, path); err != nil {
+		return err
+	}
 	client, err := f.client()
 	if err != nil {
 		return err
@@ -124,7 +128,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 		}
 		r, err := f.take(ctx, src, path, created)
 		if err == nil {
-			return out.print(stdout, backupResult{r})
+			return errors.Join(out.print(stdout, backupResult{r}), f.prune(path))
 		}
 		errs = append(errs, f.explain(ctx, from, err))
 		if ctx.Err() != nil || errors.Is(err, os.ErrExist) {
@@ -132,6 +136,14 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// prune removes older backups with --keep.
+func (f *backupFlags) prune(path string) error {
+	if f.keep == 0 {
+		return nil
+	}
+	return removeOlder(f.keep, path)
 }
 
 // explain explains why an AdminServer is unreachable, in the same words as all commands

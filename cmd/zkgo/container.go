@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/zkgo/zkgo/internal/offline/container"
+	"github.com/zkgo/zkgo/internal/smallfile"
 	"github.com/zkgo/zkgo/internal/spelling"
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
@@ -19,6 +20,8 @@ import (
 // containerFlags holds the flags of zkgo container.
 type containerFlags struct {
 	idFromHostname, print bool
+	extra                 []string
+	pod                   podFlags
 }
 
 func containerCommand() *cobra.Command {
@@ -35,38 +38,61 @@ ZOO_MY_ID, ZOO_SERVERS, ZOO_TICK_TIME, ZOO_INIT_LIMIT, ZOO_SYNC_LIMIT, ZOO_MAX_C
 ZOO_STANDALONE_ENABLED, ZOO_ADMINSERVER_ENABLED, ZOO_AUTOPURGE_PURGEINTERVAL,
 ZOO_AUTOPURGE_SNAPRETAINCOUNT, ZOO_4LW_COMMANDS_WHITELIST, ZOO_CFG_EXTRA (more lines of
 zoo.cfg, parted by spaces), ZOO_CONF_DIR (/conf), ZOO_DATA_DIR (/data), ZOO_DATA_LOG_DIR
-(/datalog), ZOO_DATADIR_AUTOCREATE_DISABLE.
+(/datalog), ZOO_DATADIR_AUTOCREATE_DISABLE. The users and passwords of Bitnami's image become
+a JAAS file: ZOO_SERVER_USERS, ZOO_SERVER_PASSWORDS, and those with ZOO_QUORUM_SERVER_ and
+ZOO_QUORUM_LEARNER_. With the suffix _FILE, they name files.
 
 ZooKeeper's system properties in SERVER_JVMFLAGS and JVMFLAGS are settings, as for every
 command that reads a zoo.cfg. A line of zoo.cfg overrides a property zookeeper.KEY, and
 --set overrides both. Properties that are not ZooKeeper's are named in a warning, and so
 are unknown ZOO_* variables; flags for heap and garbage collection have no effect.
 
+With --statefulset the server is a pod of Kubernetes: it takes its id and the list of
+servers from the StatefulSet, adds itself to the ensemble, and removes itself when it is
+stopped because there are fewer replicas. A restart removes no server.
+
 The files are written only if the server would start with them.`,
 		Example: `  ZOO_MY_ID=2 ZOO_SERVERS='server.1=a:2888:3888;2181 server.2=b:2888:3888;2181' zkgo container
   zkgo container --print           # what would be written`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			plan := container.FromEnvironment(os.Environ())
+			environ := os.Environ()
+			pod, err := f.pod.find(cmd.Context(), &s, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if pod != nil {
+				environ = append(environ, pod.variables()...)
+			}
+			plan := container.FromEnvironment(environ)
+			for _, file := range f.extra {
+				more, err := smallfile.Read(file)
+				if err != nil {
+					return usagef("--extra: %w", err)
+				}
+				plan = plan.Adding(string(more))
+			}
 			if len(args) > 0 {
 				if err := named(cmd, "the server writes changes of the membership into it", args[0]); err != nil {
 					return err
 				}
 				plan = plan.With(args[0])
 			}
-			return runContainer(cmd, plan, &f, &s)
+			return runContainer(cmd, plan, &f, &s, pod)
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&f.idFromHostname, "id-from-hostname", false, "without ZOO_MY_ID, take the number at the end of the host name, plus one: zk-0 is server 1")
+	flags.StringArrayVar(&f.extra, "extra", nil, "`file` with more lines of zoo.cfg, which win over those before; may be repeated")
+	f.pod.register(flags)
 	flags.BoolVar(&f.print, "print", false, "print what would be written, and neither write nor run")
 	s.setting(flags)
 	s.logging(flags)
 	return cmd
 }
 
-func runContainer(cmd *cobra.Command, plan container.Plan, f *containerFlags, s *serverFlags) error {
-	if f.idFromHostname && os.Getenv("ZOO_MY_ID") == "" {
+func runContainer(cmd *cobra.Command, plan container.Plan, f *containerFlags, s *serverFlags, pod *pod) error {
+	if f.idFromHostname && pod == nil && os.Getenv("ZOO_MY_ID") == "" {
 		host, err := os.Hostname()
 		if err != nil {
 			return err
@@ -82,8 +108,23 @@ func runContainer(cmd *cobra.Command, plan container.Plan, f *containerFlags, s 
 	if err != nil {
 		return err
 	}
+	logins, err := plan.Logins(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if logins != "" {
+		s.set = append(s.set, "java.security.auth.login.config="+logins)
+	}
+	if pod != nil {
+		if err := pod.forget(plan); err != nil {
+			return err
+		}
+	}
 	if err := prepareContainer(plan, s, log); err != nil {
 		return err
+	}
+	if pod != nil {
+		return pod.run(cmd.Context(), s, cmd.ErrOrStderr(), log)
 	}
 	return runServer(cmd.Context(), s, cmd.ErrOrStderr())
 }

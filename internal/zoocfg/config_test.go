@@ -191,7 +191,7 @@ func TestEverySettingHasItsField(t *testing.T) {
 		"metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider", "metricsProvider.httpPort=7070",
 		"ssl.keyStore.location=/k.pem", "ssl.keyStore.type=pem", "ssl.quorum.trustStore.password=x=y", "ssl.clientAuth=WANT",
 		"ssl.enabledProtocols=TLSv1.2, TLSv1.3", "client.certReload=true", "sslQuorumReloadCertFiles=true",
-		"znode.container.checkIntervalMs=100", "znode.container.maxNeverUsedIntervalMs=5", "readonlymode.enabled=true", "linearizableReads=true",
+		"znode.container.checkIntervalMs=100", "znode.container.maxNeverUsedIntervalMs=5", "readonlymode.enabled=true", "linearizableReads=true", "formationNeedsAll=true",
 		"enforce.auth.enabled=true", "enforce.auth.schemes=sasl,digest", "autopurge.purgeInterval=24",
 		"DigestAuthenticationProvider.superDigest=super:abc=", "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
 		"ensembleAuthName=a,b", "logStore=WAL", "java.security.auth.login.config=/jaas.conf",
@@ -208,7 +208,7 @@ func TestEverySettingHasItsField(t *testing.T) {
 			slices.Equal(c.TLS.EnabledProtocols, []string{"TLSv1.2", "TLSv1.3"}) && c.TLS.CertReload,
 		"quorum tls": c.QuorumTLS.TrustStore.Password == "x=y" && c.QuorumTLS.CertReload && c.QuorumTLS.ClientHostnameVerification,
 		"containers": c.ContainerCheckInterval == 100*time.Millisecond && c.ContainerMaxNeverUsed == 5*time.Millisecond,
-		"auth": c.ReadOnlyMode && c.Auth.EnforceEnabled && len(c.Auth.EnforceSchemes) == 2 && c.Auth.SuperDigest == "super:abc=" &&
+		"auth": c.ReadOnlyMode && c.FormationNeedsAll && c.Auth.EnforceEnabled && len(c.Auth.EnforceSchemes) == 2 && c.Auth.SuperDigest == "super:abc=" &&
 			strings.HasSuffix(c.Auth.Providers["1"], "SASLAuthenticationProvider") && len(c.Auth.EnsembleNames) == 2 && c.Auth.JAASFile == "/jaas.conf",
 		"storage":  c.LogStore == "wal" && c.AutopurgeInterval == 24*time.Hour && c.MultiAddressReachabilityTimeout == 10*time.Millisecond,
 		"warnings": len(c.Warnings) == 0 && len(c.Ignored) == 0,

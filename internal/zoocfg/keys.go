@@ -69,6 +69,7 @@ func ensembleKeys() []key {
 		{name: "syncLimit", set: integer(0, func(c *Config) *int { return &c.SyncLimit })},
 		{name: "standaloneEnabled", set: boolean(func(c *Config) *bool { return &c.StandaloneEnabled })},
 		{name: "reconfigEnabled", set: boolean(func(c *Config) *bool { return &c.ReconfigEnabled })},
+		{name: "formationNeedsAll", set: boolean(func(c *Config) *bool { return &c.FormationNeedsAll })},
 		{name: "dynamicConfigFile", set: text(func(c *Config) *string { return &c.DynamicConfigFile })},
 		{name: "peerType", set: takes(setPeerType, func(c *Config) string { return c.PeerType.String() })},
 		{name: "quorumListenOnAllIPs", set: boolean(func(c *Config) *bool { return &c.QuorumListenOnAllIPs })},

@@ -103,6 +103,7 @@ var rules = []rule{
 	{"internal/offline/inspect", []string{"proto", "tree", "session", "raftfsm", "raftfsm/boltlog", "internal/raftlog", "internal/offline/zkfiles", "internal/offline/backup"}, "what lies on disks is looked at without a server"},
 	{"internal/offline/backup", []string{"proto", "tree", "session", "raftfsm", "internal/vfs", "internal/raftlog", "internal/offline/zkfiles"}, "a backup is taken from outside of a server, and makes the directories of one that does not run"},
 	{"internal/offline/container", []string{"internal/zoocfg", "internal/smallfile"}, "a container's files are written before there is a server"},
+	{"internal/statefulset", []string{"client"}, "the members of an ensemble are changed by a client, and counted by Kubernetes"},
 	{"internal/ops/health", []string{"internal/zoocfg", "internal/auth/keystore"}, "a server is asked from outside"},
 	{"internal/ops/audit", []string{"proto", "tree", "raftfsm", "internal/limits"}, "a line of the audit log is made of what was applied"},
 	{"internal/cli", []string{"client", "proto", "internal/cli/...", "internal/spelling", "internal/zoocfg"}, "the command line must work against any ZooKeeper: of our server, only the parser of its files"},
@@ -113,7 +114,7 @@ var rules = []rule{
 	{"internal/cli/subtree", []string{"client", "proto"}, "copying and comparing trees takes a client, of any ZooKeeper"},
 	{"internal/manual", []string{"internal/cli", "internal/version", "internal/zoocfg"}, "man pages are made of descriptions, without a server"},
 	{"internal/bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
-	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/manual", "internal/version", "server", "server/...", "internal/control", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/spelling", "internal/zoocfg"}, "the command is flags and terminal only"},
+	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/manual", "internal/version", "server", "server/...", "internal/control", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/spelling", "internal/statefulset", "internal/zoocfg"}, "the command is flags and terminal only"},
 }
 
 // libraries lists which packages may import which library families.

@@ -84,7 +84,9 @@ var without = [...]string{ //nolint:gochecknoglobals // a constant table
 }
 
 // Variables returns the names of all known variables.
-func Variables() []string { return slices.AppendSeq(slices.Clone(without[:]), maps.Keys(defaults)) }
+func Variables() []string {
+	return slices.AppendSeq(slices.Concat(without[:], loginVariables()), maps.Keys(defaults))
+}
 
 // alone is the server list if ZOO_SERVERS isn't set.
 const alone = "server.1=localhost:2888:3888;2181"
@@ -150,6 +152,15 @@ func writeWords(b *strings.Builder, value string) {
 	for _, word := range words(value) {
 		b.WriteString(word + "\n")
 	}
+}
+
+// Adding returns the plan with more lines at the end of zoo.cfg, e.g. those of a mounted file.
+// The last line of a key counts.
+func (p Plan) Adding(lines string) Plan {
+	if !p.given && lines != "" {
+		p.Config += strings.TrimRight(lines, "\n") + "\n"
+	}
+	return p
 }
 
 // With returns the plan for a server with this configuration file instead of the one that

@@ -236,7 +236,11 @@ func (f *Formation) present(now time.Time) (empty map[uint64]uint64, rank int) {
 			}
 		}
 	}
-	if voters < f.majority() || f.env.Self.Observer {
+	needed := f.majority()
+	if f.env.NeedsAll {
+		needed = f.voters()
+	}
+	if voters < needed || f.env.Self.Observer {
 		return nil, 0
 	}
 	return empty, rank
@@ -302,12 +306,6 @@ func (f *Formation) servers() []Server {
 // promises returns the voters that have promised this server's ballot and remember
 // everything that they ever accepted, and the number of other voters.
 func (f *Formation) promises() (heard []*Probe, unheard int) {
-	voters := 0
-	for _, m := range f.env.Members {
-		if !m.Observer {
-			voters++
-		}
-	}
 	f.eachVoter(func(p *Probe) {
 		if p.Promised == f.store.state.Promised && p.Phase != PhaseMember {
 			heard = append(heard, p)
@@ -319,7 +317,7 @@ func (f *Formation) promises() (heard []*Probe, unheard int) {
 			return o.Bound != nil && o.Bound.Disks[p.ID] != 0 && o.Bound.Disks[p.ID] != p.Disk
 		})
 	})
-	return heard, voters - len(heard)
+	return heard, f.voters() - len(heard)
 }
 
 // takeUp returns the plan that may have been chosen in an earlier ballot, or nil if

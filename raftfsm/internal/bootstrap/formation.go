@@ -21,6 +21,10 @@ import (
 type Env struct {
 	Self    membership.Member
 	Members []membership.Member // the list of the configuration file
+	// NeedsAll is set if an ensemble forms only of all listed voters. It protects a list that
+	// grows with the ensemble: otherwise two empty servers that are to join a third one could
+	// form an ensemble of their own while it is away.
+	NeedsAll bool
 	// ClientPort and Level are reported to other servers.
 	ClientPort int
 	Level      uint32
@@ -403,15 +407,16 @@ func (f *Formation) memberSeen() bool {
 	return false
 }
 
-func (f *Formation) majority() int {
-	n := 0
+func (f *Formation) voters() (n int) {
 	for _, m := range f.env.Members {
 		if !m.Observer {
 			n++
 		}
 	}
-	return n/2 + 1
+	return n
 }
+
+func (f *Formation) majority() int { return f.voters()/2 + 1 }
 
 // settled returns the number of founders that are known to have carried out the
 // plan, and whether these are all of them.

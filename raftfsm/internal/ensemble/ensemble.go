@@ -115,7 +115,7 @@ func (e *Ensemble) Start() error {
 		return errors.Join(err, e.hub.Close())
 	}
 	e.warnIfOpen()
-	e.formation = bootstrap.New(bootstrap.Env{Self: e.self, Members: cfg.Members, ClientPort: cfg.ClientPort, Level: cfg.Level, Hub: e.hub, Log: e.log,
+	e.formation = bootstrap.New(bootstrap.Env{Self: e.self, Members: cfg.Members, NeedsAll: cfg.NeedsAll, ClientPort: cfg.ClientPort, Level: cfg.Level, Hub: e.hub, Log: e.log,
 		Settle: e.become, Leads: e.leads, Join: e.join, Called: e.noteAddress}, store, e.env.Identity.RaftID)
 	e.hub.Handle(quorum.Probe, e.formation.Serve)
 	e.hub.Handle(quorum.Change, e.acceptChange)

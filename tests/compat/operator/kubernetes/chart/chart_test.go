@@ -1,0 +1,453 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	certmanager "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+const repository = "../../../../.."
+
+const chartDir = repository + "/deploy/helm/zookeeper"
+
+// file renders the chart with a value file.
+func file(t *testing.T, name string) []object {
+	t.Helper()
+	values, err := os.ReadFile("testdata/" + name + ".yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := render(chartDir, release{"zk", "test"}, values)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return objects
+}
+
+// named returns the object of a type with a name.
+func named[T any](t *testing.T, objects []object, name string) *T {
+	t.Helper()
+	for _, o := range objects {
+		if typed, ok := o.typed.(*T); ok && o.name == name {
+			return typed
+		}
+	}
+	t.Fatalf("there is no %T %s", *new(T), name)
+	return nil
+}
+
+// TestEveryValueFile renders all value files. Rendering checks every object strictly.
+func TestEveryValueFile(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("only %d value files, %v", len(files), err)
+	}
+	for _, f := range files {
+		objects := file(t, strings.TrimSuffix(filepath.Base(f), ".yaml"))
+		if len(objects) < 8 {
+			t.Errorf("%s: only %d objects", f, len(objects))
+		}
+	}
+}
+
+// TestLint runs what "helm lint" runs.
+func TestLint(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values, err := chartutil.ReadValues(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		version := chartutil.KubeVersion{Version: "v1.31.0", Major: "1", Minor: "31"}
+		for _, m := range lint.AllWithKubeVersion(chartDir, values, "test", &version).Messages {
+			if m.Severity > support.InfoSev {
+				t.Errorf("%s: %v", f, m)
+			}
+		}
+	}
+}
+
+// TestWrongValues: a mistake in the values should be an error that names the value.
+func TestWrongValues(t *testing.T) {
+	for values, want := range map[string]string{
+		`replicaCount: three`:                                          "replicaCount",
+		`replicaCount: -1`:                                             "replicaCount",
+		`persistence: {size: many}`:                                    "size",
+		`persistence: {enabled: "yes"}`:                                "enabled",
+		`livenessProbe: {enable: true}`:                                "enable",
+		`backup: {enabled: true, schedul: x}`:                          "schedul",
+		`tls: {client: {auth: maybe}}`:                                 "auth",
+		`tls: {client: {enabled: true}}`:                               "tls.client.existingSecret",
+		`tls: {quorum: {enabled: true, certManager: {enabled: true}}}`: "issuerRef.name",
+		`auth: {client: {enabled: true}}`:                              "auth.client.serverUsers",
+		`auth: {quorum: {enabled: true, serverUsers: a}}`:              "learnerUser",
+		`podManagementPolicy: OrderedReady`:                            "podManagementPolicy",
+		`{replicaCount: 3, persistence: {existingClaim: a}}`:           "persistence.existingClaim",
+		`{minServerId: 100, replicaCount: 3}`:                          "observers.minServerId",
+		`pdb: {minAvailable: 1, maxUnavailable: 1}`:                    "exclude",
+		`backup: {enabled: true, s3: {enabled: true}}`:                 "existingSecret",
+		`service: {type: Loadbalancer}`:                                "type",
+		`podAntiAffinityPreset: strong`:                                "podAntiAffinityPreset",
+	} {
+		if _, err := render(chartDir, release{"zk", "test"}, []byte(values)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: the error does not name %s: %v", values, want, err)
+		}
+	}
+}
+
+// TestNames: the names of services and pods are those of Bitnami's chart, alone and as the
+// dependency zookeeper of another chart.
+func TestNames(t *testing.T) {
+	for _, c := range []struct{ release, values, name string }{
+		{"my", "", "my-zookeeper"},
+		{"zookeeper", "", "zookeeper"},
+		{"my", "nameOverride: zk", "my-zk"},
+		{"my", "fullnameOverride: here", "here"},
+	} {
+		objects, err := render(chartDir, release{c.release, "test"}, []byte(c.values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set := named[appsv1.StatefulSet](t, objects, c.name)
+		if set.Spec.ServiceName != c.name+"-headless" {
+			t.Errorf("%v: the headless service is %s", c, set.Spec.ServiceName)
+		}
+		if got := named[corev1.Service](t, objects, c.name).Spec.Ports[0].Port; got != 2181 {
+			t.Errorf("%v: port %d", c, got)
+		}
+		want := map[string]string{"app.kubernetes.io/instance": c.release, "app.kubernetes.io/name": "zookeeper", "app.kubernetes.io/component": "zookeeper"}
+		if c.values == "nameOverride: zk" {
+			want["app.kubernetes.io/name"] = "zk"
+		}
+		if got := set.Spec.Selector.MatchLabels; fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%v: the selector is %v", c, got)
+		}
+	}
+}
+
+// TestDependency embeds the chart as those of Pinot, SigNoz, NiFi and ClickHouse embed
+// ZooKeeper: the parent changes only the repository and the image.
+func TestDependency(t *testing.T) {
+	for _, name := range []string{"pinot", "signoz", "nifi", "clickhouse"} {
+		child, err := loader.Load(chartDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile("testdata/" + name + ".yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		parent := &chart.Chart{Metadata: &chart.Metadata{APIVersion: "v2", Name: name, Version: "1.0.0",
+			Dependencies: []*chart.Dependency{{Name: "zookeeper", Version: "0.x.x", Condition: "zookeeper.enabled"}}}}
+		parent.AddDependency(child)
+		indented := "zookeeper:\n" + string(bytes.ReplaceAll(append([]byte("  "), text...), []byte("\n"), []byte("\n  ")))
+		objects, err := renderChart(parent, release{"data", "platform"}, []byte(indented))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		service := named[corev1.Service](t, objects, "data-zookeeper")
+		if service.Namespace != "platform" || service.Spec.Ports[0].Port != 2181 {
+			t.Errorf("%s: %+v", name, service)
+		}
+		if got := named[appsv1.StatefulSet](t, objects, "data-zookeeper").Spec.Template.Spec.Containers[0].Image; name == "pinot" && got != "registry.example.org/zkgo:0.1.0" {
+			t.Errorf("%s: the image is %s", name, got)
+		}
+	}
+}
+
+// TestPod compares the pod that the tests of real processes run with the chart's.
+func TestPod(t *testing.T) {
+	objects := file(t, "default")
+	c := named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template.Spec.Containers[0]
+	env := map[string]string{}
+	for _, e := range c.Env {
+		env[e.Name] = e.Value
+	}
+	rendered := map[string]any{"config": config(t, "default"), "args": c.Args, "env": env, "ready": c.ReadinessProbe.HTTPGet.Path, "live": c.LivenessProbe.HTTPGet.Path}
+	text, err := json.Marshal(rendered)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorded, err := os.ReadFile("testdata/pod/pod.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a, b any
+	if err := errors.Join(json.Unmarshal(text, &a), json.Unmarshal(recorded, &b)); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("testdata/pod/pod.json is not the chart's pod:\n%s", text)
+	}
+}
+
+// TestScalingKeepsThePods: another number of replicas must not change the pods, because every
+// server would be restarted.
+func TestScalingKeepsThePods(t *testing.T) {
+	template := func(values string) string {
+		objects, err := render(chartDir, release{"zk", "test"}, []byte("auth: {super: {password: a}}\n"+values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := json.Marshal(named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if template("replicaCount: 3") != template("replicaCount: 5") {
+		t.Error("the pods of three servers are not those of five")
+	}
+	if template("replicaCount: 3") == template("replicaCount: 3\nsnapCount: 5") {
+		t.Error("another configuration does not restart the servers")
+	}
+}
+
+// TestNetworkPolicy: quorum and admin ports are open only to servers, the admin port also to
+// backups, and with allowExternal=false clients need a label.
+func TestNetworkPolicy(t *testing.T) {
+	objects := file(t, "network")
+	policy := named[networkingv1.NetworkPolicy](t, objects, "zk-zookeeper")
+	pod := named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template.Labels
+	job := named[batchv1.CronJob](t, objects, "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Labels
+	if !selects(policy.Spec.PodSelector.MatchLabels, pod) || selects(policy.Spec.PodSelector.MatchLabels, job) {
+		t.Errorf("the policy is for %v", policy.Spec.PodSelector)
+	}
+	stranger := map[string]string{"app": "stranger"}
+	client := map[string]string{"zk-zookeeper-client": "true"}
+	for port, want := range map[int32][]bool{ // a server, a backup, a client, a stranger
+		2888: {true, false, false, false}, 3888: {true, false, false, false}, 8080: {true, true, false, false},
+		2181: {true, false, true, false}, 9141: {true, true, true, true},
+	} {
+		var got []bool
+		for _, from := range []map[string]string{pod, job, client, stranger} {
+			got = append(got, admits(policy, port, from))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("port %d: a server, a backup, a client and a stranger get in: %v, not %v", port, got, want)
+		}
+	}
+	policy = named[networkingv1.NetworkPolicy](t, file(t, "three"), "zk-zookeeper")
+	if !admits(policy, 2181, stranger) || admits(policy, 2888, stranger) || admits(policy, 8080, stranger) {
+		t.Error("by default, clients get in at the client port, and nowhere else")
+	}
+}
+
+// admits reports whether a policy lets pods of the namespace with these labels in.
+func admits(p *networkingv1.NetworkPolicy, port int32, labels map[string]string) bool {
+	for _, rule := range p.Spec.Ingress {
+		for _, at := range rule.Ports {
+			if at.Port.IntVal != port {
+				continue
+			}
+			if len(rule.From) == 0 {
+				return true
+			}
+			for _, from := range rule.From {
+				if from.NamespaceSelector == nil && from.PodSelector != nil && selects(from.PodSelector.MatchLabels, labels) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// TestAccess: the servers may read the StatefulSets of their release, and nothing else.
+func TestAccess(t *testing.T) {
+	role := named[rbacv1.Role](t, file(t, "observers"), "zk-zookeeper")
+	want := []rbacv1.PolicyRule{{Verbs: []string{"get"}, APIGroups: []string{"apps"}, Resources: []string{"statefulsets"}, ResourceNames: []string{"zk-zookeeper", "zk-zookeeper-observer"}}}
+	if fmt.Sprint(role.Rules) != fmt.Sprint(want) {
+		t.Errorf("the rules are %v", role.Rules)
+	}
+}
+
+// TestObservers: observers have their own pods, which the voters' service and budget don't
+// select, in the same domain.
+func TestObservers(t *testing.T) {
+	objects := file(t, "observers")
+	voters, observers := named[appsv1.StatefulSet](t, objects, "zk-zookeeper"), named[appsv1.StatefulSet](t, objects, "zk-zookeeper-observer")
+	if *observers.Spec.Replicas != 2 || observers.Spec.ServiceName != voters.Spec.ServiceName || observers.Spec.Template.Spec.NodeSelector["zone"] != "far" {
+		t.Errorf("%+v", observers.Spec)
+	}
+	if selects(voters.Spec.Selector.MatchLabels, observers.Spec.Template.Labels) || selects(named[corev1.Service](t, objects, "zk-zookeeper").Spec.Selector, observers.Spec.Template.Labels) {
+		t.Error("observers count as voters")
+	}
+	if !slices.Contains(observers.Spec.Template.Spec.Containers[0].Args, "--statefulset=zk-zookeeper") {
+		t.Errorf("the observers don't know the voters: %q", observers.Spec.Template.Spec.Containers[0].Args)
+	}
+	if budget := named[policyv1.PodDisruptionBudget](t, objects, "zk-zookeeper"); budget.Spec.MinAvailable.IntValue() != 2 || budget.Spec.MaxUnavailable != nil {
+		t.Errorf("%+v", budget.Spec)
+	}
+}
+
+// config returns the lines of zoo.cfg that a value file makes.
+func config(t *testing.T, name string) string {
+	t.Helper()
+	return named[corev1.ConfigMap](t, file(t, name), "zk-zookeeper").Data["zoo.cfg"]
+}
+
+// TestTLS: certificates come from cert-manager, from key stores, or from the chart.
+func TestTLS(t *testing.T) {
+	objects := file(t, "certmanager")
+	certificate := named[certmanager.Certificate](t, objects, "zk-zookeeper-quorum-crt")
+	if !slices.Contains(certificate.Spec.DNSNames, "*.zk-zookeeper-headless.test.svc.cluster.local") || certificate.Spec.IssuerRef.Name != "ca" {
+		t.Errorf("%+v", certificate.Spec)
+	}
+	for name, lines := range map[string][]string{
+		"certmanager": {"secureClientPort=3181", "ssl.clientAuth=need", "ssl.keyStore.location=/certs/client/tls-combined.pem", "ssl.keyStore.type=PEM", "ssl.trustStore.location=/certs/client/ca.crt", "sslQuorum=true", "ssl.quorum.clientAuth=need"},
+		"keystores":   {"ssl.keyStore.location=/certs/client/zookeeper.keystore.jks", "ssl.keyStore.type=JKS", "ssl.keyStore.passwordPath=/certs/client-passwords/k", "ssl.quorum.keyStore.type=PKCS12", "ssl.quorum.trustStore.type=PEM", "ssl.quorum.keyStore.passwordPath=/certs/quorum-passwords/keystore-password"},
+		"generated":   {"ssl.keyStore.location=/certs/client/keystore.pem", "ssl.clientAuth=none"},
+		"auth":        {"authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider", "enforce.auth.schemes=sasl,digest", "quorum.auth.serverRequireSasl=true"},
+	} {
+		text := config(t, name)
+		for _, line := range lines {
+			if !strings.Contains(text, line+"\n") {
+				t.Errorf("%s: zoo.cfg lacks %s:\n%s", name, line, text)
+			}
+		}
+	}
+	service := named[corev1.Service](t, objects, "zk-zookeeper")
+	if len(service.Spec.Ports) != 1 || service.Spec.Ports[0].Port != 3181 {
+		t.Errorf("with disableBaseClientPort, the ports are %v", service.Spec.Ports)
+	}
+	secret := named[corev1.Secret](t, file(t, "generated"), "zk-zookeeper-client-crt")
+	if text := string(secret.Data["keystore.pem"]); !strings.Contains(text, "PRIVATE KEY") || !strings.Contains(text, "CERTIFICATE") {
+		t.Errorf("the generated key store is %q", text)
+	}
+}
+
+// TestSecrets: passwords are only in Secrets, and existing Secrets are used instead.
+func TestSecrets(t *testing.T) {
+	objects := file(t, "auth")
+	secret := named[corev1.Secret](t, objects, "zk-zookeeper-client-auth")
+	if string(secret.Data["server-password"]) != "pw,pw2" || string(secret.Data["client-password"]) != "pw" {
+		t.Errorf("%v", secret.Data)
+	}
+	for _, o := range objects {
+		if text := fmt.Sprintf("%+v", o.typed); o.kind != "Secret" && (strings.Contains(text, "pw2") || strings.Contains(text, "qpw")) {
+			t.Errorf("%s %s has a password", o.kind, o.name)
+		}
+	}
+	objects = file(t, "authsecrets")
+	if secrets := all[corev1.Secret](objects); len(secrets) != 0 {
+		t.Errorf("the chart makes %d Secrets next to the existing ones", len(secrets))
+	}
+	var used []string
+	for _, v := range named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template.Spec.Volumes {
+		if v.Secret != nil {
+			used = append(used, v.Secret.SecretName)
+		}
+	}
+	if want := []string{"zk-root", "client", "quorum"}; !slices.Equal(used, want) {
+		t.Errorf("the pods use %q", used)
+	}
+}
+
+// TestMonitoring: the alerts and the dashboard are those of the repository, and the job is the
+// one that they ask for.
+func TestMonitoring(t *testing.T) {
+	for ours, copied := range map[string]string{"deploy/prometheus/alerts.yml": "files/alerts.yml", "deploy/grafana/zkgo.json": "files/dashboard.json"} {
+		a, err := os.ReadFile(repository + "/" + ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(chartDir + "/" + copied)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s is not %s: copy it", copied, ours)
+		}
+	}
+	objects := file(t, "monitoring")
+	monitor := named[monitoring.ServiceMonitor](t, objects, "zk-zookeeper")
+	if r := monitor.Spec.Endpoints[0].RelabelConfigs[0]; monitor.Namespace != "monitoring" || r.TargetLabel != "job" || *r.Replacement != "zkgo" {
+		t.Errorf("%+v", monitor)
+	}
+	if service := named[corev1.Service](t, objects, "zk-zookeeper-metrics"); !selects(monitor.Spec.Selector.MatchLabels, service.Labels) {
+		t.Errorf("the monitor selects %v, not %v", monitor.Spec.Selector.MatchLabels, service.Labels)
+	}
+	rule := named[monitoring.PrometheusRule](t, objects, "zk-zookeeper")
+	if groups := rule.Spec.Groups; len(groups) != 2 || groups[0].Rules[0].Alert != "ZkgoDown" || !strings.Contains(groups[0].Rules[0].Annotations["summary"], "{{ $labels.instance }}") || groups[1].Rules[0].Alert != "Mine" {
+		t.Errorf("%+v", groups)
+	}
+	if text := named[corev1.ConfigMap](t, objects, "zk-zookeeper-dashboard").Data["zkgo.json"]; !strings.HasPrefix(strings.TrimSpace(text), "{") {
+		t.Errorf("the dashboard is %.100q", text)
+	}
+}
+
+// TestBackup: a backup is taken, stored and restored, in this order.
+func TestBackup(t *testing.T) {
+	for name, want := range map[string]string{
+		"backup": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 --keep=5 /backup/$(POD_NAME).zkb\n" +
+			"restore --data-dir=/scratch/restored /backup/$(POD_NAME).zkb\n",
+		"s3": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 /scratch/$(POD_NAME).zkb\n" +
+			"copyto --s3-no-check-bucket /scratch/$(POD_NAME).zkb :s3:zk/prod/zk/$(POD_NAME).zkb\ncopyto --s3-no-check-bucket :s3:zk/prod/zk/$(POD_NAME).zkb /scratch/fetched.zkb\n" +
+			"restore --data-dir=/scratch/restored /scratch/fetched.zkb\n",
+	} {
+		objects := file(t, name)
+		pod := named[batchv1.CronJob](t, objects, "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
+		var steps strings.Builder
+		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+			fmt.Fprintln(&steps, strings.Join(c.Args, " "))
+		}
+		if steps.String() != want {
+			t.Errorf("%s: the steps are\n%s", name, steps.String())
+		}
+	}
+}
+
+// TestExternalAccess: every server has a service of its own.
+func TestExternalAccess(t *testing.T) {
+	objects := file(t, "external")
+	for i := range 3 {
+		s := named[corev1.Service](t, objects, fmt.Sprintf("zk-zookeeper-%d-external", i))
+		if s.Spec.Type != corev1.ServiceTypeNodePort || s.Spec.Ports[0].NodePort != int32(30001+i) || s.Spec.Selector["statefulset.kubernetes.io/pod-name"] != fmt.Sprintf("zk-zookeeper-%d", i) {
+			t.Errorf("%+v", s.Spec)
+		}
+	}
+}
+
+// TestVolumes: the log has a volume of its own with dataLogDir.
+func TestVolumes(t *testing.T) {
+	set := named[appsv1.StatefulSet](t, file(t, "logvolume"), "zk-zookeeper")
+	claims := set.Spec.VolumeClaimTemplates
+	if len(claims) != 2 || claims[0].Name != "data" || claims[1].Name != "data-log" || claims[1].Spec.Resources.Requests.Storage().String() != "20Gi" || *claims[0].Spec.StorageClassName != "fast" {
+		t.Errorf("%+v", claims)
+	}
+	if !slices.Contains(set.Spec.Template.Spec.Containers[0].Env, corev1.EnvVar{Name: "ZOO_DATA_LOG_DIR", Value: "/bitnami/zookeeper-log"}) {
+		t.Errorf("%v", set.Spec.Template.Spec.Containers[0].Env)
+	}
+	if got := named[appsv1.StatefulSet](t, file(t, "ephemeral"), "zk-zookeeper").Spec.VolumeClaimTemplates; len(got) != 0 {
+		t.Errorf("without persistence: %v", got)
+	}
+}
