@@ -63,8 +63,9 @@ func environment(cmd *cobra.Command) []item {
 		add(item{"NO_COLOR, TERM", "No colors if NO_COLOR is not empty, or TERM is dumb."},
 			item{"VISUAL, EDITOR", "The editor of the shell's command edit, in this order; vi if both are empty."})
 	}
-	if path == "zkgo backup" || root {
-		add(item{"ZKGO_ADMIN_AUTH", "The identity for the AdminServer, as --auth, which it doesn't show in the list of processes."})
+	if hasContexts(cmd) || root {
+		add(item{"ZKGO_CONTEXT, ZKGO_CONFIG", "The context to use, and the file with the contexts."},
+			item{"ZKGO_FLAG", "The value of a flag that connects, e.g. ZKGO_SERVER of --server, ZKGO_TLS_CA of --tls-ca, ZKGO_AUTH of --auth. The flag overrides it."})
 	}
 	return all
 }
@@ -101,15 +102,22 @@ func files(cmd *cobra.Command) []item {
 			all = append(all, item{"./zkgo-data", "The data of a server without a zoo.cfg."})
 		}
 		if !cmd.HasParent() {
-			all = append(all, history)
+			all = append(all, history, contexts)
 		}
 		return all
 	case path == "zkgo cli":
-		return []item{history}
+		return []item{history, contexts}
+	case hasContexts(cmd):
+		return []item{contexts}
 	case readsZooCfg(cmd):
 		return []item{packagedZooCfg}
 	}
 	return nil
 }
+
+// hasContexts reports whether a command takes its connection from a context.
+func hasContexts(cmd *cobra.Command) bool { return cmd.Flags().Lookup("context") != nil }
+
+var contexts = item{"~/.config/zkgo/config.yaml", "Named sets of connection flags: zkgo context lists and changes them."}
 
 var history = item{"~/.zkgo_history", "The lines that were typed into zkgo cli. --history names another file, or none."}
