@@ -62,7 +62,7 @@ class Cluster:
         # The user postgres may not read the home directory of root.
         self.library = run.dir / "library"
         shutil.copytree(next((packages.python().parent.parent / "lib").glob("python3*/site-packages")), self.library, ignore=shutil.ignore_patterns("pip", "setuptools", "pkg_resources", "confluent_kafka*", "tzdata"))
-        self.env = {"PYTHONPATH": str(self.library), "PYTHONDONTWRITEBYTECODE": "1"}
+        self.env = {"PYTHONPATH": str(self.library), "TMPDIR": "/tmp", "PYTHONDONTWRITEBYTECODE": "1"}
 
     def start(self, i):
         home = self.dir / f"n{i}"

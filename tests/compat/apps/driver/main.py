@@ -61,7 +61,7 @@ def main(arguments):
         install.zookeeper()
         return 0
     process.supervise()
-    work = pathlib.Path(o.keep).absolute() if o.keep else pathlib.Path(tempfile.mkdtemp(prefix="zkgo-apps-"))
+    work = pathlib.Path(o.keep).absolute() if o.keep else pathlib.Path(tempfile.mkdtemp(prefix="zkgo-apps-", dir="/tmp"))  # TMPDIR may be root's alone
     try:
         work.mkdir(parents=True, exist_ok=True)
         work.chmod(0o755)  # PostgreSQL doesn't run as root
