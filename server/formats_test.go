@@ -73,7 +73,7 @@ func TestWithoutFormats(t *testing.T) {
 		command := map[string]string{http.MethodGet: "snapshot?streaming=true", http.MethodPost: "restore"}[method]
 		req := must.Get(http.NewRequestWithContext(t.Context(), method, s.AdminURL()+"/"+command, strings.NewReader("")))(t)
 		req.Header.Set("Authorization", superAuth)
-		resp := must.Get(http.DefaultClient.Do(req))(t)
+		resp := must.Get(http.DefaultClient.Do(req))(t) //nolint:bodyclose // closed below
 		body := must.Get(io.ReadAll(resp.Body))(t)
 		_ = resp.Body.Close()
 		if resp.StatusCode < 500 || !strings.Contains(string(body), "Config.Env.Formats") {

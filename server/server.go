@@ -139,7 +139,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s.flushers.start(s)
 	s.spawn(s.tend)
-	s.keepDynamic()
+	keepDynamic(s)
 	s.spawn(func() { s.barriers.run(s) })
 	if s.throttle != nil {
 		s.spawn(func() { s.throttle.run(s.done) })
@@ -215,7 +215,7 @@ func (s *Server) membersChanged() {
 // keepDynamic starts a goroutine that writes every change of the membership into the
 // configuration file (zoocfg.WriteMembership). If the file can't be written, the server logs a
 // warning and continues: the log has the membership.
-func (s *Server) keepDynamic() {
+func keepDynamic(s *Server) {
 	z := s.cfg.zooCfg
 	if z == nil || z.Path == "" || !s.cfg.Quorum.Reconfig || !s.cfg.distributed() {
 		return

@@ -152,7 +152,7 @@ func (m *Member) withEnsemble(ctx context.Context, do func(context.Context, *cli
 	if err != nil {
 		return err
 	}
-	defer c.Close()
+	defer func() { _ = c.Close() }() // the session ends with the process anyway
 	now, err := c.Config(ctx)
 	if err != nil {
 		return err

@@ -47,7 +47,7 @@ func ExampleAll() {
 // told, and serves its state as a file that it also takes back.
 func TestAll(t *testing.T) {
 	t.Parallel()
-	cfg := server.Config{Memory: true, Auth: server.Auth{SkipACL: true}, Admin: &server.Admin{Addr: "127.0.0.1:0"}, Env: server.Env{Formats: formats.All()}}
+	cfg := server.Config{Memory: true, Auth: server.Auth{SuperDigest: "super:lK75jTNcA+U9vtVEw5vB51mj/w4="}, Admin: &server.Admin{Addr: "127.0.0.1:0"}, Env: server.Env{Formats: formats.All()}}
 	for _, ask := range []func(*server.Config, server.KeyStores){
 		func(c *server.Config, k server.KeyStores) {
 			c.SecureAddr, c.TLS = "127.0.0.1:0", &server.TLS{KeyStores: k}
@@ -68,8 +68,8 @@ func TestAll(t *testing.T) {
 	<-srv.Ready()
 	do := func(method, command string, body io.Reader) []byte {
 		req := must.Get(http.NewRequestWithContext(t.Context(), method, srv.AdminURL()+"/"+command, body))(t)
-		req.Header.Set("Authorization", "ip")
-		resp := must.Get(http.DefaultClient.Do(req))(t)
+		req.Header.Set("Authorization", "digest super:secret")
+		resp := must.Get(http.DefaultClient.Do(req))(t) //nolint:bodyclose // closed below
 		defer resp.Body.Close()
 		answer := must.Get(io.ReadAll(resp.Body))(t)
 		if resp.StatusCode != http.StatusOK {

@@ -18,7 +18,11 @@ func TestSuite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer ts.Stop()
+	defer func() {
+		if err := ts.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
 	c, events, err := ts.ConnectWithOptions(15*time.Second, zk.WithLogInfo(false))
 	if err != nil {
 		t.Fatal(err)

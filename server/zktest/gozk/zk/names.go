@@ -2,7 +2,9 @@ package zk
 
 import "github.com/go-zookeeper/zk"
 
-// The types of the client.
+// The types of the client. Each has the meaning that go-zookeeper gives it.
+//
+//nolint:revive // they are documented there
 type (
 	ACL                   = zk.ACL
 	CheckVersionRequest   = zk.CheckVersionRequest
