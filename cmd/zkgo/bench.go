@@ -72,7 +72,7 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 	flags.DurationVarP(&f.Duration, "duration", "d", 0, "how long to count (default 5s)")
 	flags.DurationVar(&f.Warmup, "warmup", 0, "how long to run before counting (default 500ms)")
 	flags.StringVar(&f.Root, "root", "", "`path` below which the runs' znodes are made (default /zkgo-bench)")
-	flags.BoolVar(&f.Keep, "keep", false, "leave the runs' znodes there")
+	flags.BoolVar(&f.Keep, "keep-znodes", false, "leave the runs' znodes there")
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the random choices")
 	flags.IntSliceVar(&f.PIDs, "pid", nil, "the servers' process `ids`")
 	flags.IntVar(&f.runs, "runs", 1, "how often to measure each work, in turns")
@@ -141,7 +141,7 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 func (f *benchFlags) announce(stderr io.Writer) {
 	after := "removes at the end what it has created"
 	if f.Keep {
-		after = "leaves there what it creates (--keep)"
+		after = "leaves there what it creates (--keep-znodes)"
 	}
 	fmt.Fprintf(stderr, "zkgo bench puts load on %s: it writes below %s, and %s.\n", //nolint:errcheck // a notice
 		strings.Join(f.Servers, ", "), cmp.Or(f.Root, "/zkgo-bench"), after)

@@ -160,7 +160,7 @@ func TestContexts(t *testing.T) {
 // TestBackupContext checks that a backup uses a context that names the AdminServer.
 func TestBackupContext(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a.zkb")
-	contextFile(t, fmt.Sprintf("current-context: a\ncontexts:\n  a:\n    admin: %s\n", live(t, t.TempDir())))
+	contextFile(t, fmt.Sprintf("current-context: a\ncontexts:\n  a:\n    admin: %s\n    auth: digest:root:pw\n", live(t, t.TempDir())))
 	if _, _, err := zkgo(t, "backup", file); err != nil {
 		t.Error(err)
 	}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -23,6 +25,7 @@ import (
 type testFlags struct {
 	config            string
 	servers           int
+	host              string
 	port, controlPort int
 	tick              time.Duration
 	set               []string
@@ -68,8 +71,9 @@ and connections are not limited.`,
 	}
 	flags := cmd.Flags()
 	flags.IntVar(&f.servers, "servers", 1, "`number` of servers; more than one are an ensemble")
-	portVar(flags, &f.port, "port", 0, "`port` for clients on 127.0.0.1, of the second server the next one, and so on; default: free ones")
-	portVar(flags, &f.controlPort, "control-port", 0, "`port` of the endpoints on 127.0.0.1; default: a free one")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "`address` to listen on; 0.0.0.0, in a container, lets other hosts connect, which need no password for the endpoints")
+	portVar(flags, &f.port, "port", 0, "`port` for clients, of the second server the next one, and so on; default: free ones")
+	portVar(flags, &f.controlPort, "control-port", 0, "`port` of the endpoints; default: a free one")
 	flags.DurationVar(&f.tick, "tick", 0, "tick: sessions last 2 to 20 of them (zoo.cfg: tickTime; default 2s)")
 	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
 	flags.BoolVar(&f.onDisk, "on-disk", false, "keep the data in a temporary directory, for servers that are killed and come back")
@@ -87,10 +91,12 @@ func runTestserver(ctx context.Context, f *testFlags, stdin io.Reader, stdout, s
 		return err
 	}
 	log := &lineLog{w: stderr}
-	cfg := control.Config{ControlPort: f.controlPort, Options: opts, Log: log.line}
+	cfg := control.Config{Host: f.host, ControlPort: f.controlPort, Options: opts, Log: log.line}
 	switch {
 	case f.servers < 1:
 		return usagef("--servers %d: want 1 or more", f.servers)
+	case f.host == "" || net.ParseIP(f.host) == nil && f.host != "localhost":
+		return usagef("--host %q: want an IP address, e.g. 127.0.0.1, or 0.0.0.0 for all", f.host)
 	case f.servers > 1:
 		cfg.Servers = f.servers
 	}
@@ -136,7 +142,7 @@ func (f *testFlags) options() ([]zktest.Option, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts := []zktest.Option{zktest.WithConfig(func(c *server.Config) { *c = cfg }), zktest.WithPort(port)}
+	opts := []zktest.Option{zktest.WithConfig(func(c *server.Config) { *c = cfg }), zktest.WithAddr(net.JoinHostPort(f.host, strconv.Itoa(port)))}
 	for _, o := range []struct {
 		on  bool
 		opt zktest.Option

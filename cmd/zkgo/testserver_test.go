@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -170,6 +171,45 @@ func TestTestserverStays(t *testing.T) {
 
 // A test server ends when the process that started it ends in any way, including kill
 // -9.
+// TestTestserverForOtherHosts checks that --host opens both ports to other addresses than
+// 127.0.0.1, as a container needs it, and that the line still names addresses to connect to.
+func TestTestserverForOtherHosts(t *testing.T) {
+	t.Parallel()
+	other := otherAddress(t)
+	for host, reachable := range map[string]bool{"0.0.0.0": true, "127.0.0.1": false} {
+		ts := runsTestserver(t, "--quiet", "--host", host)
+		for _, addr := range []string{ts.ready.ConnectString, strings.TrimPrefix(ts.ready.Control, "http://")} {
+			named, port, err := net.SplitHostPort(addr)
+			if err != nil || named != "127.0.0.1" {
+				t.Errorf("--host %s: %s, %v", host, addr, err)
+			}
+			conn, err := net.DialTimeout("tcp", net.JoinHostPort(other, port), patience)
+			if (err == nil) != reachable {
+				t.Errorf("--host %s: from another address: %v", host, err)
+			}
+			if err == nil {
+				_ = conn.Close()
+			}
+		}
+	}
+}
+
+// otherAddress returns an IPv4 address of this host that isn't a loopback address.
+func otherAddress(t *testing.T) string {
+	t.Helper()
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range addrs {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			return n.IP.String()
+		}
+	}
+	t.Skip("this host has no address but the loopback")
+	return ""
+}
+
 func TestTestserverEndsWithItsParent(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -454,7 +455,7 @@ func TestStartFails(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	for what, cfg := range map[string]control.Config{
-		"the clients' port": {Options: []zktest.Option{zktest.WithPort(port)}},
+		"the clients' port": {Options: []zktest.Option{zktest.WithAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))}},
 		"the control port":  {ControlPort: port},
 		"the configuration": {Options: []zktest.Option{zktest.WithConfig(func(c *server.Config) { c.TickTime = 1 })}},
 	} {
@@ -480,7 +481,7 @@ func TestPortAndDisk(t *testing.T) {
 		}
 		port := l.Addr().(*net.TCPAddr).Port
 		l.Close()
-		ts, err := control.Start(control.Config{Options: []zktest.Option{zktest.WithPort(port), zktest.OnDisk()}})
+		ts, err := control.Start(control.Config{Options: []zktest.Option{zktest.WithAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))), zktest.OnDisk()}})
 		if err != nil && attempt < 20 { // another process has the port now
 			continue
 		}

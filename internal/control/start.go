@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -16,8 +17,9 @@ import (
 // Config describes what to start. The zero value is one standalone server on a free
 // port.
 type Config struct {
-	Servers     int // 0: one standalone server; otherwise a cluster of that size
-	ControlPort int // on 127.0.0.1; 0: any free port
+	Servers     int    // 0: one standalone server; otherwise a cluster of that size
+	Host        string // where the endpoints listen; default 127.0.0.1
+	ControlPort int    // 0: any free port
 	Options     []zktest.Option
 	// Log receives what would go to a test's log: a line for every injected fault,
 	// and the servers' own log with zktest.WithLogs. It's called from many
@@ -75,7 +77,7 @@ func Start(cfg Config) (*TestServer, error) {
 	}
 	err := try(func() { t.run(&cfg) })
 	if err == nil {
-		err = t.listen(cfg.ControlPort)
+		err = t.listen(&cfg)
 	}
 	if err != nil {
 		_ = t.Close() // report the first error
@@ -94,7 +96,9 @@ func (t *TestServer) run(cfg *Config) {
 	}
 	var secure []string
 	for _, s := range t.servers {
-		t.addrs = append(t.addrs, s.Addrs()...)
+		for _, addr := range s.Addrs() {
+			t.addrs = append(t.addrs, onThisHost(addr))
+		}
 		for _, addr := range s.Server().ClientAddrs() {
 			secure = append(secure, onThisHost(addr))
 		}
@@ -111,14 +115,14 @@ func onThisHost(addr string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// listen serves the endpoints on the loopback interface.
-func (t *TestServer) listen(port int) error {
+// listen serves the endpoints.
+func (t *TestServer) listen(cfg *Config) error {
 	var lc net.ListenConfig
-	l, err := lc.Listen(context.Background(), "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	l, err := lc.Listen(context.Background(), "tcp", net.JoinHostPort(cmp.Or(cfg.Host, "127.0.0.1"), strconv.Itoa(cfg.ControlPort)))
 	if err != nil {
 		return err
 	}
-	t.ready.Control = "http://" + l.Addr().String()
+	t.ready.Control = "http://" + onThisHost(l.Addr().String())
 	t.http = &http.Server{Handler: t.handler(), ReadHeaderTimeout: time.Minute}
 	t.served.Go(func() { _ = t.http.Serve(l) }) // returns after Close
 	return nil

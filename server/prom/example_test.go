@@ -28,10 +28,11 @@ func ExampleCollector() {
 	}
 	for _, f := range families {
 		if f.GetName() == "znode_count" {
-			fmt.Println(f.GetMetric()[0].GetLabel(), f.GetMetric()[0].GetGauge().GetValue())
+			m := f.GetMetric()[0]
+			fmt.Println(m.GetLabel()[0].GetName(), m.GetLabel()[0].GetValue(), m.GetGauge().GetValue())
 		}
 	}
-	// Output: [name:"server" value:"locks"] 5
+	// Output: server locks 5
 }
 
 // A port for Prometheus.

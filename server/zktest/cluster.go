@@ -68,7 +68,7 @@ func RunCluster(t TB, n int, opts ...Option) *Cluster {
 		c.logs.end()
 	})
 	for _, s := range c.servers {
-		if o.port != 0 {
+		if o.addr != "" {
 			s.Addrs() // report an unavailable port before a server starts
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-func ExampleWithPort() {
+func ExampleWithAddr() {
 	t := new(example)
 	defer t.end()
 
-	zs := zktest.Run(t, zktest.WithPort(2181))
+	zs := zktest.Run(t, zktest.WithAddr("127.0.0.1:2181"))
 	// zs.Addrs() is 127.0.0.1:2181 from now on, so no other process may listen there.
 	conn := connect(t, zs)
 	create(t, conn, "/a", "", 0)

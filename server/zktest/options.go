@@ -1,6 +1,9 @@
 package zktest
 
 import (
+	"fmt"
+	"net"
+	"strconv"
 	"time"
 
 	"github.com/zkgo/zkgo/server"
@@ -14,9 +17,9 @@ type options struct {
 	configure []func(*server.Config)
 	logs      bool // immediately instead of only on failure
 	onDisk    bool
-	record    bool // record the conversation for the log of a failed test
-	silent    bool // connected clients don't count as pinging
-	port      int  // of the first server; 0: any free port
+	record    bool   // record the conversation for the log of a failed test
+	silent    bool   // connected clients don't count as pinging
+	addr      string // host:port of the first server; "": any free port of 127.0.0.1
 }
 
 func newOptions(opts []Option) options {
@@ -45,10 +48,30 @@ func WithTick(tick time.Duration) Option {
 // is shown only when the test fails.
 func WithLogs() Option { return func(o *options) { o.logs = true } }
 
-// WithPort makes Addrs listen on a fixed port, for clients whose address can't be changed.
-// In a cluster, the member with id n listens on port+n−1. Tests that use it should not run
-// in parallel.
-func WithPort(port int) Option { return func(o *options) { o.port = port } }
+// WithAddr makes Addrs listen at host:port, for clients whose address can't be changed, e.g.
+// "127.0.0.1:2181". Port 0 is any free port. In a cluster, the member with id n listens on
+// port+n−1. With the host 0.0.0.0, clients on other hosts can connect. Tests that use a fixed
+// port should not run in parallel.
+func WithAddr(addr string) Option { return func(o *options) { o.addr = addr } }
+
+// listenAddr returns the address where the server with this id listens.
+func (o *options) listenAddr(id int) (string, error) {
+	if o.addr == "" {
+		return "127.0.0.1:0", nil
+	}
+	host, text, err := net.SplitHostPort(o.addr)
+	if err != nil {
+		return "", fmt.Errorf("WithAddr: %w", err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		return "", fmt.Errorf("WithAddr(%q): the port is no number", o.addr)
+	}
+	if port != 0 {
+		port += id - 1
+	}
+	return net.JoinHostPort(host, strconv.Itoa(port)), nil
+}
 
 // WithoutPings makes Advance count a client as alive only if the client itself has
 // sent something, as on a production server.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -67,7 +66,7 @@ func Run(t TB, opts ...Option) *Server {
 		s.Close()
 		s.logs.end()
 	})
-	if o.port != 0 {
+	if o.addr != "" {
 		s.Addrs() // report an unavailable port before the server starts
 	}
 	if err := s.start(); err != nil {
@@ -159,7 +158,7 @@ func (s *Server) isUp() bool {
 }
 
 // Addrs returns the server's client address: one TCP address on this host. The first
-// call opens the port, a free one unless WithPort was given. The address stays the
+// call opens the port, a free one unless WithAddr was given. The address stays the
 // same when a member of a cluster is killed and restarted.
 func (s *Server) Addrs() []string {
 	s.t.Helper()
@@ -172,11 +171,11 @@ func (s *Server) Addrs() []string {
 		if s.over {
 			s.t.Fatal("zktest: Addrs of a server that is closed")
 		}
-		port := 0
-		if s.opts.port != 0 {
-			port = s.opts.port + s.id - 1
+		addr, err := s.opts.listenAddr(s.id)
+		if err != nil {
+			s.t.Fatalf("zktest: %v", err)
 		}
-		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		l, err := net.Listen("tcp", addr)
 		if err != nil {
 			s.t.Fatalf("zktest: %v", err)
 		}

@@ -18,7 +18,7 @@ type Source struct {
 	// http://host:8080, https://host:8080/commands.
 	URL string
 	// Auth authenticates the caller as in ZooKeeper: scheme, space, and the scheme's
-	// credentials. If it's empty, the server checks the caller's address.
+	// credentials. If it's empty, only a certificate can identify the caller.
 	Auth string
 	// Client sends the requests; nil means a client without a timeout. The caller
 	// configures its TLS.

@@ -24,7 +24,8 @@ import (
 func running(t *testing.T, dir string) (*server.Server, *client.Client) {
 	t.Helper()
 	s := must.Get(server.Start(t.Context(), server.Config{
-		ClientAddr: "127.0.0.1:0", DataDir: dir, Log: server.Log{Dir: dir}, Admin: &server.Admin{Addr: "127.0.0.1:0"}, Env: server.Env{Formats: formats.All()},
+		ClientAddr: "127.0.0.1:0", DataDir: dir, Log: server.Log{Dir: dir}, Admin: &server.Admin{Addr: "127.0.0.1:0"},
+		Auth: server.Auth{SuperDigest: "super:lK75jTNcA+U9vtVEw5vB51mj/w4="}, Env: server.Env{Formats: formats.All()},
 	}))(t)
 	t.Cleanup(func() { _ = s.Close() })
 	<-s.Ready()
@@ -49,7 +50,7 @@ func TestOurFiles(t *testing.T) {
 	_, err := c.Create(ctx, "/a", []byte("one"))
 	must.Do(t, err)
 	before := filepath.Join(t.TempDir(), "before.zkb")
-	src := backup.Source{URL: s.AdminAddr()}
+	src := backup.Source{URL: s.AdminAddr(), Auth: "digest super:secret"}
 	_, err = backup.Take(ctx, src, before, "a test", true)
 	must.Do(t, err)
 	_, err = c.Set(ctx, "/a", []byte("two"), client.AnyVersion)

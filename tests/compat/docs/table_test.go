@@ -16,6 +16,10 @@ var starts = map[string]func(*world, *testing.T){
 		w.write(t, "zk1/etc/zkgo/backup-auth", "digest:super:secret\n")
 		w.ensemble(t)
 	},
+	"docs/operate/from-bitnami.md": func(w *world, t *testing.T) {
+		w.ensemble(t)
+		w.must(t, 1, "zkgo backup --auth digest:super:secret --from http://zk1:8080 zk.zkb")
+	},
 	"docs/operate/cli.md": func(w *world, t *testing.T) {
 		w.ensemble(t)
 		w.alone(t)

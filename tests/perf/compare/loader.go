@@ -46,7 +46,7 @@ func (loader) arguments(cfg *bench.Config) []string {
 		args = append(args, "--pid", strconv.Itoa(pid))
 	}
 	if cfg.Keep {
-		args = append(args, "--keep")
+		args = append(args, "--keep-znodes")
 	}
 	return append(args, differing("--", cfg)...)
 }

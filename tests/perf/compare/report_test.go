@@ -78,7 +78,7 @@ func TestWorkerArguments(t *testing.T) {
 		t.Errorf("%s\ninstead of\n%s", got, want)
 	}
 	got = strings.Join(loader{}.arguments(&bench.Config{Work: "set", Servers: []string{"a:1", "b:2"}, PIDs: []int{3, 4}, Keep: true, Nodes: 7, Warmup: -1}), " ")
-	if want := "bench set --output json --quiet --server a:1,b:2 --seed 0 --pid 3 --pid 4 --keep --nodes 7 --warmup -1ns"; got != want {
+	if want := "bench set --output json --quiet --server a:1,b:2 --seed 0 --pid 3 --pid 4 --keep-znodes --nodes 7 --warmup -1ns"; got != want {
 		t.Errorf("%s\ninstead of\n%s", got, want)
 	}
 	for _, c := range []struct {
