@@ -236,6 +236,9 @@ func TestLossyPathIsLeft(t *testing.T) {
 // address that both lines have.
 func TestEveryAddressFollowsAReconfig(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes ten seconds and more; not with -short")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
 		for i := range c.list {

@@ -23,6 +23,9 @@ func TestLeaderIsGivenUpInTime(t *testing.T) {
 		"process slow, impatient": {500 * time.Millisecond, 4, false, 700 * time.Millisecond, 2500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if testing.Short() && tc.tick != 2*time.Second {
+				t.Skip("only the defaults with -short")
+			}
 			inBubble(t, func(t *testing.T) {
 				c := newCluster(t, 3)
 				for _, m := range c.list {

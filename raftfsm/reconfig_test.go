@@ -484,6 +484,9 @@ func newStuckReconfig(t *testing.T, pause time.Duration) (q *stuckReconfig, end 
 func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stopped=%t", stop), func(t *testing.T) {
+			if testing.Short() && !stop {
+				t.Skip("takes ten seconds and more; not with -short")
+			}
 			inBubble(t, func(t *testing.T) {
 				q, end := newStuckReconfig(t, 2*time.Minute)
 				defer end()
