@@ -191,6 +191,8 @@ func TestTestserverForOtherHosts(t *testing.T) {
 				_ = conn.Close()
 			}
 		}
+		ts.stdin.Close()
+		ts.await(t, "stdin has ended")
 	}
 }
 
