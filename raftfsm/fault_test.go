@@ -141,12 +141,16 @@ func TestRefusedEntry(t *testing.T) {
 		s := r.attach(time.Hour)
 		r.setLive(s.ID)
 		r.do(create(s, "/n", 0))
-		for round := range 20 {
+		rounds := 20
+		if testing.Short() {
+			rounds = 5
+		}
+		for round := range rounds {
 			const commands = 3000
 			var chans []chan outcome
 			r.note(func() { r.applied, r.lost = nil, nil })
 			for i := range commands {
-				if i == 50*round {
+				if i == 1000/rounds*round {
 					faults.failNext(errInjected)
 				}
 				chans = append(chans, r.send(create(s, fmt.Sprintf("/n/%d-%d", round, i), 0)))

@@ -42,8 +42,11 @@ func TestKilledOriginAnswersNobody(t *testing.T) {
 		lead, _ := c.leader()
 		id := lead%3 + 1
 		s := c.rigs[id].attach(time.Hour)
-		answered, replayed := 0, 0
-		for round := range 20 {
+		answered, replayed, rounds := 0, 0, 20
+		if testing.Short() {
+			rounds = 8
+		}
+		for round := range rounds {
 			r := c.rigs[id]
 			for i := range 100 {
 				r.send(create(s, fmt.Sprintf("/on-its-way-%d-%d", round, i), 0))
@@ -89,7 +92,7 @@ func TestKilledOriginAnswersNobody(t *testing.T) {
 			})
 		}
 		t.Logf("%d commands were answered; %d of earlier lives were executed beside them", answered, replayed)
-		if answered < 500 || replayed < 1000 {
+		if answered < 25*rounds || replayed < 50*rounds {
 			t.Error("too little happened: this shows nothing")
 		}
 		c.settled()
