@@ -14,6 +14,9 @@ import (
 // single command takes little more than one round trip.
 func TestFarAway(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("takes seconds with the race detector; not with -short")
+	}
 	synctest.Test(t, func(t *testing.T) {
 		const oneWay, callers, rounds = 25 * time.Millisecond, 2000, 10
 		c := newCluster(t, 3)

@@ -441,6 +441,9 @@ func TestOnlyThisServerHasLostTheLeader(t *testing.T) {
 // TestARemovedServerExpectsNoElection removes a server. It knows why it doesn't serve, and
 // doesn't let its clients wait for an election.
 func TestARemovedServerExpectsNoElection(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds with the race detector; not with -short")
+	}
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 4)
 		for _, m := range c.list {

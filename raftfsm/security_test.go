@@ -194,6 +194,9 @@ func secureEnsemble(t *testing.T, secure func(uint64, *Config)) {
 // TestRollingChangeToTLS takes an ensemble from plaintext to TLS and back by restarting
 // one server after another, while a client writes.
 func TestRollingChangeToTLS(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds with the race detector; not with -short")
+	}
 	inBubble(t, func(t *testing.T) {
 		security := secured(t)
 		plain := func(uint64, *Config) {}

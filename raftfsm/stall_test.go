@@ -236,6 +236,9 @@ func TestClosedWhileTheDiskHangs(t *testing.T) {
 // leader may take, while votes take no time. After a few elections, the servers leave a
 // leader alone for longer.
 func TestSlowDisksSettle(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds with the race detector; not with -short")
+	}
 	inBubble(t, func(t *testing.T) {
 		c, disks := stallingCluster(t, 3)
 		_, f := c.follower()

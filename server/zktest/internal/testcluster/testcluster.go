@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/zkgo/zkgo/server"
@@ -61,10 +62,33 @@ type Server struct {
 // Start writes the configurations of size servers below dir, starts them, and waits until
 // they serve. They log to w, which may be nil.
 func Start(dir string, size int, w io.Writer) ([]*Server, error) {
-	ports, err := freePorts(3 * size)
-	if err != nil {
-		return nil, err
+	return startAt(freePorts, dir, size, w)
+}
+
+// tries is how often Start chooses ports. Another process may take one before a server does.
+const tries = 5
+
+// startAt is Start with ports from choose.
+func startAt(choose func(n int) ([]int, error), dir string, size int, w io.Writer) (servers []*Server, err error) {
+	for range tries {
+		ports, err := choose(3 * size)
+		if err != nil {
+			return nil, err
+		}
+		if servers, err = start(ports, dir, size, w); !errors.Is(err, syscall.EADDRINUSE) {
+			return servers, err
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, err
+		}
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			return nil, err
+		}
 	}
+	return nil, fmt.Errorf("%d times, a port that was free was in use when a server wanted to listen there", tries)
+}
+
+func start(ports []int, dir string, size int, w io.Writer) (_ []*Server, err error) {
 	log := slog.New(slog.DiscardHandler)
 	if w != nil {
 		log = slog.New(slog.NewTextHandler(w, nil))
@@ -98,7 +122,7 @@ func Start(dir string, size int, w io.Writer) ([]*Server, error) {
 
 // configure writes zoo.cfg and myid.
 func (s *Server) configure(list string) error {
-	if err := os.Mkdir(s.Path, 0o700); err != nil {
+	if err := os.MkdirAll(s.Path, 0o700); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("%sdataDir=%s\nclientPort=%d\nclientPortAddress=%s\n%s", settings, s.Path, s.Port, host, list)
