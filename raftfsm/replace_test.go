@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/restore"
 	"github.com/zkgo/zkgo/session"
@@ -220,8 +221,8 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 		t.Errorf("it said %v", err)
 	}
 	_, l = c.leader()
-	s = l.attach(time.Hour)
-	l.do(create(s, "/after", 0))
+	s = c.surelyAttached(l, time.Hour) // the lead may move once more
+	c.sure(l, &s, func(s session.Session) command.Command { return create(s, "/after", 0) })
 	c.settled()
 	for id, r := range c.rigs {
 		if !r.exists("/before") || r.exists("/r") {
