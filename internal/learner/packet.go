@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -35,7 +36,6 @@ const (
 	protocolVersion       int32 = 0x10000
 	snapshotSignature           = "BenWasHere"
 	maxIdentities               = 1 << 10
-	allocationStep              = 1 << 20
 	packetOverhead              = 64 << 10
 )
 
@@ -92,18 +92,11 @@ func readBuffer(r *bufio.Reader, most int) ([]byte, error) {
 	case int(n) > most:
 		return nil, fmt.Errorf("%d bytes, %w", n, errTooLong)
 	}
-	b := make([]byte, 0, min(int(n), allocationStep))
-	for len(b) < int(n) {
-		have := len(b)
-		if have == cap(b) {
-			b = append(make([]byte, 0, min(int(n), 2*have)), b...)
-		}
-		b = b[:min(int(n), cap(b))]
-		if _, err := io.ReadFull(r, b[have:]); err != nil {
-			return nil, unexpected(err)
-		}
+	b, err := zkfiles.ReadUpTo(r, int(n))
+	if err == nil && len(b) < int(n) {
+		err = io.ErrUnexpectedEOF
 	}
-	return b, nil
+	return b, err
 }
 
 // skipIdentities reads the identities of a packet.

@@ -11,9 +11,6 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 )
 
-// digestVersion is the version of ZooKeeper's digest that we can compute.
-const digestVersion = 2
-
 // ErrDigest is the error when the state isn't the ensemble's.
 var ErrDigest = errors.New("the state is not what the ensemble has: its digest is another one")
 
@@ -106,7 +103,7 @@ func (r *Replica) Commit(tx *zkfiles.Txn) error {
 func (r *Replica) compare(tx *zkfiles.Txn) error {
 	d := tx.Digest
 	switch {
-	case d == nil || d.Version != digestVersion || !r.status.Exact:
+	case d == nil || !d.Comparable() || !r.status.Exact:
 		return nil
 	case d.Value == r.state.Digest():
 		r.status.Compared++

@@ -21,7 +21,7 @@ func stateOf(t *testing.T, zxid int64) *zkfiles.State {
 
 func create(zxid int64, path string, digest uint64) *zkfiles.Txn {
 	return &zkfiles.Txn{
-		Header: zkfiles.Header{Session: 1, Zxid: zxid, Type: proto.OpCreate}, Digest: &zkfiles.Digest{Zxid: zxid, Version: digestVersion, Value: digest},
+		Header: zkfiles.Header{Session: 1, Zxid: zxid, Type: proto.OpCreate}, Digest: &zkfiles.Digest{Zxid: zxid, Version: 2, Value: digest},
 		Body: &zkfiles.CreateTxn{Path: path, ACL: proto.OpenACL(), ParentCversion: 1},
 	}
 }

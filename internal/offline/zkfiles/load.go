@@ -357,7 +357,7 @@ func (l *loader) apply(tx *Txn) error {
 // as conclusive: ZooKeeper records the zxid of a transaction after it has changed the
 // znodes, so a snapshot may contain the change of the transaction after its digest.
 func (l *loader) snapshotDigest(d *Digest) bool {
-	if d.Version == digestVersion && d.Value != l.state.digest {
+	if d.Comparable() && d.Value != l.state.digest {
 		l.unsure = d
 		return false
 	}
@@ -367,7 +367,7 @@ func (l *loader) snapshotDigest(d *Digest) bool {
 
 // compare compares the state with a digest.
 func (l *loader) compare(d *Digest) {
-	if d.Version != digestVersion {
+	if !d.Comparable() {
 		return
 	}
 	l.unsure = nil

@@ -140,7 +140,7 @@ func (l *Log) record() ([]byte, error) {
 	if size <= 0 {
 		return nil, l.ends(fmt.Sprintf("a record of length %d", size), h[:])
 	}
-	rest, err := readUpTo(l.r, min(int(size), l.most)+1)
+	rest, err := ReadUpTo(l.r, min(int(size), l.most)+1)
 	if err != nil {
 		return nil, err
 	}
@@ -161,9 +161,9 @@ func (l *Log) record() ([]byte, error) {
 	return payload, nil
 }
 
-// readUpTo reads n bytes, or fewer at the end of r. We allocate memory only as bytes
+// ReadUpTo reads n bytes, or fewer at the end of r. We allocate memory only as bytes
 // arrive.
-func readUpTo(r io.Reader, n int) ([]byte, error) {
+func ReadUpTo(r io.Reader, n int) ([]byte, error) {
 	b := make([]byte, 0, min(n, readStep))
 	for len(b) < n {
 		have := len(b)

@@ -20,6 +20,9 @@ type Digest struct {
 	Value   uint64
 }
 
+// Comparable reports whether we can compute a digest of this version.
+func (d *Digest) Comparable() bool { return d.Version == digestVersion }
+
 // SnapshotInfo is the metadata of a snapshot file.
 type SnapshotInfo struct {
 	Compression Compression
@@ -50,7 +53,7 @@ func ReadSnapshot(name string, r io.Reader, p tree.Policy, l Limits, t *tree.Tre
 	s.Zxid = s.newest()
 	if d := info.Digest; d != nil {
 		s.Zxid = max(s.Zxid, d.Zxid)
-		if info.Verified = d.Version == digestVersion && d.Value == s.digest; !info.Verified && d.Version == digestVersion {
+		if info.Verified = d.Comparable() && d.Value == s.digest; !info.Verified && d.Comparable() {
 			return info, fmt.Errorf("%s: the digest is %#x where the file says %#x: it was written while transactions went on, and is no state without the log that belongs to it", name, s.digest, d.Value)
 		}
 	}
