@@ -314,6 +314,14 @@ func (c *controller) duties() {
 	if l == nil || l.proposer == nil {
 		return
 	}
+	if mirror, _, _ := c.n.machine.MirrorNow(); mirror.Rests() {
+		// Another ensemble decides about sessions and znodes, or none does. When that ends,
+		// the state machine reports all sessions again.
+		c.n.deadlines.Reset()
+		l.reaped = c.n.cfg.Now()
+		c.schedule()
+		return
+	}
 	if !c.n.deadlines.Empty() {
 		c.expire()
 	}

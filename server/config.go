@@ -176,6 +176,7 @@ type Env struct {
 	Now         func() time.Time // the clock for sessions, and the default of Wall; default time.Now
 	Wall        func() time.Time // the time of transactions; it may jump
 	Interceptor Interceptor      // between the clients and the server; nil: none
+	Mirror      Mirror           // follows another ensemble; nil: none
 }
 
 // Defaults of a Config.

@@ -188,6 +188,10 @@ func (f *fsm) applyAttach(a *raftfsm.Applied, p *pending) {
 		return
 	}
 	c := p.c
+	if a.Code == proto.ErrSessionMoved {
+		c.kill() // the session may live: another server, or this one later, knows it
+		return
+	}
 	resp := proto.ConnectResponse{HasReadOnly: p.connect.hasReadOnly}
 	if a.Code == proto.Ok && a.Attached != nil {
 		at := a.Attached

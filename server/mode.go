@@ -29,6 +29,9 @@ type modes struct {
 	status  raftfsm.Status
 	touch   bool          // the state is fresh enough to be read
 	forced  bool          // read-only mode, regardless of the ensemble
+	resting bool          // the state has no room for clients (rests)
+	term    uint32        // counts the leaderships of this server; see leads
+	told    chan struct{} // closed at the next change of status
 	changed chan struct{} // closed at the next change
 	since   time.Time     // of notServing
 	role    time.Time     // when status.Role began
@@ -39,7 +42,16 @@ type modes struct {
 
 // StateChanged implements raftfsm.Handler.
 func (h handler) StateChanged(st raftfsm.Status) {
+	rests := h.s.rests()
 	h.s.modes.update(func(m *modes) {
+		m.resting = rests
+		if leads(&st) && !leads(&m.status) {
+			m.term++
+		}
+		if m.told != nil {
+			close(m.told)
+			m.told = nil
+		}
 		m.roleChanged(st.Role)
 		// A Node that begins to serve has just found its state fresh. Anything found
 		// while there was no ensemble is out of date.
@@ -58,20 +70,20 @@ func (m *modes) update(change func(*modes)) {
 	switch {
 	case m.forced:
 		m.set(readOnly)
-	case m.status.Serving && m.touch && !mute:
+	case m.status.Serving && m.touch && !mute && !m.resting:
 		m.countOutage()
 		m.set(serving)
 	case m.now == serving:
 		m.since, m.down = s.cfg.Env.Now(), time.Now()
 		m.set(notServing)
 	}
-	now, st := m.now, m.status
+	now, st, resting := m.now, m.status, m.resting
 	if (now == serving || mute && st.Serving) && !m.isReady {
 		m.isReady = true
 		close(m.ready)
 	}
 	m.mu.Unlock()
-	if mute && was == serving {
+	if (mute || resting) && was == serving {
 		s.clients.each((*conn).kill) // they will find a server that doesn't lead
 	}
 	if now == serving && was != now {
@@ -93,6 +105,25 @@ func (m *modes) update(change func(*modes)) {
 		})
 		s.clients.endLocals() // they end with this mode
 	}
+}
+
+// leads reports whether a server with that status leads and has applied everything before.
+func leads(st *raftfsm.Status) bool {
+	return st.Serving && (st.Role == raftfsm.Leader || st.Role == raftfsm.Standalone)
+}
+
+// leads returns a number that is different for each leadership of this server, 0 while it
+// doesn't lead, and a channel that is closed when the status changes.
+func (m *modes) leads() (term uint32, changed <-chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.told == nil {
+		m.told = make(chan struct{})
+	}
+	if leads(&m.status) {
+		term = m.term
+	}
+	return term, m.told
 }
 
 // leaderWord returns the leader's id for the log, "none" without one: any number would
@@ -137,6 +168,8 @@ func (m *modes) whyNot(now mode) string {
 		return "it is read-only until it is told otherwise"
 	case m.s.cfg.Quorum.LeaderNoClients && st.Role == raftfsm.Leader:
 		return "it leads, and leaderServes=no"
+	case st.Serving && m.resting:
+		return "it follows another ensemble, or has given its state back to one (zkgo mirror status)"
 	case st.Serving && !m.touch:
 		return "its state is too old to be read: it is out of touch with the ensemble, or lags behind it"
 	case st.Reason != "":

@@ -137,6 +137,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := node.Start(); err != nil {
 		return nil, errors.Join(err, s.closeAudit())
 	}
+	s.spawn(s.watchMirror)
 	s.flushers.start(s)
 	s.spawn(s.tend)
 	keepDynamic(s)

@@ -72,7 +72,7 @@ func TestCensusOfAReplacedTree(t *testing.T) {
 	tree := filled(t, 20_000)
 	c := tree.Census(tree.Get("/dir0"))
 	c.stack = append(c.stack, 1<<30) // a block that doesn't exist
-	tree.Adopt(New())
+	tree.Adopt(New(), true)
 	if c.Step() {
 		t.Error("the census goes on")
 	}

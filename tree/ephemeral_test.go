@@ -71,7 +71,7 @@ func TestListingEphemeralsDuringChanges(t *testing.T) {
 	}
 	l = tree.ListEphemerals(7, "")
 	l.Step()
-	tree.Adopt(ephemerals(t, 3))
+	tree.Adopt(ephemerals(t, 3), true)
 	if got, _ := listed(l); len(got) != 3 {
 		t.Errorf("after the tree was replaced: %q", got)
 	}

@@ -97,10 +97,12 @@ func (g *Loading) Tree() (*Tree, error) {
 }
 
 // Adopt replaces the content of the tree with that of o, and the caller must not
-// use o afterwards. Only the membership znode keeps its state. Snapshots of the
+// use o afterwards. With keepConfig, the membership znode keeps its state. Snapshots of the
 // old content that aren't written yet fail. The caller holds the lock for writing.
-func (t *Tree) Adopt(o *Tree) {
-	o.keep(t.get(ConfigPath))
+func (t *Tree) Adopt(o *Tree, keepConfig bool) {
+	if keepConfig {
+		o.keep(t.get(ConfigPath))
+	}
 	t.forget()
 	t.arena, t.root, t.acls, t.ephemerals = o.arena, o.root, o.acls, o.ephemerals
 	t.containers, t.quotas, t.totals, t.zxid = o.containers, o.quotas, o.totals, o.zxid

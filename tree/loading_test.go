@@ -42,7 +42,7 @@ func TestAdopt(t *testing.T) {
 		tree.Get(ConfigPath).Stat(&was)
 		tree.Lock()
 		stale := tree.Snapshot()
-		tree.Adopt(other)
+		tree.Adopt(other, true)
 		tree.Unlock()
 		if err := tree.Check(); err != nil {
 			t.Fatal(err)

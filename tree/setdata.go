@@ -77,14 +77,19 @@ func (t *exec) setACL(q *proto.SetACLRequest, r *Result) proto.Code {
 	if t.tx.Policy&Full != 0 {
 		return proto.ErrQuotaExceeded
 	}
+	t.setList(n, acl, n.State().Aversion+1)
+	stat(n, &r.Stat)
+	return proto.Ok
+}
+
+// setList stores a copy of a new access control list.
+func (t *exec) setList(n *node, acl []proto.ACL, version int32) {
 	t.edit(n)
 	old := n.State().ACL
 	n.State().ACL = t.acls.Intern(acl)
 	t.acls.Release(old)
-	n.State().Aversion++
+	n.State().Aversion = version
 	t.commit(n)
-	stat(n, &r.Stat)
-	return proto.Ok
 }
 
 // SetConfig writes the ensemble's membership to /zookeeper/config, as a reconfig and every

@@ -36,7 +36,7 @@ of ZooKeeper 3.4 to 3.9 can use it.`,
 	root.AddCommand(verbCommands()...)
 	grouped(root, "servers", serverCommand(), configCommand(), containerCommand(), healthCommand(), testserverCommand())
 	grouped(root, "clients", cliCommand(), contextCommand(), benchCommand())
-	grouped(root, "files", backupCommand(), restoreCommand(), inspectCommand(), importCommand(), exportCommand(), recoverCommand())
+	grouped(root, "files", backupCommand(), restoreCommand(), inspectCommand(), importCommand(), mirrorCommand(), exportCommand(), recoverCommand())
 	root.AddCommand(versionCommand(), manCommand())
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()

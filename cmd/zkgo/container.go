@@ -126,7 +126,7 @@ func runContainer(cmd *cobra.Command, plan container.Plan, f *containerFlags, s 
 	if pod != nil {
 		return pod.run(cmd.Context(), s, cmd.ErrOrStderr(), log)
 	}
-	return runServer(cmd.Context(), s, cmd.ErrOrStderr())
+	return runServer(cmd.Context(), s, cmd.ErrOrStderr(), nil)
 }
 
 // prepareContainer writes the files, and sets the flags of the server that will use them.

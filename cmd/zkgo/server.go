@@ -68,7 +68,7 @@ Every command that reads a zoo.cfg reads these variables and takes --set.`,
 			if f.config == standardInput {
 				return usagef("%s -: the configuration must be a file, because the server writes changes of the membership into it", cmd.CommandPath())
 			}
-			return runServer(cmd.Context(), &f, cmd.ErrOrStderr())
+			return runServer(cmd.Context(), &f, cmd.ErrOrStderr(), nil)
 		},
 	}
 	flags := cmd.Flags()
@@ -117,8 +117,12 @@ func (f *serverFlags) name(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// runServer runs a server until ctx ends or the server fails.
-func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
+// extend adds to the configuration of a server. What it returns, if not nil, runs once the
+// server has started; what that returns is closed when it has ended, after ctx.
+type extend func(cfg *server.Config) (started func(ctx context.Context, s *server.Server) (ended <-chan struct{}, err error))
+
+// runServer runs a server until ctx ends or the server fails. more may be nil.
+func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more extend) error {
 	log, err := newLogger(stderr, f.logFormat, f.logLevel)
 	if err != nil {
 		return err
@@ -138,6 +142,10 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 		return err
 	}
 	cfg.Logger = log
+	var started func(context.Context, *server.Server) (<-chan struct{}, error)
+	if more != nil {
+		started = more(&cfg)
+	}
 	collectLater()
 	collectBelow(cfg.Limits.MemoryCeiling)
 	began := time.Now()
@@ -147,6 +155,17 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer) error {
 	}
 	stopTrim := trimMemory(s)
 	announce(log, s, z)
+	if started != nil {
+		running, stop := context.WithCancel(ctx)
+		ended, err := started(running, s)
+		if err != nil {
+			stop()
+			stopTrim()
+			return errors.Join(err, s.Close())
+		}
+		defer func() { <-ended }()
+		defer stop()
+	}
 	err = serve(ctx, s, log, began)
 	stopTrim()
 	return errors.Join(err, s.Close())

@@ -167,7 +167,7 @@ func (p *pod) run(ctx context.Context, s *serverFlags, stderr io.Writer, log *sl
 			log.Error("this server stops as a member of the ensemble", "reason", err)
 		}
 	})
-	err = runServer(serving, s, stderr)
+	err = runServer(serving, s, stderr, nil)
 	stop() // also if the server has failed
 	leaveOff()
 	wg.Wait()

@@ -129,7 +129,7 @@ func (f *follower) propose(data []byte) error {
 	if f.synced || len(f.pending) == maxPending {
 		return errors.New("unexpected PROPOSAL: the leader takes us for a voter")
 	}
-	tx, err := zkfiles.DecodeTxn(data)
+	tx, err := decode(data)
 	if err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (f *follower) commit(zxid int64) error {
 }
 
 func (f *follower) inform(data []byte) error {
-	tx, err := zkfiles.DecodeTxn(data)
+	tx, err := decode(data)
 	if err != nil {
 		return err
 	}
@@ -192,4 +192,13 @@ func (f *follower) ping(p *packet) error {
 		return err
 	}
 	return f.to.Ping(p.zxid, time.Now())
+}
+
+// decode decodes a transaction, which keeps data.
+func decode(data []byte) (*zkfiles.Txn, error) {
+	tx, err := zkfiles.DecodeTxn(data)
+	if err == nil {
+		tx.Raw = data
+	}
+	return tx, err
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -82,17 +81,11 @@ func (s *State) parentOf(path string) *node {
 }
 
 func (s *State) create(h *Header, c *CreateTxn) error {
-	owner := int64(0)
-	switch {
-	case h.Type == proto.OpCreateContainer:
-		owner = containerOwner
-	case h.Type == proto.OpCreateTTL && (c.TTL <= 0 || c.TTL > proto.MaxTTL):
-		return nil // logged because of a bug; no version of ZooKeeper applies it
-	case h.Type == proto.OpCreateTTL && s.policy&tree.Emulate353TTL != 0:
-		owner = containerOwner | c.TTL
-	case h.Type == proto.OpCreateTTL:
-		owner = ttlOwner | c.TTL
-	case c.Ephemeral:
+	owner, creates := c.Owner(h.Type, s.policy)
+	if !creates {
+		return nil
+	}
+	if c.Ephemeral {
 		owner = h.Session
 	}
 	parent := s.parentOf(c.Path)
@@ -123,12 +116,6 @@ func (s *State) create(h *Header, c *CreateTxn) error {
 	}
 	return nil
 }
-
-// The owner that ZooKeeper stores for a container and for a TTL znode.
-const (
-	containerOwner = -1 << 63
-	ttlOwner       = -1 << 56
-)
 
 // remove deletes a znode. It updates the parent even if the znode is already gone.
 func (s *State) remove(path string, zxid int64) {

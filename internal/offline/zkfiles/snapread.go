@@ -13,16 +13,6 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Digest is the digest of the tree at one zxid, as stored in a file.
-type Digest struct {
-	Zxid    int64
-	Version int32 // of the algorithm; only 2 can be compared
-	Value   uint64
-}
-
-// Comparable reports whether we can compute a digest of this version.
-func (d *Digest) Comparable() bool { return d.Version == digestVersion }
-
 // SnapshotInfo is the metadata of a snapshot file.
 type SnapshotInfo struct {
 	Compression Compression

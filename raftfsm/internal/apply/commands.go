@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/zktxn"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
@@ -14,6 +15,9 @@ import (
 func (m *Machine) applyCommand(server uint8, c *command.Command) error {
 	m.out = command.Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
 	var err error
+	if m.Mirror.Rests() && c.Kind <= command.KindReconfigRefused {
+		return m.applyResting(c)
+	}
 	switch c.Kind {
 	case command.KindRequest:
 		err = m.applyRequest(c)
@@ -37,8 +41,11 @@ func (m *Machine) applyCommand(server uint8, c *command.Command) error {
 		return m.applyRaise(c)
 	case command.KindMembership:
 		return m.applyMembership(c)
-	case command.KindRestoreBegin, command.KindRestoreChunk, command.KindRestoreCommit, command.KindRestoreAbort:
+	case command.KindRestoreBegin, command.KindRestoreChunk, command.KindRestoreCommit, command.KindRestoreAbort,
+		command.KindRestoreSessions, command.KindMirrorBegin:
 		return m.applyRestore(c)
+	case command.KindMirrorTxns, command.KindMirrorMark, command.KindMirrorEnd, command.KindMirrorPhase:
+		return m.applyMirror(c)
 	default:
 		err = command.ErrUnknownCommand
 	}
@@ -105,6 +112,10 @@ func (m *Machine) applyAttach(server uint8, c *command.Command) {
 	m.out.Op = proto.OpCreateSession
 	if c.Session == 0 {
 		m.attached = m.Sessions.Create(server, c.Timeout, c.Password)
+		if m.Mirror.Phase == MirrorOpen {
+			m.attached.Password = zktxn.Password(m.attached.ID)
+			m.Sessions.Put(m.attached)
+		}
 		m.out.Session = m.attached.ID
 		m.advance(c)
 	} else {

@@ -86,6 +86,11 @@ func (m *Machine) applyMembership(c *command.Command) error {
 	if err != nil {
 		return err
 	}
+	if m.Mirror.Phase == MirrorFollowing { // zxids and the list in the znode are the ensemble's
+		next.Version = old.Version
+		m.Config = next.State()
+		return nil
+	}
 	tx := m.begin(c)
 	if old.Version != 0 {
 		next.Version = uint64(tx.Zxid)

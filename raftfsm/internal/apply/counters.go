@@ -23,6 +23,7 @@ type Counters struct {
 	Snapshot histogram.Summary // writing a snapshot
 	SnapSize atomic.Int64      // bytes of the newest snapshot written
 	Writing  atomic.Int64      // snapshots being written
+	Compared atomic.Int64      // digests of a mirrored ensemble that have matched
 }
 
 // stale is the age at which an arriving entry no longer counts: it would show how long

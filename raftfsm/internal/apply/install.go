@@ -251,7 +251,7 @@ type snapshotHeader struct {
 	digest      uint64
 	config      []byte
 	table       []byte // of the sessions, encoded
-	rest        int    // bytes after the table, which should be 0
+	mirror      Mirror
 }
 
 // readSnapshotHeader reads the part before the tree.
@@ -285,15 +285,14 @@ func readSnapshotHeader(r io.Reader) (*snapshotHeader, error) {
 	if err := rec.Err(); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	h.rest = rec.Len()
-	return h, nil
+	return h, h.mirror.decode(rec.Rest())
 }
 
 // decodeSessions decodes the sessions into a table.
 func (h *snapshotHeader) decodeSessions(t *session.Table) error {
 	rest, err := t.DecodeFrom(h.table)
-	if err == nil && len(rest)+h.rest != 0 {
-		err = fmt.Errorf("%d bytes after the sessions", len(rest)+h.rest)
+	if err == nil && len(rest) != 0 {
+		err = fmt.Errorf("%d bytes after the sessions", len(rest))
 	}
 	return err
 }
@@ -304,5 +303,7 @@ func (m *Machine) takeHeader(h *snapshotHeader) error {
 		return fmt.Errorf("snapshot: %w", m.tooNew(h.level))
 	}
 	m.Incarnation, m.Seq, m.Level, m.Cluster, m.Index, m.Config = h.incarnation, h.seq, h.level, h.cluster, h.index, h.config
+	m.Mirror = h.mirror
+	m.mirrorChanged()
 	return h.decodeSessions(m.Sessions)
 }

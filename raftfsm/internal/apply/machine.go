@@ -40,6 +40,9 @@ type Machine struct {
 
 	events []Event      // of the entry being applied
 	batch  batchNumbers // of the entry being applied
+	mark   MirrorMark   // what the leader of the mirrored ensemble has said last
+	// mirrored is closed at the next change of the mirror's phase; nil until a caller asks.
+	mirrored atomic.Pointer[chan struct{}]
 	scratch
 }
 
@@ -92,6 +95,7 @@ type scratch struct {
 	waiters  []command.Waiter
 	requests proto.Requests
 	reap     tree.Reap
+	changes  []tree.Change
 }
 
 var _ raft.FSM = (*Machine)(nil)
@@ -177,7 +181,9 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 	if s.Flags&command.FlagConfig != 0 {
 		m.Config = append([]byte(nil), s.Config...)
 	}
-	if s.Flags&command.FlagStandalone == 0 {
+	switch {
+	case m.Mirror.Phase == MirrorFollowing: // zxids and the list of servers are the ensemble's
+	case s.Flags&command.FlagStandalone == 0:
 		zxid := (m.Tree.LastZxid()>>32 + 1) << 32
 		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy}
 		if m.Config != nil {
@@ -188,7 +194,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 		} else {
 			m.Tree.Advance(zxid)
 		}
-	} else if m.Config != nil && s.Flags&command.FlagConfig == 0 {
+	case m.Config != nil && s.Flags&command.FlagConfig == 0:
 		m.dissolve(&s)
 	}
 	m.events = append(m.events, Event{Kind: Started, Server: uint64(s.Server), Incarnation: s.Incarnation})

@@ -19,10 +19,11 @@ import (
 // The layout of a snapshot, inside the chunks of snapio:
 //
 //	snapshot = magic:8 format:4 incarnation:8 seq:8 level:4 cluster:16 index:8
-//	           digest:8 config:buffer sessions:buffer
+//	           digest:8 config:buffer sessions:buffer mirror
 //	           tree
 //
-// digest is the digest of tree and sessions that batches carry, too.
+// digest is the digest of tree and sessions that batches carry, too. mirror is empty without
+// one (Mirror.appendTo).
 
 const (
 	snapshotMagic  = "zkgosnap"
@@ -79,7 +80,7 @@ func (s *State) appendHeader(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, s.Index)
 	b = binary.BigEndian.AppendUint64(b, s.digest())
 	b = proto.AppendBuffer(b, s.Config)
-	return proto.AppendBuffer(b, s.Sessions.AppendTo(nil))
+	return s.Mirror.appendTo(proto.AppendBuffer(b, s.Sessions.AppendTo(nil)))
 }
 
 // Persist writes the image.

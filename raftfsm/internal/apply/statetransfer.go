@@ -19,6 +19,8 @@ import (
 //	chunk  = id:8 number:4 piece       the pieces are a serialized tree.Snapshot
 //	commit = id:8 chunks:4 bytes:8 sum:4 sessions:8
 //	abort  = id:8
+//	sessions = id:8 number:4 piece     the pieces are a serialized session.Table
+//	begin of a mirror = commit         (mirror.go)
 //
 // As a server applies the pieces, it builds the new tree next to its own. It discards
 // the new tree at the first error. If the new tree is complete, the commit replaces the
@@ -67,6 +69,8 @@ type stateTransfer struct {
 	sum     uint32
 	newest  int64 // time of the entry with the newest piece
 	loading *tree.Loading
+	// sessions is the table that has arrived, of a state that keeps its sessions.
+	sessions []byte
 }
 
 // Restored is the outcome of a restore.
@@ -124,10 +128,12 @@ func (m *Machine) applyRestore(c *command.Command) error {
 	} else if a != nil && a.id == id { // otherwise it was dropped
 		var err error
 		switch c.Kind {
-		case command.KindRestoreChunk:
-			err = m.applyChunk(a, b)
+		case command.KindRestoreChunk, command.KindRestoreSessions:
+			err = m.applyChunk(a, c.Kind, b)
 		case command.KindRestoreCommit:
 			err = m.applyRestoreCommit(a, b)
+		case command.KindMirrorBegin:
+			err = m.applyMirrorBegin(a, b)
 		case command.KindRestoreAbort:
 			err = errRestoreAborted
 		}
@@ -165,8 +171,8 @@ func (m *Machine) drop(why error) {
 	}
 }
 
-// applyChunk adds a piece to the new tree.
-func (m *Machine) applyChunk(a *stateTransfer, b []byte) error {
+// applyChunk adds a piece to the new tree, or to the sessions.
+func (m *Machine) applyChunk(a *stateTransfer, k command.Kind, b []byte) error {
 	if len(b) < 4 || binary.BigEndian.Uint32(b) != a.Next {
 		return fmt.Errorf("piece %d of it is missing: nothing was changed", a.Next)
 	}
@@ -175,6 +181,10 @@ func (m *Machine) applyChunk(a *stateTransfer, b []byte) error {
 	a.bytes += int64(len(piece))
 	a.sum = PieceSum(a.sum, piece)
 	a.newest = m.tx.Time
+	if k == command.KindRestoreSessions {
+		a.sessions = append(a.sessions, piece...)
+		return nil
+	}
 	if _, err := a.loading.Write(piece); err != nil {
 		return fmt.Errorf("what came of it is damaged, nothing was changed: %w", err)
 	}
@@ -183,17 +193,12 @@ func (m *Machine) applyChunk(a *stateTransfer, b []byte) error {
 
 // applyRestoreCommit replaces the state if the new one is complete.
 func (m *Machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
-	var r RestoreCommit
-	if err := r.decode(b); err != nil {
+	r, t, err := a.complete(b)
+	if err != nil {
 		return err
 	}
-	if r.Chunks != a.Next || r.Bytes != a.bytes || r.Sum != a.sum {
-		return fmt.Errorf("%d pieces with %d bytes and checksum %08x came of %d with %d and %08x: nothing was changed",
-			a.Next, a.bytes, a.sum, r.Chunks, r.Bytes, r.Sum)
-	}
-	t, err := a.loading.Tree()
-	if err != nil {
-		return fmt.Errorf("what came of it is damaged, nothing was changed: %w", err)
+	if m.Mirror.Rests() {
+		return fmt.Errorf("the state belongs to a mirror (phase %v): nothing was changed", m.Mirror.Phase)
 	}
 	if n := t.EphemeralCount(); n > 0 {
 		return fmt.Errorf("it has %d ephemeral znodes, whose sessions cannot go on: nothing was changed", n)
@@ -203,19 +208,46 @@ func (m *Machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 		return fmt.Errorf("the epoch would be %d, there is none above %d: nothing was changed", epoch, int64(MaxEpoch))
 	}
 	m.Log.Info("the state is replaced by a restored one", "zxid", fmt.Sprintf("0x%x", epoch<<32), "znodes", t.NodeCount())
+	m.replace(t, true)
+	m.Sessions.Skip(r.Sessions)
+	m.Mirror = Mirror{}
+	m.Tree.Advance(epoch << 32)
+	m.settle(a, command.KindRestoreCommit)
+	return nil
+}
+
+// complete returns the commit of a state transfer and the new tree, if everything has arrived.
+func (a *stateTransfer) complete(commit []byte) (r RestoreCommit, t *tree.Tree, err error) {
+	if err := r.decode(commit); err != nil {
+		return r, nil, err
+	}
+	if r.Chunks != a.Next || r.Bytes != a.bytes || r.Sum != a.sum {
+		return r, nil, fmt.Errorf("%d pieces with %d bytes and checksum %08x came of %d with %d and %08x: nothing was changed",
+			a.Next, a.bytes, a.sum, r.Chunks, r.Bytes, r.Sum)
+	}
+	if t, err = a.loading.Tree(); err != nil {
+		return r, nil, fmt.Errorf("what came of it is damaged, nothing was changed: %w", err)
+	}
+	return r, t, nil
+}
+
+// replace ends all sessions and replaces the tree. The znode of the membership may stay.
+func (m *Machine) replace(t *tree.Tree, keepConfig bool) {
 	m.Arriving = nil
 	m.Handler.Jumped()
 	for row := range m.Sessions.All {
 		m.events = m.changed(Event{Kind: Ended, Session: row.ID})
 	}
 	m.Sessions.Clear()
-	m.Sessions.Skip(r.Sessions)
 	m.Rows = 0
-	m.Tree.Adopt(t)
-	m.Tree.Advance(epoch << 32)
+	m.Tree.Adopt(t, keepConfig)
+}
+
+// settle reports that the state has been replaced by the one that a carried.
+func (m *Machine) settle(a *stateTransfer, k command.Kind) {
+	zxid := m.Tree.LastZxid()
 	m.SnapCounter.Soon()
-	m.Settled(a.id, Restored{Zxid: epoch << 32})
-	m.out = command.Applied{Kind: command.KindRestoreCommit, Zxid: epoch << 32} // belongs to no session
+	m.Settled(a.id, Restored{Zxid: zxid})
+	m.out = command.Applied{Kind: k, Zxid: zxid} // belongs to no session
 	m.Handler.Applied(&m.out)
-	return nil
 }

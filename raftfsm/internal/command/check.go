@@ -134,7 +134,7 @@ func (c *Checker) body() error {
 			err = c.membership(to)
 		}
 		return err
-	case KindRestoreBegin, KindRestoreChunk, KindRestoreCommit, KindRestoreAbort:
+	case KindRestoreBegin, KindRestoreChunk, KindRestoreCommit, KindRestoreAbort, KindRestoreSessions, KindMirrorBegin:
 		if len(b) < 8 {
 			return errors.New("a restore without an id")
 		}

@@ -70,6 +70,18 @@ const (
 	KindRestoreChunk
 	KindRestoreCommit
 	KindRestoreAbort
+	// KindRestoreSessions is a piece of the session table of a state that keeps its
+	// sessions.
+	KindRestoreSessions
+	// KindMirrorBegin ends such a state: it is that of an Apache ZooKeeper ensemble, which
+	// the servers follow from here on. KindMirrorTxns are transactions of that ensemble,
+	// KindMirrorMark says what its leader has proposed, KindMirrorEnd takes over from it, and
+	// KindMirrorPhase closes or reopens the way back (apply/mirror.go).
+	KindMirrorBegin
+	KindMirrorTxns
+	KindMirrorMark
+	KindMirrorEnd
+	KindMirrorPhase
 
 	kindEnd // one past the last
 )
@@ -211,6 +223,18 @@ func (k Kind) String() string {
 		return "restoreCommit"
 	case KindRestoreAbort:
 		return "restoreAbort"
+	case KindRestoreSessions:
+		return "restoreSessions"
+	case KindMirrorBegin:
+		return "mirrorBegin"
+	case KindMirrorTxns:
+		return "mirrorTxns"
+	case KindMirrorMark:
+		return "mirrorMark"
+	case KindMirrorEnd:
+		return "mirrorEnd"
+	case KindMirrorPhase:
+		return "mirrorPhase"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }

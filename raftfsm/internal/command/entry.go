@@ -28,7 +28,8 @@ const Format = 1
 //	1  the first level
 //	2  restores into a running ensemble
 //	3  the membership marks the lines that a reconfig has named
-const Level = 3
+//	4  the servers can follow an Apache ZooKeeper ensemble
+const Level = 4
 
 // The kinds of entry.
 const (

@@ -38,7 +38,7 @@ var (
 	// ErrUnknown reports that the state may have been replaced, or still be replaced later.
 	ErrUnknown = apply.ErrRestoreUnknown
 	// ErrLevel reports that not every server supports restores.
-	ErrLevel = errors.New("not every server of the ensemble is known to know of restores")
+	ErrLevel = errors.New("not every server of the ensemble is known to know of this")
 	// ErrBusy reports that this server is already running another restore.
 	ErrBusy = errors.New("another restore is under way at this server")
 	// ErrNoLeader reports that nothing was changed, because there is no leader.
@@ -83,11 +83,13 @@ func (r *Restores) expect(id uint64) <-chan apply.Restored {
 }
 
 // Check returns the reason why Replace would be refused now, if it is known.
-func (r *Restores) Check() error {
-	if r.Level() >= apply.RestoreLevel {
+func (r *Restores) Check() error { return r.checkLevel(apply.RestoreLevel) }
+
+func (r *Restores) checkLevel(level uint32) error {
+	if r.Level() >= level {
 		return nil
 	}
-	who := r.Lacking(apply.RestoreLevel)
+	who := r.Lacking(level)
 	if len(who) == 0 {
 		who = []string{"all of them have only just said so, try again"}
 	}
@@ -106,10 +108,29 @@ func (r *Restores) Replace(ctx context.Context, t *tree.Tree, s *session.Table) 
 		return 0, ErrBusy
 	}
 	defer r.running.Unlock()
-	p := &replacement{r: r, ctx: ctx, id: newID(), room: make(chan struct{}, piecesAhead)}
+	p := r.newReplacement(ctx, command.KindRestoreCommit)
 	p.commit.Sessions = endAll(t, s, r.Wall())
+	return p.run(t, nil)
+}
+
+// Follow replaces the state of the ensemble like Replace, by the state of an Apache ZooKeeper
+// ensemble that the servers follow from then on. It keeps the zxid and the sessions.
+func (r *Restores) Follow(ctx context.Context, t *tree.Tree, s *session.Table) error {
+	if err := r.checkLevel(apply.MirrorLevel); err != nil {
+		return err
+	}
+	if !r.running.TryLock() {
+		return ErrBusy
+	}
+	defer r.running.Unlock()
+	_, err := r.newReplacement(ctx, command.KindMirrorBegin).run(t, s)
+	return err
+}
+
+func (r *Restores) newReplacement(ctx context.Context, last command.Kind) *replacement {
+	p := &replacement{r: r, ctx: ctx, last: last, id: newID(), room: make(chan struct{}, piecesAhead)}
 	p.lost, p.ended = r.Local.Losing(), r.expect(p.id)
-	return p.run(t)
+	return p
 }
 
 // newID returns a random id for a restore.
@@ -137,6 +158,8 @@ type replacement struct {
 	r   *Restores
 	ctx context.Context
 	id  uint64
+	// last is the kind of the command that puts the state in force.
+	last command.Kind
 
 	lost  <-chan struct{}
 	ended <-chan apply.Restored
@@ -144,15 +167,17 @@ type replacement struct {
 
 	way    uint64
 	commit apply.RestoreCommit
-	buf    []byte // the piece that is not full yet
-	failed error  // the error that ended Write
+	piece  command.Kind // of the pieces that Write proposes
+	buf    []byte       // the piece that is not full yet
+	failed error        // the error that ended Write
 }
 
 // errEnded is the error that ends the writing when the machine has dropped the new
 // state.
 var errEnded = errors.New("ended")
 
-func (r *replacement) run(t *tree.Tree) (int64, error) {
+// run proposes the tree, the sessions that go on (nil: none do), and what puts both in force.
+func (r *replacement) run(t *tree.Tree, s *session.Table) (int64, error) {
 	if err := r.begin(); err != nil {
 		return 0, err
 	}
@@ -160,17 +185,33 @@ func (r *replacement) run(t *tree.Tree) (int64, error) {
 	snap := t.Snapshot()
 	t.Unlock()
 	defer snap.Release()
-	_, err := snap.WriteTo(r)
-	switch {
-	case r.failed != nil:
-		err = r.failed // without the tree's error text
-	case err == nil:
-		err = r.flush()
+	err := r.send(command.KindRestoreChunk, func() error {
+		_, err := snap.WriteTo(r)
+		return err
+	})
+	if err == nil && s != nil {
+		err = r.send(command.KindRestoreSessions, func() error {
+			_, err := r.Write(s.AppendTo(nil))
+			return err
+		})
 	}
 	if err == nil {
-		err = r.propose(command.KindRestoreCommit, r.commit.Append(nil), nil)
+		err = r.propose(r.last, r.commit.Append(nil), nil)
 	}
 	return r.end(err)
+}
+
+// send proposes what write writes, as pieces of that kind.
+func (r *replacement) send(k command.Kind, write func() error) error {
+	r.piece = k
+	err := write()
+	switch {
+	case r.failed != nil:
+		return r.failed // without the tree's error text
+	case err != nil:
+		return err
+	}
+	return r.flush()
 }
 
 // begin returns when the restore has begun. From then on, its end will be reported.
@@ -233,7 +274,7 @@ func (r *replacement) flush() error {
 	c.Bytes += int64(len(r.buf))
 	c.Sum = apply.PieceSum(c.Sum, r.buf)
 	r.buf = r.buf[:0]
-	return r.propose(command.KindRestoreChunk, body, func() { <-r.room })
+	return r.propose(r.piece, body, func() { <-r.room })
 }
 
 // again returns a channel that delivers o.

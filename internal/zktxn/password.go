@@ -1,4 +1,4 @@
-package zkfiles
+package zktxn
 
 import (
 	"encoding/binary"

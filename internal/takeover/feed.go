@@ -1,0 +1,275 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/learner"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// Target is where the state of an ensemble goes: the servers that this one leads.
+// raftfsm.Mirroring implements it.
+type Target interface {
+	State() (raftfsm.Mirror, raftfsm.MirrorMark, int64)
+	Begin(ctx context.Context, t *tree.Tree, s *session.Table) error
+	Append(prev int64, txns [][]byte, done func(error)) error
+	Mark(mark *raftfsm.MirrorMark) error
+	End(ctx context.Context, zxid int64) error
+	SetPhase(ctx context.Context, to raftfsm.MirrorPhase) error
+	Lost() <-chan struct{}
+}
+
+var _ Target = raftfsm.Mirroring{}
+
+const (
+	// queueLimit is how many bytes of transactions may wait for the log.
+	queueLimit = 256 << 20
+	// runLimit is how many bytes of transactions go into the log as one command, unless a
+	// single transaction is longer.
+	runLimit = 100 << 10
+	// markEvery is how often the other servers hear what the ensemble's leader has said.
+	markEvery = time.Second
+)
+
+// errQueue closes a connection whose transactions the log can't take.
+var errQueue = errors.New("takeover: the transactions of the ensemble arrive faster than this server can log them")
+
+// feed puts what one connection delivers into the log. It implements learner.Receiver on the
+// connection's goroutine; run is on another one, because the connection must be read, and its
+// pings answered, while the log works.
+type feed struct {
+	to   Target
+	addr string // of the ensemble's leader
+	from int64  // zxid of the state in the log when the connection began
+	wall func() time.Time
+
+	state *zkfiles.State // that has arrived and isn't exact yet; only the connection's goroutine uses it
+
+	mu       sync.Mutex
+	changed  chan struct{}  // has room for one signal to run
+	begin    *zkfiles.State // an exact state to begin with
+	queue    [][]byte
+	queued   int   // bytes in queue
+	zxid     int64 // of the newest transaction received
+	proposed int64 // by the ensemble's leader, as it said last
+	heard    time.Time
+	synced   bool
+}
+
+func newFeed(to Target, addr string, zxid int64, wall func() time.Time) *feed {
+	return &feed{to: to, addr: addr, from: zxid, zxid: zxid, wall: wall, changed: make(chan struct{}, 1)}
+}
+
+var _ learner.Receiver = (*feed)(nil)
+
+// Snapshot implements learner.Receiver.
+func (f *feed) Snapshot(s *zkfiles.State) error {
+	f.state = s
+	f.set(func() { f.zxid = s.Zxid })
+	return nil
+}
+
+// Commit implements learner.Receiver.
+func (f *feed) Commit(tx *zkfiles.Txn) error {
+	if f.state != nil {
+		if err := f.state.Apply(tx); err != nil {
+			return fmt.Errorf("takeover: %w", err)
+		}
+		f.set(func() { f.zxid = tx.Zxid })
+		return nil
+	}
+	f.mu.Lock()
+	full := f.queued > queueLimit
+	if !full {
+		f.queue = append(f.queue, tx.Raw)
+		f.queued += len(tx.Raw)
+		f.zxid = tx.Zxid
+	}
+	f.mu.Unlock()
+	if full {
+		return errQueue
+	}
+	f.signal()
+	return nil
+}
+
+// Synced implements learner.Receiver.
+func (f *feed) Synced() error {
+	f.set(func() { f.begin, f.synced = f.state, true })
+	f.state = nil
+	f.signal()
+	return nil
+}
+
+// Ping implements learner.Receiver.
+func (f *feed) Ping(proposed int64, at time.Time) error {
+	f.set(func() { f.proposed, f.heard = proposed, at })
+	f.signal()
+	return nil
+}
+
+func (f *feed) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+func (f *feed) signal() {
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// take returns what waits for the log: a state to begin with, or a run of transactions.
+func (f *feed) take() (begin *zkfiles.State, run [][]byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if begin = f.begin; begin != nil {
+		f.begin = nil
+		return begin, nil
+	}
+	n, size := 0, 0
+	for n < len(f.queue) && (n == 0 || size+len(f.queue[n]) <= runLimit) {
+		size += len(f.queue[n])
+		n++
+	}
+	run = f.queue[:n:n]
+	if f.queue = f.queue[n:]; len(f.queue) == 0 {
+		f.queue = nil
+	}
+	f.queued -= size
+	return nil, run
+}
+
+// run proposes what arrives until ctx ends or a proposal has no effect. It returns when nothing
+// that it has proposed is in flight any more.
+func (f *feed) run(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	lost := f.to.Lost()
+	var flying flight
+	err := f.pump(ctx, cancel, lost, &flying)
+	select {
+	case <-flying.landed():
+	case <-lost:
+	}
+	return err
+}
+
+// flight counts the proposals without an outcome.
+type flight struct {
+	mu     sync.Mutex
+	n      int
+	landCh chan struct{}
+}
+
+func (f *flight) begin() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.n++
+}
+
+func (f *flight) end() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.n--; f.n == 0 && f.landCh != nil {
+		close(f.landCh)
+	}
+}
+
+// landed returns a channel that is closed when all proposals have an outcome. No proposal may
+// begin after that call.
+func (f *flight) landed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.landCh = make(chan struct{})
+	if f.n == 0 {
+		close(f.landCh)
+	}
+	return f.landCh
+}
+
+func (f *feed) pump(ctx context.Context, fail context.CancelCauseFunc, lost <-chan struct{}, flying *flight) error {
+	prev := f.from
+	marks := time.NewTicker(markEvery)
+	defer marks.Stop()
+	for {
+		begin, run := f.take()
+		switch {
+		case begin != nil:
+			zxid := begin.Zxid
+			if err := f.start(ctx, begin); err != nil {
+				return err
+			}
+			prev = zxid
+			continue
+		case len(run) > 0:
+			last, err := zxidOf(run[len(run)-1])
+			if err != nil {
+				return err
+			}
+			flying.begin()
+			err = f.to.Append(prev, run, func(err error) {
+				flying.end()
+				if err != nil {
+					fail(err)
+				}
+			})
+			if err != nil {
+				flying.end()
+				return err
+			}
+			prev = last
+			continue
+		}
+		select {
+		case <-f.changed:
+		case <-marks.C:
+			mark := f.mark()
+			if err := f.to.Mark(&mark); err != nil {
+				return err
+			}
+		case <-lost:
+			return errors.New("takeover: this server no longer leads")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// start makes the ensemble's state that of the servers.
+func (f *feed) start(ctx context.Context, s *zkfiles.State) error {
+	t, sessions := tree.New(), session.NewTable()
+	if err := s.Fill(t, sessions); err != nil {
+		return err
+	}
+	return f.to.Begin(ctx, t, sessions)
+}
+
+// mark returns what the ensemble's leader has said last.
+func (f *feed) mark() raftfsm.MirrorMark {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return raftfsm.MirrorMark{Proposed: max(f.proposed, f.zxid), Time: f.wall().UnixMilli(), InSync: f.synced, Leader: f.addr}
+}
+
+// zxidOf returns the zxid of an encoded transaction that was decoded before.
+func zxidOf(txn []byte) (int64, error) {
+	const before = 8 + 4 // session and cxid (zookeeper.jute: TxnHeader)
+	if len(txn) < before+8 {
+		return 0, errors.New("takeover: a transaction without a header")
+	}
+	zxid := int64(0)
+	for _, b := range txn[before : before+8] {
+		zxid = zxid<<8 | int64(b)
+	}
+	return zxid, nil
+}

@@ -1,0 +1,212 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/learner"
+	"github.com/zkgo/zkgo/raftfsm"
+)
+
+// Config configures a Mirror.
+type Config struct {
+	Learner learner.Config
+	Logger  *slog.Logger
+	Wall    func() time.Time // default time.Now
+}
+
+// Mirror follows an ensemble whenever its server leads. Its methods are safe for concurrent
+// use.
+type Mirror struct {
+	cfg Config
+
+	mu       sync.Mutex
+	to       Target        // while this server leads
+	conn     *learner.Conn // while it is connected
+	feed     *feed
+	problem  string // why there is no connection
+	received int64  // bytes of a snapshot that is arriving
+}
+
+// New returns a Mirror.
+func New(cfg Config) *Mirror {
+	if cfg.Wall == nil {
+		cfg.Wall = time.Now
+	}
+	m := &Mirror{cfg: cfg}
+	room := cfg.Learner.Limits.Room
+	m.cfg.Learner.Limits.Room = func() error {
+		m.arrived(1 << 20)
+		if room != nil {
+			return room()
+		}
+		return nil
+	}
+	return m
+}
+
+// Pauses between two attempts to connect.
+const (
+	retryMin = 100 * time.Millisecond
+	retryMax = 5 * time.Second
+)
+
+// Lead follows the ensemble until ctx ends, with the leadership of this server.
+func (m *Mirror) Lead(ctx context.Context, to raftfsm.Mirroring) { m.lead(ctx, to) }
+
+func (m *Mirror) lead(ctx context.Context, to Target) {
+	m.set(func() { m.to, m.problem = to, "" })
+	defer m.set(func() { m.to = nil })
+	pause := retryMin
+	for ctx.Err() == nil {
+		state, _, _ := to.State()
+		if state.Phase > raftfsm.MirrorFollowing {
+			return
+		}
+		if state.Broken != "" {
+			m.set(func() { m.problem = state.Broken })
+			m.cfg.Logger.Error("the ensemble is no longer followed", "err", state.Broken)
+			return
+		}
+		began := time.Now()
+		err := m.once(ctx, to)
+		if ctx.Err() != nil {
+			return
+		}
+		m.set(func() { m.problem = err.Error() })
+		if errors.Is(err, learner.ErrTrunc) {
+			m.cfg.Logger.Error("the ensemble is no longer followed", "err", err)
+			return
+		}
+		m.cfg.Logger.Warn("not connected to the ensemble", "err", err)
+		if pause = min(2*pause, retryMax); time.Since(began) > retryMax {
+			pause = retryMin
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// once follows the ensemble over one connection and returns why that ended.
+func (m *Mirror) once(ctx context.Context, to Target) error {
+	state, _, zxid := to.State()
+	if state.Phase != raftfsm.MirrorFollowing {
+		zxid = 0
+	}
+	conn, err := learner.Dial(ctx, m.cfg.Learner, zxid)
+	if err != nil {
+		return err
+	}
+	f := newFeed(to, conn.Addr(), zxid, m.cfg.Wall)
+	m.set(func() { m.conn, m.feed, m.received, m.problem = conn, f, 0, "" })
+	defer m.set(func() { m.conn, m.feed = nil, nil })
+	m.cfg.Logger.Info("connected to the ensemble", "leader", conn.Addr(), "epoch", conn.Epoch(), "our zxid", fmt.Sprintf("0x%x", zxid))
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	logged := make(chan error, 1)
+	go func() {
+		defer cancel()
+		logged <- f.run(ctx)
+	}()
+	err = conn.Follow(zxid, f)
+	cancel()
+	if why := <-logged; why != nil && !errors.Is(why, context.Canceled) {
+		err = why // the connection ended because of it
+	}
+	_ = conn.Close() // it may be closed already
+	return err
+}
+
+func (m *Mirror) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+// arrived counts bytes of a snapshot, and tells the log about them from time to time.
+func (m *Mirror) arrived(n int64) {
+	m.mu.Lock()
+	m.received += n
+	total := m.received
+	m.mu.Unlock()
+	const every = 64 << 20
+	if total%every == 0 {
+		m.cfg.Logger.Info("the ensemble's snapshot is arriving", "MiB", total>>20)
+	}
+}
+
+// Status is what a server knows of a mirror.
+type Status struct {
+	Phase        string `json:"phase"`            // none, following, open, fenced or done
+	Broken       string `json:"broken,omitempty"` // why no more transactions are applied
+	Zxid         int64  `json:"zxid"`             // newest transaction applied on this server
+	Leads        bool   `json:"leads"`            // this server leads the zkgo servers
+	Leader       string `json:"leader,omitempty"` // the ensemble's, host:port of its quorum port
+	InSync       bool   `json:"inSync"`           // connected, and everything applied that was announced
+	Proposed     int64  `json:"proposed"`         // newest zxid that the ensemble's leader has announced
+	Lag          int64  `json:"lag"`              // transactions announced and not applied; −1: of another epoch
+	LagMillis    int64  `json:"lagMillis"`        // since the ensemble's leader was heard
+	Compared     int64  `json:"digestsCompared"`  // digests that have matched on this server since its start
+	Received     int64  `json:"snapshotBytes"`    // of a snapshot that is arriving
+	Problem      string `json:"problem,omitempty"`
+	TakenOverAt  int64  `json:"takenOverAt,omitempty"` // the ensemble's newest zxid at the cutover
+	Znodes       int    `json:"znodes"`
+	Sessions     int    `json:"sessions"`
+	EphemeralSum int    `json:"ephemerals"`
+}
+
+// StatusOf returns the status of the mirror on the server that n is the Node of. It is
+// meaningful on every server: the others know from the log what the leader has heard.
+func (m *Mirror) StatusOf(n *raftfsm.Node) Status {
+	state, mark, zxid := n.Mirroring().State()
+	s := Status{
+		Phase: state.Phase.String(), Broken: state.Broken, Zxid: zxid, TakenOverAt: state.Zxid, Compared: n.Mirroring().Compared(),
+		Leader: mark.Leader, InSync: mark.InSync, Proposed: mark.Proposed,
+	}
+	at := time.UnixMilli(mark.Time)
+	m.mu.Lock()
+	s.Leads, s.Problem, s.Received = m.to != nil, m.problem, m.received
+	if f := m.feed; f != nil {
+		own := f.mark()
+		s.Leader, s.InSync, s.Proposed = own.Leader, own.InSync, own.Proposed
+		f.mu.Lock()
+		at = f.heard
+		f.mu.Unlock()
+	} else if s.Leads {
+		s.InSync = false
+	}
+	m.mu.Unlock()
+	if state.Phase == raftfsm.MirrorFollowing {
+		s.Lag = lag(zxid, s.Proposed)
+		s.InSync = s.InSync && s.Lag == 0 && s.Broken == ""
+		if !at.IsZero() {
+			s.LagMillis = max(0, m.cfg.Wall().Sub(at).Milliseconds())
+		}
+	}
+	t := n.Tree()
+	t.RLock()
+	s.Znodes, s.EphemeralSum, s.Sessions = t.NodeCount()-1, t.EphemeralCount(), n.Sessions().Len()
+	t.RUnlock()
+	return s
+}
+
+// lag returns how many transactions lie between two zxids, or −1 if they belong to different
+// epochs.
+func lag(have, proposed int64) int64 {
+	switch {
+	case proposed <= have:
+		return 0
+	case proposed>>32 != have>>32:
+		return -1
+	}
+	return proposed - have
+}

@@ -1,0 +1,11 @@
+// Package zktxn knows the transactions of Apache ZooKeeper 3.4 to 3.9, as a record of its log
+// and a packet of its leader hold them (zookeeper.jute: TxnHeader and the records after it,
+// org.apache.zookeeper.server.util.SerializeUtils), and the passwords of its sessions.
+//
+// # Invariants
+//
+//   - A decoded transaction shares no memory with its source.
+//   - A length in the source never makes us allocate more memory than the source has bytes.
+//
+// May import: of this module proto and tree. Its functions are safe for concurrent use.
+package zktxn
