@@ -111,6 +111,7 @@ func (c *controller) handle(e event) {
 		c.stateChanged(&e.state)
 	case evTouched:
 		c.n.deadlines.Heard(e.session, e.at)
+		c.n.forwards.note(e.session)
 	case evFailed:
 		c.halt(e.err)
 	case evDo:
@@ -128,6 +129,8 @@ func (c *controller) stateChanged(e *apply.Event) {
 		c.schedule()
 	case apply.Ended:
 		c.n.deadlines.Ended(e.Session)
+	case apply.Forwarded:
+		c.n.forwards.add(e.Forward)
 	}
 }
 
@@ -200,6 +203,7 @@ func (c *controller) stepDown(reason error) {
 	}
 	c.lead = nil
 	c.n.incarnation.Store(0)
+	c.n.forwards.reset() // their clients are given up when the next leadership begins
 	if l.proposer != nil {
 		l.proposer.Halt()
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
@@ -29,6 +30,17 @@ const (
 	MirrorFenced    = apply.MirrorFenced    // they have given back
 	MirrorDone      = apply.MirrorDone      // they have taken over for good
 )
+
+// MirrorAnswer is the outcome of a client's request that no transaction answers.
+type MirrorAnswer = apply.MirrorAnswer
+
+// MirrorForward is something that a client of a mirror wants from the other ensemble: a write,
+// a session, a sync, or that its session is moved here.
+type MirrorForward = apply.Forward
+
+// MirrorSessions is the first byte of the ids of sessions that begin while the state follows
+// another ensemble. No server of that ensemble may have it as its id.
+const MirrorSessions = apply.MirrorSessions
 
 // ErrMirrorPhase reports that a command of a mirror had no effect, because the mirror is in
 // another phase, is broken, or has another zxid.
@@ -70,9 +82,45 @@ func (m Mirroring) Append(prev int64, txns [][]byte, done func(error)) error {
 	return m.propose(command.KindMirrorTxns, body, done)
 }
 
-// Mark tells all servers what the ensemble's leader has said last.
-func (m Mirroring) Mark(mark *MirrorMark) error {
-	return m.propose(command.KindMirrorMark, mark.Append(nil), nil)
+// Mark tells all servers what the ensemble's leader has said last. done is as for Append.
+func (m Mirroring) Mark(mark *MirrorMark, done func(error)) error {
+	return m.propose(command.KindMirrorMark, mark.Append(nil), done)
+}
+
+// Forwards returns what clients have wanted since the last call, in order, and a channel that
+// is closed when there is more. Only the leader has any.
+func (m Mirroring) Forwards() (list []*MirrorForward, more <-chan struct{}) {
+	return m.n.forwards.take()
+}
+
+// Heard returns the sessions that have been heard of since the last call, here and on the
+// servers that follow, with their timeouts. Only the leader has any.
+func (m Mirroring) Heard() []MirrorForward {
+	var live []int64
+	done := make(chan struct{})
+	m.n.do(func() {
+		defer close(done)
+		if m.n.control.lead != nil {
+			live = m.n.peers.AppendLive(m.n.cfg.Handler.Live(nil))
+			m.n.peers.Touched(live)
+			m.n.local.Sessions(func(id int64) { live = append(live, id) })
+		}
+	})
+	select {
+	case <-done:
+	case <-m.n.control.done:
+		return nil
+	}
+	live = m.n.forwards.takeHeard(live)
+	heard := make([]MirrorForward, 0, len(live))
+	m.n.replica.tree.RLock()
+	defer m.n.replica.tree.RUnlock()
+	for _, id := range live {
+		if row, ok := m.n.replica.sessions.Get(id); ok {
+			heard = append(heard, MirrorForward{Session: id, Timeout: row.Timeout})
+		}
+	}
+	return heard
 }
 
 // End takes over from the ensemble if zxid is the newest one that is applied.
@@ -120,4 +168,61 @@ func (m Mirroring) propose(k command.Kind, body []byte, done func(error)) error 
 		})
 	}
 	return m.n.local.Propose(&c, false)
+}
+
+// forwards is the queue of what clients of a mirror want from the other ensemble.
+type forwards struct {
+	mu   sync.Mutex
+	list []*apply.Forward
+	more chan struct{}
+	// heard has the sessions that other servers have heard of; nil while no caller asks.
+	heard map[int64]struct{}
+}
+
+// note records that another server has heard of a session.
+func (q *forwards) note(id int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.heard != nil {
+		q.heard[id] = struct{}{}
+	}
+}
+
+// takeHeard appends the sessions that other servers have heard of.
+func (q *forwards) takeHeard(dst []int64) []int64 {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for id := range q.heard {
+		dst = append(dst, id)
+	}
+	q.heard = make(map[int64]struct{})
+	return dst
+}
+
+// reset forgets everything, when the leadership ends.
+func (q *forwards) reset() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list, q.heard = nil, nil
+}
+
+func (q *forwards) add(f *apply.Forward) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.list = append(q.list, f)
+	if q.more != nil {
+		close(q.more)
+		q.more = nil
+	}
+}
+
+func (q *forwards) take() ([]*apply.Forward, <-chan struct{}) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	list := q.list
+	q.list = nil
+	if q.more == nil {
+		q.more = make(chan struct{})
+	}
+	return list, q.more
 }

@@ -56,6 +56,7 @@ type Node struct {
 	background  sync.WaitGroup
 
 	replacing *restore.Restores
+	forwards  forwards
 
 	control *controller
 }
@@ -160,10 +161,17 @@ func (n *Node) Propose(c *Command) error {
 	default:
 		return fmt.Errorf("%v is not for callers to propose", c.Kind)
 	}
-	if c.Op == proto.OpReconfig && c.Kind == command.KindRequest {
+	if c.Op == proto.OpReconfig && c.Kind == command.KindRequest && !n.mirrors() {
 		return n.peers.Reconfig(c)
 	}
 	return n.local.Propose(c, false)
+}
+
+// mirrors reports whether the state is that of another ensemble. Then the state machine refuses
+// a reconfig.
+func (n *Node) mirrors() bool {
+	mirror, _, _ := n.machine.MirrorNow()
+	return mirror.Phase == MirrorFollowing
 }
 
 // Congested reports whether so many commands are queued that Propose would block now.

@@ -6,9 +6,11 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// Mirror makes the state follow another ensemble. While it does, and until the servers have
-// taken over, no client is served.
+// Mirror makes the state follow another ensemble until the servers take over from it.
 type Mirror interface {
+	// Serves reports whether clients are served before that. They read here; all else that
+	// they want goes to the ensemble, while the leader is connected to it.
+	Serves() bool
 	// Lead is called on a goroutine of its own whenever the server begins to lead. It should
 	// return soon after ctx ends, with the leadership or with the server.
 	Lead(ctx context.Context, to raftfsm.Mirroring)
@@ -17,9 +19,20 @@ type Mirror interface {
 // rests reports whether the state leaves no room for clients: it follows another ensemble, or
 // is about to, or has been given back.
 func (s *Server) rests() bool {
-	state, _, _ := s.node.Mirroring().State()
-	return state.Rests() || state.Phase == raftfsm.MirrorNone && s.cfg.Env.Mirror != nil
+	state, mark, _ := s.node.Mirroring().State()
+	mirror := s.cfg.Env.Mirror
+	switch state.Phase {
+	case raftfsm.MirrorNone:
+		return mirror != nil
+	case raftfsm.MirrorFollowing:
+		return mirror == nil || !mirror.Serves() || !mark.InSync || state.Broken != ""
+	}
+	return state.Phase == raftfsm.MirrorFenced
 }
+
+// mirrored reports whether clients are served while the state follows another ensemble.
+func (s *Server) mirrored() bool { return s.modes.mirrored.Load() }
+
 
 // watchMirror keeps the server's mode up to date with the phase of a mirror, and runs the
 // configured Mirror while this server leads.
@@ -31,6 +44,8 @@ func (s *Server) watchMirror() {
 		changed := s.node.Mirroring().Changed()
 		rests := s.rests()
 		s.modes.update(func(m *modes) { m.resting = rests })
+		state, _, _ := s.node.Mirroring().State()
+		s.modes.mirrored.Store(state.Phase == raftfsm.MirrorFollowing)
 		term, told := s.modes.leads()
 		if mirror := s.cfg.Env.Mirror; mirror != nil && led != term {
 			stop()

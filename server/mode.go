@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/buffer"
@@ -38,6 +39,8 @@ type modes struct {
 	down    time.Time     // when the server stopped serving, by the machine's clock; zero while it serves
 	ready   chan struct{} // closed when the server first serves
 	isReady bool
+
+	mirrored atomic.Bool // the state follows another ensemble
 }
 
 // StateChanged implements raftfsm.Handler.

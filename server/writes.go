@@ -52,7 +52,8 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 		r.ended = true
 		w.cmd.Body = nil
 	default:
-		if brings&authList != 0 || h.Op == proto.OpReconfig { // they add identities to an ACL, or need them in full
+		// They add identities to an ACL, or need them in full, as another ensemble does.
+		if brings&authList != 0 || h.Op == proto.OpReconfig || c.s.mirrored() {
 			w.cmd.IDs = c.session.ids.All()
 		} else {
 			w.cmd.IDs, w.cmd.Prints = c.session.ids.Carried()

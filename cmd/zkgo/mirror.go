@@ -2,94 +2,121 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/zkgo/zkgo/internal/learner"
+	"github.com/zkgo/zkgo/internal/mirror"
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/takeover"
 	"github.com/zkgo/zkgo/server"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // mirrorFlags holds the flags of zkgo mirror.
 type mirrorFlags struct {
-	server serverFlags
-	from   string
-	id     int64
+	server        serverFlags
+	connect       connectFlags // to the ensemble
+	from, clients string
+	id            int64
+	serve         bool
 }
 
 func mirrorCommand() *cobra.Command {
 	var f mirrorFlags
 	cmd := &cobra.Command{
 		Use:   "mirror [zoo.cfg]",
-		Short: "Follow a running Apache ZooKeeper ensemble, and take over from it",
-		Args:  cobra.MaximumNArgs(1),
+		Short: "Follow a running ZooKeeper ensemble and take over from it",
+		Long: `Run a server whose state is that of a running Apache ZooKeeper ensemble (3.4 to
+3.9), until the servers take over from it with zkgo mirror cutover.
+
+The server joins the ensemble as an observer that no configuration lists. It gets
+the state, and then every transaction, writes them into its own log, and compares
+ZooKeeper's digest after each (3.6 and later). It changes nothing in the
+ensemble. After a restart it continues where it was. In an ensemble of zkgo
+servers, start each of them with this command.
+
+--sasl and the --tls flags are for the connection to the ensemble's leader.
+
+--from is a list of the quorum addresses of all voters, or a zoo.cfg of one of them.
+Its data directory must be empty at first. Sessions and znodes of its own are never
+replaced.
+
+With --serve, clients may already connect. They read here. Their writes, sessions
+and pings go to the old ensemble, so they can move one by one before the cutover.
+
+docs/operate/migrate.md has the whole way, and the way back.`,
+		Example: `  zkgo mirror --from zk1:2888,zk2:2888,zk3:2888 --data-dir /var/lib/zkgo
+  zkgo mirror --from old-zoo.cfg --serve zoo.cfg
+  zkgo mirror status zoo.cfg
+  zkgo mirror cutover --dry-run zoo.cfg`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := f.server.name(cmd, args); err != nil {
+				return err
+			}
+			if err := f.connect.resolve(cmd); err != nil {
 				return err
 			}
 			return f.run(cmd.Context(), cmd.ErrOrStderr())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "", "`servers` of the ensemble to follow: host:quorumport, separated by commas")
-	flags.Int64Var(&f.id, "observer-id", 200, "`number` by which the ensemble knows this observer; none of its servers may have it")
+	flags.StringVar(&f.from, "from", "", "`ensemble` to follow: host:quorumport,… of all voters, or its zoo.cfg")
+	flags.StringVar(&f.clients, "clients", "", "client `addresses` of its servers, in the order of --from; needed for ZooKeeper 3.4 without a zoo.cfg")
+	flags.Int64Var(&f.id, "observer-id", takeover.ObserverID, "`number` by which the ensemble knows this server; none of its servers may have it")
+	flags.BoolVar(&f.serve, "serve", false, "serve clients before the cutover")
+	f.connect.register(flags, mirrorSettings)
 	f.server.reading(flags, "for the data (zoo.cfg: dataDir; default ./zkgo-data)")
 	f.server.port(flags, "for clients (zoo.cfg: clientPort; default 2181)")
 	f.server.logging(flags)
-	cmd.AddCommand(mirrorStatusCommand())
+	cmd.AddCommand(mirrorStatusCommand(), mirrorCutoverCommand(), mirrorRollbackCommand(), mirrorResumeCommand(), mirrorFinalizeCommand())
 	return cmd
 }
 
 // run runs a server that follows the ensemble.
 func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 	if f.from == "" {
-		return usagef("zkgo mirror: name the ensemble's servers with --from host:quorumport,...")
+		return usagef("which ensemble? Name its servers with --from host:quorumport,…, or its zoo.cfg")
 	}
-	return runServer(ctx, &f.server, stderr, func(cfg *server.Config) func(context.Context, *server.Server) (<-chan struct{}, error) {
-		mirror := takeover.New(takeover.Config{
-			Learner: learner.Config{Addrs: strings.Split(f.from, ","), ID: f.id, Limits: zkfiles.Limits{MaxField: migrate.MaxField(cfg)}},
-			Logger:  cfg.Logger,
-		})
-		cfg.Env.Mirror = mirror
-		dir := cfg.DataDir
-		return func(ctx context.Context, s *server.Server) (<-chan struct{}, error) {
-			return mirror.Serve(ctx, dir, s.Node())
+	old, err := mirror.Describe(f.from, f.clients)
+	if err != nil {
+		return err
+	}
+	return runServer(ctx, &f.server, stderr, func(cfg *server.Config) (started, error) {
+		follow, err := f.learner(cfg, old)
+		if err != nil {
+			return nil, err
 		}
+		m := takeover.New(takeover.Config{Learner: follow, Old: old, Serve: f.serve, Logger: cfg.Logger})
+		cfg.Env.Mirror = m
+		dir := cfg.DataDir
+		return func(ctx context.Context, s *server.Server) (<-chan struct{}, error) { return m.Serve(ctx, dir, s.Node()) }, nil
 	})
 }
 
-func mirrorStatusCommand() *cobra.Command {
-	var f serverFlags
-	cmd := &cobra.Command{
-		Use:   "status [zoo.cfg]",
-		Short: "Show how far the mirror of a server is",
-		Args:  cobra.MaximumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.name(cmd, args); err != nil {
-				return err
-			}
-			z, err := f.zooCfg()
-			if err != nil {
-				return err
-			}
-			s, err := takeover.NewClient(z.DataDir).Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			b, err := json.MarshalIndent(s, "", "  ")
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), string(b))
-			return err
-		},
+// learner returns how to connect to the ensemble's leader.
+func (f *mirrorFlags) learner(cfg *server.Config, old *mirror.Old) (learner.Config, error) {
+	c := learner.Config{
+		Addrs: old.QuorumAddrs(), ID: f.id, MaxRequest: cfg.Limits.JuteMaxBuffer,
+		Limits: zkfiles.Limits{MaxField: migrate.MaxField(cfg)},
 	}
-	f.reading(cmd.Flags(), "of the server")
-	return cmd
+	if cfg.Znodes.Emulate353TTL {
+		c.Policy = tree.Emulate353TTL
+	}
+	var err error
+	if f.connect.sasl != "" {
+		if c.User, c.Password, err = credentials("--sasl", f.connect.sasl); err != nil {
+			return c, err
+		}
+	} else if section, is := old.QuorumSASL(); is {
+		return c, usagef("the ensemble's servers authenticate each other: name a user of their JAAS file (section %s) with --sasl", section)
+	}
+	c.TLS, err = f.connect.tlsConfig()
+	if err == nil && c.TLS == nil && old.QuorumTLS() {
+		err = usagef("the ensemble's servers use TLS between each other: name a certificate that they trust with --tls-cert, and theirs with --tls-ca")
+	}
+	return c, err
 }

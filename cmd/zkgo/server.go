@@ -117,12 +117,15 @@ func (f *serverFlags) name(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// extend adds to the configuration of a server. What it returns, if not nil, runs once the
-// server has started; what that returns is closed when it has ended, after ctx.
-type extend func(cfg *server.Config) (started func(ctx context.Context, s *server.Server) (ended <-chan struct{}, err error))
+// An extension adds to the configuration of a server. What it returns runs once the server has
+// started; what that returns is closed when it has ended, after ctx.
+type (
+	extension func(cfg *server.Config) (started, error)
+	started   func(ctx context.Context, s *server.Server) (ended <-chan struct{}, err error)
+)
 
 // runServer runs a server until ctx ends or the server fails. more may be nil.
-func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more extend) error {
+func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more extension) error {
 	log, err := newLogger(stderr, f.logFormat, f.logLevel)
 	if err != nil {
 		return err
@@ -142,9 +145,11 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more exten
 		return err
 	}
 	cfg.Logger = log
-	var started func(context.Context, *server.Server) (<-chan struct{}, error)
+	var also started
 	if more != nil {
-		started = more(&cfg)
+		if also, err = more(&cfg); err != nil {
+			return err
+		}
 	}
 	collectLater()
 	collectBelow(cfg.Limits.MemoryCeiling)
@@ -155,9 +160,9 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more exten
 	}
 	stopTrim := trimMemory(s)
 	announce(log, s, z)
-	if started != nil {
+	if also != nil {
 		running, stop := context.WithCancel(ctx)
-		ended, err := started(running, s)
+		ended, err := also(running, s)
 		if err != nil {
 			stop()
 			stopTrim()

@@ -24,6 +24,7 @@ var (
 	clientSettings = append([]string{"server", "context", "timeout", "session-timeout", "readonly", "client-configuration", "auth", "sasl"}, tlsSettings...)
 	benchSettings  = append([]string{"server", "context", "session-timeout", "auth"}, tlsSettings...)
 	healthSettings = append([]string{"server", "context", "timeout"}, tlsSettings...)
+	mirrorSettings = append([]string{"sasl"}, tlsSettings...)
 	backupSettings = append([]string{"from", "context", "timeout", "auth"}, tlsSettings...)
 )
 

@@ -64,16 +64,16 @@ type control struct {
 type answer struct {
 	Step  string          `json:"step,omitempty"`  // of a cutover: what happens now
 	Error string          `json:"error,omitempty"` // why nothing was done, or what is not known
-	Value json.RawMessage `json:"value,omitempty"`
+	Value json.RawMessage `json:"value,omitempty"` // in the last line
 }
 
 func (*control) reply(w http.ResponseWriter, value any, err error) {
 	var a answer
-	if err != nil {
+	b, wrong := json.Marshal(value)
+	if err = errors.Join(err, wrong); err != nil {
 		a.Error = err.Error()
-	} else if a.Value, err = json.Marshal(value); err != nil {
-		a = answer{Error: err.Error()}
 	}
+	a.Value = b
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(a) // the caller has left, or sees that the answer is incomplete
 }
@@ -187,10 +187,12 @@ func (c *Client) do(ctx context.Context, method, path string, body, value any, s
 			return fmt.Errorf("the answer of the server ends early, so what happened is not known (zkgo mirror status): %w", err)
 		}
 		switch {
-		case a.Error != "":
-			return errors.New(a.Error)
 		case a.Value != nil:
-			return json.Unmarshal(a.Value, value)
+			err := json.Unmarshal(a.Value, value)
+			if a.Error != "" {
+				err = errors.New(a.Error)
+			}
+			return err
 		case step != nil:
 			step(a.Step)
 		}

@@ -1,23 +1,257 @@
 package takeover
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/learner"
+	"github.com/zkgo/zkgo/internal/mirror"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // CutoverOptions say how to take over.
 type CutoverOptions struct {
 	DryRun bool `json:"dryRun"` // check everything, change nothing
+	// Force goes on despite findings that block.
+	Force bool `json:"force"`
+	// FenceCommand closes the client ports of one old server (mirror.Hook). Without one the
+	// operator closes them while we wait.
+	FenceCommand string `json:"fenceCommand"`
+	// FenceTimeout limits the time until no old server answers; default 1 min.
+	FenceTimeout time.Duration `json:"fenceTimeout"`
+	// Proxies are client addresses that belong to a proxy (mirror.Fence).
+	Proxies []string `json:"proxies"`
+	// LastZxid is the newest zxid in the logs of the old servers, which the operator has
+	// looked up after stopping all of them. It replaces the proof that their leader gives while
+	// it runs; 0: there must be a proof.
+	LastZxid int64 `json:"lastZxid"`
 }
 
-// cutover takes over from the ensemble.
+// CutoverReport is what a cutover has found and done.
+type CutoverReport struct {
+	Findings mirror.Findings `json:"findings"`
+	Done     bool            `json:"done"` // these servers have taken over
+	// NextEpoch is the epoch that begins with the cutover.
+	NextEpoch int64 `json:"nextEpoch"`
+	Zxid     int64           `json:"zxid,omitempty"` // the old ensemble's newest transaction
+	// Fence is the time until no old server answered, Proof that until the newest transaction
+	// was proved, and Switch that until these servers served. In nanoseconds.
+	Fence  time.Duration `json:"fenceNanos"`
+	Proof  time.Duration `json:"proofNanos"`
+	Switch time.Duration `json:"switchNanos"`
+}
+
+// proofLimit is how long the old leader may take to prove its newest transaction.
+const proofLimit = 15 * time.Second
+
+// applyLimit is how long the newest transaction may take until it is applied here.
+const applyLimit = 30 * time.Second
+
+// Cutover takes over from the ensemble. Until the command that does so is in the log, an error
+// leaves both sides as they were. step is told what happens.
+func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
+	release, err := m.beginCutover(n)
+	if err != nil {
+		return r, err
+	}
+	defer release()
+	_, _, zxid := n.Mirroring().State()
+	r.NextEpoch = zxid>>32 + 1
+	if r.Findings = m.preflight(ctx, n, o); r.Findings.Blocked() && !o.Force {
+		return r, errors.New("nothing was changed: checks have failed (--force goes on nevertheless)")
+	}
+	if o.DryRun {
+		return r, nil
+	}
+	if err := m.fence(ctx, o, &r, step); err != nil {
+		return r, fmt.Errorf("nothing was changed; open the old client ports again if you closed them: %w", err)
+	}
+	began := time.Now()
+	if r.Zxid, err = m.prove(ctx, n, o); err != nil {
+		return r, fmt.Errorf("nothing was changed; open the old client ports again: %w", err)
+	}
+	r.Proof = time.Since(began)
+	step(fmt.Sprintf("the newest transaction of the old ensemble is 0x%x; taking over", r.Zxid))
+	began = time.Now()
+	if err := n.Mirroring().End(ctx, r.Zxid); err != nil {
+		return r, err
+	}
+	r.Done, r.Switch = true, time.Since(began)
+	return r, nil
+}
+
+// beginCutover checks that this server can take over, and keeps the connection to the ensemble
+// from being replaced until release.
+func (m *Mirror) beginCutover(n *raftfsm.Node) (release func(), err error) {
+	state, _, _ := n.Mirroring().State()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case state.Phase != raftfsm.MirrorFollowing:
+		return nil, fmt.Errorf("there is nothing to take over: the mirror is in phase %v", state.Phase)
+	case state.Broken != "":
+		return nil, fmt.Errorf("the mirror is broken: %s", state.Broken)
+	case m.to == nil:
+		return nil, fmt.Errorf("server %d leads, not this one: run the command there", n.Status().Leader)
+	case m.cutting != nil:
+		return nil, errors.New("another cutover is under way")
+	}
+	ended := make(chan struct{})
+	m.cutting = ended
+	return func() {
+		m.set(func() { m.cutting = nil })
+		close(ended)
+	}, nil
+}
+
+// preflight looks at the old ensemble from outside.
+func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOptions) mirror.Findings {
+	s := m.StatusOf(n)
+	p := mirror.Preflight{
+		Old: m.cfg.Old,
+		Mirror: mirror.Status{
+			Exact: s.Broken == "", Zxid: s.Zxid, Proposed: s.Proposed, Heard: m.cfg.Wall().Add(-time.Duration(s.LagMillis) * time.Millisecond),
+			Compared: s.Compared, Transactions: s.Compared, Znodes: s.Znodes, Sessions: s.Sessions,
+		},
+		ACLs: func(yield func(string, []proto.ACL) bool) { lists(n, yield) },
+	}
+	found := p.Check(ctx)
+	if m.current() == nil && o.LastZxid == 0 {
+		found = append(found, mirror.Finding{
+			Severity: mirror.Blocks, Check: "connection", Text: "there is no connection to the old leader: " + s.Problem,
+			Do: "wait until there is one; if all old servers are stopped for good, look up the newest zxid of their logs (zkgo inspect) and name it with --last-zxid",
+		})
+	}
+	return found
+}
+
+// lists yields the access control list of each znode.
+func lists(n *raftfsm.Node, yield func(string, []proto.ACL) bool) {
+	t := n.Tree()
+	t.Lock()
+	snap := t.Snapshot()
+	t.Unlock()
+	defer snap.Release()
+	nodes, err := snap.Stored()
+	if err != nil {
+		return
+	}
+	for z := range nodes {
+		if !yield(z.Path, z.ACL) {
+			return
+		}
+	}
+}
+
+// current returns the connection to the ensemble's leader, nil if there is none.
+func (m *Mirror) current() *learner.Conn {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.conn
+}
+
+// fence has the old client ports closed, or waits until the operator has closed them.
+func (m *Mirror) fence(ctx context.Context, o CutoverOptions, r *CutoverReport, step func(string)) error {
+	if o.FenceTimeout <= 0 {
+		o.FenceTimeout = time.Minute
+	}
+	f := &mirror.Fence{Addrs: m.cfg.Old.ClientAddrs(), Proxies: o.Proxies}
+	if err := f.Arm(ctx); err != nil {
+		return err
+	}
+	defer f.Disarm()
+	began := time.Now()
+	if o.FenceCommand != "" {
+		step("closing the client ports of the old servers")
+		if err := (mirror.Hook{Command: o.FenceCommand, Timeout: o.FenceTimeout}).Run(ctx, m.cfg.Old.Servers); err != nil {
+			return err
+		}
+	} else {
+		step(fmt.Sprintf("close the client ports of all old servers now, e.g. with a firewall; waiting up to %v until none of %v answers", o.FenceTimeout, f.Addrs))
+	}
+	waiting, cancel := context.WithTimeout(ctx, o.FenceTimeout)
+	defer cancel()
+	if err := f.Closed(waiting); err != nil {
+		return err
+	}
+	r.Fence = time.Since(began)
+	step("no old server answers clients any more")
+	return nil
+}
+
+// barrierSession is the session of the request that proves the newest transaction.
+const barrierSession = raftfsm.MirrorSessions<<56 | 1
+
+// prove returns the zxid of the old ensemble's newest transaction once it is applied here.
+func (m *Mirror) prove(ctx context.Context, n *raftfsm.Node, o CutoverOptions) (zxid int64, err error) {
+	if o.LastZxid != 0 {
+		if err := applied(ctx, n, o.LastZxid); err != nil {
+			return 0, err
+		}
+		if _, _, zxid := n.Mirroring().State(); zxid != o.LastZxid {
+			return 0, fmt.Errorf("the mirror is at zxid 0x%x, and --last-zxid says 0x%x: look at the logs of all old servers again", zxid, o.LastZxid)
+		}
+		return o.LastZxid, nil
+	}
+	m.mu.Lock()
+	conn, last, gone := m.conn, m.last, m.gone
+	m.mu.Unlock()
+	if conn == nil {
+		return 0, errors.New("there is no connection to the old leader that could prove its newest transaction (--last-zxid)")
+	}
+	ctx, cancel := context.WithTimeout(ctx, proofLimit)
+	defer cancel()
+	stop := context.AfterFunc(gone, cancel)
+	defer stop()
+	if zxid, err = last.Prove(ctx, conn, barrierSession); err != nil {
+		return 0, err
+	}
+	return zxid, applied(context.WithoutCancel(ctx), n, zxid)
+}
+
+// applied waits until a transaction is applied here.
+func applied(ctx context.Context, n *raftfsm.Node, zxid int64) error {
+	ctx, cancel := context.WithTimeout(ctx, applyLimit)
+	defer cancel()
+	for {
+		state, _, have := n.Mirroring().State()
+		switch {
+		case state.Broken != "":
+			return errors.New(state.Broken)
+		case have >= zxid:
+			return nil
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("transaction 0x%x has not been applied here (the newest one is 0x%x): %w", zxid, have, ctx.Err())
+		}
+	}
+}
+
+// cutover serves a cutover. Its answer is a line for each step, and the report.
 func (c *control) cutover(w http.ResponseWriter, r *http.Request) {
 	var o CutoverOptions
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 1<<20)).Decode(&o); err != nil {
 		c.reply(w, nil, err)
 		return
 	}
-	_, _, zxid := c.n.Mirroring().State()
-	err := c.n.Mirroring().End(r.Context(), zxid)
-	c.reply(w, c.m.StatusOf(c.n), err)
+	lines := json.NewEncoder(w)
+	report, err := c.m.Cutover(r.Context(), c.n, o, func(text string) {
+		c.m.cfg.Logger.Info("cutover: " + text)
+		_ = lines.Encode(answer{Step: text}) // the caller may have left, which ends the context
+		_ = http.NewResponseController(w).Flush()
+	})
+	c.reply(w, report, err)
+}
+
+// Cutover asks the server to take over. step is told what happens.
+func (c *Client) Cutover(ctx context.Context, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
+	err = c.do(ctx, http.MethodPost, "cutover", o, &r, step)
+	return r, err
 }

@@ -20,7 +20,9 @@ type Target interface {
 	State() (raftfsm.Mirror, raftfsm.MirrorMark, int64)
 	Begin(ctx context.Context, t *tree.Tree, s *session.Table) error
 	Append(prev int64, txns [][]byte, done func(error)) error
-	Mark(mark *raftfsm.MirrorMark) error
+	Mark(mark *raftfsm.MirrorMark, done func(error)) error
+	Forwards() (list []*raftfsm.MirrorForward, more <-chan struct{})
+	Heard() []raftfsm.MirrorForward
 	End(ctx context.Context, zxid int64) error
 	SetPhase(ctx context.Context, to raftfsm.MirrorPhase) error
 	Lost() <-chan struct{}
@@ -55,12 +57,18 @@ type feed struct {
 	mu       sync.Mutex
 	changed  chan struct{}  // has room for one signal to run
 	begin    *zkfiles.State // an exact state to begin with
-	queue    [][]byte
+	queue    []item
 	queued   int   // bytes in queue
 	zxid     int64 // of the newest transaction received
 	proposed int64 // by the ensemble's leader, as it said last
 	heard    time.Time
 	synced   bool
+}
+
+// item is what waits for the log: a transaction, or the answer to a request that has none.
+type item struct {
+	txn    []byte
+	answer *raftfsm.MirrorAnswer
 }
 
 func newFeed(to Target, addr string, zxid int64, wall func() time.Time) *feed {
@@ -88,7 +96,7 @@ func (f *feed) Commit(tx *zkfiles.Txn) error {
 	f.mu.Lock()
 	full := f.queued > queueLimit
 	if !full {
-		f.queue = append(f.queue, tx.Raw)
+		f.queue = append(f.queue, item{txn: tx.Raw})
 		f.queued += len(tx.Raw)
 		f.zxid = tx.Zxid
 	}
@@ -128,25 +136,33 @@ func (f *feed) signal() {
 	}
 }
 
-// take returns what waits for the log: a state to begin with, or a run of transactions.
-func (f *feed) take() (begin *zkfiles.State, run [][]byte) {
+// take returns what waits for the log: a state to begin with, a run of transactions, or an
+// answer.
+func (f *feed) take() (begin *zkfiles.State, run [][]byte, answer *raftfsm.MirrorAnswer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if begin = f.begin; begin != nil {
 		f.begin = nil
-		return begin, nil
+		return begin, nil, nil
 	}
-	n, size := 0, 0
-	for n < len(f.queue) && (n == 0 || size+len(f.queue[n]) <= runLimit) {
-		size += len(f.queue[n])
-		n++
+	size := 0
+	for _, it := range f.queue {
+		if it.answer != nil || len(run) > 0 && size+len(it.txn) > runLimit {
+			break
+		}
+		run = append(run, it.txn)
+		size += len(it.txn)
 	}
-	run = f.queue[:n:n]
+	n := len(run)
+	if n == 0 && len(f.queue) > 0 {
+		n, answer = 1, f.queue[0].answer
+	}
+	clear(f.queue[:n])
 	if f.queue = f.queue[n:]; len(f.queue) == 0 {
 		f.queue = nil
 	}
 	f.queued -= size
-	return nil, run
+	return nil, run, answer
 }
 
 // run proposes what arrives until ctx ends or a proposal has no effect. It returns when nothing
@@ -201,46 +217,55 @@ func (f *feed) pump(ctx context.Context, fail context.CancelCauseFunc, lost <-ch
 	prev := f.from
 	marks := time.NewTicker(markEvery)
 	defer marks.Stop()
+	propose := func(command func(done func(error)) error) error {
+		flying.begin()
+		err := command(func(err error) {
+			flying.end()
+			if err != nil {
+				fail(err)
+			}
+		})
+		if err != nil {
+			flying.end()
+		}
+		return err
+	}
+	announced := false // the servers know that we are in sync
 	for {
-		begin, run := f.take()
+		begin, run, answer := f.take()
+		var err error
 		switch {
 		case begin != nil:
-			zxid := begin.Zxid
-			if err := f.start(ctx, begin); err != nil {
-				return err
-			}
-			prev = zxid
-			continue
+			prev = begin.Zxid
+			err = f.start(ctx, begin)
 		case len(run) > 0:
-			last, err := zxidOf(run[len(run)-1])
-			if err != nil {
-				return err
+			from := prev
+			if prev, err = zxidOf(run[len(run)-1]); err == nil {
+				err = propose(func(done func(error)) error { return f.to.Append(from, run, done) })
 			}
-			flying.begin()
-			err = f.to.Append(prev, run, func(err error) {
-				flying.end()
-				if err != nil {
-					fail(err)
-				}
-			})
-			if err != nil {
-				flying.end()
-				return err
-			}
-			prev = last
-			continue
-		}
-		select {
-		case <-f.changed:
-		case <-marks.C:
+		case answer != nil:
 			mark := f.mark()
-			if err := f.to.Mark(&mark); err != nil {
-				return err
+			mark.Answer = *answer
+			err = propose(func(done func(error)) error { return f.to.Mark(&mark, done) })
+		default:
+			if mark := f.mark(); mark.InSync && !announced {
+				announced = true
+				err = propose(func(done func(error)) error { return f.to.Mark(&mark, done) })
+				break
 			}
-		case <-lost:
-			return errors.New("takeover: this server no longer leads")
-		case <-ctx.Done():
-			return context.Cause(ctx)
+			select {
+			case <-f.changed:
+			case <-marks.C:
+				mark := f.mark()
+				err = propose(func(done func(error)) error { return f.to.Mark(&mark, done) })
+			case <-lost:
+				err = errors.New("takeover: this server no longer leads")
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		}
+		if err != nil {
+			return err
 		}
 	}
 }

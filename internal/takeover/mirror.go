@@ -9,12 +9,19 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/learner"
+	"github.com/zkgo/zkgo/internal/mirror"
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
+// ObserverID is the default number by which the ensemble's leader knows us. It only matters that
+// no server of the ensemble has it.
+const ObserverID = raftfsm.MirrorSessions
+
 // Config configures a Mirror.
 type Config struct {
-	Learner learner.Config
+	Learner learner.Config // Touched is ours
+	Old     *mirror.Old    // the ensemble to follow
+	Serve   bool           // clients are served before the cutover
 	Logger  *slog.Logger
 	Wall    func() time.Time // default time.Now
 }
@@ -28,6 +35,9 @@ type Mirror struct {
 	to       Target        // while this server leads
 	conn     *learner.Conn // while it is connected
 	feed     *feed
+	last     *mirror.Last
+	gone     context.Context // ends with the connection
+	cutting  chan struct{}   // closed when the cutover under way ends; nil: none is
 	problem  string // why there is no connection
 	received int64  // bytes of a snapshot that is arriving
 }
@@ -54,6 +64,9 @@ const (
 	retryMin = 100 * time.Millisecond
 	retryMax = 5 * time.Second
 )
+
+// Serves implements server.Mirror.
+func (m *Mirror) Serves() bool { return m.cfg.Serve }
 
 // Lead follows the ensemble until ctx ends, with the leadership of this server.
 func (m *Mirror) Lead(ctx context.Context, to raftfsm.Mirroring) { m.lead(ctx, to) }
@@ -82,6 +95,9 @@ func (m *Mirror) lead(ctx context.Context, to Target) {
 			m.cfg.Logger.Error("the ensemble is no longer followed", "err", err)
 			return
 		}
+		if m.waitForCutover(ctx) {
+			continue
+		}
 		m.cfg.Logger.Warn("not connected to the ensemble", "err", err)
 		if pause = min(2*pause, retryMax); time.Since(began) > retryMax {
 			pause = retryMin
@@ -93,37 +109,82 @@ func (m *Mirror) lead(ctx context.Context, to Target) {
 	}
 }
 
+// waitForCutover waits while a cutover is under way: it has proved the newest transaction, and
+// no other may follow. It reports whether there was one.
+func (m *Mirror) waitForCutover(ctx context.Context) bool {
+	m.mu.Lock()
+	cutting := m.cutting
+	m.mu.Unlock()
+	if cutting == nil {
+		return false
+	}
+	select {
+	case <-cutting:
+	case <-ctx.Done():
+	}
+	return true
+}
+
 // once follows the ensemble over one connection and returns why that ended.
 func (m *Mirror) once(ctx context.Context, to Target) error {
+	// What clients wanted on an earlier connection has no answer any more. The servers know
+	// that after this mark, and want nothing more until we say that we are in sync.
+	if err := await(ctx, to, func(done func(error)) error {
+		return to.Mark(&raftfsm.MirrorMark{Time: m.cfg.Wall().UnixMilli()}, done)
+	}); err != nil {
+		return err
+	}
+	to.Forwards()
 	state, _, zxid := to.State()
 	if state.Phase != raftfsm.MirrorFollowing {
 		zxid = 0
 	}
-	conn, err := learner.Dial(ctx, m.cfg.Learner, zxid)
+	cfg := m.cfg.Learner
+	if m.cfg.Serve {
+		cfg.Touched = touched(to)
+	}
+	conn, err := learner.Dial(ctx, cfg, zxid)
 	if err != nil {
 		return err
 	}
 	f := newFeed(to, conn.Addr(), zxid, m.cfg.Wall)
-	m.set(func() { m.conn, m.feed, m.received, m.problem = conn, f, 0, "" })
-	defer m.set(func() { m.conn, m.feed = nil, nil })
+	last := &mirror.Last{Receiver: f}
+	gone, ended := context.WithCancel(context.Background())
+	m.set(func() { m.conn, m.feed, m.last, m.gone, m.received, m.problem = conn, f, last, gone, 0, "" })
+	defer m.set(func() { m.conn, m.feed, m.last = nil, nil, nil })
+	defer ended()
 	m.cfg.Logger.Info("connected to the ensemble", "leader", conn.Addr(), "epoch", conn.Epoch(), "our zxid", fmt.Sprintf("0x%x", zxid))
+	defer m.cfg.Logger.Info("disconnected from the ensemble", "leader", conn.Addr())
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	logged := make(chan error, 1)
-	go func() {
-		defer cancel()
-		logged <- f.run(ctx)
-	}()
-	err = conn.Follow(zxid, f)
-	cancel()
-	if why := <-logged; why != nil && !errors.Is(why, context.Canceled) {
-		err = why // the connection ended because of it
+	var work sync.WaitGroup
+	for _, task := range []func() error{func() error { return f.run(ctx) }, func() error { return f.pass(ctx, conn) }} {
+		work.Go(func() { cancel(task()) })
 	}
+	err = conn.Follow(zxid, last)
+	cancel(err) // unless a task was the first to fail
+	work.Wait()
 	_ = conn.Close() // it may be closed already
-	return err
+	return context.Cause(ctx)
+}
+
+// await proposes a command and waits for its outcome.
+func await(ctx context.Context, to Target, propose func(done func(error)) error) error {
+	done, lost := make(chan error, 1), to.Lost()
+	if err := propose(func(err error) { done <- err }); err != nil {
+		return err
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-lost:
+		return errors.New("takeover: this server no longer leads")
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (m *Mirror) set(change func()) {
@@ -161,7 +222,7 @@ type Status struct {
 	TakenOverAt  int64  `json:"takenOverAt,omitempty"` // the ensemble's newest zxid at the cutover
 	Znodes       int    `json:"znodes"`
 	Sessions     int    `json:"sessions"`
-	EphemeralSum int    `json:"ephemerals"`
+	Ephemerals   int    `json:"ephemerals"`
 }
 
 // StatusOf returns the status of the mirror on the server that n is the Node of. It is
@@ -194,7 +255,7 @@ func (m *Mirror) StatusOf(n *raftfsm.Node) Status {
 	}
 	t := n.Tree()
 	t.RLock()
-	s.Znodes, s.EphemeralSum, s.Sessions = t.NodeCount()-1, t.EphemeralCount(), n.Sessions().Len()
+	s.Znodes, s.Ephemerals, s.Sessions = t.NodeCount()-1, t.EphemeralCount(), n.Sessions().Len()
 	t.RUnlock()
 	return s
 }

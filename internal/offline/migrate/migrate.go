@@ -137,12 +137,7 @@ func Export(cfg server.Config, dir string, c zkfiles.Compression) (*Exported, er
 	if err != nil {
 		return nil, err
 	}
-	files := filepath.Join(dir, "version-2")
-	entries, err := os.ReadDir(files)
-	switch {
-	case err == nil && len(entries) > 0:
-		return nil, fmt.Errorf("%s is not empty", files)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if err := CheckEmpty(dir); err != nil {
 		return nil, err
 	}
 	t, sessions, _, err := raftfsm.Load(offline)
@@ -150,44 +145,70 @@ func Export(cfg server.Config, dir string, c zkfiles.Compression) (*Exported, er
 		return nil, err
 	}
 	r := &Exported{Zxid: t.LastZxid(), Znodes: t.NodeCount() - 1, Sessions: sessions.Len(), HasTTL: t.HasTTL()}
-	if err := os.MkdirAll(files, 0o750); err != nil {
+	r.Snapshot, _, err = writeData(dir, c, func(w io.Writer) (int64, error) {
+		t.Lock()
+		snap := t.Snapshot()
+		t.Unlock()
+		defer snap.Release()
+		return r.Zxid, zkfiles.WriteSnapshot(w, snap, sessions, c)
+	})
+	if err != nil {
 		return nil, err
-	}
-	r.Snapshot = filepath.Join(files, zkfiles.SnapshotName(r.Zxid, c))
-	if err := writeForZooKeeper(r.Snapshot, t, sessions, c); err != nil {
-		return nil, err
-	}
-	// A server of an ensemble compares these files with the zxid, and creates them if
-	// they are missing; a standalone server ignores them.
-	epoch := strconv.FormatInt(r.Zxid>>32, 10)
-	for _, name := range []string{"currentEpoch", "acceptedEpoch"} {
-		if err := vfs.ReplaceFile(vfs.OS{}, filepath.Join(files, name), []byte(epoch), 0o640); err != nil {
-			return nil, err
-		}
 	}
 	return r, nil
 }
 
-// writeForZooKeeper writes a snapshot file, complete or not at all.
-func writeForZooKeeper(path string, t *tree.Tree, sessions *session.Table, c zkfiles.Compression) (err error) {
-	t.Lock()
-	snap := t.Snapshot()
-	t.Unlock()
-	defer snap.Release()
-	temp := filepath.Join(filepath.Dir(path), "unfinished")
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
-	if err != nil {
+// CheckEmpty returns an error if dir holds data of a ZooKeeper server.
+func CheckEmpty(dir string) error {
+	files := filepath.Join(dir, "version-2")
+	entries, err := os.ReadDir(files)
+	switch {
+	case err == nil && len(entries) > 0:
+		return fmt.Errorf("%s is not empty", files)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
-	err = zkfiles.WriteSnapshot(f, snap, sessions, c)
+	return nil
+}
+
+// WriteData makes dir, which must be empty, the data directory of a ZooKeeper server. write
+// writes the snapshot, without compression, and returns its zxid. If it is interrupted at any
+// time, dir contains either no snapshot or a complete one.
+func WriteData(dir string, write func(io.Writer) (zxid int64, err error)) (snapshot string, zxid int64, err error) {
+	if err := CheckEmpty(dir); err != nil {
+		return "", 0, err
+	}
+	return writeData(dir, zkfiles.None, write)
+}
+
+func writeData(dir string, c zkfiles.Compression, write func(io.Writer) (int64, error)) (snapshot string, zxid int64, err error) {
+	files := filepath.Join(dir, "version-2")
+	if err := os.MkdirAll(files, 0o750); err != nil {
+		return "", 0, err
+	}
+	temp := filepath.Join(files, "unfinished")
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o640)
+	if err != nil {
+		return "", 0, err
+	}
+	zxid, err = write(f)
 	if err == nil {
 		err = f.Sync()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
-		return errors.Join(err, os.Remove(temp))
+		return "", 0, errors.Join(err, os.Remove(temp))
 	}
-	if err := os.Rename(temp, path); err != nil {
-		return err
+	// A server of an ensemble compares these files with the zxid, and creates them if
+	// they are missing; a standalone server ignores them.
+	epoch := strconv.FormatInt(zxid>>32, 10)
+	for _, name := range []string{"currentEpoch", "acceptedEpoch"} {
+		if err := vfs.ReplaceFile(vfs.OS{}, filepath.Join(files, name), []byte(epoch), 0o640); err != nil {
+			return "", 0, err
+		}
 	}
-	return vfs.OS{}.SyncDir(filepath.Dir(path))
+	snapshot = filepath.Join(files, zkfiles.SnapshotName(zxid, c))
+	if err := os.Rename(temp, snapshot); err != nil {
+		return "", 0, err
+	}
+	return snapshot, zxid, vfs.OS{}.SyncDir(files)
 }

@@ -15,8 +15,13 @@ import (
 func (m *Machine) applyCommand(server uint8, c *command.Command) error {
 	m.out = command.Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
 	var err error
-	if m.Mirror.Rests() && c.Kind <= command.KindReconfigRefused {
-		return m.applyResting(c)
+	if m.Mirror.Phase != MirrorNone && c.Kind <= command.KindReconfigRefused {
+		switch m.Mirror.Phase {
+		case MirrorFollowing:
+			return m.forward(server, c)
+		case MirrorFenced:
+			return m.applyResting(c)
+		}
 	}
 	switch c.Kind {
 	case command.KindRequest:

@@ -14,6 +14,7 @@ type Event struct {
 	Session     int64         // Attached, Ended
 	Gen         uint64        // Attached
 	Timeout     time.Duration // Attached
+	Forward     *Forward      // Forwarded
 }
 
 // EventKind is the kind of an Event.
@@ -26,6 +27,8 @@ const (
 	Started EventKind = iota
 	Attached
 	Ended
+	// Forwarded: a client of the mirror wants something from the ensemble.
+	Forwarded
 )
 
 // attachedEvent returns the event for a session with a new connection.

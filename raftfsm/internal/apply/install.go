@@ -136,6 +136,7 @@ func (m *Machine) Restore(r io.ReadCloser) error {
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
 	m.Local.Lose()
+	m.giveUp()
 	m.Handler.Jumped()
 	m.drop(errRestoreSkipped)
 	before := m.Index

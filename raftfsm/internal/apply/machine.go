@@ -43,6 +43,8 @@ type Machine struct {
 	mark   MirrorMark   // what the leader of the mirrored ensemble has said last
 	// mirrored is closed at the next change of the mirror's phase; nil until a caller asks.
 	mirrored atomic.Pointer[chan struct{}]
+	// waiting has the requests of this server that were passed on to the mirrored ensemble.
+	waiting map[forwarded]awaited
 	scratch
 }
 
@@ -175,6 +177,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
 	m.drop(errRestoreLeader)
+	m.giveUp()
 	m.Cluster = s.Cluster
 	m.Level = max(m.Level, s.Level)
 	m.Incarnation, m.Seq = s.Incarnation, 0

@@ -17,7 +17,7 @@ import (
 //
 //	begin = as the commit of a restore         the ensemble's state replaces ours
 //	txns  = prev:8 (size:4 transaction)*       as the ensemble's leader sends them
-//	mark  = proposed:8 time:8 flags:1 leader   what its leader has said last
+//	mark  = proposed:8 time:8 inSync:1 session:8 cxid:4 code:4 leader   what its leader has said last
 //	end   = zxid:8                             the newest transaction of the ensemble
 //	phase = phase:1
 //
@@ -79,6 +79,7 @@ type Mirror struct {
 	Phase  MirrorPhase
 	Broken string // why no more transactions are applied; "" while the mirror is intact
 	Zxid   int64  // the ensemble's newest transaction, once we have taken over
+	Cxid   int32  // counts what clients have wanted from the ensemble
 }
 
 // MirrorMark is what the leader of the ensemble has said last, as our leader heard it. It is
@@ -88,7 +89,15 @@ type MirrorMark struct {
 	Time     int64  // of our leader, in milliseconds since the Unix epoch
 	InSync   bool   // our leader is connected to it and has everything up to the mark
 	Leader   string // its address
-	Compared int64  // how many digests have matched, by our leader's count
+	Answer   MirrorAnswer
+}
+
+// MirrorAnswer is the outcome of a client's request that no transaction answers: a sync that the
+// ensemble has answered, or a request that it would not take. The zero value is none.
+type MirrorAnswer struct {
+	Session int64
+	Cxid    int32
+	Code    proto.Code // ErrSessionMoved closes the client
 }
 
 // Append appends the encoding of k.
@@ -96,13 +105,18 @@ func (k *MirrorMark) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(k.Proposed))
 	b = binary.BigEndian.AppendUint64(b, uint64(k.Time))
 	b = proto.AppendBool(b, k.InSync)
-	b = binary.BigEndian.AppendUint64(b, uint64(k.Compared))
+	b = proto.AppendLong(b, k.Answer.Session)
+	b = proto.AppendInt(b, k.Answer.Cxid)
+	b = proto.AppendInt(b, int32(k.Answer.Code))
 	return proto.AppendString(b, k.Leader)
 }
 
 func (k *MirrorMark) decode(b []byte) error {
 	d := proto.NewReader(b)
-	*k = MirrorMark{Proposed: d.Long(), Time: d.Long(), InSync: d.Bool(), Compared: d.Long(), Leader: d.String()}
+	*k = MirrorMark{
+		Proposed: d.Long(), Time: d.Long(), InSync: d.Bool(),
+		Answer: MirrorAnswer{d.Long(), d.Int(), proto.Code(d.Int())}, Leader: d.String(),
+	}
 	return d.Err()
 }
 
@@ -116,6 +130,7 @@ func (k *Mirror) appendTo(b []byte) []byte {
 	}
 	b = append(b, byte(k.Phase))
 	b = binary.BigEndian.AppendUint64(b, uint64(k.Zxid))
+	b = proto.AppendInt(b, k.Cxid)
 	return proto.AppendString(b, k.Broken)
 }
 
@@ -127,7 +142,7 @@ func (k *Mirror) decode(b []byte) error {
 	}
 	k.Phase = MirrorPhase(b[0])
 	d := proto.NewReader(b[1:])
-	k.Zxid, k.Broken = d.Long(), d.String()
+	k.Zxid, k.Cxid, k.Broken = d.Long(), d.Int(), d.String()
 	switch {
 	case d.Err() != nil:
 		return fmt.Errorf("mirror: %w", d.Err())
@@ -184,7 +199,7 @@ func (m *Machine) applyMirror(c *command.Command) error {
 	case command.KindMirrorTxns:
 		err = m.applyMirrorTxns(c.Body)
 	case command.KindMirrorMark:
-		err = m.mark.decode(c.Body)
+		err = m.applyMirrorMark(c.Body)
 	case command.KindMirrorEnd:
 		err = m.applyMirrorEnd(c.Body)
 	case command.KindMirrorPhase:
@@ -224,6 +239,26 @@ func (m *Machine) MirrorChanged() <-chan struct{} {
 			return ch
 		}
 	}
+}
+
+// applyMirrorMark notes what the ensemble's leader has said, and answers syncs.
+func (m *Machine) applyMirrorMark(b []byte) error {
+	was := m.mark.InSync
+	var k MirrorMark
+	if err := k.decode(b); err != nil {
+		return err
+	}
+	if k.Answer != (MirrorAnswer{}) {
+		m.applyMirrorAnswer(&k.Answer)
+	}
+	m.mark = k
+	if was != k.InSync {
+		if !k.InSync {
+			m.giveUp()
+		}
+		m.mirrorChanged()
+	}
+	return nil
 }
 
 // applyMirrorBegin replaces the state by that of an ensemble, with its sessions.
@@ -283,6 +318,8 @@ func (m *Machine) applyMirrorTxns(b []byte) error {
 		}
 		if err != nil {
 			m.Mirror.Broken = err.Error()
+			m.giveUp()
+			m.mirrorChanged()
 			m.Log.Error("the mirror is broken", "err", err)
 			return err
 		}
@@ -296,9 +333,11 @@ func (m *Machine) replay(tx *zktxn.Txn) error {
 	m.changes = tx.Changes(m.changes[:0], own.Policy)
 	res := m.Tree.Replay(&own, tx.Type, m.changes)
 	clear(m.changes)
+	var row session.Session
 	switch body := tx.Body.(type) {
 	case *zktxn.CreateSessionTxn:
-		m.putSession(session.Session{ID: tx.Session, Timeout: body.Timeout, Password: zktxn.Password(tx.Session), Gen: 1})
+		row = session.Session{ID: tx.Session, Timeout: body.Timeout, Password: zktxn.Password(tx.Session), Gen: 1}
+		m.putSession(row)
 	case *zktxn.CloseSessionTxn:
 		if row, ok := m.Sessions.Get(tx.Session); ok {
 			m.Rows ^= rowDigest(row)
@@ -306,6 +345,9 @@ func (m *Machine) replay(tx *zktxn.Txn) error {
 		}
 	}
 	m.out = command.Applied{Kind: command.KindMirrorTxns, Op: tx.Type, Session: tx.Session, Zxid: tx.Zxid, Code: res.Code, Result: res, Events: res.Events}
+	if a, ok := m.answered(tx); ok {
+		m.answer(a, res, &row)
+	}
 	m.Handler.Applied(&m.out)
 	if d := tx.Digest; d != nil && d.Comparable() {
 		if own := m.Tree.Digest(); own != d.Value {
@@ -353,6 +395,7 @@ func (m *Machine) applyMirrorEnd(b []byte) error {
 	case epoch > MaxEpoch:
 		return fmt.Errorf("the epoch would be %d, there is none above %d", epoch, int64(MaxEpoch))
 	}
+	m.giveUp()
 	m.Mirror = Mirror{Phase: MirrorOpen, Zxid: last}
 	m.Sessions.Skip(uint64(m.tx.Time) << 16) // above the ids that ZooKeeper has made from its clock
 	m.tx.Zxid = epoch << 32

@@ -234,6 +234,7 @@ func (a *stateTransfer) complete(commit []byte) (r RestoreCommit, t *tree.Tree, 
 // replace ends all sessions and replaces the tree. The znode of the membership may stay.
 func (m *Machine) replace(t *tree.Tree, keepConfig bool) {
 	m.Arriving = nil
+	m.giveUp()
 	m.Handler.Jumped()
 	for row := range m.Sessions.All {
 		m.events = m.changed(Event{Kind: Ended, Session: row.ID})

@@ -1,0 +1,190 @@
+package apply
+
+import (
+	"strings"
+
+	"github.com/zkgo/zkgo/internal/zktxn"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// How clients are served while the state follows another ensemble.
+//
+// Reads need nothing. What else a client asks for is the ensemble's to decide. It goes through
+// our log first, so that all of it has one order and each server knows what it waits for:
+//
+//  1. A server proposes the request like any other. When it is applied, it changes nothing: the
+//     server that proposed it keeps the waiter under the session and a number (Mirror.Cxid
+//     counts), and our leader passes the request on to the ensemble's leader (Forward) under
+//     the same session and number.
+//  2. The ensemble answers every request with a transaction, or with a SYNC. The transaction
+//     carries the session and the number. When it is applied, the waiter gets the outcome.
+//
+// A request whose outcome can't be known any more closes its client without an answer, as
+// everywhere: the client sees a lost connection. That happens when our leadership changes, when
+// our leader loses its connection to the ensemble's (a mark says so), when the state jumps, and
+// at the end of the mirror. Before the end, our leader has got the answer to a sync that it
+// sent after the last request.
+//
+// A client that attaches with the id and the password of a session gets it at once: the table
+// has all sessions of the ensemble. Our leader then tells the ensemble's that the session is
+// here now (REVALIDATE), before any request of that client. If the session has just ended
+// there, the transaction that ends it is on its way to us.
+
+// Forward is something that a client of a mirror wants from the ensemble.
+type Forward struct {
+	Session int64
+	Timeout int32    // milliseconds, of OpCreateSession and of an attach
+	Cxid    int32    // 0 for an attach
+	Op      proto.Op // OpCreateSession with Cxid 0 for an attach
+	Body    []byte   // of the request
+	IDs     []proto.ID
+}
+
+// forwarded identifies a request that was passed on.
+type forwarded struct {
+	session int64
+	cxid    int32
+}
+
+// awaited is a request of this server that was passed on.
+type awaited struct {
+	waiter command.Waiter
+	kind   command.Kind
+	op     proto.Op
+	body   []byte
+}
+
+// MirrorSessions is the first byte of the ids of the sessions that begin here while we
+// follow an ensemble. No server of the ensemble may have it as its id.
+const MirrorSessions = 0x7e
+
+// forward passes on what a client wants. The tree is locked.
+func (m *Machine) forward(server uint8, c *command.Command) error {
+	switch c.Kind {
+	case command.KindExpire, command.KindReap:
+		return nil // the ensemble decides about sessions and time
+	case command.KindReconfigRefused:
+		m.out.Kind, m.out.Op, m.out.Body = command.KindRequest, proto.OpReconfig, nil
+		m.out.Code = proto.ErrReconfigDisabled
+		m.Handler.Applied(&m.out)
+		return nil
+	}
+	m.Mirror.Cxid++ // on every server, whoever waits
+	if !m.mark.InSync || m.Mirror.Broken != "" {
+		return m.applyResting(c)
+	}
+	if c.Kind == command.KindAttach {
+		m.forwardAttach(server, c)
+		return nil
+	}
+	if code := m.Sessions.Check(c.Session, c.Gen); code != proto.Ok && c.Kind == command.KindRequest {
+		m.out.Code = code
+		m.Handler.Applied(&m.out)
+		return nil
+	}
+	f := Forward{Session: c.Session, Cxid: m.Mirror.Cxid, Op: c.Op}
+	switch {
+	case c.Kind == command.KindSync:
+		f.Op = proto.OpSync
+	case c.Op == proto.OpReconfig:
+		m.out.Code = proto.ErrReconfigDisabled // the list of servers is that of the ensemble
+		m.Handler.Applied(&m.out)
+		return nil
+	}
+	m.await(c, f.Op, c.Session)
+	m.pass(f, c)
+	return nil
+}
+
+// forwardAttach gives a client its session, or passes on that it wants one.
+func (m *Machine) forwardAttach(server uint8, c *command.Command) {
+	m.out.Op = proto.OpCreateSession
+	if c.Session == 0 {
+		counter := uint64(m.tx.Time)<<16 | uint64(uint16(m.Mirror.Cxid)) // above those of ZooKeeper's servers; the top byte differs anyway
+		id := int64(MirrorSessions<<56 | counter&(1<<56-1))
+		m.await(c, proto.OpCreateSession, id)
+		m.pass(Forward{Session: id, Timeout: c.Timeout, Cxid: m.Mirror.Cxid, Op: proto.OpCreateSession}, c)
+		return
+	}
+	old, _ := m.Sessions.Get(c.Session)
+	row, ok := m.Sessions.Attach(c.Session, c.Password[:], c.Timeout, server)
+	if !ok {
+		m.out.Code = proto.ErrSessionExpired
+		m.Handler.Applied(&m.out)
+		return
+	}
+	m.Rows ^= rowDigest(old) ^ rowDigest(row)
+	m.attached = row
+	m.out.Attached = &m.attached
+	m.pass(Forward{Session: c.Session, Timeout: c.Timeout, Op: proto.OpCreateSession}, c)
+	m.Handler.Applied(&m.out)
+}
+
+// await keeps the waiter of a request of this server.
+func (m *Machine) await(c *command.Command, op proto.Op, session int64) {
+	if c.Waiter == nil {
+		return
+	}
+	if m.waiting == nil {
+		m.waiting = make(map[forwarded]awaited)
+	}
+	m.waiting[forwarded{session, m.Mirror.Cxid}] = awaited{c.Waiter, c.Kind, op, append([]byte(nil), c.Body...)}
+}
+
+// pass hands a copy of f to the control goroutine, if this server leads.
+func (m *Machine) pass(f Forward, c *command.Command) {
+	if !m.Own(m.Incarnation) {
+		return
+	}
+	f.Body = append([]byte(nil), c.Body...)
+	f.IDs = append([]proto.ID(nil), c.IDs...)
+	for i := range f.IDs {
+		id := &f.IDs[i]
+		id.Scheme, id.ID = strings.Clone(id.Scheme), strings.Clone(id.ID)
+	}
+	m.events = append(m.events, Event{Kind: Forwarded, Forward: &f})
+}
+
+// answered takes the request that a transaction of the ensemble answers.
+func (m *Machine) answered(tx *zktxn.Txn) (awaited, bool) {
+	key := forwarded{tx.Session, tx.Cxid}
+	a, ok := m.waiting[key]
+	delete(m.waiting, key)
+	return a, ok
+}
+
+// answer makes res the outcome of a request that was passed on.
+func (m *Machine) answer(a awaited, res *tree.Result, row *session.Session) {
+	m.out.Kind, m.out.Op, m.out.Waiter, m.out.Body = a.kind, a.op, a.waiter, a.body
+	if res.Code == proto.Ok && a.kind == command.KindRequest {
+		res.Op = a.op
+	}
+	if a.kind == command.KindAttach {
+		m.out.Attached, m.out.Result = row, nil
+	}
+}
+
+// applyMirrorAnswer answers a request that was passed on and gets no transaction.
+func (m *Machine) applyMirrorAnswer(k *MirrorAnswer) {
+	key := forwarded{k.Session, k.Cxid}
+	a, ok := m.waiting[key]
+	if !ok {
+		return
+	}
+	delete(m.waiting, key)
+	m.out = command.Applied{Kind: a.kind, Op: a.op, Waiter: a.waiter, Session: k.Session, Code: k.Code}
+	m.Handler.Applied(&m.out)
+}
+
+// giveUp closes the clients of this server whose requests were passed on and have no outcome.
+// The tree is locked.
+func (m *Machine) giveUp() {
+	for key, a := range m.waiting {
+		m.out = command.Applied{Kind: a.kind, Op: a.op, Waiter: a.waiter, Session: key.session, Code: proto.ErrSessionMoved}
+		m.Handler.Applied(&m.out)
+	}
+	clear(m.waiting)
+}
