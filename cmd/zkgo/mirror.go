@@ -93,7 +93,9 @@ func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 		m := takeover.New(takeover.Config{Learner: follow, Old: old, Serve: f.serve, Logger: cfg.Logger})
 		cfg.Env.Mirror = m
 		dir := cfg.DataDir
-		return func(ctx context.Context, s *server.Server) (<-chan struct{}, error) { return m.Serve(ctx, dir, s.Node()) }, nil
+		return func(ctx context.Context, s *server.Server) (<-chan struct{}, error) {
+			return m.Serve(ctx, dir, s.Node())
+		}, nil
 	})
 }
 

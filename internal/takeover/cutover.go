@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/learner"
@@ -38,7 +39,7 @@ type CutoverReport struct {
 	Done     bool            `json:"done"` // these servers have taken over
 	// NextEpoch is the epoch that begins with the cutover.
 	NextEpoch int64 `json:"nextEpoch"`
-	Zxid     int64           `json:"zxid,omitempty"` // the old ensemble's newest transaction
+	Zxid      int64 `json:"zxid,omitempty"` // the old ensemble's newest transaction
 	// Fence is the time until no old server answered, Proof that until the newest transaction
 	// was proved, and Switch that until these servers served. In nanoseconds.
 	Fence  time.Duration `json:"fenceNanos"`
@@ -62,6 +63,9 @@ func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions,
 	defer release()
 	_, _, zxid := n.Mirroring().State()
 	r.NextEpoch = zxid>>32 + 1
+	if err := m.addMembers(); err != nil {
+		return r, err
+	}
 	if r.Findings = m.preflight(ctx, n, o); r.Findings.Blocked() && !o.Force {
 		return r, errors.New("nothing was changed: checks have failed (--force goes on nevertheless)")
 	}
@@ -109,11 +113,22 @@ func (m *Mirror) beginCutover(n *raftfsm.Node) (release func(), err error) {
 	}, nil
 }
 
+// addMembers completes what the operator said about the ensemble by what its leader says.
+func (m *Mirror) addMembers() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.old = &mirror.Old{Servers: slices.Clone(m.cfg.Old.Servers), Settings: m.cfg.Old.Settings}
+	if m.conn == nil {
+		return nil
+	}
+	return m.old.AddMembers(m.conn.Members())
+}
+
 // preflight looks at the old ensemble from outside.
 func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOptions) mirror.Findings {
 	s := m.StatusOf(n)
 	p := mirror.Preflight{
-		Old: m.cfg.Old,
+		Old: m.old,
 		Mirror: mirror.Status{
 			Exact: s.Broken == "", Zxid: s.Zxid, Proposed: s.Proposed, Heard: m.cfg.Wall().Add(-time.Duration(s.LagMillis) * time.Millisecond),
 			Compared: s.Compared, Transactions: s.Compared, Znodes: s.Znodes, Sessions: s.Sessions,
@@ -160,7 +175,7 @@ func (m *Mirror) fence(ctx context.Context, o CutoverOptions, r *CutoverReport, 
 	if o.FenceTimeout <= 0 {
 		o.FenceTimeout = time.Minute
 	}
-	f := &mirror.Fence{Addrs: m.cfg.Old.ClientAddrs(), Proxies: o.Proxies}
+	f := &mirror.Fence{Addrs: m.old.ClientAddrs(), Proxies: o.Proxies}
 	if err := f.Arm(ctx); err != nil {
 		return err
 	}
@@ -168,7 +183,7 @@ func (m *Mirror) fence(ctx context.Context, o CutoverOptions, r *CutoverReport, 
 	began := time.Now()
 	if o.FenceCommand != "" {
 		step("closing the client ports of the old servers")
-		if err := (mirror.Hook{Command: o.FenceCommand, Timeout: o.FenceTimeout}).Run(ctx, m.cfg.Old.Servers); err != nil {
+		if err := (mirror.Hook{Command: o.FenceCommand, Timeout: o.FenceTimeout}).Run(ctx, m.old.Servers); err != nil {
 			return err
 		}
 	} else {

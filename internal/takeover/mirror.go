@@ -37,9 +37,10 @@ type Mirror struct {
 	feed     *feed
 	last     *mirror.Last
 	gone     context.Context // ends with the connection
+	old      *mirror.Old     // the ensemble, as the cutover under way knows it
 	cutting  chan struct{}   // closed when the cutover under way ends; nil: none is
-	problem  string // why there is no connection
-	received int64  // bytes of a snapshot that is arriving
+	problem  string          // why there is no connection
+	received int64           // bytes of a snapshot that is arriving
 }
 
 // New returns a Mirror.
@@ -207,22 +208,22 @@ func (m *Mirror) arrived(n int64) {
 
 // Status is what a server knows of a mirror.
 type Status struct {
-	Phase        string `json:"phase"`            // none, following, open, fenced or done
-	Broken       string `json:"broken,omitempty"` // why no more transactions are applied
-	Zxid         int64  `json:"zxid"`             // newest transaction applied on this server
-	Leads        bool   `json:"leads"`            // this server leads the zkgo servers
-	Leader       string `json:"leader,omitempty"` // the ensemble's, host:port of its quorum port
-	InSync       bool   `json:"inSync"`           // connected, and everything applied that was announced
-	Proposed     int64  `json:"proposed"`         // newest zxid that the ensemble's leader has announced
-	Lag          int64  `json:"lag"`              // transactions announced and not applied; −1: of another epoch
-	LagMillis    int64  `json:"lagMillis"`        // since the ensemble's leader was heard
-	Compared     int64  `json:"digestsCompared"`  // digests that have matched on this server since its start
-	Received     int64  `json:"snapshotBytes"`    // of a snapshot that is arriving
-	Problem      string `json:"problem,omitempty"`
-	TakenOverAt  int64  `json:"takenOverAt,omitempty"` // the ensemble's newest zxid at the cutover
-	Znodes       int    `json:"znodes"`
-	Sessions     int    `json:"sessions"`
-	Ephemerals   int    `json:"ephemerals"`
+	Phase       string `json:"phase"`            // none, following, open, fenced or done
+	Broken      string `json:"broken,omitempty"` // why no more transactions are applied
+	Zxid        int64  `json:"zxid"`             // newest transaction applied on this server
+	Leads       bool   `json:"leads"`            // this server leads the zkgo servers
+	Leader      string `json:"leader,omitempty"` // the ensemble's, host:port of its quorum port
+	InSync      bool   `json:"inSync"`           // connected, and everything applied that was announced
+	Proposed    int64  `json:"proposed"`         // newest zxid that the ensemble's leader has announced
+	Lag         int64  `json:"lag"`              // transactions announced and not applied; −1: of another epoch
+	LagMillis   int64  `json:"lagMillis"`        // since the ensemble's leader was heard
+	Compared    int64  `json:"digestsCompared"`  // digests that have matched on this server since its start
+	Received    int64  `json:"snapshotBytes"`    // of a snapshot that is arriving
+	Problem     string `json:"problem,omitempty"`
+	TakenOverAt int64  `json:"takenOverAt,omitempty"` // the ensemble's newest zxid at the cutover
+	Znodes      int    `json:"znodes"`
+	Sessions    int    `json:"sessions"`
+	Ephemerals  int    `json:"ephemerals"`
 }
 
 // StatusOf returns the status of the mirror on the server that n is the Node of. It is

@@ -53,7 +53,9 @@ func (f *feed) ask(conn *learner.Conn, w *raftfsm.MirrorForward) error {
 // answer queues the outcome of a request that no transaction answers, after the transactions
 // that have arrived.
 func (f *feed) answer(session int64, cxid int32, code proto.Code) {
-	f.set(func() { f.queue = append(f.queue, item{answer: &raftfsm.MirrorAnswer{Session: session, Cxid: cxid, Code: code}}) })
+	f.set(func() {
+		f.queue = append(f.queue, item{answer: &raftfsm.MirrorAnswer{Session: session, Cxid: cxid, Code: code}})
+	})
 	f.signal()
 }
 

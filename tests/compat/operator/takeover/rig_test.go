@@ -1,0 +1,311 @@
+package takeover
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/takeover"
+	"github.com/zkgo/zkgo/tests/kit/must"
+	"github.com/zkgo/zkgo/tests/kit/oracle"
+	"github.com/zkgo/zkgo/tests/kit/process"
+	"github.com/zkgo/zkgo/tests/kit/wait"
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	process.Cleanup()
+	os.Exit(code)
+}
+
+var (
+	oldLib = flag.String("old", "", "`release=directory` with the jars of the ensemble to take over from")
+	rounds = flag.Int("rounds", 2, "`number` of rounds of TestKilled")
+	seed   = flag.Uint64("seed", 1, "`number` of the first round of TestKilled")
+)
+
+// patience bounds every wait; the tests measure no times.
+const patience = 90 * time.Second
+
+// release returns the old ensemble's release, "" for the default one.
+func release() string {
+	r, _, _ := strings.Cut(*oldLib, "=")
+	return r
+}
+
+// rig is an old ensemble behind gates, and the zkgo servers that follow it.
+type rig struct {
+	t     *testing.T
+	old   []*oracle.Server
+	gates []*gate
+	new   []*zkgo
+	fence string // directory: a file named like a gate's port closes the gate
+}
+
+// newRig starts the old ensemble and n zkgo servers with these flags. The zkgo servers run
+// after launch.
+func newRig(t *testing.T, n int, flags ...string) *rig {
+	t.Helper()
+	if os.Getenv("ZKGO_LIVE") != "1" || os.Getenv("ZKGO_REQUIRE") != "1" {
+		t.Skip("runs the real ZooKeeper; set ZKGO_REQUIRE=1 and ZKGO_LIVE=1")
+	}
+	oracle.Need(t)
+	_, lib, _ := strings.Cut(*oldLib, "=")
+	r := &rig{t: t, fence: t.TempDir()}
+	r.old = oracle.Ensemble(t, 3, oracle.Options{
+		Lib: lib, Config: []string{"tickTime=1000", "initLimit=10", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"},
+		JVM: []string{"-Dzookeeper.digest.enabled=true"},
+	})
+	var quorum, clients []string
+	text := must.Get(os.ReadFile(filepath.Join(r.old[0].Dir, "zoo.cfg")))(t)
+	for _, m := range regexp.MustCompile(`(?m)^server\.\d+=([^:]+:\d+)`).FindAllSubmatch(text, -1) {
+		quorum = append(quorum, string(m[1]))
+	}
+	for _, s := range r.old {
+		g := newGate(t, s.Addr(), r.fence)
+		r.gates = append(r.gates, g)
+		clients = append(clients, g.addr)
+	}
+	args := append([]string{"mirror", "--from", strings.Join(quorum, ","), "--clients", strings.Join(clients, ",")}, flags...)
+	dir := must.Get(os.MkdirTemp("", "zkgo"))(t) // the path of a socket must be short
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	for _, s := range must.Get(oracle.Configure(dir, n, "tickTime=1000", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"))(t) {
+		r.new = append(r.new, &zkgo{t: t, addr: s.Addr(), config: filepath.Join(s.Dir, "zoo.cfg"), data: filepath.Join(s.Dir, "data"), dir: s.Dir, args: args})
+	}
+	t.Cleanup(func() {
+		for _, s := range r.new {
+			s.kill()
+			if t.Failed() {
+				b, _ := os.ReadFile(s.log())
+				t.Logf("%s:\n%s", s.config, b)
+			}
+		}
+	})
+	return r
+}
+
+// launch starts the zkgo servers and waits until they are in sync.
+func (r *rig) launch() {
+	r.t.Helper()
+	for _, s := range r.new {
+		s.launch()
+	}
+	r.inSync()
+}
+
+// inSync waits until all running zkgo servers are in sync.
+func (r *rig) inSync() {
+	r.t.Helper()
+	must.Do(r.t, wait.Success(patience, "the mirror to be in sync", func() error {
+		for _, s := range r.new {
+			if st, err := s.status(); err != nil || st.Phase != "following" || st.Leader == "" || st.Lag != 0 || st.Broken != "" {
+				return fmt.Errorf("%s: %+v %w", s.addr, st, err)
+			}
+		}
+		return nil
+	}))
+}
+
+// leader returns the zkgo server that leads.
+func (r *rig) leader() (leader *zkgo) {
+	r.t.Helper()
+	wait.Eventually(r.t, "a leader of the zkgo servers", func() bool {
+		for _, s := range r.new {
+			if st, err := s.status(); err == nil && st.Leads {
+				leader = s
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+// oldLeader returns the old ensemble's leader.
+func (r *rig) oldLeader() (leader *oracle.Server) {
+	r.t.Helper()
+	wait.Eventually(r.t, "a leader of the old ensemble", func() bool {
+		leader = nil
+		for _, s := range r.old {
+			if st, err := process.Ask(s.Addr(), time.Second); err == nil && st.Mode == "leader" {
+				leader = s
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+// cutover takes over, with the gates as the fence.
+func (r *rig) cutover(args ...string) error {
+	leader := r.leader()
+	out, err := leader.zkgo(append([]string{"cutover", "--fence-command", "touch " + r.fence + "/{port}"}, args...)...)
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, out)
+	}
+	r.t.Log(out)
+	return nil
+}
+
+// addrs returns the addresses that clients know: the gates, and the zkgo servers.
+func (r *rig) addrs() (addrs []string) {
+	for _, g := range r.gates {
+		addrs = append(addrs, g.addr)
+	}
+	for _, s := range r.new {
+		addrs = append(addrs, s.addr)
+	}
+	return addrs
+}
+
+// zkgo is a zkgo process.
+type zkgo struct {
+	t                       *testing.T
+	addr, config, data, dir string
+	args                    []string
+	proc                    *process.Proc
+}
+
+func (s *zkgo) log() string { return filepath.Join(s.dir, "log") }
+
+func (s *zkgo) launch() {
+	s.t.Helper()
+	cmd := exec.Command(process.Binary(s.t), append(append([]string(nil), s.args...), s.config)...)
+	s.proc = must.Get(process.Launch(cmd, s.log()))(s.t)
+}
+
+func (s *zkgo) kill() {
+	s.proc.Kill()
+	s.proc = nil
+}
+
+// zkgo runs zkgo mirror with args and the server's configuration.
+func (s *zkgo) zkgo(args ...string) (string, error) {
+	cmd := exec.Command(process.Binary(s.t), append(append([]string{"mirror"}, args...), s.config)...)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+func (s *zkgo) status() (st takeover.Status, err error) {
+	if s.proc == nil {
+		return st, os.ErrProcessDone
+	}
+	cmd := exec.Command(process.Binary(s.t), "mirror", "status", "-o", "json", s.config)
+	out, err := cmd.Output()
+	if len(out) == 0 {
+		return st, err
+	}
+	return st, json.Unmarshal(out, &st)
+}
+
+// gate is a proxy before a client port of an old server. While it is closed, it refuses
+// connections and has none.
+type gate struct {
+	addr string
+
+	mu     sync.Mutex
+	l      net.Listener // nil while it is closed
+	conns  map[net.Conn]bool
+	target string
+}
+
+// newGate returns an open gate, which closes once dir has a file with the name of its port.
+func newGate(t *testing.T, target, dir string) *gate {
+	t.Helper()
+	g := &gate{target: target, conns: make(map[net.Conn]bool)}
+	ports := must.Get(oracle.FreePorts(1))(t)
+	g.addr = fmt.Sprintf("127.0.0.1:%d", ports[0])
+	g.open(t)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			if _, err := os.Stat(filepath.Join(dir, fmt.Sprint(ports[0]))); err == nil {
+				g.close()
+			}
+			select {
+			case <-stop:
+				return
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-ended; g.close() })
+	return g
+}
+
+func (g *gate) open(t *testing.T) {
+	t.Helper()
+	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", g.addr))(t)
+	g.mu.Lock()
+	g.l = l
+	g.mu.Unlock()
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go g.carry(c)
+		}
+	}()
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.l != nil {
+		_ = g.l.Close()
+		g.l = nil
+	}
+	for c := range g.conns {
+		_ = c.Close()
+	}
+}
+
+func (g *gate) carry(c net.Conn) {
+	s, err := net.Dial("tcp", g.target)
+	if err != nil {
+		_ = c.Close()
+		return
+	}
+	g.mu.Lock()
+	if g.l == nil {
+		g.mu.Unlock()
+		_, _ = c.Close(), s.Close()
+		return
+	}
+	g.conns[c], g.conns[s] = true, true
+	g.mu.Unlock()
+	var both sync.WaitGroup
+	for _, pair := range [][2]net.Conn{{c, s}, {s, c}} {
+		both.Go(func() {
+			_, _ = io.Copy(pair[0], pair[1])
+			_, _ = c.Close(), s.Close()
+		})
+	}
+	both.Wait()
+	g.mu.Lock()
+	delete(g.conns, c)
+	delete(g.conns, s)
+	g.mu.Unlock()
+}
+
+// reopen opens a gate that a file in dir has closed.
+func (g *gate) reopen(t *testing.T, dir string) {
+	t.Helper()
+	_, port, _ := net.SplitHostPort(g.addr)
+	_ = os.Remove(filepath.Join(dir, port))
+	g.close()
+	g.open(t)
+}
