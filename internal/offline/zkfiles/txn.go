@@ -59,7 +59,8 @@ type (
 	// CloseSessionTxn is the body of closeSession. ZooKeeper before 3.6 writes no
 	// paths.
 	CloseSessionTxn struct{ Paths []string }
-	// ErrorTxn is the body of a failed request. In a multi it has no code.
+	// ErrorTxn is the body of a failed request. In a multi, the code is Ok for an operation
+	// before the one that failed, and RuntimeInconsistency for one after it.
 	ErrorTxn struct{ Code proto.Code }
 	// MultiTxn is the body of multi: operations without their own headers.
 	MultiTxn struct{ Ops []MultiOp }
@@ -180,10 +181,7 @@ func decodeMulti(d *proto.Reader) (any, error) {
 			return nil, fmt.Errorf("operation %d of a multi has type %d", len(m.Ops)+1, op)
 		}
 		if op == proto.OpError {
-			// A leader turns the operations of a failed multi into errors but leaves
-			// their bodies. Which of the two gets into the log is a race in
-			// ZooKeeper.
-			m.Ops = append(m.Ops, MultiOp{op, new(ErrorTxn)})
+			m.Ops = append(m.Ops, MultiOp{op, errorInMulti(data)})
 			continue
 		}
 		sub := proto.NewReader(data)
@@ -197,6 +195,17 @@ func decodeMulti(d *proto.Reader) (any, error) {
 		m.Ops = append(m.Ops, MultiOp{op, body})
 	}
 	return m, d.Err()
+}
+
+// errorInMulti decodes an operation of a failed multi. While a leader executes it, it turns the
+// operations before the one that failed into errors but leaves their bodies. Which of the two
+// gets into the log is a race in ZooKeeper. Only the body of an error has the size of a code.
+func errorInMulti(data []byte) *ErrorTxn {
+	if len(data) != 4 {
+		return new(ErrorTxn)
+	}
+	d := proto.NewReader(data)
+	return &ErrorTxn{proto.Code(d.Int())}
 }
 
 // inMulti reports whether an operation can be part of a multi.
