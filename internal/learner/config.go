@@ -25,6 +25,13 @@ type Config struct {
 	User, Password string
 	// Policy only matters for TTL znodes (see zkfiles.Source).
 	Policy tree.Policy
+	// Touched appends the sessions that our clients have used since the last call. It is
+	// called for each ping of the leader, which then doesn't expire them. Nil means that
+	// we have no clients.
+	Touched func(to []Touch) []Touch
+	// MaxRequest is the ensemble's jute.maxbuffer, which limits requests. Default
+	// ZooKeeper's, 1,048,575 bytes.
+	MaxRequest int
 	// Limits limits the size of fields and packets.
 	Limits zkfiles.Limits
 	// DialTimeout limits the time until a connection stands; default 5 s.
@@ -49,6 +56,9 @@ func (c Config) withDefaults() Config {
 	set(&c.DialTimeout, 5*time.Second)
 	set(&c.SyncTimeout, 30*time.Second)
 	set(&c.SilenceTimeout, 10*time.Second)
+	if c.MaxRequest <= 0 {
+		c.MaxRequest = defaultMaxRequest
+	}
 	if c.Limits.MaxField <= 0 {
 		c.Limits.MaxField = zkfiles.DefaultMaxField
 	}
@@ -57,6 +67,9 @@ func (c Config) withDefaults() Config {
 	}
 	return c
 }
+
+// defaultMaxRequest is the default of jute.maxbuffer in ZooKeeper.
+const defaultMaxRequest = 0xfffff
 
 // maxPacket is the maximum length of a packet's data in bytes.
 func (c *Config) maxPacket() int { return c.Limits.MaxField + packetOverhead }

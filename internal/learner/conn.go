@@ -21,10 +21,12 @@ type Conn struct {
 	r       *bufio.Reader
 	addr    string
 	epoch   int64
-	timeout time.Duration // for the next byte from the leader
+	timeout time.Duration // for the next byte from the leader; Follow changes it, holding send
 
-	send sync.Mutex // guards out and writes
-	out  []byte
+	send    sync.Mutex // guards writes and what follows
+	out     []byte
+	members string // of NEWLEADER
+	asked   questions
 }
 
 // ErrNoLeader is the error when none of the addresses leads to a leader. It wraps what each
@@ -153,6 +155,15 @@ func (c *Conn) register(zxid int64) error {
 	return c.sendPacket(packet{kindAckEpoch, zxid, proto.AppendInt(nil, current)})
 }
 
+// Members returns the ensemble's configuration as text, e.g. server.1=…, as the leader sent it
+// before the state became exact; "" before that, and for ZooKeeper 3.4. Later changes are in
+// the znode /zookeeper/config.
+func (c *Conn) Members() string {
+	c.send.Lock()
+	defer c.send.Unlock()
+	return c.members
+}
+
 // Addr returns the leader's address.
 func (c *Conn) Addr() string { return c.addr }
 
@@ -190,15 +201,26 @@ func (c *Conn) readPacket() (packet, error) { return readPacket(c.r, c.cfg.maxPa
 func (c *Conn) sendPacket(p packet) error {
 	c.send.Lock()
 	defer c.send.Unlock()
-	c.out = appendPacket(c.out[:0], p)
+	return c.sendLocked(p)
+}
+
+// sendLocked is sendPacket for a caller that holds send.
+func (c *Conn) sendLocked(p packet, identities ...proto.ID) error {
+	c.out = appendPacket(c.out[:0], p, identities...)
 	return c.write(c.out)
 }
 
-// write writes b, within the time that we also give the leader.
+// write writes b, within the time that we also give the leader. A part of a packet may have
+// been sent when it fails, so we send nothing more. The caller holds send, unless no other
+// goroutine has c.
 func (c *Conn) write(b []byte) error {
-	if err := c.conn.SetWriteDeadline(time.Now().Add(c.timeout)); err != nil {
-		return err
+	err := c.conn.SetWriteDeadline(time.Now().Add(c.timeout))
+	if err == nil {
+		_, err = c.conn.Write(b)
 	}
-	_, err := c.conn.Write(b)
+	if err != nil {
+		c.asked.open = false
+		_ = c.conn.Close() // ends Follow
+	}
 	return err
 }

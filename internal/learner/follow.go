@@ -22,6 +22,13 @@ type Receiver interface {
 	// Ping reports a sign of life from the leader, and the newest zxid that it has
 	// proposed. The difference to the newest zxid we have is the lag.
 	Ping(proposed int64, at time.Time) error
+	// Revalidated answers a Conn.Revalidate: whether the session is alive. If it is, its
+	// client is ours from now on. The answers come in the order of the questions.
+	Revalidated(session int64, valid bool) error
+	// SyncDone answers a sync that was sent with Conn.Request. Everything that the leader
+	// had proposed before that has been committed, and delivered to Commit. The answers
+	// come in the order of the requests.
+	SyncDone(session int64, cxid int32) error
 }
 
 // ErrTrunc is the error when the leader asks us to discard transactions.
@@ -35,6 +42,7 @@ type follower struct {
 	floor   int64          // of the snapshot that this connection sent; 0: none
 	pending []*zkfiles.Txn // proposals without a commit
 	synced  bool
+	touched []Touch // reused
 }
 
 // Follow delivers everything the leader sends after zxid, which must be the value given to
@@ -105,13 +113,15 @@ func (f *follower) next() error {
 	case kindInformAndActivate:
 		return f.inform(p.data[min(len(p.data), leaderIDSize):])
 	case kindNewLeader:
-		return f.sendPacket(packet{kind: kindAck, zxid: p.zxid})
+		return f.newLeader(&p)
 	case kindUpToDate:
 		return f.upToDate()
 	case kindPing:
 		return f.ping(&p)
-	case kindSync, kindRevalidate:
-		return nil // answers to requests
+	case kindSync:
+		return f.syncDone()
+	case kindRevalidate:
+		return f.revalidated(p.data)
 	default:
 		return fmt.Errorf("unexpected %v at zxid %#x", p.kind, p.zxid)
 	}
@@ -172,23 +182,48 @@ func (f *follower) deliver(tx *zkfiles.Txn) error {
 	return f.to.Commit(tx)
 }
 
+// newLeader acknowledges that we have what the leader has sent so far, and keeps the
+// configuration that it sends.
+func (f *follower) newLeader(p *packet) error {
+	f.send.Lock()
+	defer f.send.Unlock()
+	f.members = string(p.data)
+	return f.sendLocked(packet{kind: kindAck, zxid: p.zxid})
+}
+
 // upToDate marks the end of the synchronization. The leader queues UPTODATE after it has read
 // our ACK of NEWLEADER, which we send after we have read the snapshot. Whatever its snapshot
-// contains too early was committed, and therefore queued for us, before that.
+// contains too early was committed, and therefore queued for us, before that. From now on, the
+// leader accepts requests.
 func (f *follower) upToDate() error {
 	if f.synced || len(f.pending) > 0 {
 		return fmt.Errorf("unexpected UPTODATE (%d transactions without COMMIT)", len(f.pending))
 	}
-	f.synced, f.timeout = true, f.cfg.SilenceTimeout
-	if err := f.sendPacket(packet{kind: kindAck, zxid: f.epoch << 32}); err != nil {
+	f.synced = true
+	if err := f.open(); err != nil {
 		return err
 	}
 	return f.to.Synced()
 }
 
-// ping answers a ping. The answer would list the sessions of our clients that were active.
+// open acknowledges UPTODATE, and lets requests follow.
+func (c *Conn) open() error {
+	c.send.Lock()
+	defer c.send.Unlock()
+	c.timeout = c.cfg.SilenceTimeout
+	if err := c.sendLocked(packet{kind: kindAck, zxid: c.epoch << 32}); err != nil {
+		return err
+	}
+	c.asked.open = true
+	return nil
+}
+
+// ping answers a ping.
 func (f *follower) ping(p *packet) error {
-	if err := f.sendPacket(packet{kindPing, p.zxid, []byte{}}); err != nil {
+	if f.touched = f.touched[:0]; f.cfg.Touched != nil {
+		f.touched = f.cfg.Touched(f.touched)
+	}
+	if err := f.sendTouched(p.zxid, f.touched); err != nil {
 		return err
 	}
 	return f.to.Ping(p.zxid, time.Now())

@@ -41,6 +41,16 @@ func (r *recorder) Commit(tx *zkfiles.Txn) error {
 
 func (r *recorder) Synced() error { r.add("synced"); return nil }
 
+func (r *recorder) Revalidated(session int64, valid bool) error {
+	r.add("session %#x %v", session, valid)
+	return nil
+}
+
+func (r *recorder) SyncDone(session int64, cxid int32) error {
+	r.add("sync %#x %d", session, cxid)
+	return nil
+}
+
 func (r *recorder) Ping(proposed int64, _ time.Time) error {
 	r.add("ping %#x", proposed)
 	return nil
@@ -304,9 +314,14 @@ func FuzzFollow(f *testing.F) {
 	f.Add(append(begin, snapshot("BenWasHere")...))
 	f.Add(appendPacket(appendPacket(nil, packet{kind: kindDiff}), packet{kind: kindInform, data: createTxn(1<<32+1, "/a")}))
 	f.Add(appendPacket(appendPacket(nil, packet{kind: kindDiff}), packet{kind: kindProposal, data: createTxn(1<<32+1, "/a")}))
+	synced := appendPacket(appendPacket(appendPacket(nil, packet{kind: kindDiff}), packet{kind: kindNewLeader, data: []byte("version=0")}), packet{kind: kindUpToDate})
+	f.Add(appendPacket(appendPacket(synced, packet{kind: kindSync}), packet{kind: kindRevalidate, data: validity(7, 1)}))
+	f.Add(appendPacket(appendPacket(synced, packet{kind: kindPing, zxid: 9}), packet{kind: kindRevalidate, data: validity(7, 1)[:8]}))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		c := &Conn{cfg: Config{Limits: zkfiles.Limits{MaxField: 1 << 16}}.withDefaults(), conn: discard{}, epoch: 1, timeout: time.Second}
 		c.r = bufio.NewReader(bytes.NewReader(stream))
+		c.cfg.Touched = func(to []Touch) []Touch { return append(to, Touch{7, 30_000}) }
+		c.asked.syncs, c.asked.sessions = []syncRequest{{7, 1}}, []int64{7}
 		if err := c.Follow(0, new(recorder)); err == nil {
 			t.Error("a stream that ends is no error")
 		}
@@ -316,5 +331,6 @@ func FuzzFollow(f *testing.F) {
 // discard is a connection to which everything can be written.
 type discard struct{ net.Conn }
 
+func (discard) Close() error                     { return nil }
 func (discard) Write(b []byte) (int, error)      { return len(b), nil }
 func (discard) SetWriteDeadline(time.Time) error { return nil }

@@ -54,8 +54,8 @@ func (k kind) String() string {
 	return fmt.Sprintf("packet type %d", int32(k))
 }
 
-// packet is a QuorumPacket of zookeeper.jute. Its identities are not kept: a leader sends none
-// that an observer needs.
+// packet is a QuorumPacket of zookeeper.jute without its identities. A leader sends none that
+// an observer needs.
 type packet struct {
 	kind kind
 	zxid int64
@@ -134,13 +134,17 @@ func unexpected(err error) error {
 	return err
 }
 
-// appendPacket appends a packet with an empty list of identities. The list must not be null:
-// ZooKeeper's request processors don't check for null.
-func appendPacket(b []byte, p packet) []byte {
+// appendPacket appends a packet with the identities of a client. The list may be empty, but
+// must not be null: ZooKeeper's request processors don't check for null.
+func appendPacket(b []byte, p packet, identities ...proto.ID) []byte {
 	b = proto.AppendInt(b, int32(p.kind))
 	b = proto.AppendLong(b, p.zxid)
 	b = proto.AppendBuffer(b, p.data)
-	return proto.AppendInt(b, 0)
+	b = proto.AppendInt(b, int32(len(identities)))
+	for _, id := range identities {
+		b = proto.AppendString(proto.AppendString(b, id.Scheme), id.ID)
+	}
+	return b
 }
 
 // epochOf returns the epoch of a zxid.

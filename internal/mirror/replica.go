@@ -132,6 +132,12 @@ func (r *Replica) Ping(proposed int64, at time.Time) error {
 	return nil
 }
 
+// Revalidated implements learner.Receiver. A Replica has no clients.
+func (r *Replica) Revalidated(int64, bool) error { return nil }
+
+// SyncDone implements learner.Receiver.
+func (r *Replica) SyncDone(int64, int32) error { return nil }
+
 // describe names the operation and the paths of a transaction.
 func describe(tx *zkfiles.Txn) string {
 	paths := tx.Paths()

@@ -74,8 +74,8 @@ type (
 	// CloseSessionTxn is the body of closeSession. ZooKeeper before 3.6 writes no
 	// paths.
 	CloseSessionTxn struct{ Paths []string }
-	// ErrorTxn is the body of a failed request. In a multi, the operations before the one
-	// that failed have the code 0.
+	// ErrorTxn is the body of a failed request. In a multi, the code is Ok for an operation
+	// before the one that failed, and RuntimeInconsistency for one after it.
 	ErrorTxn struct{ Code proto.Code }
 	// MultiTxn is the body of multi: operations without their own headers.
 	MultiTxn struct{ Ops []MultiOp }
@@ -212,9 +212,9 @@ func decodeMulti(d *proto.Reader) (any, error) {
 	return m, d.Err()
 }
 
-// failedOp decodes the body of an operation of a failed multi. A leader turns the operations
-// before the one that failed into errors but leaves their bodies. Which of the two gets into
-// the log is a race in ZooKeeper.
+// failedOp decodes an operation of a failed multi. While a leader executes it, it turns the
+// operations before the one that failed into errors but leaves their bodies. Which of the two
+// gets into the log is a race in ZooKeeper. Only the body of an error has the size of a code.
 func failedOp(body []byte) *ErrorTxn {
 	if len(body) != 4 {
 		return new(ErrorTxn)

@@ -340,12 +340,13 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 	for _, c := range []struct {
 		payload []byte
 		gone    bool
+		code    proto.Code // of the second operation
 	}{
-		{two(proto.OpError, proto.AppendInt(nil, -2)), false},
-		{two(proto.OpError, proto.AppendString(nil, "/the body of the operation that it was")), false},
-		{two(proto.OpError, nil), false},
-		{two(proto.OpCheck, proto.AppendInt(proto.AppendString(nil, "/p"), 1)), true},
-		{two(proto.OpCreateTTL, proto.AppendLong(proto.AppendInt(proto.AppendACLs(proto.AppendBuffer(proto.AppendString(nil, "/t"), nil), proto.OpenACL()), 9), -1)), true},
+		{two(proto.OpError, proto.AppendInt(nil, -2)), false, proto.ErrRuntimeInconsistency},
+		{two(proto.OpError, proto.AppendString(nil, "/the body of the operation that it was")), false, proto.Ok},
+		{two(proto.OpError, nil), false, proto.Ok},
+		{two(proto.OpCheck, proto.AppendInt(proto.AppendString(nil, "/p"), 1)), true, proto.Ok},
+		{two(proto.OpCreateTTL, proto.AppendLong(proto.AppendInt(proto.AppendACLs(proto.AppendBuffer(proto.AppendString(nil, "/t"), nil), proto.OpenACL()), 9), -1)), true, proto.Ok},
 	} {
 		s := after(t, len(history()))
 		tx, err := DecodeTxn(c.payload)
@@ -357,6 +358,9 @@ func TestMultiIsAllOrNothing(t *testing.T) {
 		}
 		if gone := s.nodes["/p/c"] == nil; gone != c.gone || s.Zxid != 17 || s.nodes["/t"] != nil {
 			t.Errorf("gone: %v, zxid %d", gone, s.Zxid)
+		}
+		if e, failed := tx.Body.(*MultiTxn).Ops[1].Body.(*ErrorTxn); failed == c.gone || failed && e.Code != c.code {
+			t.Errorf("the second operation is %+v, want code %v", tx.Body.(*MultiTxn).Ops[1].Body, c.code)
 		}
 	}
 }

@@ -34,9 +34,12 @@ func need(t *testing.T) {
 }
 
 // superDigest lets the tests read znodes that no other client may read.
-func superDigest() string {
-	sum := sha1.Sum([]byte("super:secret"))
-	return "super:" + base64.StdEncoding.EncodeToString(sum[:])
+func superDigest() string { return "super:" + digestOf("super:secret") }
+
+// digestOf returns what the scheme digest has of a user and password.
+func digestOf(login string) string {
+	sum := sha1.Sum([]byte(login))
+	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
 // options returns the options of a ZooKeeper that supports every kind of znode.
