@@ -234,9 +234,11 @@ func (m *Mirror) StatusOf(n *raftfsm.Node) Status {
 		Phase: state.Phase.String(), Broken: state.Broken, Zxid: zxid, TakenOverAt: state.Zxid, Compared: n.Mirroring().Compared(),
 		Leader: mark.Leader, InSync: mark.InSync, Proposed: mark.Proposed,
 	}
+	role := n.Status()
+	s.Leads = role.Serving && (role.Role == raftfsm.Leader || role.Role == raftfsm.Standalone)
 	at := time.UnixMilli(mark.Time)
 	m.mu.Lock()
-	s.Leads, s.Problem, s.Received = m.to != nil, m.problem, m.received
+	s.Problem, s.Received = m.problem, m.received
 	if f := m.feed; f != nil {
 		own := f.mark()
 		s.Leader, s.InSync, s.Proposed = own.Leader, own.InSync, own.Proposed

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"strconv"
 	"sync"
@@ -203,7 +204,7 @@ func (l *load) goesOn() {
 	for w := range acked {
 		acked[w] = l.acked[w].Load()
 	}
-	must.Do(l.t, wait.Success(patience, "the clients' work to go on", func() error {
+	err := wait.Success(patience, "the clients' work to go on", func() error {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		for w := range acked {
@@ -215,7 +216,11 @@ func (l *load) goesOn() {
 			return fmt.Errorf("%d znodes created, %d locks acquired", len(l.created), l.acquired)
 		}
 		return nil
-	}))
+	})
+	if err != nil {
+		stacks := make([]byte, 1<<20)
+		l.t.Fatalf("%v\n%s", err, stacks[:runtime.Stack(stacks, true)])
+	}
 }
 
 // check stops the clients and checks what they know against what the servers have.

@@ -85,6 +85,10 @@ func newRig(t *testing.T, n int, flags ...string) *rig {
 	}
 	t.Cleanup(func() {
 		for _, s := range r.new {
+			if t.Failed() {
+				cons, err := process.Word(s.addr, "cons", time.Second)
+				t.Log(s.addr, cons, err)
+			}
 			s.kill()
 			if t.Failed() {
 				b, _ := os.ReadFile(s.log())
