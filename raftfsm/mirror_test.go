@@ -128,7 +128,7 @@ func TestMirrorDigest(t *testing.T) {
 	t.Parallel()
 	for name, wrong := range map[string][]byte{
 		"create2 /wrong": withDigest(createTxn(0, oldSession, 2, "/wrong", false, 3), 1),
-		"unknown":       txnHead(0, 1, 1, 77),
+		"unknown":        txnHead(0, 1, 1, 77),
 	} {
 		r, l, e := following(t)
 		z := e.prev
@@ -170,7 +170,9 @@ func TestMirrorEnds(t *testing.T) {
 	if r.Mirror.Phase != apply.MirrorOpen || r.Mirror.Zxid != z || r.Tree.LastZxid() != 8<<32 {
 		t.Fatalf("%+v at %#x", r.Mirror, r.Tree.LastZxid())
 	}
-	attached := slices.ContainsFunc(r.node.mail.take(), func(e event) bool { return e.kind == evState && e.state.Kind == apply.Attached && e.state.Session == oldSession })
+	attached := slices.ContainsFunc(r.node.mail.take(), func(e event) bool {
+		return e.kind == evState && e.state.Kind == apply.Attached && e.state.Session == oldSession
+	})
 	if !attached {
 		t.Error("the leader doesn't know the session")
 	}

@@ -33,7 +33,6 @@ func (s *Server) rests() bool {
 // mirrored reports whether clients are served while the state follows another ensemble.
 func (s *Server) mirrored() bool { return s.modes.mirrored.Load() }
 
-
 // watchMirror keeps the server's mode up to date with the phase of a mirror, and runs the
 // configured Mirror while this server leads.
 func (s *Server) watchMirror() {

@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/takeover"
+	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -121,4 +122,24 @@ func (f *mirrorFlags) learner(cfg *server.Config, old *mirror.Old) (learner.Conf
 		err = usagef("the ensemble's servers use TLS between each other: name a certificate that they trust with --tls-cert, and theirs with --tls-ca")
 	}
 	return c, err
+}
+
+// mirrorCommands serves zkgo mirror status and its like on a server that was started without
+// zkgo mirror, if its state has a mirror.
+func mirrorCommands(cfg server.Config, s *server.Server) started {
+	state, _, _ := s.Node().Mirroring().State()
+	switch state.Phase {
+	case raftfsm.MirrorNone, raftfsm.MirrorDone:
+		return nil
+	case raftfsm.MirrorFollowing:
+		cfg.Logger.Warn("the state is that of another ensemble, which zkgo server does not follow: no client is served; start zkgo mirror instead")
+	case raftfsm.MirrorFenced:
+		cfg.Logger.Warn("the state was given back to ZooKeeper: no client is served; zkgo mirror resume serves them again")
+	case raftfsm.MirrorOpen:
+		cfg.Logger.Info("the way back to ZooKeeper is open: zkgo mirror finalize ends that")
+	}
+	m := takeover.New(takeover.Config{Logger: cfg.Logger})
+	return func(ctx context.Context, s *server.Server) (<-chan struct{}, error) {
+		return m.Serve(ctx, cfg.DataDir, s.Node())
+	}
 }

@@ -160,6 +160,9 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more exten
 	}
 	stopTrim := trimMemory(s)
 	announce(log, s, z)
+	if also == nil {
+		also = mirrorCommands(cfg, s)
+	}
 	if also != nil {
 		running, stop := context.WithCancel(ctx)
 		ended, err := also(running, s)

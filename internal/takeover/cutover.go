@@ -100,6 +100,8 @@ func (m *Mirror) beginCutover(n *raftfsm.Node) (release func(), err error) {
 		return nil, fmt.Errorf("there is nothing to take over: the mirror is in phase %v", state.Phase)
 	case state.Broken != "":
 		return nil, fmt.Errorf("the mirror is broken: %s", state.Broken)
+	case m.cfg.Old == nil:
+		return nil, errors.New("this server does not follow the ensemble: it was started with zkgo server; start zkgo mirror instead")
 	case m.to == nil:
 		return nil, fmt.Errorf("server %d leads, not this one: run the command there", n.Status().Leader)
 	case m.cutting != nil:

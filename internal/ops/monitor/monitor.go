@@ -83,6 +83,7 @@ func (v View) Metrics() []status.Metric {
 	m.Int("config_file_differs", differs)
 	m.Int("behaviour_level", int64(p.Level))
 	m.Int("behaviour_level_known", int64(p.Newest))
+	v.mirror(&m)
 	n := v.Node.Numbers()
 	v.counters(&m, &n)
 	v.raft(&m, &n)
@@ -105,4 +106,27 @@ func (v View) leading(m *mntr.Lines, p status.Server) {
 	m.Int("last_proposal_size", p.LastProposal)
 	m.Int("min_proposal_size", p.MinProposal)
 	m.Int("max_proposal_size", p.MaxProposal)
+}
+
+// mirror adds how far a server is that follows another ensemble, or has taken over from one.
+func (v View) mirror(m *mntr.Lines) {
+	state, mark, zxid := v.Node.Mirroring().State()
+	if state.Phase == raftfsm.MirrorNone {
+		return
+	}
+	flag := func(is bool) int64 {
+		if is {
+			return 1
+		}
+		return 0
+	}
+	m.Int("mirror_phase", int64(state.Phase))
+	if state.Phase != raftfsm.MirrorFollowing {
+		return
+	}
+	m.Int("mirror_broken", flag(state.Broken != ""))
+	m.Int("mirror_in_sync", flag(mark.InSync && state.Broken == ""))
+	m.Int("mirror_lag_transactions", max(0, mark.Proposed-zxid))
+	m.Int("mirror_lag_milliseconds", max(0, time.Since(time.UnixMilli(mark.Time)).Milliseconds()))
+	m.Int("mirror_digests_compared", v.Node.Mirroring().Compared())
 }
