@@ -55,10 +55,13 @@ func round(t *testing.T, random *rand.Rand) {
 	}
 	f.cutoverAmongFaults()
 	l.goesOn()
+	// A stopped server doesn't stay so: go-zookeeper waits for ten times its timeout for the
+	// answer to a ConnectRequest.
 	for range 2 {
 		repair := f.ours()
-		l.goesOn()
+		time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
 		repair()
+		l.goesOn()
 	}
 	var addrs []string
 	for _, s := range f.new {
