@@ -76,6 +76,9 @@ bench-compare: ## zkgo beside ZooKeeper and etcd: throughput, latency, processor
 failover: ## what clients notice when servers fail, beside ZooKeeper; twelve minutes
 	go run ./tests/safety/failover/run -page docs/design/reliability-failover.md
 
+migrate-demo: ## take over from a real ZooKeeper and give it back, told step by step; two minutes, needs Java and Maven
+	ZKGO_LIVE=1 ZKGO_REQUIRE=1 go test -count=1 ./tests/compat/operator/takeover -run TestDemo -demo -v
+
 lockbench: ## locks beside ZooKeeper, etcd and Redis; five minutes
 	go run ./tests/perf/lockbench/run -page docs/guide/locks.md
 

@@ -213,7 +213,7 @@ type Status struct {
 	Zxid        int64  `json:"zxid"`             // newest transaction applied on this server
 	Leads       bool   `json:"leads"`            // this server leads the zkgo servers
 	Leader      string `json:"leader,omitempty"` // the ensemble's, host:port of its quorum port
-	InSync      bool   `json:"inSync"`           // connected, and everything applied that was announced
+	InSync      bool   `json:"inSync"`           // our leader is connected to the ensemble's, and has had all of its state
 	Proposed    int64  `json:"proposed"`         // newest zxid that the ensemble's leader has announced
 	Lag         int64  `json:"lag"`              // transactions announced and not applied; −1: of another epoch
 	LagMillis   int64  `json:"lagMillis"`        // since the ensemble's leader was heard
@@ -251,7 +251,7 @@ func (m *Mirror) StatusOf(n *raftfsm.Node) Status {
 	m.mu.Unlock()
 	if state.Phase == raftfsm.MirrorFollowing {
 		s.Lag = lag(zxid, s.Proposed)
-		s.InSync = s.InSync && s.Lag == 0 && s.Broken == ""
+		s.InSync = s.InSync && s.Broken == ""
 		if !at.IsZero() {
 			s.LagMillis = max(0, m.cfg.Wall().Sub(at).Milliseconds())
 		}

@@ -249,7 +249,6 @@ func (l *load) check(addrs ...string) {
 		seen[string(data)] = name
 	}
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	for path, data := range l.created {
 		if "/seq/"+seen[data] != path {
 			l.t.Errorf("%s (%s) was acknowledged and is missing", path, data)
@@ -258,11 +257,8 @@ func (l *load) check(addrs ...string) {
 	for _, both := range slices.Compact(l.twice) {
 		l.t.Errorf("the lock was held twice, by %s", both)
 	}
-	acked := int64(0)
-	for w := range l.acked {
-		acked += l.acked[w].Load()
-	}
-	l.t.Logf("%d writes and %d znodes acknowledged, %d locks acquired, longest pause of a writer %v", acked, len(l.created), l.acquired, time.Duration(l.longest.Load()).Round(time.Millisecond))
+	l.mu.Unlock()
+	l.t.Logf("%s, longest pause of a writer %v", l.summary(), rounded(l.longest.Load()))
 }
 
 // expired returns how many sessions have expired.

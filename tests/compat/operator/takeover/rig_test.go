@@ -113,7 +113,7 @@ func (r *rig) inSync() {
 	r.t.Helper()
 	must.Do(r.t, wait.Success(patience, "the mirror to be in sync", func() error {
 		for _, s := range r.new {
-			if st, err := s.status(); err != nil || st.Phase != "following" || st.Leader == "" || st.Lag != 0 || st.Broken != "" {
+			if st, err := s.status(); err != nil || st.Phase != "following" || !st.InSync {
 				return fmt.Errorf("%s: %+v %w", s.addr, st, err)
 			}
 		}
