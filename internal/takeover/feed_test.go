@@ -1,0 +1,233 @@
+package takeover
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/internal/zktxn"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/must"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// target is a Target that writes down what it gets, and settles it when told to.
+type target struct {
+	mu    sync.Mutex
+	lines []string
+	hold  bool // proposals get no outcome
+	held  []func(error)
+	lost  chan struct{}
+	begun error // of Begin
+	wants []*raftfsm.MirrorForward
+}
+
+func newTarget() *target { return &target{lost: make(chan struct{})} }
+
+func (g *target) add(done func(error), format string, args ...any) error {
+	g.mu.Lock()
+	g.lines = append(g.lines, fmt.Sprintf(format, args...))
+	hold := g.hold
+	if hold {
+		g.held = append(g.held, done)
+	}
+	g.mu.Unlock()
+	if !hold {
+		done(nil)
+	}
+	return nil
+}
+
+func (g *target) State() (raftfsm.Mirror, raftfsm.MirrorMark, int64) {
+	return raftfsm.Mirror{Phase: raftfsm.MirrorFollowing}, raftfsm.MirrorMark{}, 0
+}
+
+func (g *target) Begin(_ context.Context, t *tree.Tree, s *session.Table) error {
+	_ = g.add(func(error) {}, "begin %#x with %d znodes, %d sessions", t.LastZxid(), t.NodeCount(), s.Len())
+	return g.begun
+}
+
+func (g *target) Append(prev int64, txns [][]byte, done func(error)) error {
+	zxids := make([]int64, len(txns))
+	for i := range txns {
+		zxids[i], _ = zxidOf(txns[i])
+	}
+	return g.add(done, "append %d → %d", prev, zxids)
+}
+
+func (g *target) Mark(m *raftfsm.MirrorMark, done func(error)) error {
+	return g.add(done, "mark %d %v %+v", m.Proposed, m.InSync, m.Answer)
+}
+func (g *target) Forwards() ([]*raftfsm.MirrorForward, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	list := g.wants
+	g.wants = nil
+	return list, make(chan struct{})
+}
+func (g *target) Heard() []raftfsm.MirrorForward {
+	return []raftfsm.MirrorForward{{Session: 7, Timeout: 4000}}
+}
+func (g *target) End(context.Context, int64) error                    { return nil }
+func (g *target) SetPhase(context.Context, raftfsm.MirrorPhase) error { return nil }
+func (g *target) Lost() <-chan struct{}                               { return g.lost }
+
+func (g *target) got() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	lines := g.lines
+	g.lines = nil
+	return lines
+}
+
+// txn returns a transaction that changes no znode.
+func txn(zxid int64) *zkfiles.Txn {
+	b := proto.AppendInt(proto.AppendLong(nil, 1), 1)
+	b = proto.AppendInt(proto.AppendLong(proto.AppendLong(b, zxid), 1000), int32(proto.OpError))
+	b = proto.AppendInt(b, int32(proto.ErrNoNode))
+	tx, err := zktxn.Decode(b)
+	if err != nil {
+		panic(err)
+	}
+	tx.Raw = b
+	return tx
+}
+
+// running is a feed whose run works in a bubble of fake time.
+func running(t *testing.T, g *target, zxid int64) (f *feed, stop func() error) {
+	t.Helper()
+	f = newFeed(g, "zk1:2888", zxid, time.Now)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- f.run(ctx) }()
+	return f, func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+func expect(t *testing.T, g *target, want ...string) {
+	t.Helper()
+	synctest.Wait()
+	if got := g.got(); !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// TestFeed: a state goes into the log when it is exact, and what follows in its order.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := newTarget()
+		f, stop := running(t, g, 0)
+		s := zkfiles.NewState(0)
+		s.Zxid = 100
+		s.Sessions[9] = 4000
+		must.Do(t, f.Snapshot(s))
+		must.Do(t, f.Commit(txn(101)))
+		expect(t, g) // not exact yet
+		must.Do(t, f.Synced())
+		expect(t, g, "begin 0x65 with 5 znodes, 1 sessions", "mark 101 true {Session:0 Cxid:0 Code:Ok (0)}")
+		must.Do(t, f.Commit(txn(102)))
+		expect(t, g, "append 101 → [102]")
+		g.hold = true
+		must.Do(t, f.Commit(txn(103)))
+		synctest.Wait()
+		f.answer(7, 3, proto.Ok)
+		must.Do(t, f.Commit(txn(104)))
+		expect(t, g, "append 102 → [103]", "mark 104 true {Session:7 Cxid:3 Code:Ok (0)}", "append 103 → [104]")
+		must.Do(t, f.Ping(110, time.Now()))
+		time.Sleep(markEvery)
+		expect(t, g, "mark 110 true {Session:0 Cxid:0 Code:Ok (0)}")
+		for _, done := range g.held {
+			done(nil)
+		}
+		if err := stop(); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// TestFeedEnds: the connection ends with the first proposal that has no effect, with a state that
+// the servers refuse, and with the leadership; but not before what is in flight has an outcome.
+func TestFeedEnds(t *testing.T) {
+	t.Parallel()
+	refused := errors.New("refused")
+	for name, end := range map[string]func(*target, *feed){
+		"refused":         func(g *target, _ *feed) { g.held[0](refused); g.held[1](nil) },
+		"no longer leads": func(g *target, _ *feed) { close(g.lost) },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			g := newTarget()
+			g.hold = true
+			f := newFeed(g, "zk1:2888", 5, time.Now)
+			ended := make(chan error, 1)
+			go func() { ended <- f.run(t.Context()) }()
+			must.Do(t, f.Commit(txn(6)))
+			synctest.Wait()
+			must.Do(t, f.Commit(txn(7)))
+			synctest.Wait()
+			end(g, f)
+			if err := <-ended; err == nil || !strings.Contains(err.Error(), name) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		g := newTarget()
+		g.begun = refused
+		f, _ := running(t, g, 0)
+		must.Do(t, f.Snapshot(zkfiles.NewState(0)))
+		must.Do(t, f.Synced())
+		expect(t, g, "begin 0x0 with 5 znodes, 0 sessions")
+	})
+}
+
+// TestFeedIsBounded: a connection that delivers more than the log takes ends, and a run has a
+// limit.
+func TestFeedIsBounded(t *testing.T) {
+	t.Parallel()
+	f := newFeed(newTarget(), "zk1:2888", 0, time.Now)
+	big := txn(1)
+	big.Raw = append(big.Raw, make([]byte, runLimit)...)
+	n := 0
+	for n = 0; ; n++ {
+		if err := f.Commit(big); err != nil {
+			if !errors.Is(err, errQueue) {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	if n*len(big.Raw) < queueLimit || n*len(big.Raw) > queueLimit+2*len(big.Raw) {
+		t.Errorf("%d transactions wait", n)
+	}
+	if _, run, _ := f.take(); len(run) != 1 {
+		t.Errorf("a run of %d long transactions", len(run))
+	}
+}
+
+func TestLag(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ have, proposed, want int64 }{{5, 9, 4}, {9, 9, 0}, {9, 5, 0}, {1<<32 | 9, 2 << 32, -1}} {
+		if got := lag(c.have, c.proposed); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+func TestTouched(t *testing.T) {
+	t.Parallel()
+	if list := touched(newTarget())(nil); len(list) != 1 || list[0].Session != 7 || list[0].Timeout != 4000 {
+		t.Errorf("%+v", list)
+	}
+}
