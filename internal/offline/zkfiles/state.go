@@ -1,7 +1,9 @@
 package zkfiles
 
 import (
+	"cmp"
 	"fmt"
+	"iter"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
@@ -52,6 +54,17 @@ func emptyState(p tree.Policy) *State {
 
 // Len returns the number of znodes.
 func (s *State) Len() int { return len(s.nodes) }
+
+// ACLs yields the access control list of each znode.
+func (s *State) ACLs() iter.Seq2[string, []proto.ACL] {
+	return func(yield func(string, []proto.ACL) bool) {
+		for _, n := range s.nodes {
+			if !yield(cmp.Or(n.Path, "/"), n.ACL) {
+				return
+			}
+		}
+	}
+}
 
 // Digest returns ZooKeeper's tree digest, version 2.
 func (s *State) Digest() uint64 { return s.digest }

@@ -1,0 +1,219 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Dial connects to an address; nil is net.Dialer.
+type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+func (d Dial) to(ctx context.Context, addr string) (net.Conn, error) {
+	if d == nil {
+		d = new(net.Dialer).DialContext
+	}
+	return d(ctx, "tcp", addr)
+}
+
+// The causes when a server answers a four-letter word, but not with what it should tell.
+var (
+	errNotListed  = errors.New("the word is not in the server's 4lw.commands.whitelist")
+	errNotServing = errors.New("the server does not serve clients: it has no quorum, or is starting")
+	errTLSOnly    = errors.New("the port takes only TLS")
+)
+
+// mostOfWord limits the bytes of an answer that we read. What we look for in a longer answer,
+// i.e. that of dump, is at its beginning.
+const mostOfWord = 256 << 10
+
+// ask sends a four-letter word and returns the answer.
+func ask(ctx context.Context, dial Dial, addr, word string, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	conn, err := dial.to(ctx, addr)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	return exchange(ctx, conn, word)
+}
+
+// exchange sends a four-letter word on an open connection.
+func exchange(ctx context.Context, conn net.Conn, word string) (string, error) {
+	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.WriteString(conn, word); err != nil {
+		return "", err
+	}
+	answer, err := io.ReadAll(io.LimitReader(conn, mostOfWord))
+	text := string(answer)
+	switch {
+	case text == "" && ctx.Err() != nil:
+		return "", fmt.Errorf("no answer to %s: %w", word, ctx.Err())
+	case text == "" && err != nil:
+		return "", err
+	case text == "":
+		return "", fmt.Errorf("no answer to %s: the server closed the connection", word)
+	case strings.HasPrefix(text, "\x15\x03"): // an alert
+		return "", errTLSOnly
+	case strings.Contains(text, "is not executed because it is not in the whitelist"):
+		return "", errNotListed
+	case strings.HasPrefix(text, "This ZooKeeper instance is not currently serving requests"):
+		return "", errNotServing
+	}
+	return text, nil
+}
+
+// seen is what one server of the old ensemble says about itself.
+type seen struct {
+	server      *OldServer
+	err         error    // nil if it has answered any word
+	unlisted    []string // words
+	version     string   // "" if unknown
+	mode        string
+	zxid        int64
+	connections int
+	mismatches  int64 // digests of the server's own that were wrong
+	local       int64 // local sessions; -1 if unknown
+}
+
+// look asks a server, and adds to its description what is missing there.
+func look(ctx context.Context, dial Dial, s *OldServer, limit time.Duration) *seen {
+	v := &seen{server: s, local: -1}
+	answered := false
+	for _, word := range []string{"srvr", "mntr", "conf", "dump"} {
+		if word == "dump" && !v.needsDump() {
+			continue // with many sessions, the answer is work for the server
+		}
+		text, err := ask(ctx, dial, s.Client, word, limit)
+		switch {
+		case errors.Is(err, errNotListed):
+			answered, v.unlisted = true, append(v.unlisted, word)
+		case err != nil:
+			v.err = err
+		default:
+			answered = true
+			v.read(word, text)
+		}
+	}
+	if answered && !errors.Is(v.err, errNotServing) {
+		v.err = nil // an answer that is missing shows in what it should tell
+	}
+	return v
+}
+
+// needsDump reports whether only the word dump can tell how many local sessions the server
+// has: 3.4 has none, and since 3.6 mntr tells.
+func (v *seen) needsDump() bool {
+	if v.minor() == 4 {
+		v.local = 0
+	}
+	return v.local < 0
+}
+
+// read takes what matters from an answer.
+func (v *seen) read(word, text string) {
+	if word == "dump" {
+		v.dump(text)
+		return
+	}
+	for line := range strings.Lines(text) {
+		switch line = strings.TrimSpace(line); word {
+		case "srvr":
+			key, value, _ := strings.Cut(line, ": ")
+			v.srvr(key, value)
+		case "mntr":
+			key, value, _ := strings.Cut(line, "\t")
+			v.mntr(key, value)
+		case "conf":
+			key, value, _ := strings.Cut(line, "=")
+			v.conf(key, value)
+		}
+	}
+}
+
+func (v *seen) conf(key, value string) {
+	switch key {
+	case "serverId":
+		if id, err := strconv.ParseInt(value, 10, 64); err == nil && v.server.ID < 0 {
+			v.server.ID = id
+		}
+	case "secureClientPort":
+		if v.server.Secure == "" {
+			v.server.Secure = withPort(v.server.Host(), value) // -1: none
+		}
+	}
+}
+
+func (v *seen) srvr(key, value string) {
+	switch key {
+	case "Zookeeper version":
+		v.version, _, _ = strings.Cut(value, ",")
+	case "Mode":
+		v.mode = value
+	case "Zxid":
+		zxid, _ := strconv.ParseUint(strings.TrimPrefix(value, "0x"), 16, 64)
+		v.zxid = int64(zxid)
+	case "Connections":
+		v.connections, _ = strconv.Atoi(value)
+	}
+}
+
+func (v *seen) mntr(key, value string) {
+	number, _ := strconv.ParseInt(value, 10, 64)
+	switch key {
+	case "zk_version":
+		if v.version == "" {
+			v.version, _, _ = strings.Cut(value, ",")
+		}
+	case "zk_server_state":
+		if v.mode == "" {
+			v.mode = value
+		}
+	case "zk_digest_mismatches_count":
+		v.mismatches = number
+	case "zk_local_sessions":
+		v.local = number
+	}
+}
+
+// dump reads the beginning of the answer to dump. Since 3.5, a server with
+// localSessionsEnabled lists its local sessions first, after a line "Local Session Sets
+// (2)/(17):" for 17 of them.
+func (v *seen) dump(text string) {
+	_, rest, is := strings.Cut(text, "Local Session Sets (")
+	if !is {
+		v.local = 0
+		return
+	}
+	_, rest, _ = strings.Cut(rest, ")/(")
+	number, _, _ := strings.Cut(rest, ")")
+	if n, err := strconv.ParseInt(number, 10, 64); err == nil {
+		v.local = n
+	}
+}
+
+// release returns the version without the number of the build.
+func (v *seen) release() string {
+	release, _, _ := strings.Cut(v.version, "-")
+	return release
+}
+
+// minor returns the minor release of version 3, e.g. 9 for 3.9.5, or -1.
+func (v *seen) minor() int {
+	parts := strings.SplitN(v.version, ".", 3)
+	if len(parts) < 3 || parts[0] != "3" {
+		return -1
+	}
+	n, err := strconv.Atoi(parts[1])
+	if err != nil {
+		return -1
+	}
+	return n
+}
