@@ -71,7 +71,9 @@ var ErrOpen = errors.New("the old ensemble is not fenced")
 
 // Arm prepares the check while the old servers still run. Call Disarm at the end.
 func (f *Fence) Arm(ctx context.Context) error {
+	f.Disarm()
 	f.defaults()
+	f.targets = nil
 	for _, name := range f.Addrs {
 		host, port, err := net.SplitHostPort(name)
 		if err != nil {

@@ -77,7 +77,7 @@ var rules = []rule{
 	{"internal/auth/tlsport", []string{"proto", "internal/auth/certs"}, "TLS with clients does not know what they send"},
 	{"internal/auth/schemes", []string{"proto", "tree", "internal/auth/tlsport", "internal/ops/stats"}, "identities are proved without a connection"},
 	{"internal/learner", []string{"proto", "internal/sasl", "internal/offline/zkfiles", "tree"}, "a connection to a leader does not know what becomes of the transactions"},
-	{"internal/mirror", []string{"internal/learner", "internal/offline/zkfiles"}, "a copy of a state is kept without a server"},
+	{"internal/mirror", []string{"proto", "internal/learner", "internal/offline/zkfiles", "internal/smallfile", "internal/zoocfg"}, "a copy of a state is kept, and its origin checked, without a server"},
 	{"internal/ops/status", nil, "a picture of a server is data"},
 	{"internal/ops/fourletter", []string{"internal/ops/status"}, "texts are made from a picture of the server"},
 	{"internal/ops/admin", []string{"internal/ops/status", "internal/ops/fourletter", "internal/zoocfg"}, "answers are made from a picture of the server"},

@@ -134,6 +134,12 @@ func (s *Server) Stop() {
 	s.proc = nil
 }
 
+// Freeze stops the process like SIGSTOP, and returns when it has stopped.
+func (s *Server) Freeze() error { return s.proc.Freeze() }
+
+// Thaw ends a Freeze.
+func (s *Server) Thaw() error { return s.proc.Thaw() }
+
 // Start starts one standalone server and stops it at the end of the test.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()

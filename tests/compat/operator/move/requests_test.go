@@ -3,6 +3,7 @@ package move
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -216,6 +217,8 @@ type requester struct {
 	*learner.Conn
 	t     *testing.T
 	heard heard
+	last  mirror.Last // passes on to heard
+	ended chan error  // of Follow
 }
 
 type key struct {
@@ -231,21 +234,23 @@ type heard struct {
 	syncs  map[key]int64 // to the zxid at that time
 	valid  map[int64]bool
 	closed map[int64]bool
-	used   int64 // session; 0: none
+	acls   map[string][]proto.ACL // of the snapshot
+	used   int64                  // session; 0: none
 	synced bool
 }
 
 // join follows an ensemble until the end of the test.
 func join(t *testing.T, servers []*oracle.Server) *requester {
 	t.Helper()
-	r := &requester{t: t, heard: heard{txns: map[key]*zkfiles.Txn{}, syncs: map[key]int64{}, valid: map[int64]bool{}, closed: map[int64]bool{}}}
+	r := &requester{t: t, ended: make(chan error, 1)}
+	r.heard = heard{txns: map[key]*zkfiles.Txn{}, syncs: map[key]int64{}, valid: map[int64]bool{}, closed: map[int64]bool{}}
+	r.last.Receiver = &r.heard
 	cfg := learner.Config{Addrs: quorumAddrs(t, servers[0]), ID: 200, Touched: r.heard.touches}
 	r.Conn = must.Get(learner.Dial(ctx(t), cfg, 0))(t)
-	ended := make(chan error, 1)
-	go func() { ended <- r.Follow(0, &r.heard) }()
+	go func() { r.ended <- r.Follow(0, &r.last); close(r.ended) }()
 	t.Cleanup(func() {
 		_ = r.Close()
-		if err := <-ended; errors.Is(err, mirror.ErrDigest) {
+		if err := <-r.ended; errors.Is(err, mirror.ErrDigest) {
 			t.Error(err)
 		}
 	})
@@ -309,6 +314,13 @@ func (h *heard) has(session int64) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.closed[session]
+}
+
+func (h *heard) Snapshot(s *zkfiles.State) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.acls = maps.Collect(s.ACLs())
+	return h.Replica.Snapshot(s)
 }
 
 func (h *heard) Commit(tx *zkfiles.Txn) error {
