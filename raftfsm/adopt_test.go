@@ -44,14 +44,13 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	if interrupted { // after adopt wrote the log entry, before it wrote the identity
 		n := newNode(testConfig(t, c.configOf(3)))
 		var err error
-		if n.peers, err = ensemble.New(n.environment(), n.rhythm); err != nil {
+		if n.peers, err = ensemble.New(environment(n), n.rhythm); err != nil {
 			t.Fatal(err)
 		}
-		n.joins = true
-		if err := n.openState(); err != nil {
+		if err := n.replica.Open(); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.closeStores(); err != nil {
+		if err := n.replica.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(name, before, 0o600); err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/raftfsm/internal/restore"
 	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
@@ -101,8 +102,8 @@ type Config struct {
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
 
-	open   func(Config) (stores, error) // opens the stores; tests inject faults
-	newest uint32                       // behaviour level that this code knows; tests raise it; default level
+	open  func(*replica.Config) (replica.Stores, error) // opens the stores; tests inject faults
+	level uint32                                        // the highest behaviour level that this code knows; tests change it
 }
 
 // Network creates the listeners and the connections between servers. Addresses are
@@ -198,22 +199,17 @@ type Handler interface {
 }
 
 // Role is a server's role in its ensemble.
-type Role uint8
+type Role = ensemble.Role
 
 // The roles.
 const (
-	Looking Role = iota
-	Standalone
-	Leader
-	Follower
-	Observer
+	Looking    = ensemble.Looking
+	Standalone = ensemble.Standalone
+	Leader     = ensemble.Leader
+	Follower   = ensemble.Follower
+	Observer   = ensemble.Observer
 )
 
-// Status is a snapshot of a Node's state.
-type Status struct {
-	Role    Role
-	Leader  uint64 // id; meaningless while Role is Looking
-	Epoch   uint32
-	Serving bool // caught up under a leader: the server may answer clients
-	Reason  string
-}
+// Status is a snapshot of a Node's state: its role, the leader, whether it serves, and if not,
+// the reason.
+type Status = ensemble.Status

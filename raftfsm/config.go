@@ -10,7 +10,10 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 )
 
 // withDefaults returns c with every optional field set, or an error that names the
@@ -26,7 +29,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")
 	}
 	orDefault(&c.Store, string(raftlog.WAL))
-	orDefault(&c.newest, command.Level)
+	orDefault(&c.level, command.Level)
 	orDefault(&c.TickTime, defaults.TickTime)
 	orDefault(&c.InitLimit, defaults.InitLimit)
 	orDefault(&c.SyncLimit, defaults.SyncLimit)
@@ -54,10 +57,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.open == nil {
-		c.open = openRaftLog
-	}
-	if c.Handler == nil {
-		return c, fmt.Errorf("a Handler is needed")
+		c.open = replica.OpenStores
 	}
 	return c, nil
 }
@@ -80,4 +80,30 @@ func (c Config) standalone() bool {
 		}
 	}
 	return !c.Ensemble && voters < 2 && observers == 0
+}
+
+// dirs returns the directories of the server.
+func (c *Config) dirs() datadir.Dirs { return datadir.Dirs{FS: c.FS, Log: c.LogDir, Snap: c.SnapDir} }
+
+// replica returns the configuration of the server's replica. c has every field set.
+func (c *Config) replica() replica.Config {
+	alone := c.standalone()
+	r := replica.Config{
+		Server: datadir.Server{ID: c.ID, Members: c.Members, Standalone: alone},
+		Level:  c.level, Policy: c.Policy,
+		Memory: c.Memory, Dirs: c.dirs(), Store: raftlog.Kind(c.Store), Bolt: c.Bolt, SegmentBytes: c.LogSegment,
+		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain, SnapTrailing: c.SnapTrailing,
+		ElectionTimeout: ensemble.ElectionTimeout, Lease: ensemble.ElectionTimeout,
+		Now: c.Now, Wall: c.Wall, Logger: c.Logger, Open: c.open,
+	}
+	if !alone {
+		// See ensemble.Timing: Raft's own timers start no election.
+		r.ElectionTimeout, r.Lease = ensemble.Never, c.timing().Lease
+	}
+	return r
+}
+
+// timing returns the timeouts between the servers of the ensemble.
+func (c *Config) timing() ensemble.Timing {
+	return (&ensemble.Config{TickTime: c.TickTime, SyncLimit: c.SyncLimit}).Timing()
 }

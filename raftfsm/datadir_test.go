@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 	"github.com/zkgo/zkgo/tree"
@@ -213,13 +214,13 @@ func TestSnapshotTrigger(t *testing.T) {
 			r.do(set(s, "/a", fmt.Append(nil, i)))
 		}
 		eventually(t, "a snapshot", func() bool {
-			list, err := r.stores.Snapshots().List()
+			list, err := r.replica.Stores().Snapshots().List()
 			return err == nil && len(list) > 0 && list[0].Index > 200
 		})
 		before := r.dump()
 		if cfg.Memory {
 			eventually(t, "a short log", func() bool {
-				first, err := r.stores.Logs().FirstIndex()
+				first, err := r.replica.Stores().Logs().FirstIndex()
 				return err == nil && (first > 200 || first == 0) // 0: the log is empty
 			})
 			return
@@ -362,8 +363,8 @@ func TestHalfBootstrapped(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
 		full := cfg
-		full.open = func(c Config) (stores, error) {
-			s, err := openRaftLog(c)
+		full.open = func(c *replica.Config) (replica.Stores, error) {
+			s, err := replica.OpenStores(c)
 			if err != nil {
 				return nil, err
 			}
@@ -382,9 +383,9 @@ func TestHalfBootstrapped(t *testing.T) {
 }
 
 // cutAfterTerm are stores that accept a term but no entry.
-type cutAfterTerm struct{ stores }
+type cutAfterTerm struct{ replica.Stores }
 
-func (c cutAfterTerm) Logs() raft.LogStore { return noEntries{c.stores.Logs()} }
+func (c cutAfterTerm) Logs() raft.LogStore { return noEntries{c.Stores.Logs()} }
 
 type noEntries struct{ raft.LogStore }
 

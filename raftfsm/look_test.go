@@ -72,7 +72,7 @@ func TestLookingBesideARunningServer(t *testing.T) {
 // A log that doesn't reach back to the beginning is followed from the snapshot.
 func TestLookingBehindASnapshot(t *testing.T) {
 	t.Parallel()
-	eachDisk(t, "behind", func(t *testing.T, cfg Config) {
+	eachDisk(t, "after", func(t *testing.T, cfg Config) {
 		tr, table, s := elsewhere()
 		if err := cfg.Seed(tr, table); err != nil {
 			t.Fatal(err)

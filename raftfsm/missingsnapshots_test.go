@@ -41,6 +41,7 @@ func TestMissingSnapshotsAreLoggedSeldom(t *testing.T) {
 	s := r.attach(time.Hour)
 	r.do(create(s, "/a", 0))
 	const text = "no snapshot was written"
+	const pause = 10 * time.Second // the first one between two lines
 	fail := func(times int32) {
 		for until := disk.refused.Load() + times; disk.refused.Load() < until; {
 			r.do(set(s, "/a", nil))
@@ -49,10 +50,10 @@ func TestMissingSnapshotsAreLoggedSeldom(t *testing.T) {
 	disk.full.Store(true)
 	fail(5)
 	eventually(t, "the first line", func() bool { return log.count(text) > 0 })
-	clock.advance(firstMissing)
+	clock.advance(pause)
 	fail(5)
 	eventually(t, "the second line", func() bool { return log.count(text) > 1 })
-	clock.advance(firstMissing) // the pause is longer now
+	clock.advance(pause) // the pause is longer now
 	fail(5)
 	disk.full.Store(false)
 	for log.count("a snapshot was written again") == 0 {

@@ -316,8 +316,8 @@ func TestSilentAddressIsPassedOver(t *testing.T) {
 		defer silent.Close()
 		lead, _ := c.leader()
 		id, r := c.follower()
-		e := r.peers.(*ensemble.Ensemble)
-		server := raft.Server{ID: c.rigs[lead].identity.RaftID, Address: "old:2888"}
+		e := r.member()
+		server := raft.Server{ID: c.rigs[lead].replica.Identity.RaftID, Address: "old:2888"}
 		if e.AskServer(server) == nil {
 			t.Errorf("server %d has no answer from server %d", id, lead)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -53,7 +54,7 @@ func TestRecoveryFromALostQuorum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Before.Sessions != 1 || r.Zxid>>32 < r.Before.Zxid>>32+epochGap || r.Cluster == r.Before.Cluster {
+		if r.Before.Sessions != 1 || r.Zxid>>32 < r.Before.Zxid>>32+replica.EpochGap || r.Cluster == r.Before.Cluster {
 			t.Errorf("%+v", r)
 		}
 		alone := c.start(3)
@@ -136,6 +137,16 @@ func TestARecoveryThatIsInterrupted(t *testing.T) {
 
 var errStopped = errors.New("stopped")
 
+// recoverBy is Recover with a function that is called before each step.
+func recoverBy(t *testing.T, cfg Config, reached func(step string) error) error {
+	t.Helper()
+	own, err := cfg.offline()
+	if err == nil {
+		_, err = replica.Recover(own, 0, reached)
+	}
+	return err
+}
+
 // recoverUpTo recovers a copy of server 3's directories, up to the k-th step, or to the
 // end if k is 0.
 func recoverUpTo(t *testing.T, c *cluster, k int) (cfg Config, steps []string, err error) {
@@ -145,7 +156,7 @@ func recoverUpTo(t *testing.T, c *cluster, k int) (cfg Config, steps []string, e
 		t.Fatal(err)
 	}
 	cfg.LogDir, cfg.SnapDir = filepath.Join(dir, "log"), filepath.Join(dir, "snap")
-	_, err = recoverState(cfg, 0, func(step string) error {
+	err = recoverBy(t, cfg, func(step string) error {
 		if steps = append(steps, step); len(steps) == k {
 			return errStopped
 		}
@@ -159,7 +170,7 @@ func TestAServerFinishesARecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := survivors(t)
-		_, err := recoverState(c.config(3), 0, func(step string) error {
+		err := recoverBy(t, c.config(3), func(step string) error {
 			if strings.HasPrefix(step, "install snapshots") {
 				return errStopped
 			}

@@ -45,7 +45,7 @@ func (c *cluster) killedInTheMiddle() <-chan apply.Restored {
 func (r *rig) pieces() int {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
-	if a := r.machine.Arriving; a != nil {
+	if a := r.replica.Machine.Arriving; a != nil {
 		return int(a.Next)
 	}
 	return -1
@@ -333,7 +333,7 @@ func TestRestoreNeedsAllServers(t *testing.T) {
 		c := newCluster(t, 3)
 		c.start(1)
 		c.start(2)
-		c.start(3, func(cfg *Config) { cfg.newest = apply.RestoreLevel - 1 })
+		c.start(3, func(cfg *Config) { cfg.level = apply.RestoreLevel - 1 })
 		for _, r := range c.rigs {
 			r.awaitServed()
 		}

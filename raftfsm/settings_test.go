@@ -19,7 +19,7 @@ import (
 // a zoo.cfg without settings. Every number that withDefaults sets is in internal/defaults.
 func TestDefaultsAreTheSame(t *testing.T) {
 	t.Parallel()
-	c, err := Config{Memory: true, Handler: noHandler{}}.withDefaults()
+	c, err := Config{Memory: true}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
