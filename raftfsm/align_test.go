@@ -18,7 +18,7 @@ func TestStoppedBehindAnInstalledSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
-		short := func(cfg *Config) { cfg.SnapTrailing = 1 } // so that the leader can't send the missing entries
+		short := func(cfg *Config) { cfg.Log.SnapTrailing = 1 } // so that the leader can't send the missing entries
 		for _, m := range c.list {
 			c.start(m.ID, short)
 		}

@@ -58,12 +58,12 @@ func (c *cluster) start(id uint64, tune ...func(*Config)) *rig {
 	c.t.Helper()
 	c.awaitClosed(id)
 	r := &rig{recorder: newRecorder(), t: c.t}
-	cfg := Config{ID: id, Members: c.list, Network: c.net.Host(hostOf(id)), Handler: r.recorder,
+	cfg := Config{ID: id, Members: c.list, Peers: Peers{Network: c.net.Host(hostOf(id))}, Handler: r.recorder,
 		TickTime: 200 * time.Millisecond, Policy: tree.ExtendedTypes | tree.ReconfigEnabled}
 	if c.disks == "" {
 		cfg.Memory = true
 	} else {
-		cfg.LogDir, cfg.SnapDir = c.dir(id)+"/log", c.dir(id)+"/snap"
+		cfg.Log.Dir, cfg.DataDir = c.dir(id)+"/log", c.dir(id)+"/snap"
 	}
 	if os.Getenv("ZKGO_TEST_LOG") != "" {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("server", id)

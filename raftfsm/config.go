@@ -25,27 +25,29 @@ func (c Config) withDefaults() (Config, error) {
 	if err := membership.Check(c.Members); err != nil {
 		return c, err
 	}
-	if !c.Memory && (c.LogDir == "" || c.SnapDir == "") {
-		return c, fmt.Errorf("a directory for the log and one for snapshots are needed, or Memory")
+	if !c.Memory && c.DataDir == "" {
+		return c, fmt.Errorf("a data directory is needed, or Memory")
 	}
-	orDefault(&c.Store, string(raftlog.WAL))
+	orDefault(&c.Log.Store, string(raftlog.WAL))
 	orDefault(&c.level, command.Level)
 	orDefault(&c.TickTime, defaults.TickTime)
-	orDefault(&c.InitLimit, defaults.InitLimit)
 	orDefault(&c.SyncLimit, defaults.SyncLimit)
-	orDefault(&c.SnapCount, defaults.SnapCount)
-	orDefault(&c.SnapBytes, defaults.SnapBytes)
-	orDefault(&c.SnapRetain, defaults.SnapRetain)
-	orDefault(&c.ContainerInterval, defaults.ContainerInterval)
-	orDefault(&c.ContainerMaxPerMin, defaults.ContainerMaxPerMin)
-	if c.TickTime < 0 || c.SnapCount < 0 || c.SnapBytes < 0 || c.ContainerInterval < 0 || c.ContainerMaxPerMin < 0 {
-		return c, fmt.Errorf("negative value in the configuration: %+v", c)
+	c.Log.SetDefaults(c.DataDir)
+	orDefault(&c.Containers.Interval, defaults.ContainerInterval)
+	orDefault(&c.Containers.MaxPerMin, defaults.ContainerMaxPerMin)
+	for name, value := range map[string]int64{
+		"TickTime": int64(c.TickTime), "Log.SnapCount": int64(c.Log.SnapCount), "Log.SnapBytes": c.Log.SnapBytes,
+		"Containers.Interval": int64(c.Containers.Interval), "Containers.MaxPerMin": int64(c.Containers.MaxPerMin),
+	} {
+		if value < 0 {
+			return c, fmt.Errorf("%s is %d: must not be negative", name, value)
+		}
 	}
 	if c.FS == nil {
 		c.FS = vfs.OS{}
 	}
-	if c.Network == nil {
-		c.Network = new(quorum.TCP)
+	if c.Peers.Network == nil {
+		c.Peers.Network = new(quorum.TCP)
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -83,7 +85,7 @@ func (c Config) standalone() bool {
 }
 
 // dirs returns the directories of the server.
-func (c *Config) dirs() datadir.Dirs { return datadir.Dirs{FS: c.FS, Log: c.LogDir, Snap: c.SnapDir} }
+func (c *Config) dirs() datadir.Dirs { return datadir.Dirs{FS: c.FS, Log: c.Log.Dir, Snap: c.DataDir} }
 
 // replica returns the configuration of the server's replica. c has every field set.
 func (c *Config) replica() replica.Config {
@@ -91,8 +93,8 @@ func (c *Config) replica() replica.Config {
 	r := replica.Config{
 		Server: datadir.Server{ID: c.ID, Members: c.Members, Standalone: alone},
 		Level:  c.level, Policy: c.Policy,
-		Memory: c.Memory, Dirs: c.dirs(), Store: raftlog.Kind(c.Store), Bolt: c.Bolt, SegmentBytes: c.LogSegment,
-		SnapCount: c.SnapCount, SnapBytes: c.SnapBytes, SnapRetain: c.SnapRetain, SnapTrailing: c.SnapTrailing,
+		Memory: c.Memory, Dirs: c.dirs(), Store: raftlog.Kind(c.Log.Store), Bolt: c.Log.Bolt, SegmentBytes: c.Log.Segment,
+		SnapCount: c.Log.SnapCount, SnapBytes: c.Log.SnapBytes, SnapRetain: c.Log.SnapRetain, SnapTrailing: c.Log.SnapTrailing,
 		ElectionTimeout: ensemble.ElectionTimeout, Lease: ensemble.ElectionTimeout,
 		Now: c.Now, Wall: c.Wall, Logger: c.Logger, Open: c.open,
 	}

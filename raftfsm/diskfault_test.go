@@ -184,8 +184,8 @@ func TestDamagedMember(t *testing.T) {
 			}
 			flipOne(t, rnd, filepath.Join(c.dir(victim), "log"))
 			rec := newRecorder()
-			n, err := startNode(Config{ID: victim, Members: c.list, Network: c.net.Host(hostOf(victim)), Handler: rec,
-				TickTime: 200 * time.Millisecond, LogDir: c.dir(victim) + "/log", SnapDir: c.dir(victim) + "/snap"})
+			n, err := startNode(Config{ID: victim, Members: c.list, Peers: Peers{Network: c.net.Host(hostOf(victim))}, Handler: rec,
+				TickTime: 200 * time.Millisecond, Log: Log{Dir: c.dir(victim) + "/log"}, DataDir: c.dir(victim) + "/snap"})
 			if err != nil {
 				refused++
 				continue

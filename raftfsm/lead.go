@@ -297,7 +297,7 @@ func (c *controller) schedule() {
 	if c.lead == nil || c.lead.proposer == nil {
 		return
 	}
-	next := c.lead.reaped.Add(c.n.cfg.ContainerInterval).Sub(c.n.cfg.Now())
+	next := c.lead.reaped.Add(c.n.cfg.Containers.Interval).Sub(c.n.cfg.Now())
 	if !c.n.deadlines.Empty() {
 		next = min(next, c.n.deadlines.Interval())
 	}
@@ -317,7 +317,7 @@ func (c *controller) duties() {
 	if !c.n.deadlines.Empty() {
 		c.expire()
 	}
-	if now := c.n.cfg.Now(); now.Sub(l.reaped) >= c.n.cfg.ContainerInterval || now.Before(l.reaped) {
+	if now := c.n.cfg.Now(); now.Sub(l.reaped) >= c.n.cfg.Containers.Interval || now.Before(l.reaped) {
 		l.reaped = now
 		c.reap(c.n.cfg.Wall())
 	}
@@ -348,9 +348,9 @@ func (c *controller) expire() {
 
 // reap proposes to delete containers and TTL znodes that are due.
 func (c *controller) reap(now time.Time) {
-	limit := int(int64(c.n.cfg.ContainerMaxPerMin) * int64(c.n.cfg.ContainerInterval) / int64(time.Minute))
+	limit := int(int64(c.n.cfg.Containers.MaxPerMin) * int64(c.n.cfg.Containers.Interval) / int64(time.Minute))
 	c.n.Tree().RLock()
-	found := c.n.Tree().Reapable(now.UnixMilli(), c.n.cfg.ContainerMaxNeverUse, max(limit, 1))
+	found := c.n.Tree().Reapable(now.UnixMilli(), c.n.cfg.Containers.MaxNeverUsed, max(limit, 1))
 	c.n.Tree().RUnlock()
 	for i := range found {
 		c.n.proposeOwn(&command.Command{Kind: command.KindReap, Op: proto.OpDeleteContainer, Body: found[i].Append(nil)})

@@ -271,7 +271,7 @@ func TestDivergenceThatSkips(t *testing.T) {
 	lead, follow := newReplica(t), newReplica(t)
 	dir := t.TempDir()
 	cfg := memoryConfig()
-	cfg.Memory, cfg.LogDir, cfg.SnapDir, cfg.Handler = false, dir, dir, newRecorder()
+	cfg.Memory, cfg.Log.Dir, cfg.DataDir, cfg.Handler = false, dir, dir, newRecorder()
 	follow.Evidence = newNode(testConfig(t, cfg)).replica.Machine.Evidence
 	l := newLeader(5, 0)
 	for _, e := range [][]byte{l.begin(), l.batch(attachCommand(), create(firstSession(), "/a", 0))} {

@@ -34,8 +34,8 @@ func (f *fullSnapDir) Mkdir(name string, perm fs.FileMode) error {
 func TestMissingSnapshotsAreLoggedSeldom(t *testing.T) {
 	t.Parallel()
 	cfg := diskConfig(t, raftlog.WAL)
-	disk, log, clock := &fullSnapDir{FS: vfs.OS{}, dir: cfg.SnapDir}, &lines{}, newManualClock()
-	cfg.FS, cfg.SnapCount, cfg.Now = disk, 10, clock.now
+	disk, log, clock := &fullSnapDir{FS: vfs.OS{}, dir: cfg.DataDir}, &lines{}, newManualClock()
+	cfg.FS, cfg.Log.SnapCount, cfg.Now = disk, 10, clock.now
 	log.into(&cfg)
 	r := start(t, cfg)
 	s := r.attach(time.Hour)
@@ -59,7 +59,7 @@ func TestMissingSnapshotsAreLoggedSeldom(t *testing.T) {
 	for log.count("a snapshot was written again") == 0 {
 		r.do(set(s, "/a", nil))
 	}
-	if n := log.count(text); n != 2 || log.count("directory="+cfg.SnapDir) != 2 || log.count("no space left") != 2 || log.count("level=ERROR") != 0 {
+	if n := log.count(text); n != 2 || log.count("directory="+cfg.DataDir) != 2 || log.count("no space left") != 2 || log.count("level=ERROR") != 0 {
 		t.Errorf("logged: %q", log.all)
 	}
 }

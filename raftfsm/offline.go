@@ -37,7 +37,7 @@ func (cfg Config) Survey() (Position, error) {
 
 // Load returns the state in the directories of a stopped server, e.g. for an export.
 // Like Survey, it reads the whole log.
-func Load(cfg Config) (*tree.Tree, *session.Table, Position, error) {
+func (cfg Config) Load() (*tree.Tree, *session.Table, Position, error) {
 	own, err := cfg.offline()
 	if err != nil {
 		return nil, nil, Position{}, err
@@ -50,7 +50,7 @@ func Load(cfg Config) (*tree.Tree, *session.Table, Position, error) {
 // vote in it until other servers join. The epoch will be at least minEpoch. A stop at
 // any moment leaves the directories unchanged, or the next process that opens them
 // finishes the recovery.
-func Recover(cfg Config, minEpoch uint32) (Recovery, error) {
+func (cfg Config) Recover(minEpoch uint32) (Recovery, error) {
 	own, err := cfg.offline()
 	if err != nil {
 		return Recovery{}, err
@@ -88,7 +88,7 @@ func (cfg Config) Seed(t *tree.Tree, s *session.Table) error {
 // a recovery from a lost quorum. The ids of new sessions start where ZooKeeper's would
 // start at that time. Some backups don't tell which ids were in use, and a client whose
 // session is gone must not find another client's session under its id.
-func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
+func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
 	own, err := cfg.offline()
 	if err != nil {
 		return Recovery{}, err
@@ -109,15 +109,16 @@ type PlaceFile = datadir.PlaceFile
 // holds, each alone and against the log and the snapshots. It only reads, and applies the
 // checks that a server makes when it starts.
 func (cfg Config) ReadPlace() (*Place, error) {
-	log, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+	cfg.Log.SetDefaults(cfg.DataDir)
+	log, err := raftlog.LookAtLog(cfg.Log.Dir, cfg.Log.Bolt)
 	if err != nil {
 		return nil, err
 	}
-	snapshots, err := raftlog.SnapshotFiles(cfg.SnapDir)
+	snapshots, err := raftlog.SnapshotFiles(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	return datadir.ReadPlace(cfg.LogDir, &log, snapshots), nil
+	return datadir.ReadPlace(cfg.Log.Dir, &log, snapshots), nil
 }
 
 // State is the content of a snapshot.
@@ -148,16 +149,17 @@ func ReadSnapshot(dir string) (*State, error) { return logreader.ReadSnapshot(di
 // state, and with it the zxids, is known from the oldest snapshot that the log continues,
 // or from the beginning if the log starts there. Without either, the returned state is
 // nil. Without a log, the error is ErrNoState.
-func ReadLog(cfg Config, each func(*Entry) error) (*State, error) {
+func (cfg Config) ReadLog(each func(*Entry) error) (*State, error) {
 	return cfg.files().Read(math.MaxInt, each)
 }
 
 // ReadState is ReadLog with the newest snapshot only, for a caller that wants no more
 // than the state.
-func ReadState(cfg Config) (*State, error) {
+func (cfg Config) ReadState() (*State, error) {
 	return cfg.files().Read(1, func(*Entry) error { return nil })
 }
 
-func (c *Config) files() logreader.Files {
-	return logreader.Files{LogDir: c.LogDir, SnapDir: c.SnapDir, Bolt: c.Bolt}
+func (cfg Config) files() logreader.Files {
+	cfg.Log.SetDefaults(cfg.DataDir)
+	return logreader.Files{LogDir: cfg.Log.Dir, SnapDir: cfg.DataDir, Bolt: cfg.Log.Bolt}
 }

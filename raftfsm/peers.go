@@ -92,10 +92,10 @@ type peers interface {
 func (c *Config) member() ensemble.Config {
 	m := ensemble.Config{
 		ID: c.ID, Members: c.Members, NeedsAll: c.NeedsAll, ClientPort: c.ClientPort, Level: c.level, Memory: c.Memory, Dirs: c.dirs(),
-		Network: c.Network, SASL: (*quorum.SASL)(c.SASL), ListenAll: c.ListenAll, ListenHost: c.ListenHost,
+		Network: c.Peers.Network, SASL: c.Peers.SASL, ListenAll: c.Peers.ListenAll, ListenHost: c.Peers.ListenHost,
 		TickTime: c.TickTime, SyncLimit: c.SyncLimit, Policy: c.Policy, Logger: c.Logger, RaftLog: replica.RaftLogger(c.Logger),
 	}
-	if t := c.TLS; t != nil {
+	if t := c.Peers.TLS; t != nil {
 		m.TLS = &quorum.TLS{
 			Config: t.Config, DialPlain: t.DialPlain, AcceptPlain: t.AcceptPlain, VerifyHost: t.VerifyHost, VerifyCaller: t.VerifyCaller,
 			ReverseDNS: t.ReverseDNS, Detect: t.Detect,

@@ -256,7 +256,7 @@ func TestRestoreAndRestarts(t *testing.T) {
 
 func testRestoreAndRestarts(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
-	trailing := func(cfg *Config) { cfg.SnapTrailing = 1 }
+	trailing := func(cfg *Config) { cfg.Log.SnapTrailing = 1 }
 	start := func(ids ...uint64) {
 		for _, id := range ids {
 			c.start(id, trailing)
@@ -410,10 +410,10 @@ func TestRecoveryInTheMiddleOfARestore(t *testing.T) {
 			c.awaitClosed(id + 1)
 		}
 		cfg := c.config(1)
-		if _, err := Recover(cfg, 0); err != nil {
+		if _, err := cfg.Recover(0); err != nil {
 			t.Fatal(err)
 		}
-		tr, _, _, err := Load(cfg)
+		tr, _, _, err := cfg.Load()
 		if err != nil || tr.Get("/before") == nil || tr.Get("/r") != nil {
 			t.Errorf("recovered: %v", err)
 		}

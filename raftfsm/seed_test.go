@@ -71,7 +71,7 @@ func TestRestore(t *testing.T) {
 		for row := range known.All {
 			table.Put(row)
 		}
-		done, err := Restore(c.config(3), tr, table, 0)
+		done, err := c.config(3).Restore(tr, table, 0)
 		if err != nil || done.Zxid>>32 != 5+replica.EpochGap {
 			t.Fatalf("%+v, %v", done, err)
 		}
