@@ -255,7 +255,7 @@ func TestUnsentIsSentOnTheNextConnection(t *testing.T) {
 			t.Errorf("what was being written: %v", err)
 		}
 		if err := <-results; !errors.Is(err, client.ErrNodeExists) {
-			t.Errorf("what waited behind it: %v", err)
+			t.Errorf("the request after it: %v", err)
 		}
 		if b := <-second; !bytes.Contains(b, []byte("/waits")) {
 			t.Errorf("the second connection begins with %q", b)

@@ -29,7 +29,7 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	c := newCluster(t, 3).onDisk()
 	alone := func(cfg *Config) {
 		cfg.ID, cfg.Members = 1, nil
-		cfg.LogDir, cfg.SnapDir = c.dir(3)+"/log", c.dir(3)+"/snap"
+		cfg.Log.Dir, cfg.DataDir = c.dir(3)+"/log", c.dir(3)+"/snap"
 	}
 	r := c.start(3, alone)
 	r.awaitServed()
@@ -44,14 +44,13 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 	if interrupted { // after adopt wrote the log entry, before it wrote the identity
 		n := newNode(testConfig(t, c.configOf(3)))
 		var err error
-		if n.peers, err = ensemble.New(n.environment(), n.rhythm); err != nil {
+		if n.peers, err = ensemble.New(environment(n), n.rhythm); err != nil {
 			t.Fatal(err)
 		}
-		n.joins = true
-		if err := n.openState(); err != nil {
+		if err := n.replica.Open(); err != nil {
 			t.Fatal(err)
 		}
-		if err := n.closeStores(); err != nil {
+		if err := n.replica.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(name, before, 0o600); err != nil {
@@ -95,8 +94,8 @@ func joinsUnderAnotherID(t *testing.T, interrupted bool) {
 
 // configOf returns a configuration for a server on its disk.
 func (c *cluster) configOf(id uint64) Config {
-	return Config{ID: id, Members: c.list, Network: c.net.Host(hostOf(id)), Handler: newRecorder(),
-		TickTime: 200 * time.Millisecond, LogDir: c.dir(id) + "/log", SnapDir: c.dir(id) + "/snap"}
+	return Config{ID: id, Members: c.list, Peers: Peers{Network: c.net.Host(hostOf(id))}, Handler: newRecorder(),
+		TickTime: 200 * time.Millisecond, Log: Log{Dir: c.dir(id) + "/log"}, DataDir: c.dir(id) + "/snap"}
 }
 
 // TestJoinerCatchesUpBySnapshot adds a server to an ensemble whose log has been truncated
@@ -109,7 +108,7 @@ func TestJoinerCatchesUpBySnapshot(t *testing.T) {
 func testJoinerCatchesUpBySnapshot(t *testing.T) {
 	c := newCluster(t, 3)
 	for id := uint64(1); id <= 3; id++ {
-		c.start(id, func(cfg *Config) { cfg.SnapTrailing = 1 })
+		c.start(id, func(cfg *Config) { cfg.Log.SnapTrailing = 1 })
 	}
 	_, r := c.leader()
 	s := r.attach(time.Hour)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 )
 
 // TestStoppedBehindAnInstalledSnapshot: a follower was stopped when the leader's snapshot
@@ -19,7 +18,7 @@ func TestStoppedBehindAnInstalledSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
-		short := func(cfg *Config) { cfg.SnapTrailing = 1 } // so that the leader can't send the missing entries
+		short := func(cfg *Config) { cfg.Log.SnapTrailing = 1 } // so that the leader can't send the missing entries
 		for _, m := range c.list {
 			c.start(m.ID, short)
 		}
@@ -77,7 +76,7 @@ func TestSecondSnapshotDuringTheFirst(t *testing.T) {
 		if err := os.CopyFS(filepath.Join(c.dir(id), "snap", "snapshots"), os.DirFS(from)); err != nil {
 			t.Fatal(err)
 		}
-		r.peers.(*ensemble.Ensemble).SnapshotInstalled() // as after the first snapshot
+		r.member().SnapshotInstalled() // as after the first snapshot
 		c.net.Rejoin([]string{hostOf(id)}, []string{"s1", "s2", "s3"})
 		c.eventually("what only the snapshot holds", func() bool { return r.exists("/n-19") })
 		r.awaitServed()

@@ -1,17 +1,18 @@
 package raftfsm
 
 import (
-	"context"
 	"crypto/tls"
 	"log/slog"
-	"net"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/defaults"
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/raftfsm/internal/restore"
 	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
@@ -70,47 +71,70 @@ type Config struct {
 	// for lines of the list that have no client part.
 	ClientPort int
 
-	Memory     bool           // keep everything in memory, no disk
-	LogDir     string         // Raft log and vote
-	SnapDir    string         // snapshots
-	FS         storage.FS     // file system of the directories; default that of the machine
-	Store      string         // kind of the log: "wal", the default, or "bolt"
-	Bolt       storage.Format // boltlog.Format, for the Store "bolt"; nil: not included
-	LogSegment int            // bytes in a file of a "wal" log; default 32 MiB
-	Network    Network        // between the servers; default TCP
-	TLS        *TLS           // between the servers; nil: plaintext
-	SASL       *SASL          // between the servers; nil: no SASL authentication
-	ListenAll  bool           // quorumListenOnAllIPs
-	ListenHost string         // where to listen for the other servers; default the host that they dial; ListenAll takes precedence
+	Memory  bool       // keep everything in memory, no disk
+	DataDir string     // snapshots, and the log unless Log.Dir is set
+	FS      storage.FS // file system of the directories; default that of the machine
 
-	TickTime             time.Duration // default 2 s
-	InitLimit, SyncLimit int           // ticks; defaults 10 and 5
-	SnapCount            int           // transactions between snapshots; default 100,000
-	SnapBytes            int64         // log bytes between snapshots; default 4 GiB
-	SnapRetain           int           // snapshots kept; default 3
-	SnapTrailing         int           // entries kept in the log after a snapshot; default: about 64 MiB of them
+	Log        Log        // the log and the snapshots
+	Peers      Peers      // the connections to the other servers
+	Containers Containers // the znodes that the leader deletes
 
-	Policy               tree.Policy // this server's switches, in force while it leads
-	Full                 func() bool // reports whether it must refuse requests that need memory, from all servers while it leads; nil: never
-	ContainerInterval    time.Duration
-	ContainerMaxPerMin   int
-	ContainerMaxNeverUse time.Duration
+	TickTime  time.Duration // default 2 s
+	SyncLimit int           // ticks; default 5
+
+	Policy tree.Policy // this server's switches, in force while it leads
+	Full   func() bool // reports whether it must refuse requests that need memory, from all servers while it leads; nil: never
 
 	Now     func() time.Time // the clock for session timeouts, and the default of Wall; default time.Now
 	Wall    func() time.Time // stamped into transactions; it may jump
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
 
-	open   func(Config) (stores, error) // opens the stores; tests inject faults
-	newest uint32                       // behaviour level that this code knows; tests raise it; default level
+	open  func(*replica.Config) (replica.Stores, error) // opens the stores; tests inject faults
+	level uint32                                        // the highest behaviour level that this code knows; tests change it
+}
+
+// Log is where a server keeps its log, and when it takes snapshots.
+type Log struct {
+	Dir     string         // default: the data directory
+	Store   string         // "wal", the default, or "bolt"
+	Bolt    storage.Format // boltlog.Format, for the Store "bolt"; nil: not included
+	Segment int            // bytes per file of a "wal" log; default 32 MiB
+
+	SnapCount    int   // transactions between snapshots; default 100,000
+	SnapBytes    int64 // log bytes between snapshots; default 4 GiB
+	SnapRetain   int   // snapshots kept; default 3
+	SnapTrailing int   // log entries before a snapshot that are kept; default: about 64 MiB of them
+}
+
+// SetDefaults sets the directory and the numbers that are not set. dataDir is that of the server.
+func (l *Log) SetDefaults(dataDir string) {
+	orDefault(&l.Dir, dataDir)
+	orDefault(&l.SnapCount, defaults.SnapCount)
+	orDefault(&l.SnapBytes, defaults.SnapBytes)
+	orDefault(&l.SnapRetain, defaults.SnapRetain)
+}
+
+// Peers says how a server connects to the other servers of its ensemble.
+type Peers struct {
+	Network    Network // default TCP
+	TLS        *TLS    // nil: plaintext
+	SASL       *SASL   // nil: no SASL authentication
+	ListenAll  bool    // listen on all addresses of the machine (quorumListenOnAllIPs)
+	ListenHost string  // where to listen; default the host that the others dial; ListenAll takes precedence
+}
+
+// Containers says how often a leader looks for containers and TTL znodes to delete, and how
+// many it deletes.
+type Containers struct {
+	Interval     time.Duration // default 1 minute
+	MaxPerMin    int           // default 10,000
+	MaxNeverUsed time.Duration // default: a container that never had a child stays
 }
 
 // Network creates the listeners and the connections between servers. Addresses are
 // host:port.
-type Network interface {
-	Listen(addr string) (net.Listener, error)
-	Dial(ctx context.Context, addr string) (net.Conn, error)
-}
+type Network = quorum.Network
 
 // TLS configures TLS between the servers of an ensemble.
 type TLS struct {
@@ -135,17 +159,7 @@ type TLS struct {
 
 // SASL lets the servers of an ensemble prove to one another, with SASL DIGEST-MD5, that
 // they know a password.
-type SASL struct {
-	// Users are the accounts that may call this server: passwords by user.
-	Users map[string]string
-	// User and Password are this server's credentials when it calls another server.
-	User, Password string
-	// Login makes this server authenticate to the servers that it calls, and refuse those
-	// that don't know the password.
-	Login bool
-	// Require makes this server refuse callers that don't authenticate.
-	Require bool
-}
+type SASL = quorum.SASL
 
 // Command is an operation that a server proposes to the ensemble. Propose copies what
 // it needs, so the caller may reuse Body, IDs and Prints after it returns.
@@ -198,22 +212,17 @@ type Handler interface {
 }
 
 // Role is a server's role in its ensemble.
-type Role uint8
+type Role = ensemble.Role
 
 // The roles.
 const (
-	Looking Role = iota
-	Standalone
-	Leader
-	Follower
-	Observer
+	Looking    = ensemble.Looking
+	Standalone = ensemble.Standalone
+	Leader     = ensemble.Leader
+	Follower   = ensemble.Follower
+	Observer   = ensemble.Observer
 )
 
-// Status is a snapshot of a Node's state.
-type Status struct {
-	Role    Role
-	Leader  uint64 // id; meaningless while Role is Looking
-	Epoch   uint32
-	Serving bool // caught up under a leader: the server may answer clients
-	Reason  string
-}
+// Status is a snapshot of a Node's state: its role, the leader, whether it serves, and if not,
+// the reason.
+type Status = ensemble.Status

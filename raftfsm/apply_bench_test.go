@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
@@ -35,7 +36,7 @@ func BenchmarkApply(b *testing.B) {
 
 func benchmarkApply(b *testing.B, size int, c command.Command) {
 	r := newReplica(b)
-	r.Handler = noHandler{}
+	r.Handler = apply.Detached().Handler
 	l := newLeader(1, command.FlagStandalone)
 	r.mustFeed(b, l.begin())
 	r.mustFeed(b, l.batch(attachCommand()))

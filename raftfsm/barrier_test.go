@@ -17,7 +17,7 @@ func TestAnOldContactConfirmsNothing(t *testing.T) {
 		c.readyToRestore() // raising the level is the last entry that the leader itself proposes
 		id, lead := c.leader()
 		follower, _ := c.follower()
-		before := lead.raftNow().LastIndex()
+		before := lead.replica.Raft().LastIndex()
 		for _, r := range c.rigs {
 			if err := r.Barrier(t.Context()); err != nil {
 				t.Fatal(err)
@@ -56,7 +56,7 @@ func TestAnOldContactConfirmsNothing(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if after := lead.raftNow().LastIndex(); after != before {
+		if after := lead.replica.Raft().LastIndex(); after != before {
 			t.Errorf("the log grew from %d to %d", before, after)
 		}
 	})

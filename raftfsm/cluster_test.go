@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -57,12 +58,12 @@ func (c *cluster) start(id uint64, tune ...func(*Config)) *rig {
 	c.t.Helper()
 	c.awaitClosed(id)
 	r := &rig{recorder: newRecorder(), t: c.t}
-	cfg := Config{ID: id, Members: c.list, Network: c.net.Host(hostOf(id)), Handler: r.recorder,
+	cfg := Config{ID: id, Members: c.list, Peers: Peers{Network: c.net.Host(hostOf(id))}, Handler: r.recorder,
 		TickTime: 200 * time.Millisecond, Policy: tree.ExtendedTypes | tree.ReconfigEnabled}
 	if c.disks == "" {
 		cfg.Memory = true
 	} else {
-		cfg.LogDir, cfg.SnapDir = c.dir(id)+"/log", c.dir(id)+"/snap"
+		cfg.Log.Dir, cfg.DataDir = c.dir(id)+"/log", c.dir(id)+"/snap"
 	}
 	if os.Getenv("ZKGO_TEST_LOG") != "" {
 		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug})).With("server", id)
@@ -126,6 +127,16 @@ func (r *rig) awaitServed() Status {
 	r.t.Helper()
 	r.recorder.wait(r.t, "serving", func() bool { return r.Status().Serving })
 	return r.Status()
+}
+
+// member returns the part of a member that knows the other servers.
+func (r *rig) member() *ensemble.Ensemble {
+	r.t.Helper()
+	e, ok := r.peers.(*ensemble.Ensemble)
+	if !ok {
+		r.t.Fatalf("server %d is no member of an ensemble: %T", r.cfg.ID, r.peers)
+	}
+	return e
 }
 
 // leader waits until one of the servers leads and returns it.
@@ -275,7 +286,7 @@ func clusterOf(t *testing.T, ids ...uint64) *cluster {
 
 // locate returns a server in Raft's configuration.
 func (r *rig) locate(server uint64) (raft.ServerID, raft.ServerAddress) {
-	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range r.replica.Raft().GetConfiguration().Configuration().Servers {
 		if membership.ServerOf(s.ID) == server {
 			return s.ID, s.Address
 		}

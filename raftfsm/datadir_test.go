@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 	"github.com/zkgo/zkgo/tree"
@@ -65,9 +66,9 @@ func TestForeignDirectories(t *testing.T) {
 		used(t, cfg, 10, true)
 		other := cfg
 		other.ID = 2
-		mustRefuse(t, other, cfg.LogDir, "server 1", "server 2")
+		mustRefuse(t, other, cfg.Log.Dir, "server 1", "server 2")
 
-		path := filepath.Join(cfg.LogDir, datadir.IdentityFile)
+		path := filepath.Join(cfg.Log.Dir, datadir.IdentityFile)
 		whole, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -76,7 +77,7 @@ func TestForeignDirectories(t *testing.T) {
 			if err := os.WriteFile(path, whole[:i], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.LogDir); err == nil && i < len(whole)-1 {
+			if _, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.Log.Dir); err == nil && i < len(whole)-1 {
 				t.Fatalf("%d of %d bytes are an identity", i, len(whole))
 			}
 		}
@@ -86,7 +87,7 @@ func TestForeignDirectories(t *testing.T) {
 			if err := os.WriteFile(path, flipped, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if id, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.LogDir); err == nil {
+			if id, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.Log.Dir); err == nil {
 				t.Fatalf("byte %d is flipped, and the identity is %+v", i, id)
 			}
 		}
@@ -103,12 +104,12 @@ func TestForeignDirectories(t *testing.T) {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		foreign := used(t, diskConfig(t, raftlog.Kind(cfg.Store)), 10, true)
+		foreign := used(t, diskConfig(t, raftlog.Kind(cfg.Log.Store)), 10, true)
 		mixed := cfg
-		mixed.LogDir = t.TempDir()
-		mustRefuse(t, mixed, mixed.SnapDir)
+		mixed.Log.Dir = t.TempDir()
+		mustRefuse(t, mixed, mixed.DataDir)
 		mixed = cfg
-		mixed.SnapDir = foreign.SnapDir
+		mixed.DataDir = foreign.DataDir
 		mustRefuse(t, mixed)
 		start(t, cfg) // the refused starts did no harm
 	})
@@ -126,12 +127,12 @@ func TestForeignLog(t *testing.T) {
 			r.do(set(owner, "/a", nil))
 		}
 		r.close()
-		id, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.LogDir)
+		id, _, err := datadir.ReadIdentity(vfs.OS{}, cfg.Log.Dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		id.Cluster = datadir.NewIdentity(1).Cluster
-		if err := id.Write(vfs.OS{}, cfg.LogDir); err != nil {
+		if err := id.Write(vfs.OS{}, cfg.Log.Dir); err != nil {
 			t.Fatal(err)
 		}
 		cfg.Handler = newRecorder()
@@ -158,13 +159,13 @@ func TestDamagedSnapshot(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
 		used(t, cfg, 3, true)
-		found, err := filepath.Glob(filepath.Join(cfg.SnapDir, "snapshots", "*", "state.bin"))
+		found, err := filepath.Glob(filepath.Join(cfg.DataDir, "snapshots", "*", "state.bin"))
 		if err != nil || len(found) != 1 {
 			t.Fatalf("%v, %v", found, err)
 		}
 		flip(t, found[0])
 		cut := cfg
-		cut.SnapTrailing = 1 // keep almost no log entries after the next snapshot
+		cut.Log.SnapTrailing = 1 // keep almost no log entries after the next snapshot
 		r := start(t, cut)
 		if !r.exists("/a") {
 			t.Fatal("a server with a damaged snapshot has lost its state")
@@ -177,14 +178,14 @@ func TestDamagedSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.close()
-		found, err = filepath.Glob(filepath.Join(cfg.SnapDir, "snapshots", "*", "state.bin"))
+		found, err = filepath.Glob(filepath.Join(cfg.DataDir, "snapshots", "*", "state.bin"))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%v, %v", found, err)
 		}
 		for _, f := range found {
 			flip(t, f)
 		}
-		mustRefuse(t, cfg, cfg.SnapDir)
+		mustRefuse(t, cfg, cfg.DataDir)
 	})
 }
 
@@ -205,7 +206,7 @@ func flip(t *testing.T, path string) {
 func TestSnapshotTrigger(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, cfg Config) {
-		cfg.SnapCount = 50
+		cfg.Log.SnapCount = 50
 		r := start(t, cfg)
 		s := r.attach(time.Hour)
 		r.do(create(s, "/a", 0))
@@ -213,13 +214,13 @@ func TestSnapshotTrigger(t *testing.T) {
 			r.do(set(s, "/a", fmt.Append(nil, i)))
 		}
 		eventually(t, "a snapshot", func() bool {
-			list, err := r.stores.Snapshots().List()
+			list, err := r.replica.Stores().Snapshots().List()
 			return err == nil && len(list) > 0 && list[0].Index > 200
 		})
 		before := r.dump()
 		if cfg.Memory {
 			eventually(t, "a short log", func() bool {
-				first, err := r.stores.Logs().FirstIndex()
+				first, err := r.replica.Stores().Logs().FirstIndex()
 				return err == nil && (first > 200 || first == 0) // 0: the log is empty
 			})
 			return
@@ -274,15 +275,15 @@ func TestSeed(t *testing.T) {
 		if r.dump() != before || r.zxid() != last.zxid {
 			t.Fatal("the state after the restart is another one")
 		}
-		mustRefuse(t, Config{ID: 1, LogDir: cfg.LogDir, SnapDir: cfg.SnapDir}, "")
+		mustRefuse(t, Config{ID: 1, Log: Log{Dir: cfg.Log.Dir}, DataDir: cfg.DataDir}, "")
 	})
 }
 
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	for _, c := range []Config{
-		{ID: 256, Memory: true}, {ID: 1}, {ID: 1, LogDir: "x"},
-		{ID: 1, Memory: true, TickTime: -1}, {ID: 1, Memory: true, SnapCount: -1},
+		{ID: 256, Memory: true}, {ID: 1}, {ID: 1, Log: Log{Dir: "x"}},
+		{ID: 1, Memory: true, TickTime: -1}, {ID: 1, Memory: true, Log: Log{SnapCount: -1}},
 	} {
 		mustRefuse(t, c)
 	}
@@ -305,8 +306,8 @@ func TestDamagedLog(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 5))
 			damaged := cfg
 			dir := t.TempDir()
-			damaged.LogDir, damaged.SnapDir = dir+"/log", dir+"/snap"
-			damageCopy(t, rnd, cfg.LogDir, damaged.LogDir)
+			damaged.Log.Dir, damaged.DataDir = dir+"/log", dir+"/snap"
+			damageCopy(t, rnd, cfg.Log.Dir, damaged.Log.Dir)
 			damaged.Handler = newRecorder()
 			n, err := startNode(damaged)
 			if err != nil {
@@ -362,8 +363,8 @@ func TestHalfBootstrapped(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "disk", func(t *testing.T, cfg Config) {
 		full := cfg
-		full.open = func(c Config) (stores, error) {
-			s, err := openRaftLog(c)
+		full.open = func(c *replica.Config) (replica.Stores, error) {
+			s, err := replica.OpenStores(c)
 			if err != nil {
 				return nil, err
 			}
@@ -382,9 +383,9 @@ func TestHalfBootstrapped(t *testing.T) {
 }
 
 // cutAfterTerm are stores that accept a term but no entry.
-type cutAfterTerm struct{ stores }
+type cutAfterTerm struct{ replica.Stores }
 
-func (c cutAfterTerm) Logs() raft.LogStore { return noEntries{c.stores.Logs()} }
+func (c cutAfterTerm) Logs() raft.LogStore { return noEntries{c.Stores.Logs()} }
 
 type noEntries struct{ raft.LogStore }
 
@@ -398,11 +399,11 @@ func TestEmptiedDirectory(t *testing.T) {
 		used(t, cfg, 3, false)
 		parts, _ := raftlog.Parts()
 		for _, name := range parts {
-			if err := os.RemoveAll(filepath.Join(cfg.LogDir, name)); err != nil {
+			if err := os.RemoveAll(filepath.Join(cfg.Log.Dir, name)); err != nil {
 				t.Fatal(err)
 			}
 		}
-		mustRefuse(t, cfg, cfg.LogDir, datadir.IdentityFile, "is missing", "zkgo recover")
+		mustRefuse(t, cfg, cfg.Log.Dir, datadir.IdentityFile, "is missing", "zkgo recover")
 		p, err := cfg.ReadPlace()
 		if err != nil {
 			t.Fatal(err)

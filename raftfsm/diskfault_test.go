@@ -21,6 +21,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/session"
 )
 
@@ -183,8 +184,8 @@ func TestDamagedMember(t *testing.T) {
 			}
 			flipOne(t, rnd, filepath.Join(c.dir(victim), "log"))
 			rec := newRecorder()
-			n, err := startNode(Config{ID: victim, Members: c.list, Network: c.net.Host(hostOf(victim)), Handler: rec,
-				TickTime: 200 * time.Millisecond, LogDir: c.dir(victim) + "/log", SnapDir: c.dir(victim) + "/snap"})
+			n, err := startNode(Config{ID: victim, Members: c.list, Peers: Peers{Network: c.net.Host(hostOf(victim))}, Handler: rec,
+				TickTime: 200 * time.Millisecond, Log: Log{Dir: c.dir(victim) + "/log"}, DataDir: c.dir(victim) + "/snap"})
 			if err != nil {
 				refused++
 				continue
@@ -232,7 +233,7 @@ func flipOne(t *testing.T, rnd *rand.Rand, dir string) {
 // unreadable are stores whose entries can't be read. As in raftlog, a failed call never
 // returns.
 type unreadable struct {
-	stores
+	replica.Stores
 	failed      chan error
 	ended       chan struct{}
 	fail, close sync.Once
@@ -243,11 +244,11 @@ type unreadableLog struct {
 	u *unreadable
 }
 
-func (u *unreadable) Logs() raft.LogStore  { return unreadableLog{u.stores.Logs(), u} }
+func (u *unreadable) Logs() raft.LogStore  { return unreadableLog{u.Stores.Logs(), u} }
 func (u *unreadable) Failed() <-chan error { return u.failed }
 func (u *unreadable) Close() error {
 	u.close.Do(func() { close(u.ended) })
-	return u.stores.Close()
+	return u.Stores.Close()
 }
 
 func (l unreadableLog) GetLog(uint64, *raft.Log) error {
@@ -268,9 +269,9 @@ func TestUnreadableWhenRaftStarts(t *testing.T) {
 	}
 	for range 20 {
 		r := c.start(1, func(cfg *Config) {
-			cfg.open = func(cfg Config) (stores, error) {
-				s, err := openRaftLog(cfg)
-				return &unreadable{stores: s, failed: make(chan error, 1), ended: make(chan struct{})}, err
+			cfg.open = func(cfg *replica.Config) (replica.Stores, error) {
+				s, err := replica.OpenStores(cfg)
+				return &unreadable{Stores: s, failed: make(chan error, 1), ended: make(chan struct{})}, err
 			}
 		})
 		if err := <-r.Err(); !errors.Is(err, errInjected) {
@@ -285,7 +286,7 @@ func TestUnreadableWhenRaftStarts(t *testing.T) {
 // stuck are stores whose votes and terms can't be written once begun is set. As in raftlog,
 // a call waits for Close and then never returns.
 type stuck struct {
-	stores
+	replica.Stores
 	begun  atomic.Bool
 	failed chan error
 	ended  chan struct{}
@@ -297,11 +298,11 @@ type stuckVotes struct {
 	s *stuck
 }
 
-func (s *stuck) Stable() raft.StableStore { return stuckVotes{s.stores.Stable(), s} }
+func (s *stuck) Stable() raft.StableStore { return stuckVotes{s.Stores.Stable(), s} }
 func (s *stuck) Failed() <-chan error     { return s.failed }
 func (s *stuck) Close() error {
 	s.close.Do(func() { close(s.ended) })
-	return s.stores.Close()
+	return s.Stores.Close()
 }
 
 func (v stuckVotes) Set(key, value []byte) error {
@@ -334,9 +335,9 @@ func TestCloseWhileTheDiskFails(t *testing.T) {
 				disk := &stuck{failed: make(chan error, 1), ended: make(chan struct{})}
 				c.startAll(func(cfg *Config) {
 					if cfg.ID == 3 {
-						cfg.open = func(cfg Config) (stores, error) {
-							s, err := openRaftLog(cfg)
-							disk.stores = s
+						cfg.open = func(cfg *replica.Config) (replica.Stores, error) {
+							s, err := replica.OpenStores(cfg)
+							disk.Stores = s
 							return disk, err
 						}
 					}

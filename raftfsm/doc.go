@@ -26,16 +26,17 @@
 //     called. Under it, no lock is taken that a goroutine may hold while it waits.
 //
 // A Node has a controller, which owns the leadership and runs on the one control goroutine
-// (lead.go), a replica, which has the stores, Raft and the state machine (replica.go), and peers:
+// (lead.go), a replica.Replica, which has the stores, Raft and the state machine, and peers:
 // alone for a standalone server (standalone.go), ensemble.Ensemble for a member (peers.go).
 //
 // Packages of raftfsm/internal hold the rest: command the layout of the log, propose and forward
-// the way of commands into it, apply the state machine, snapio the stream of a snapshot, bootstrap
-// how an ensemble forms, ensemble a member and the other servers, membership the list of servers,
-// exchange questions between servers, multiaddr servers with several addresses, datadir the owner
-// of a directory and the exchange of its state, restore the replacement of the state while the
-// ensemble serves, logreader the files of a stopped server.
+// the way of commands into it, apply the state machine, snapio the stream of a snapshot, replica
+// the stores with Raft and the state machine on them, bootstrap how an ensemble forms, ensemble a
+// member and the other servers, membership the list of servers, exchange questions between
+// servers, multiaddr servers with several addresses, datadir the owner of a directory and the
+// exchange of its state, restore the replacement of the state while the ensemble serves, logreader
+// the files of a stopped server.
 //
 // May import: its own internal packages, proto, tree, session, internal/raftlog,
-// storage, internal/quorum and its transport, hashicorp/raft and go-hclog, the standard library.
+// storage, internal/quorum and its transport, hashicorp/raft, the standard library.
 package raftfsm

@@ -15,13 +15,14 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/session"
 )
 
 // compact takes a snapshot and truncates the whole log before it.
 func (r *rig) compact() {
 	r.t.Helper()
-	engine := r.raftNow()
+	engine := r.replica.Raft()
 	rc := engine.ReloadableConfig()
 	rc.TrailingLogs = 0
 	if err := engine.ReloadConfig(rc); err != nil {
@@ -53,7 +54,7 @@ func testSnapshotInstalled(t *testing.T) {
 				rest = append(rest, hostOf(x))
 			}
 		}
-		before := f.raftNow()
+		before := f.replica.Raft()
 		f.mu.Lock()
 		jumped := f.jumped
 		f.mu.Unlock()
@@ -72,7 +73,7 @@ func testSnapshotInstalled(t *testing.T) {
 		c.net.Rejoin([]string{hostOf(id)}, rest)
 		f.recorder.wait(t, "Jumped", func() bool { return f.jumped > jumped })
 		c.eventually("the follower is back", func() bool {
-			return f.exists(fmt.Sprintf("/round-%d-99", round)) && f.Status().Serving && f.raftNow() != before
+			return f.exists(fmt.Sprintf("/round-%d-99", round)) && f.Status().Serving && f.replica.Raft() != before
 		})
 		// Retry like a client that reconnects: the new Raft instance may not know the leader
 		// when the first command comes.
@@ -172,7 +173,7 @@ func testMovedServer(t *testing.T) {
 	c.rigs[id].awaitServed()
 	c.eventually("Raft's configuration has the new address", func() bool {
 		_, r := c.leader()
-		for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+		for _, s := range r.replica.Raft().GetConfiguration().Configuration().Servers {
 			if membership.ServerOf(s.ID) == id {
 				return string(s.Address) == hostOf(id)+":12888"
 			}
@@ -236,11 +237,11 @@ func (l slowStart) GetLog(index uint64, entry *raft.Log) error {
 }
 
 type slowStores struct {
-	stores
+	replica.Stores
 	ready <-chan struct{}
 }
 
-func (s slowStores) Logs() raft.LogStore { return slowStart{s.stores.Logs(), s.ready} }
+func (s slowStores) Logs() raft.LogStore { return slowStart{s.Stores.Logs(), s.ready} }
 
 // TestStandaloneGrowsSlowly: a server with data reports that before its Raft runs. If empty
 // servers took it for another empty server, they would form an ensemble with it, but
@@ -251,8 +252,8 @@ func TestStandaloneGrowsSlowly(t *testing.T) {
 		c, _ := stoodAlone(t)
 		ready := make(chan struct{})
 		c.start(1, func(cfg *Config) {
-			cfg.open = func(cfg Config) (stores, error) {
-				s, err := openRaftLog(cfg)
+			cfg.open = func(cfg *replica.Config) (replica.Stores, error) {
+				s, err := replica.OpenStores(cfg)
 				return slowStores{s, ready}, err
 			}
 		})
@@ -343,7 +344,7 @@ func TestMemberAlone(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
 		c.startAll()
 		lead, l := c.leader()
-		term := l.raftNow().CurrentTerm()
+		term := l.replica.Raft().CurrentTerm()
 		id, _ := c.follower()
 		cfg := c.rigs[id].cfg
 		c.stop(id)
@@ -360,8 +361,8 @@ func TestMemberAlone(t *testing.T) {
 			t.Errorf("it starts: %v", err)
 		}
 		time.Sleep(10 * time.Second)
-		if now, r := c.leader(); now != lead || r.raftNow().CurrentTerm() != term {
-			t.Errorf("server %d leads in term %d, it was server %d in term %d", now, r.raftNow().CurrentTerm(), lead, term)
+		if now, r := c.leader(); now != lead || r.replica.Raft().CurrentTerm() != term {
+			t.Errorf("server %d leads in term %d, it was server %d in term %d", now, r.replica.Raft().CurrentTerm(), lead, term)
 		}
 	})
 }

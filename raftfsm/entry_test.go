@@ -104,13 +104,13 @@ func FuzzEntry(f *testing.F) {
 	f.Add(append(h.Append(nil), encodeRun(f, commands()[2:4])...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		n := newNode(testConfig(t, memoryConfig()))
-		n.machine.Incarnation = 1
+		n.replica.Machine.Incarnation = 1
 		kind, err := command.EntryKind(b)
-		err2 := n.machine.ApplyEntry(1, b)
+		err2 := n.replica.Machine.ApplyEntry(1, b)
 		if err != nil && err2 == nil {
 			t.Fatalf("an entry of kind %d was applied: %v", kind, err)
 		}
-		if err := n.tree.Check(); err != nil {
+		if err := n.Tree().Check(); err != nil {
 			t.Fatal(err)
 		}
 	})

@@ -83,14 +83,14 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	t.Parallel()
 	n := newNode(testConfig(t, memoryConfig()))
 	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: command.Level, Cluster: command.ClusterID{5}, Flags: command.FlagConfig, Config: namedConfig()}
-	if err := n.machine.ApplyEntry(1, s.Append(nil)); err != nil {
+	if err := n.replica.Machine.ApplyEntry(1, s.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Contains(n.machine.Config, []byte(membership.NamedKey)) {
-		t.Fatalf("the state is %q", n.machine.Config)
+	if !bytes.Contains(n.replica.Machine.Config, []byte(membership.NamedKey)) {
+		t.Fatalf("the state is %q", n.replica.Machine.Config)
 	}
-	n.machine.Fleeting = false
-	img, err := n.machine.Snapshot()
+	n.replica.Machine.Fleeting = false
+	img, err := n.replica.Machine.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestSnapshotWithNamedLines(t *testing.T) {
 	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := apply.CheckSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := apply.CheckSnapshot(n.replica.Identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Error(err)
 	}
 }
@@ -117,9 +117,9 @@ func FuzzEntryCheck(f *testing.F) {
 			return
 		}
 		n := newNode(testConfig(t, memoryConfig()))
-		n.machine.Incarnation = 1
-		n.machine.Newest = 1<<32 - 1
-		if err := n.machine.ApplyEntry(1, b); err != nil {
+		n.replica.Machine.Incarnation = 1
+		n.replica.Machine.Newest = 1<<32 - 1
+		if err := n.replica.Machine.ApplyEntry(1, b); err != nil {
 			var h command.BatchHeader
 			if _, derr := h.Decode(b); derr == nil && h.Check.Index != 0 {
 				return // only apply compares the digest
@@ -138,12 +138,12 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	s := command.LeaderStart{Server: 1, Incarnation: 1, Level: 1, Cluster: command.ClusterID{5}}
 	h := command.BatchHeader{Incarnation: 1, Seq: 1}
 	for i, data := range [][]byte{s.Append(nil), append(h.Append(nil), encodeRun(t, applicable[:1])...)} {
-		if err := n.machine.ApplyEntry(uint64(i+1), data); err != nil {
+		if err := n.replica.Machine.ApplyEntry(uint64(i+1), data); err != nil {
 			t.Fatal(err)
 		}
 	}
-	n.machine.Fleeting = false
-	img, err := n.machine.Snapshot()
+	n.replica.Machine.Fleeting = false
+	img, err := n.replica.Machine.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	check := func(at uint64, b []byte) error {
-		return apply.CheckSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
+		return apply.CheckSnapshot(n.replica.Identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: at}, bytes.NewReader(b))
 	}
 	if err := check(2, b.Bytes()); err != nil {
 		t.Fatal(err)
@@ -184,7 +184,7 @@ func TestSnapshotsAreCheckedBefore(t *testing.T) {
 	if err := check(2, forged.Bytes()); err == nil {
 		t.Error("a state with another digest passes")
 	}
-	n.identity.Cluster = "01000000000000000000000000000000"
+	n.replica.Identity.Cluster = "01000000000000000000000000000000"
 	if check(2, b.Bytes()) == nil {
 		t.Error("a snapshot of another ensemble passes")
 	}
@@ -200,11 +200,11 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	if err := testChecker().Entry(s.Append(nil), command.ClusterID{}); err != nil {
 		t.Errorf("leaderStart: %v", err)
 	}
-	if err := n.machine.ApplyEntry(1, s.Append(nil)); err != nil {
+	if err := n.replica.Machine.ApplyEntry(1, s.Append(nil)); err != nil {
 		t.Fatal(err)
 	}
-	n.machine.Config, n.machine.Fleeting = state, false
-	img, err := n.machine.Snapshot()
+	n.replica.Machine.Config, n.replica.Machine.Fleeting = state, false
+	img, err := n.replica.Machine.Snapshot()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +212,7 @@ func TestStatesWithNamedServersPass(t *testing.T) {
 	if err := img.Persist(&b); err != nil {
 		t.Fatal(err)
 	}
-	if err := apply.CheckSnapshot(n.identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
+	if err := apply.CheckSnapshot(n.replica.Identity.ClusterID(), &raft.InstallSnapshotRequest{LastLogIndex: 1}, &b); err != nil {
 		t.Errorf("snapshot: %v", err)
 	}
 }

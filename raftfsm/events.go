@@ -66,3 +66,18 @@ func (b *mailbox) applied(events []apply.Event) {
 	}
 	b.post(list)
 }
+
+// touched queues sessions that another server has heard from now.
+func (b *mailbox) touched(sessions []int64, now time.Time) {
+	list := make([]event, len(sessions))
+	for i, id := range sessions {
+		list[i] = event{kind: evTouched, session: id, at: now}
+	}
+	b.post(list)
+}
+
+// do makes the control goroutine run f.
+func (b *mailbox) do(f func()) { b.post([]event{{kind: evDo, do: f}}) }
+
+// fail makes the control goroutine stop the server.
+func (b *mailbox) fail(err error) { b.post([]event{{kind: evFailed, err: err}}) }

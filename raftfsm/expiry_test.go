@@ -158,7 +158,7 @@ func TestManualClock(t *testing.T) {
 func TestReap(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		cfg := memoryConfig()
-		cfg.ContainerInterval = 10 * time.Second
+		cfg.Containers.Interval = 10 * time.Second
 		r := start(t, cfg)
 		defer r.close()
 		s := r.attach(time.Hour)
@@ -193,7 +193,7 @@ func TestClockThatJumps(t *testing.T) {
 		const year = 365 * 24 * time.Hour
 		var ahead atomic.Int64
 		cfg := memoryConfig()
-		cfg.ContainerInterval = 10 * time.Second
+		cfg.Containers.Interval = 10 * time.Second
 		cfg.Wall = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 		r := start(t, cfg)
 		defer r.close()

@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 )
 
 // inBubble runs f in fake time, in parallel with other tests.
@@ -45,7 +46,7 @@ func (c *manualClock) advance(d time.Duration) {
 
 // faultyStores are stores whose log can stall or fail.
 type faultyStores struct {
-	stores
+	replica.Stores
 	failed chan error
 
 	mu    sync.Mutex
@@ -64,19 +65,19 @@ type faultyLog struct {
 // faultyConfig returns cfg with stores that can stall or fail.
 func faultyConfig(cfg Config) (Config, *faultyStores) {
 	f := &faultyStores{failed: make(chan error, 1), ended: make(chan struct{})}
-	cfg.open = func(c Config) (stores, error) {
-		s, err := openRaftLog(c)
-		f.stores = s
+	cfg.open = func(c *replica.Config) (replica.Stores, error) {
+		s, err := replica.OpenStores(c)
+		f.Stores = s
 		return f, err
 	}
 	return cfg, f
 }
 
-func (f *faultyStores) Logs() raft.LogStore  { return &faultyLog{f.stores.Logs(), f} }
+func (f *faultyStores) Logs() raft.LogStore  { return &faultyLog{f.Stores.Logs(), f} }
 func (f *faultyStores) Failed() <-chan error { return f.failed }
 func (f *faultyStores) Close() error {
 	f.once.Do(func() { close(f.ended) })
-	return f.stores.Close()
+	return f.Stores.Close()
 }
 
 // stall makes writes wait until the caller calls release.
@@ -196,8 +197,8 @@ func TestLateLeaderStart(t *testing.T) {
 		defer r.close()
 		s := r.attach(time.Hour)
 		r.do(create(s, "/a", 0))
-		late := command.LeaderStart{Server: 1, Incarnation: 7, Level: r.control.startLevel(), Flags: command.FlagStandalone, Cluster: r.identity.ClusterID()}
-		if err := r.raftNow().Apply(late.Append(nil), 0).Error(); err != nil {
+		late := command.LeaderStart{Server: 1, Incarnation: 7, Level: r.control.startLevel(), Flags: command.FlagStandalone, Cluster: r.replica.Identity.ClusterID()}
+		if err := r.replica.Raft().Apply(late.Append(nil), 0).Error(); err != nil {
 			t.Fatal(err)
 		}
 		r.wait(t, "another leadership", func() bool {
@@ -258,7 +259,7 @@ func TestStoppedMachine(t *testing.T) {
 		defer r.close()
 		s := r.attach(time.Hour)
 		r.do(create(s, "/a", 0))
-		if err := r.raftNow().Apply([]byte{command.Format + 1, command.EntryBatch}, 0).Error(); err != nil {
+		if err := r.replica.Raft().Apply([]byte{command.Format + 1, command.EntryBatch}, 0).Error(); err != nil {
 			t.Fatal(err)
 		}
 		err := <-r.Err()
@@ -294,8 +295,8 @@ func TestCloseWaitsForWhatWasHandedOver(t *testing.T) {
 			r.do(create(s, "/a", 0))
 			r.send(set(s, "/a", make([]byte, propose.FullWeight)))
 			synctest.Wait()
-			if stored := r.raftNow().AppliedIndex(); stored != r.raftNow().LastIndex() {
-				t.Fatalf("up to %d of %d entries were handed over", stored, r.raftNow().LastIndex())
+			if stored := r.replica.Raft().AppliedIndex(); stored != r.replica.Raft().LastIndex() {
+				t.Fatalf("up to %d of %d entries were handed over", stored, r.replica.Raft().LastIndex())
 			}
 			faults.kill(errInjected)
 			if err := <-r.Err(); !errors.Is(err, errInjected) {

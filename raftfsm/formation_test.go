@@ -64,8 +64,8 @@ func TestFormationNeedsAll(t *testing.T) {
 		c.start(2, all)
 		for id, r := range c.rigs {
 			r.awaitServed()
-			if r.identity.RaftID != membership.FounderID(id) {
-				t.Errorf("server %d is %q and no founder", id, r.identity.RaftID)
+			if r.replica.Identity.RaftID != membership.FounderID(id) {
+				t.Errorf("server %d is %q and no founder", id, r.replica.Identity.RaftID)
 			}
 		}
 	})
@@ -94,7 +94,7 @@ func testFormationNeedsAMajority(t *testing.T) {
 	late := c.start(3)
 	late.awaitServed()
 	c.settled()
-	if id := late.identity.RaftID; id == "3" {
+	if id := late.replica.Identity.RaftID; id == "3" {
 		t.Errorf("a server that was not there when the ensemble formed has the ServerID %q of one that was", id)
 	}
 	// Server 3 has a vote, so one of the others may stop.
@@ -182,7 +182,7 @@ func testWipedMemberJoinsAnew(t *testing.T) {
 			t.Errorf("server %d lost what was committed", id)
 		}
 	}
-	if id := c.rigs[b].identity.RaftID; id == "2" {
+	if id := c.rigs[b].replica.Identity.RaftID; id == "2" {
 		t.Errorf("the wiped server is %q again", id)
 	}
 	c.eventually("three votes", func() bool { return c.voters() == 3 })
@@ -273,9 +273,9 @@ func (c *cluster) wipe(id uint64) {
 func (c *cluster) voters() int {
 	_, r := c.leader()
 	n := 0
-	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range r.replica.Raft().GetConfiguration().Configuration().Servers {
 		here := c.rigs[membership.ServerOf(s.ID)]
-		if s.Suffrage == 0 && here != nil && here.raftNow() != nil && here.identity.RaftID == s.ID {
+		if s.Suffrage == 0 && here != nil && here.replica.Raft() != nil && here.replica.Identity.RaftID == s.ID {
 			n++
 		}
 	}

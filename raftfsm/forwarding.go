@@ -21,13 +21,3 @@ func (c *controller) unfollow(reason error) {
 	f.Halt()
 	c.lose(reason)
 }
-
-// touch reports sessions that another server has heard from. Any goroutine may call it.
-func (n *Node) touch(sessions []int64) {
-	now := n.cfg.Now()
-	events := make([]event, len(sessions))
-	for i, id := range sessions {
-		events[i] = event{kind: evTouched, session: id, at: now}
-	}
-	n.mail.post(events)
-}

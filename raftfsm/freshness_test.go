@@ -167,7 +167,7 @@ func testNeverOlder(t *testing.T, tr *trouble, leads bool, pause time.Duration, 
 	for _, m := range c.list {
 		c.start(m.ID, func(cfg *Config) {
 			cfg.TickTime, cfg.SyncLimit = time.Second, 5
-			cfg.Network = lossyLink{cfg.Network, hostOf(victim), tr}
+			cfg.Peers.Network = lossyLink{cfg.Peers.Network, hostOf(victim), tr}
 			if m.ID == victim {
 				cfg.FS, cfg.Handler = slow, slowApplier{cfg.Handler.(*recorder), tr}
 			}

@@ -477,12 +477,12 @@ func TestAJoiningVoterGivesUpADeadLeader(t *testing.T) {
 				continue
 			}
 			r.Tree().Lock()
-			m, err := membership.ParseState(r.machine.Config)
+			m, err := membership.ParseState(r.replica.Machine.Config)
 			if err != nil {
 				t.Fatal(err)
 			}
 			m.Members = slices.DeleteFunc(m.Members, func(m membership.Member) bool { return m.ID == id })
-			r.machine.Config = m.State()
+			r.replica.Machine.Config = m.State()
 			r.Tree().Unlock()
 			break
 		}

@@ -133,7 +133,7 @@ func memoryConfig() Config {
 func diskConfig(t testing.TB, kind raftlog.Kind) Config {
 	t.Helper()
 	dir := t.TempDir()
-	return Config{ID: 1, LogDir: dir + "/log", SnapDir: dir + "/snap", Store: string(kind), Bolt: boltlog.Format{}, Policy: tree.ExtendedTypes}
+	return Config{ID: 1, Log: Log{Dir: dir + "/log", Store: string(kind), Bolt: boltlog.Format{}}, DataDir: dir + "/snap", Policy: tree.ExtendedTypes}
 }
 
 // eachStore runs f for every kind of store.

@@ -34,7 +34,7 @@ func TestHostilePeer(t *testing.T) {
 			c.rigs[id].awaitServed()
 		}
 		var cluster quorum.ClusterID
-		if _, err := hex.Decode(cluster[:], []byte(leader.identity.Cluster)); err != nil {
+		if _, err := hex.Decode(cluster[:], []byte(leader.replica.Identity.Cluster)); err != nil {
 			t.Fatal(err)
 		}
 		rnd := rand.New(rand.NewPCG(1, 2))
@@ -54,11 +54,11 @@ func TestHostilePeer(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(frames)) {
 			for _, id := range []uint64{1, 2} {
 				target := c.rigs[id]
-				term, refused := target.raftNow().CurrentTerm(), target.RefusedMessages()
+				term, refused := target.replica.Raft().CurrentTerm(), target.RefusedMessages()
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				p.Send(ctx, quorum.Raft, memberAt(id).QuorumAddr, string(membership.FounderID(id)), frames[name])
 				cancel()
-				if got := target.raftNow().CurrentTerm(); got > term+1 {
+				if got := target.replica.Raft().CurrentTerm(); got > term+1 {
 					t.Errorf("%s: server %d goes from term %d to %d", name, id, term, got)
 				}
 				if target.RefusedMessages() == refused && name != "junk" && name != "a snapshot that never comes" {
@@ -92,7 +92,7 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 		c := newCluster(t, 3)
 		c.startAll()
 		_, leader := c.leader()
-		id := []byte(leader.identity.Cluster)
+		id := []byte(leader.replica.Identity.Cluster)
 		raw := make([]byte, hex.DecodedLen(len(id)))
 		if _, err := hex.Decode(raw, id); err != nil {
 			t.Fatal(err)
@@ -135,7 +135,7 @@ func TestStrangerAtTheQuorumPort(t *testing.T) {
 		if now := string(leader.Membership()); now != config {
 			t.Errorf("the membership was %q and is %q", config, now)
 		}
-		for _, s := range leader.raftNow().GetConfiguration().Configuration().Servers {
+		for _, s := range leader.replica.Raft().GetConfiguration().Configuration().Servers {
 			if s.ID != membership.FounderID(membership.ServerOf(s.ID)) {
 				t.Errorf("%s has a place in Raft's configuration", s.ID)
 			}

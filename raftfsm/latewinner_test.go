@@ -82,14 +82,14 @@ func TestLateWinner(t *testing.T) {
 			lead.do(create(early, fmt.Sprintf("/tail-%d", i), 0))
 		}
 		id, addr := lead.locate(1)
-		if err := lead.raftNow().LeadershipTransferToServer(id, addr).Error(); err != nil {
+		if err := lead.replica.Raft().LeadershipTransferToServer(id, addr).Error(); err != nil {
 			t.Fatal(err)
 		}
-		c.eventually("the election", func() bool { return winner.raftNow().State() == raft.Leader })
+		c.eventually("the election", func() bool { return winner.replica.Raft().State() == raft.Leader })
 		c.kill(old)
 		ch := winner.send(command.Command{Kind: command.KindSync})
 		for until := time.Now().Add(3 * short); time.Now().Before(until); time.Sleep(tick) {
-			if winner.raftNow().State() != raft.Leader {
+			if winner.replica.Raft().State() != raft.Leader {
 				t.Fatal("it does not keep the lead: this shows nothing")
 			}
 			if s := winner.Status(); s.Role == Leader || s.Serving && s.Leader == 1 {

@@ -55,7 +55,7 @@ func (c *controller) run() {
 	defer close(c.done)
 	for {
 		var leads <-chan bool
-		if r := c.n.raftNow(); r != nil {
+		if r := c.n.replica.Raft(); r != nil {
 			leads = r.LeaderCh()
 		}
 		var failed, refused, unsent <-chan error
@@ -93,7 +93,7 @@ func (c *controller) run() {
 			c.retry.Reset(startRetry)
 		case err := <-unsent:
 			c.unfollow(err)
-		case err := <-c.n.stores.Failed():
+		case err := <-c.n.replica.Stores().Failed():
 			c.storesFailed(err)
 		case <-c.duty.C:
 			c.duties()
@@ -156,7 +156,7 @@ func (c *controller) started(server, incarnation uint64) {
 // beginLead proposes the LeaderStart of a new incarnation if Raft still says that this
 // server leads.
 func (c *controller) beginLead() {
-	r := c.n.raftNow()
+	r := c.n.replica.Raft()
 	if c.lead != nil || c.halted || r == nil || r.State() != raft.Leader {
 		return
 	}
@@ -166,7 +166,7 @@ func (c *controller) beginLead() {
 	c.n.incarnation.Store(l.incarnation)
 	s := command.LeaderStart{
 		Server: uint8(c.n.cfg.ID), Incarnation: l.incarnation, Time: c.n.cfg.Wall().UnixMilli(),
-		Policy: c.n.cfg.Policy, Level: c.startLevel(), Cluster: c.n.identity.ClusterID(),
+		Policy: c.n.cfg.Policy, Level: c.startLevel(), Cluster: c.n.replica.Identity.ClusterID(),
 	}
 	c.n.peers.Begin(&s)
 	entry := s.Append(nil)
@@ -183,15 +183,15 @@ func (c *controller) openLead() {
 	c.n.deadlines.Reset()
 	c.lead.reaped = c.n.cfg.Now()
 	c.lead.proposer = &propose.Proposer{
-		Raft: c.n.raftNow(), Incarnation: c.lead.incarnation, Policy: c.n.cfg.Policy, Full: c.n.cfg.Full, Now: c.n.cfg.Wall, Sizes: &c.n.proposed, Claim: c.n.machine.Claims.Last,
-		Local: c.n.local, Remote: c.n.remote, Backlog: c.n.backlog, Keeps: c.n.keepsEntries(),
+		Raft: c.n.replica.Raft(), Incarnation: c.lead.incarnation, Policy: c.n.cfg.Policy, Full: c.n.cfg.Full, Now: c.n.cfg.Wall, Sizes: &c.n.proposed, Claim: c.n.replica.Machine.Claims.Last,
+		Local: c.n.local, Remote: c.n.remote, Backlog: c.n.backlog, Keeps: c.n.replica.Stores().Keeps(),
 	}
 	c.n.proposing.Store(c.lead.proposer)
 	c.lead.proposer.Start(&c.n.background)
 	c.n.remote.Open(c.lead.incarnation)
 	c.n.peers.Opened(c.lead.incarnation, c.lead.term, c.lead.began)
 	c.schedule()
-	c.n.setStatus(c.statusNow(true, ""))
+	c.publish(c.statusNow(true, ""))
 }
 
 // stepDown ends the incarnation. The fate of everything that was proposed in it and is
@@ -212,7 +212,7 @@ func (c *controller) stepDown(reason error) {
 	c.n.peers.Closed()
 	c.lose(reason)
 	if l.proposer != nil {
-		c.n.setStatus(c.statusNow(false, reason.Error()))
+		c.publish(c.statusNow(false, reason.Error()))
 	}
 }
 
@@ -225,9 +225,9 @@ func (c *controller) statusNow(leads bool, reason string) Status {
 			s.Role = Standalone
 		}
 	}
-	c.n.tree.RLock()
-	s.Epoch = uint32(c.n.tree.LastZxid() >> 32)
-	c.n.tree.RUnlock()
+	c.n.Tree().RLock()
+	s.Epoch = uint32(c.n.Tree().LastZxid() >> 32)
+	c.n.Tree().RUnlock()
 	return s
 }
 
@@ -244,13 +244,13 @@ func (c *controller) halt(err error) {
 		return
 	}
 	c.halted = true
-	c.n.log.Error("this server stops", "err", err)
+	c.n.cfg.Logger.Error("this server stops", "err", err)
 	c.n.local.Close(err)
 	c.stepDown(err)
 	c.unfollow(err)
 	c.lose(err)
 	c.n.peers.Silence()
-	c.n.setStatus(c.statusNow(false, err.Error()))
+	c.publish(c.statusNow(false, err.Error()))
 	c.n.errs <- err
 }
 
@@ -274,7 +274,7 @@ func (c *controller) leave() {
 			}
 		case err := <-c.lead.refused:
 			c.stepDown(err)
-		case err := <-c.n.stores.Failed():
+		case err := <-c.n.replica.Stores().Failed():
 			c.storesFailed(err)
 		case <-timer.C:
 			c.stepDown(ErrClosed)
@@ -284,7 +284,7 @@ func (c *controller) leave() {
 		l.proposer.Drain()
 		select {
 		case <-l.proposer.Done:
-		case err := <-c.n.stores.Failed():
+		case err := <-c.n.replica.Stores().Failed():
 			c.storesFailed(err)
 		case <-timer.C:
 		}
@@ -301,7 +301,7 @@ func (c *controller) schedule() {
 	if c.lead == nil || c.lead.proposer == nil {
 		return
 	}
-	next := c.lead.reaped.Add(c.n.cfg.ContainerInterval).Sub(c.n.cfg.Now())
+	next := c.lead.reaped.Add(c.n.cfg.Containers.Interval).Sub(c.n.cfg.Now())
 	if !c.n.deadlines.Empty() {
 		next = min(next, c.n.deadlines.Interval())
 	}
@@ -329,7 +329,7 @@ func (c *controller) duties() {
 	if !c.n.deadlines.Empty() {
 		c.expire()
 	}
-	if now := c.n.cfg.Now(); now.Sub(l.reaped) >= c.n.cfg.ContainerInterval || now.Before(l.reaped) {
+	if now := c.n.cfg.Now(); now.Sub(l.reaped) >= c.n.cfg.Containers.Interval || now.Before(l.reaped) {
 		l.reaped = now
 		c.reap(c.n.cfg.Wall())
 	}
@@ -345,7 +345,7 @@ func (c *controller) clocks() session.Clocks {
 // session with a command in flight is alive, however slow the log is.
 func (c *controller) expire() {
 	now := c.clocks()
-	c.lead.expiries.renew(c.n.log, now.Now)
+	c.lead.expiries.renew(c.n.cfg.Logger, now.Now)
 	c.live = c.n.peers.AppendLive(c.n.cfg.Handler.Live(c.live[:0]))
 	c.n.peers.Touched(c.live)
 	c.n.local.Sessions(func(id int64) { c.live = append(c.live, id) })
@@ -353,17 +353,17 @@ func (c *controller) expire() {
 		c.n.deadlines.Heard(id, now.Now)
 	}
 	for _, s := range c.n.deadlines.Expired(now, c.n.peers.ConfirmedRecently) {
-		c.lead.expiries.log(c.n.log, now.Now, s)
+		c.lead.expiries.log(c.n.cfg.Logger, now.Now, s)
 		c.n.proposeOwn(&command.Command{Kind: command.KindExpire, Session: s.Session, Gen: s.Gen})
 	}
 }
 
 // reap proposes to delete containers and TTL znodes that are due.
 func (c *controller) reap(now time.Time) {
-	limit := int(int64(c.n.cfg.ContainerMaxPerMin) * int64(c.n.cfg.ContainerInterval) / int64(time.Minute))
-	c.n.tree.RLock()
-	found := c.n.tree.Reapable(now.UnixMilli(), c.n.cfg.ContainerMaxNeverUse, max(limit, 1))
-	c.n.tree.RUnlock()
+	limit := int(int64(c.n.cfg.Containers.MaxPerMin) * int64(c.n.cfg.Containers.Interval) / int64(time.Minute))
+	c.n.Tree().RLock()
+	found := c.n.Tree().Reapable(now.UnixMilli(), c.n.cfg.Containers.MaxNeverUsed, max(limit, 1))
+	c.n.Tree().RUnlock()
 	for i := range found {
 		c.n.proposeOwn(&command.Command{Kind: command.KindReap, Op: proto.OpDeleteContainer, Body: found[i].Append(nil)})
 	}
@@ -372,6 +372,6 @@ func (c *controller) reap(now time.Time) {
 // proposeOwn proposes a command of the leader itself. It never blocks.
 func (n *Node) proposeOwn(c *command.Command) {
 	if err := n.local.Propose(c, true); err != nil {
-		n.log.Debug("a command of the leader is dropped", "kind", c.Kind, "err", err)
+		n.cfg.Logger.Debug("a command of the leader is dropped", "kind", c.Kind, "err", err)
 	}
 }

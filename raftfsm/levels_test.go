@@ -14,7 +14,7 @@ import (
 )
 
 // newer makes the server one of the next version.
-func newer(c *Config) { c.newest = command.Level + 1 }
+func newer(c *Config) { c.level = command.Level + 1 }
 
 // TestMixedVersions upgrades an ensemble with an observer, one server after another,
 // while a client writes. The log holds nothing of the new behaviour before the last

@@ -19,7 +19,6 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
-	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/exchange"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/tests/safety/hostile"
@@ -225,7 +224,7 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 			if a := send(to, q); a.Probe == nil {
 				t.Errorf("server %d: %+v", to, a)
 			}
-			e := c.rigs[to].peers.(*ensemble.Ensemble)
+			e := c.rigs[to].member()
 			if long := e.Addresses(raft.ServerID("9.5" + strings.Repeat("5", 100000))); len(long) != 0 || len(e.Addresses(membership.JoinerID(9, 5))) != 1 {
 				t.Errorf("server %d remembers callers at %v and %v", to, long, e.Addresses(membership.JoinerID(9, 5)))
 			}
@@ -235,7 +234,7 @@ func TestStrangersProbesAreForgotten(t *testing.T) {
 		if a.Probe == nil || !strings.Contains(a.Probe.Refusal, "reconfig -add "+serverLine(9)) {
 			t.Errorf("a stranger is told %+v", a)
 		}
-		e := leader.peers.(*ensemble.Ensemble)
+		e := leader.member()
 		if e.ListOf(9) != nil {
 			t.Error("the leader keeps a stranger's list")
 		}

@@ -54,7 +54,7 @@ func TestLookingBesideARunningServer(t *testing.T) {
 		if err := r.Snapshot(); err != nil {
 			t.Fatal(err)
 		}
-		snaps, err := raftlog.SnapshotFiles(cfg.SnapDir)
+		snaps, err := raftlog.SnapshotFiles(cfg.DataDir)
 		if err != nil || len(snaps) != 1 {
 			t.Fatalf("%v, %v", snaps, err)
 		}
@@ -72,7 +72,7 @@ func TestLookingBesideARunningServer(t *testing.T) {
 // A log that doesn't reach back to the beginning is followed from the snapshot.
 func TestLookingBehindASnapshot(t *testing.T) {
 	t.Parallel()
-	eachDisk(t, "behind", func(t *testing.T, cfg Config) {
+	eachDisk(t, "after", func(t *testing.T, cfg Config) {
 		tr, table, s := elsewhere()
 		if err := cfg.Seed(tr, table); err != nil {
 			t.Fatal(err)
@@ -94,7 +94,7 @@ func TestLookingBehindASnapshot(t *testing.T) {
 func lookAt(t *testing.T, cfg Config) ([]Entry, *State) {
 	t.Helper()
 	var all []Entry
-	state, err := ReadLog(cfg, func(e *Entry) error { all = append(all, *e); return nil })
+	state, err := cfg.ReadLog(func(e *Entry) error { all = append(all, *e); return nil })
 	if err != nil || state == nil {
 		t.Fatal(state, err)
 	}
@@ -124,16 +124,16 @@ func TestLookingAtDamage(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.close()
-		flipText(t, cfg.LogDir, secret)
-		logs, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+		flipText(t, cfg.Log.Dir, secret)
+		logs, err := raftlog.LookAtLog(cfg.Log.Dir, cfg.Log.Bolt)
 		if err == nil {
 			_, err = logreader.ReadEntries(logs.Files, nil, func(*Entry) error { return nil })
 		}
-		if err == nil || !strings.Contains(err.Error(), cfg.LogDir) || !strings.Contains(err.Error(), "index") {
+		if err == nil || !strings.Contains(err.Error(), cfg.Log.Dir) || !strings.Contains(err.Error(), "index") {
 			t.Errorf("the log: %v", err)
 		}
-		flipText(t, filepath.Join(cfg.SnapDir, "snapshots"), secret)
-		snaps, err := raftlog.SnapshotFiles(cfg.SnapDir)
+		flipText(t, filepath.Join(cfg.DataDir, "snapshots"), secret)
+		snaps, err := raftlog.SnapshotFiles(cfg.DataDir)
 		if err != nil || len(snaps) != 1 {
 			t.Fatal(err)
 		}

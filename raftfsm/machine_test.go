@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
@@ -33,7 +32,7 @@ func newReplica(t testing.TB) *machineCopy {
 	cfg := memoryConfig()
 	cfg.Handler = r.recorder
 	r.node = newNode(testConfig(t, cfg))
-	r.Machine = r.node.machine
+	r.Machine = r.node.replica.Machine
 	r.Machine.Fleeting = false
 	r.Machine.Fail = func(err error) { r.fault = err }
 	return r
@@ -174,14 +173,14 @@ func TestStaleBatches(t *testing.T) {
 	s := firstSession()
 	r.mustFeed(t, old.batch(attachCommand()))
 	lost := old.batch(create(s, "/lost", 0))
-	behind := old.batch(create(s, "/behind", 0))
+	behind := old.batch(create(s, "/late", 0))
 	before := r.dump(t)
 	r.mustFeed(t, behind)
 	if r.dump(t) != before {
 		t.Fatal("a batch after a lost one was executed")
 	}
 	r.mustFeed(t, lost)
-	if r.exists("/behind") || !r.exists("/lost") {
+	if r.exists("/late") || !r.exists("/lost") {
 		t.Fatal("the next batch was not executed")
 	}
 	r.mustFeed(t, lost)
@@ -271,8 +270,9 @@ func TestDivergenceThatSkips(t *testing.T) {
 	t.Parallel()
 	lead, follow := newReplica(t), newReplica(t)
 	dir := t.TempDir()
-	cfg := Config{FS: vfs.OS{}, SnapDir: dir}
-	follow.Evidence = cfg.keepEvidence
+	cfg := memoryConfig()
+	cfg.Memory, cfg.Log.Dir, cfg.DataDir, cfg.Handler = false, dir, dir, newRecorder()
+	follow.Evidence = newNode(testConfig(t, cfg)).replica.Machine.Evidence
 	l := newLeader(5, 0)
 	for _, e := range [][]byte{l.begin(), l.batch(attachCommand(), create(firstSession(), "/a", 0))} {
 		lead.mustFeed(t, e)
@@ -284,7 +284,7 @@ func TestDivergenceThatSkips(t *testing.T) {
 	follow.mustFeed(t, skipped)
 	l.claim = lead.Claims.Last()
 	err := follow.feed(l.batch(command.Command{Kind: command.KindSync}))
-	path := filepath.Join(dir, divergenceFile)
+	path := filepath.Join(dir, "diverged.txt")
 	if err == nil || !strings.Contains(err.Error(), path) {
 		t.Fatalf("the server says %v", err)
 	}
@@ -299,38 +299,6 @@ func TestDivergenceThatSkips(t *testing.T) {
 	}
 	if strings.Contains(string(b), `"/b"`) {
 		t.Error("the file shows what the server skipped")
-	}
-}
-
-// TestEvidence: there is one file, and its size is bounded.
-func TestEvidence(t *testing.T) {
-	t.Parallel()
-	cfg := Config{FS: vfs.OS{}, SnapDir: t.TempDir()}
-	path := filepath.Join(cfg.SnapDir, divergenceFile)
-	chunk := bytes.Repeat([]byte("x"), 1<<20)
-	endless := func(w io.Writer) error {
-		for {
-			if _, err := w.Write(chunk); err != nil {
-				return err
-			}
-		}
-	}
-	if said := cfg.keepEvidence(endless); said != "its state is in "+path {
-		t.Error(said)
-	}
-	if said := cfg.keepEvidence(endless); !strings.Contains(said, "first seen") || !strings.Contains(said, path) {
-		t.Error(said)
-	}
-	st, err := os.Stat(path)
-	if err != nil || st.Size() < maxDivergenceFile || st.Size() > maxDivergenceFile+100 || st.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", st, err)
-	}
-	if said := (&Config{Memory: true}).keepEvidence(endless); !strings.Contains(said, "no directory") {
-		t.Error(said)
-	}
-	gone := Config{FS: vfs.OS{}, SnapDir: filepath.Join(cfg.SnapDir, "gone")}
-	if said := gone.keepEvidence(endless); !strings.Contains(said, "could not") {
-		t.Error(said)
 	}
 }
 

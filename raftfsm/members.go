@@ -39,13 +39,13 @@ func (n *Node) Transfer(ctx context.Context) error { return n.peers.Transfer(ctx
 // user may have written into the znode. It returns nil on a standalone server and
 // before the first leader.
 func (n *Node) Membership() []byte {
-	return membership.ConfigText(n.machine.Membership())
+	return membership.ConfigText(n.replica.Machine.Membership())
 }
 
 // Voters returns the servers that have a vote, as far as this server knows. A server
 // that has just joined gets its vote when it has caught up.
 func (n *Node) Voters() []uint64 {
-	r := n.raftNow()
+	r := n.replica.Raft()
 	if r == nil {
 		return nil
 	}
@@ -116,22 +116,11 @@ func (n *Node) FileWritten(text []byte) error {
 func (n *Node) FileDiffers() string { return n.peers.FileDiffers() }
 
 // Learner is another server as the leader sees it.
-type Learner struct {
-	ID       uint64
-	Addr     string // of its quorum port
-	Observer bool
-	Synced   bool // it has followed this leader within syncLimit ticks and, if it is a participant, votes
-}
+type Learner = ensemble.Learner
 
 // Learners returns the servers that follow this one. It returns none unless this server
 // leads.
-func (n *Node) Learners() []Learner {
-	var found []Learner
-	for _, l := range n.peers.Learners() {
-		found = append(found, Learner(l))
-	}
-	return found
-}
+func (n *Node) Learners() []Learner { return n.peers.Learners() }
 
 // CanReplace returns the reason why Replace would be refused now, if it is known.
 func (n *Node) CanReplace() error { return n.replacing.Check() }
@@ -160,7 +149,7 @@ func (n *Node) ProposalSizes() ProposalSizes { return n.proposed.Get() }
 // this server knows. They differ while a server of the ensemble still runs an older
 // version.
 func (n *Node) Level() (now, newest uint32) {
-	return n.machine.Levels()
+	return n.replica.Machine.Levels()
 }
 
 // startLevel is the level at which a leadership begins. A new state begins at level 1.
@@ -179,6 +168,6 @@ func (n *Node) RefusedMessages() int64 { return n.peers.RefusedMessages() }
 // Patience returns how long servers wait for a silent leader: dead if its machine
 // accepts no connections, slow if only its process is silent.
 func Patience(tickTime time.Duration, syncLimit int) (dead, slow time.Duration) {
-	t := (&ensemble.Config{TickTime: tickTime, SyncLimit: syncLimit}).Timing()
+	t := (&Config{TickTime: tickTime, SyncLimit: syncLimit}).timing()
 	return t.Dead, t.Slow
 }

@@ -34,13 +34,14 @@ func (f *fullSnapDir) Mkdir(name string, perm fs.FileMode) error {
 func TestMissingSnapshotsAreLoggedSeldom(t *testing.T) {
 	t.Parallel()
 	cfg := diskConfig(t, raftlog.WAL)
-	disk, log, clock := &fullSnapDir{FS: vfs.OS{}, dir: cfg.SnapDir}, &lines{}, newManualClock()
-	cfg.FS, cfg.SnapCount, cfg.Now = disk, 10, clock.now
+	disk, log, clock := &fullSnapDir{FS: vfs.OS{}, dir: cfg.DataDir}, &lines{}, newManualClock()
+	cfg.FS, cfg.Log.SnapCount, cfg.Now = disk, 10, clock.now
 	log.into(&cfg)
 	r := start(t, cfg)
 	s := r.attach(time.Hour)
 	r.do(create(s, "/a", 0))
 	const text = "no snapshot was written"
+	const pause = 10 * time.Second // the first one between two lines
 	fail := func(times int32) {
 		for until := disk.refused.Load() + times; disk.refused.Load() < until; {
 			r.do(set(s, "/a", nil))
@@ -49,16 +50,16 @@ func TestMissingSnapshotsAreLoggedSeldom(t *testing.T) {
 	disk.full.Store(true)
 	fail(5)
 	eventually(t, "the first line", func() bool { return log.count(text) > 0 })
-	clock.advance(firstMissing)
+	clock.advance(pause)
 	fail(5)
 	eventually(t, "the second line", func() bool { return log.count(text) > 1 })
-	clock.advance(firstMissing) // the pause is longer now
+	clock.advance(pause) // the pause is longer now
 	fail(5)
 	disk.full.Store(false)
 	for log.count("a snapshot was written again") == 0 {
 		r.do(set(s, "/a", nil))
 	}
-	if n := log.count(text); n != 2 || log.count("directory="+cfg.SnapDir) != 2 || log.count("no space left") != 2 || log.count("level=ERROR") != 0 {
+	if n := log.count(text); n != 2 || log.count("directory="+cfg.DataDir) != 2 || log.count("no space left") != 2 || log.count("level=ERROR") != 0 {
 		t.Errorf("logged: %q", log.all)
 	}
 }

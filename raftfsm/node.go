@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/raftfsm/internal/restore"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -30,7 +31,11 @@ const drainLimit = time.Second
 
 // Node is one server of an ensemble, with its replica of the state.
 type Node struct {
-	*replica
+	cfg      Config
+	replica  *replica.Replica
+	numbers  numbers
+	stopping chan struct{} // closed when the server stops
+
 	local    *propose.LocalRuns
 	remote   *propose.RemoteRuns
 	backlog  *propose.Backlog // runs queued in local and remote
@@ -68,9 +73,12 @@ func New(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Handler == nil {
+		return nil, errors.New("a Handler is needed")
+	}
 	n := newNode(cfg)
 	if !cfg.standalone() {
-		if n.peers, err = ensemble.New(n.environment(), n.rhythm); err != nil {
+		if n.peers, err = ensemble.New(environment(n), n.rhythm); err != nil {
 			return nil, err
 		}
 	}
@@ -81,18 +89,17 @@ func New(cfg Config) (*Node, error) {
 // a directory that is damaged or belongs to another server. After a failure, the caller
 // must not call Start or Close.
 func (n *Node) Start() error {
-	n.joins, n.storing = n.peers.IsMember(), n.peers.Storing
 	if err := n.peers.Start(); err != nil {
-		return errors.Join(err, n.closeStores())
+		return errors.Join(err, n.replica.Close())
 	}
-	n.background.Go(n.snapshotLoop)
+	n.background.Go(func() { n.replica.TakeSnapshots(n.stopping) })
 	go n.control.run()
 	return nil
 }
 
 func newNode(cfg Config) *Node {
 	n := &Node{
-		replica: &replica{cfg: cfg, log: cfg.Logger, stopping: make(chan struct{}), storing: func([]*raft.Log) {}},
+		cfg: cfg, stopping: make(chan struct{}),
 		backlog: propose.NewBacklog(), mail: newMailbox(), rhythm: ensemble.Rhythm{Began: time.Now()}, checkers: command.Checkers{Membership: checkMembership},
 		ready: make(chan struct{}), errs: make(chan error, 1),
 		deadlines: session.NewDeadlines(cfg.TickTime),
@@ -108,9 +115,10 @@ func newNode(cfg Config) *Node {
 		Level:   func() uint32 { now, _ := n.Level(); return now },
 		Lacking: func(level uint32) []string { return n.peers.Lacking(level) },
 	}
-	n.machine = apply.New(apply.Environment{
-		Newest: cfg.newest, Fleeting: cfg.Memory && cfg.standalone(),
-		Handler: cfg.Handler, Local: n.local, Log: cfg.Logger, Numbers: &n.numbers.Counters, Hurry: n.stopping,
+	own := cfg.replica()
+	own.Server.Joins, own.Storing = !cfg.standalone(), func(entries []*raft.Log) { n.peers.Storing(entries) }
+	n.replica = replica.New(own, apply.Environment{
+		Handler: cfg.Handler, Local: n.local, Hurry: n.stopping,
 		Own: func(incarnation uint64) bool { return incarnation != 0 && incarnation == n.incarnation.Load() },
 		BatchApplied: func(incarnation, seq uint64) {
 			if p := n.proposing.Load(); p != nil && p.Incarnation == incarnation {
@@ -120,12 +128,10 @@ func newNode(cfg Config) *Node {
 		Configured: func(uint64, raft.Configuration) { n.peers.Configured() },
 		Applied:    func(index uint64) { n.peers.Applied(index) },
 		Post:       n.mail.applied,
-		Written:    n.noteSnapshot,
 		Settled:    n.replacing.Settled,
-		Fail:       n.fail,
-		Evidence:   cfg.keepEvidence,
-	}, cfg.SnapCount, cfg.SnapBytes)
-	n.tree, n.sessions = n.machine.Tree, n.machine.Sessions
+		Fail:       n.mail.fail,
+	})
+	n.numbers.Counters = &n.replica.Counters
 	return n
 }
 
@@ -188,10 +194,20 @@ func (n *Node) Err() <-chan error { return n.errs }
 
 // Tree returns the tree, which stays the same for the life of the Node. Callers may
 // only read it, and must hold its lock.
-func (n *Node) Tree() *tree.Tree { return n.tree }
+func (n *Node) Tree() *tree.Tree { return n.replica.Machine.Tree }
 
 // Sessions returns the table of sessions. Callers must hold the tree's lock to read it.
-func (n *Node) Sessions() *session.Table { return n.sessions }
+func (n *Node) Sessions() *session.Table { return n.replica.Machine.Sessions }
+
+// Snapshot writes a snapshot now and truncates the log.
+func (n *Node) Snapshot() error { return n.replica.Snapshot() }
+
+// LastSnapshot returns the zxid and the time of the newest snapshot that this server
+// has written or started from. ok is false when there is none.
+func (n *Node) LastSnapshot() (zxid int64, at time.Time, ok bool) { return n.replica.LastSnapshot() }
+
+// LastSnapshotBytes returns the size of that snapshot in bytes, or 0 when there is none.
+func (n *Node) LastSnapshotBytes() int64 { return n.replica.LastSnapshotBytes() }
 
 // Deadlines returns the sessions by the time at which they would expire. It is empty on
 // a server that does not lead.
@@ -204,9 +220,9 @@ func (n *Node) Status() Status {
 	return n.status
 }
 
-// setStatus publishes s if it differs from the last status. Only the control goroutine
-// calls it.
-func (n *Node) setStatus(s Status) {
+// publish makes s the status if it differs from the last one.
+func (c *controller) publish(s Status) {
+	n := c.n
 	n.statusMu.Lock()
 	old := n.status
 	n.status = s
@@ -218,7 +234,7 @@ func (n *Node) setStatus(s Status) {
 		select {
 		case <-n.ready:
 		default:
-			n.countStart()
+			n.replica.CountStart()
 			close(n.ready)
 		}
 	}
@@ -229,7 +245,7 @@ func (n *Node) setStatus(s Status) {
 // the clock by hand. When it returns, the resulting commands have been proposed.
 func (n *Node) Kick() {
 	done := make(chan struct{})
-	n.do(func() {
+	n.mail.do(func() {
 		defer close(done)
 		if n.control.lead != nil {
 			n.control.lead.reaped = time.Time{} // however recent the last search
@@ -241,12 +257,6 @@ func (n *Node) Kick() {
 	case <-n.control.done:
 	}
 }
-
-// do runs f later on the control goroutine.
-func (n *Node) do(f func()) { n.mail.post([]event{{kind: evDo, do: f}}) }
-
-// fail makes the control goroutine stop the server.
-func (n *Node) fail(err error) { n.mail.post([]event{{kind: evFailed, err: err}}) }
 
 // Close stops the server and waits for that. Commands proposed before are still
 // executed if possible.
@@ -263,7 +273,7 @@ func (n *Node) close() error {
 		// Raft's goroutines wait for the stores, and the stores' goroutines end when
 		// the stores are closed. After any other failure Raft keeps running and would
 		// panic on closed stores.
-		errs = append(errs, n.closeStores())
+		errs = append(errs, n.replica.Close())
 	}
 	// Raft completes the entries that it has handed to the state machine only while it
 	// runs; a shutdown would leave their waiters blocked. The shutdown itself fails the
@@ -272,13 +282,13 @@ func (n *Node) close() error {
 	if !waitFor(n.peers.Settle) {
 		errs = append(errs, fmt.Errorf("the tasks of this server did not end within %v", closeLimit))
 	}
-	errs = append(errs, n.stopRaft())
+	errs = append(errs, n.replica.Stop(closeLimit))
 	// If Raft did not stop, the goroutines that serve connections may be waiting for
 	// the disk, too.
 	if !waitFor(n.peers.Close) {
 		errs = append(errs, fmt.Errorf("the connections between servers did not end within %v: their goroutines are given up", closeLimit))
 	}
-	errs = append(errs, n.closeStores())
+	errs = append(errs, n.replica.Close())
 	if !waitFor(n.background.Wait) {
 		errs = append(errs, fmt.Errorf("an entry is still waited for after %v: its goroutine is given up", closeLimit))
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/histogram"
-	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 )
 
 // Distribution summarises a quantity: the observations since the start or the last reset,
@@ -85,22 +85,12 @@ func (c *numbers) values(now time.Time) (n Numbers) {
 
 // numbers are the live counters, which can be read at any time; see Numbers.
 type numbers struct {
-	apply.Counters                   // of the state machine
-	peers          ensemble.Counters // of the ensemble
+	*replica.Counters
+	peers ensemble.Counters // of the ensemble
 
-	Fsync      histogram.Summary
-	Append     histogram.Summary
-	Bytes      atomic.Int64
-	Queued     atomic.Int64
-	Waiting    histogram.Summary
-	QueueTime  histogram.Summary
-	Received   atomic.Int64
-	ToFollower histogram.Summary
-	ToDisk     histogram.Summary
-	Init       histogram.Summary
-	SnapLoad   histogram.Summary
-	TxnsLoad   histogram.Summary
-	TxnsHeld   histogram.Summary
+	Queued    atomic.Int64
+	Waiting   histogram.Summary
+	QueueTime histogram.Summary
 }
 
 // reset clears the counters. It may lose what is counted at the same time.
@@ -118,62 +108,11 @@ func (c *numbers) reset() {
 	}
 }
 
-// countedLogs is the log store that Raft gets.
-type countedLogs struct {
-	raft.LogStore
-	numbers *numbers
-	follows func() bool // whether the entries come from a leader
-}
-
-var _ raft.MonotonicLogStore = countedLogs{}
-
-// IsMonotonic returns what the store says.
-func (c countedLogs) IsMonotonic() bool {
-	m, ok := c.LogStore.(raft.MonotonicLogStore)
-	return ok && m.IsMonotonic()
-}
-
-// StoreLog implements raft.LogStore.
-func (c countedLogs) StoreLog(l *raft.Log) error { return c.StoreLogs([]*raft.Log{l}) }
-
-// StoreLogs implements raft.LogStore.
-func (c countedLogs) StoreLogs(logs []*raft.Log) error {
-	begin := time.Now()
-	if err := c.LogStore.StoreLogs(logs); err != nil {
-		return err
-	}
-	end, follows := time.Now(), c.follows()
-	c.numbers.Append.Observe(1, int64(end.Sub(begin)))
-	size := 0
-	for _, l := range logs {
-		size += len(l.Data)
-		if follows {
-			apply.ObserveAge(&c.numbers.ToFollower, 1, l.AppendedAt, begin)
-			apply.ObserveAge(&c.numbers.ToDisk, 1, l.AppendedAt, end)
-		}
-	}
-	if follows {
-		c.numbers.Received.Add(int64(len(logs)))
-	}
-	c.numbers.Bytes.Add(int64(size))
-	return nil
-}
-
 // taken counts a run that leaves the queue. Its age is that of its first command.
 func (c *numbers) taken(commands, waiting int, since time.Time) {
 	c.Queued.Add(int64(commands))
 	c.Waiting.Observe(1, int64(waiting))
 	c.QueueTime.Observe(int64(commands), int64(time.Since(since)))
-}
-
-// countStart sums up the work done before the server first served clients.
-func (n *Node) countStart() {
-	c := &n.numbers
-	now := time.Now()
-	load := c.Apply.Snapshot(now).Sum
-	c.TxnsLoad.Observe(1, load)
-	c.TxnsHeld.Observe(1, c.Entries.Snapshot(now).Sum)
-	c.Init.Observe(1, int64(n.opening)+load)
 }
 
 // RaftState is Raft's own state.
@@ -188,7 +127,7 @@ type RaftState struct {
 
 // RaftState returns the current state; false until Raft runs.
 func (n *Node) RaftState() (RaftState, bool) {
-	r := n.raftNow()
+	r := n.replica.Raft()
 	if r == nil {
 		return RaftState{}, false
 	}

@@ -6,9 +6,98 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/logreader"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
 )
 
-// Inspection of the files that servers leave on disk.
+// What can be done with the directories of a server that is stopped.
+
+// Position describes how far the state in a server's directories reaches.
+type Position = datadir.Position
+
+// Recovery is the result of a recovery.
+type Recovery = replica.Recovery
+
+// offline returns the configuration of the replica in the directories of cfg.
+func (cfg Config) offline() (replica.Config, error) {
+	cfg, err := cfg.withDefaults()
+	return cfg.replica(), err
+}
+
+// Survey reads the directories of a stopped server. With a cfg.ID of 0, it accepts the
+// directories of any server.
+func (cfg Config) Survey() (Position, error) {
+	own, err := cfg.offline()
+	if err != nil {
+		return Position{}, err
+	}
+	return replica.Survey(own)
+}
+
+// Load returns the state in the directories of a stopped server, e.g. for an export.
+// Like Survey, it reads the whole log.
+func (cfg Config) Load() (*tree.Tree, *session.Table, Position, error) {
+	own, err := cfg.offline()
+	if err != nil {
+		return nil, nil, Position{}, err
+	}
+	return replica.Load(own)
+}
+
+// Recover makes the state in the directories of cfg, which belong to a stopped server,
+// the beginning of a new ensemble with the members of cfg. This server has the only
+// vote in it until other servers join. The epoch will be at least minEpoch. A stop at
+// any moment leaves the directories unchanged, or the next process that opens them
+// finishes the recovery.
+func (cfg Config) Recover(minEpoch uint32) (Recovery, error) {
+	own, err := cfg.offline()
+	if err != nil {
+		return Recovery{}, err
+	}
+	return replica.Recover(own, minEpoch, nil)
+}
+
+// Rejoin moves the state of a stopped server aside, so that the server joins the
+// ensemble with the given id as a new member. It refuses a server that already belongs
+// to that ensemble.
+func (cfg Config) Rejoin(cluster string) (aside []string, err error) {
+	own, err := cfg.offline()
+	if err != nil {
+		return nil, err
+	}
+	return datadir.Swap{Dirs: own.Dirs}.Rejoin(cluster, own.Now())
+}
+
+// Seed writes tree and sessions into the empty directories of cfg, as the state that a
+// server starts with, e.g. for an import. It begins a new history, which no server of
+// an older history accepts as its own. In an ensemble, only one server may be seeded.
+// It has the only vote until other servers with empty directories have joined. The
+// tree's zxid must be above everything that clients may have seen. A stop at any moment
+// leaves the directories empty, or the next process that opens them finishes the work.
+func (cfg Config) Seed(t *tree.Tree, s *session.Table) error {
+	own, err := cfg.offline()
+	if err == nil {
+		_, err = replica.Seed(own, t, s, nil)
+	}
+	return err
+}
+
+// Restore is Seed for an older state whose later changes clients have seen. The epoch
+// rises far above that of the state, and to at least minEpoch. All sessions end, as in
+// a recovery from a lost quorum. The ids of new sessions start where ZooKeeper's would
+// start at that time. Some backups don't tell which ids were in use, and a client whose
+// session is gone must not find another client's session under its id.
+func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
+	own, err := cfg.offline()
+	if err != nil {
+		return Recovery{}, err
+	}
+	return replica.Restore(own, t, s, minEpoch)
+}
+
+// DirNames names two directories in a message, or one if they are the same.
+func DirNames(a, b string) string { return datadir.Dirs{Log: a, Snap: b}.String() }
 
 // Place is what the files next to a log say about the server that wrote it.
 type Place = datadir.Place
@@ -20,15 +109,16 @@ type PlaceFile = datadir.PlaceFile
 // holds, each alone and against the log and the snapshots. It only reads, and applies the
 // checks that a server makes when it starts.
 func (cfg Config) ReadPlace() (*Place, error) {
-	log, err := raftlog.LookAtLog(cfg.LogDir, cfg.Bolt)
+	cfg.Log.SetDefaults(cfg.DataDir)
+	log, err := raftlog.LookAtLog(cfg.Log.Dir, cfg.Log.Bolt)
 	if err != nil {
 		return nil, err
 	}
-	snapshots, err := raftlog.SnapshotFiles(cfg.SnapDir)
+	snapshots, err := raftlog.SnapshotFiles(cfg.DataDir)
 	if err != nil {
 		return nil, err
 	}
-	return datadir.ReadPlace(cfg.LogDir, &log, snapshots), nil
+	return datadir.ReadPlace(cfg.Log.Dir, &log, snapshots), nil
 }
 
 // State is the content of a snapshot.
@@ -59,16 +149,17 @@ func ReadSnapshot(dir string) (*State, error) { return logreader.ReadSnapshot(di
 // state, and with it the zxids, is known from the oldest snapshot that the log continues,
 // or from the beginning if the log starts there. Without either, the returned state is
 // nil. Without a log, the error is ErrNoState.
-func ReadLog(cfg Config, each func(*Entry) error) (*State, error) {
+func (cfg Config) ReadLog(each func(*Entry) error) (*State, error) {
 	return cfg.files().Read(math.MaxInt, each)
 }
 
 // ReadState is ReadLog with the newest snapshot only, for a caller that wants no more
 // than the state.
-func ReadState(cfg Config) (*State, error) {
+func (cfg Config) ReadState() (*State, error) {
 	return cfg.files().Read(1, func(*Entry) error { return nil })
 }
 
-func (c *Config) files() logreader.Files {
-	return logreader.Files{LogDir: c.LogDir, SnapDir: c.SnapDir, Bolt: c.Bolt}
+func (cfg Config) files() logreader.Files {
+	cfg.Log.SetDefaults(cfg.DataDir)
+	return logreader.Files{LogDir: cfg.Log.Dir, SnapDir: cfg.DataDir, Bolt: cfg.Log.Bolt}
 }

@@ -46,8 +46,8 @@ func newDNS(t *testing.T) *dns {
 
 // named makes a server dial the others by name.
 func (d *dns) named(cfg *Config) {
-	under := cfg.Network
-	cfg.Network = namedNetwork{under, &quorum.TCP{
+	under := cfg.Peers.Network
+	cfg.Peers.Network = namedNetwork{under, &quorum.TCP{
 		Resolve: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			select {
 			case <-time.After(time.Duration(d.delay.Load())):
@@ -123,7 +123,7 @@ func TestNamesAreKept(t *testing.T) {
 		c := newCluster(t, 3)
 		c.list[0].Alternates = []string{"p1:2888"}
 		n := &lookups{all: make(map[string]int)}
-		c.start(2, func(cfg *Config) { n.Network, cfg.Network = cfg.Network, n })
+		c.start(2, func(cfg *Config) { n.Network, cfg.Peers.Network = cfg.Peers.Network, n })
 		time.Sleep(time.Minute - time.Second)
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -202,7 +202,7 @@ func TestLossyPathIsLeft(t *testing.T) {
 			c.list[i].Alternates = []string{fmt.Sprintf("p%d:2888", c.list[i].ID)}
 		}
 		c.startAll(func(cfg *Config) {
-			cfg.Network, cfg.Policy, cfg.TickTime = twoPaths{c.net, cfg.ID}, cfg.Policy|tree.MultiAddress, 2*time.Second
+			cfg.Peers.Network, cfg.Policy, cfg.TickTime = twoPaths{c.net, cfg.ID}, cfg.Policy|tree.MultiAddress, 2*time.Second
 		})
 		sessions := make(map[uint64]*session.Session)
 		c.writesEverywhere(sessions, "/before")
@@ -244,7 +244,9 @@ func TestEveryAddressFollowsAReconfig(t *testing.T) {
 		for i := range c.list {
 			c.list[i].Alternates = []string{fmt.Sprintf("p%d:2888", c.list[i].ID)}
 		}
-		c.startAll(func(cfg *Config) { cfg.Network, cfg.Policy = twoPaths{c.net, cfg.ID}, cfg.Policy|tree.MultiAddress })
+		c.startAll(func(cfg *Config) {
+			cfg.Peers.Network, cfg.Policy = twoPaths{c.net, cfg.ID}, cfg.Policy|tree.MultiAddress
+		})
 		id, f := c.follower()
 		_, l := c.leader()
 		admin := l.attach(time.Hour)
@@ -316,8 +318,8 @@ func TestSilentAddressIsPassedOver(t *testing.T) {
 		defer silent.Close()
 		lead, _ := c.leader()
 		id, r := c.follower()
-		e := r.peers.(*ensemble.Ensemble)
-		server := raft.Server{ID: c.rigs[lead].identity.RaftID, Address: "old:2888"}
+		e := r.member()
+		server := raft.Server{ID: c.rigs[lead].replica.Identity.RaftID, Address: "old:2888"}
 		if e.AskServer(server) == nil {
 			t.Errorf("server %d has no answer from server %d", id, lead)
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
 	"github.com/zkgo/zkgo/internal/quorum"
@@ -12,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 )
 
 // peers is what a Node needs to know about the rest of its ensemble, and to tell it.
@@ -63,8 +63,6 @@ type peers interface {
 	AppendLive(dst []int64) []int64
 	Touched(ids []int64)
 
-	// IsMember reports whether this server is a member of an ensemble.
-	IsMember() bool
 	// Reconfig proposes a client's reconfig, after the ensemble has carried it out.
 	Reconfig(c *command.Command) error
 	// FileWritten says which list the configuration file has now. FileDiffers returns
@@ -91,13 +89,13 @@ type peers interface {
 }
 
 // member returns this server's configuration as a member of an ensemble.
-func (c *Config) member(raftLog hclog.Logger) ensemble.Config {
+func (c *Config) member() ensemble.Config {
 	m := ensemble.Config{
-		ID: c.ID, Members: c.Members, NeedsAll: c.NeedsAll, ClientPort: c.ClientPort, Level: c.newest, Memory: c.Memory, Dirs: c.dirs(),
-		Network: c.Network, SASL: (*quorum.SASL)(c.SASL), ListenAll: c.ListenAll, ListenHost: c.ListenHost,
-		TickTime: c.TickTime, SyncLimit: c.SyncLimit, Policy: c.Policy, Logger: c.Logger, RaftLog: raftLog,
+		ID: c.ID, Members: c.Members, NeedsAll: c.NeedsAll, ClientPort: c.ClientPort, Level: c.level, Memory: c.Memory, Dirs: c.dirs(),
+		Network: c.Peers.Network, SASL: c.Peers.SASL, ListenAll: c.Peers.ListenAll, ListenHost: c.Peers.ListenHost,
+		TickTime: c.TickTime, SyncLimit: c.SyncLimit, Policy: c.Policy, Logger: c.Logger, RaftLog: replica.RaftLogger(c.Logger),
 	}
-	if t := c.TLS; t != nil {
+	if t := c.Peers.TLS; t != nil {
 		m.TLS = &quorum.TLS{
 			Config: t.Config, DialPlain: t.DialPlain, AcceptPlain: t.AcceptPlain, VerifyHost: t.VerifyHost, VerifyCaller: t.VerifyCaller,
 			ReverseDNS: t.ReverseDNS, Detect: t.Detect,
@@ -108,28 +106,25 @@ func (c *Config) member(raftLog hclog.Logger) ensemble.Config {
 
 // environment returns the environment of an ensemble that n belongs to.
 //
-// An ensemble opens the state, sets Node.transport and starts Raft. On the leader, runs of
+// An ensemble opens the state and starts Raft. On the leader, runs of
 // other servers go to Node.remote with the incarnation that their stream belongs to. On a
 // follower, follow sends this server's own commands through a propose.Stream; unfollow ends
-// that. Both run on the control goroutine, where Node.do puts them.
-func (n *Node) environment() *ensemble.Environment {
+// that. Both run on the control goroutine, where mailbox.do puts them.
+func environment(n *Node) *ensemble.Environment {
+	r := n.replica
 	return &ensemble.Environment{
-		Config: n.cfg.member(raftLogger(n.log)), Identity: &n.identity, Machine: n.machine, Counters: &n.numbers.peers,
+		Config: n.cfg.member(), Identity: &r.Identity, Machine: r.Machine, Counters: &n.numbers.peers,
 		Local: n.local, Remote: n.remote, Checkers: &n.checkers,
-		OpenState: n.openState, Stores: func() ensemble.Stores { return n.stores },
-		StartRaft: func(trans raft.Transport, bootstrap raft.Configuration) error {
-			n.transport = trans
-			return n.startRaft(bootstrap)
-		},
-		StopRaft: func() { shutDown(n.raftNow(), n.transport) },
-		RaftNow:  n.raftNow, Reload: n.reload,
-		Do: n.do, Background: n.background.Go, Fail: n.fail, Live: n.cfg.Handler.Live, Touch: n.touch, ProposeOwn: n.proposeOwn,
+		OpenState: r.Open, Stores: func() ensemble.Stores { return r.Stores() },
+		StartRaft: r.Start, StopRaft: r.EndRaft, RaftNow: r.Raft, Reload: r.Reload,
+		Do: n.mail.do, Background: n.background.Go, Fail: n.mail.fail, Live: n.cfg.Handler.Live, ProposeOwn: n.proposeOwn,
+		Touch:  func(sessions []int64) { n.mail.touched(sessions, n.cfg.Now()) },
 		Leads:  func() bool { return n.incarnation.Load() != 0 },
 		Halted: func() bool { return n.control.halted },
-		Status: func() ensemble.Status { return memberStatus(n.Status()) },
+		Status: n.Status,
 		Control: ensemble.Control{
-			Publish: func(s ensemble.Status) { n.setStatus(nodeStatus(s)) },
-			Looking: func(reason string) ensemble.Status { return memberStatus(n.control.statusNow(false, reason)) },
+			Publish: n.control.publish,
+			Looking: func(reason string) Status { return n.control.statusNow(false, reason) },
 			Idle:    func() bool { return n.control.lead == nil && !n.control.halted },
 			Follow:  n.control.follow,
 			Unfollow: func(s propose.Stream, reason error) {
@@ -139,26 +134,4 @@ func (n *Node) environment() *ensemble.Environment {
 			},
 		},
 	}
-}
-
-// roles are the roles of a member.
-var roles = map[ensemble.Role]Role{ensemble.Looking: Looking, ensemble.Leader: Leader, ensemble.Follower: Follower, ensemble.Observer: Observer}
-
-// nodeStatus returns the status that a member publishes.
-func nodeStatus(s ensemble.Status) Status {
-	return Status{Role: roles[s.Role], Leader: s.Leader, Epoch: s.Epoch, Serving: s.Serving, Reason: s.Reason}
-}
-
-// memberStatus returns what nodeStatus was called with.
-func memberStatus(s Status) ensemble.Status {
-	m := ensemble.Status{Leader: s.Leader, Epoch: s.Epoch, Serving: s.Serving, Reason: s.Reason}
-	switch s.Role {
-	case Leader:
-		m.Role = ensemble.Leader
-	case Follower:
-		m.Role = ensemble.Follower
-	case Observer:
-		m.Role = ensemble.Observer
-	}
-	return m
 }

@@ -17,7 +17,7 @@ import (
 
 // votersOf returns the voters in Raft's configuration, as r has it.
 func (c *cluster) votersOf(r *rig) (ids []uint64) {
-	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range r.replica.Raft().GetConfiguration().Configuration().Servers {
 		if s.Suffrage == raft.Voter {
 			ids = append(ids, membership.ServerOf(s.ID))
 		}

@@ -49,7 +49,7 @@ func serverLine(id uint64) string {
 // configuration with and without a vote.
 func (c *cluster) ids() string {
 	_, r := c.leader()
-	m, err := membership.ParseState(r.machine.Membership())
+	m, err := membership.ParseState(r.replica.Machine.Membership())
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func (c *cluster) ids() string {
 	for _, x := range m.Members {
 		listed = append(listed, fmt.Sprint(x.ID))
 	}
-	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range r.replica.Raft().GetConfiguration().Configuration().Servers {
 		if n := fmt.Sprint(membership.ServerOf(s.ID)); s.Suffrage == 0 {
 			voting = append(voting, n)
 		} else {
@@ -403,7 +403,7 @@ func TestCutOffServerSaysSo(t *testing.T) {
 				others := []string{hostOf(2), hostOf(3)}
 				limit := time.Duration(cut.cfg.SyncLimit) * cut.cfg.TickTime
 				c.net.Partition([]string{hostOf(1)}, others)
-				time.Sleep(cut.peerTiming().Ask)
+				time.Sleep(cut.cfg.timing().Ask)
 				if s := cut.Status(); !s.Serving {
 					t.Errorf("it does not wait for its leader: %+v", s)
 				}

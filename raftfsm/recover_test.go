@@ -13,13 +13,14 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/session"
 )
 
 // config returns the configuration of a server of c that is not running.
 func (c *cluster) config(id uint64) Config {
 	c.awaitClosed(id)
-	return Config{ID: id, Members: c.list, LogDir: c.dir(id) + "/log", SnapDir: c.dir(id) + "/snap"}
+	return Config{ID: id, Members: c.list, Log: Log{Dir: c.dir(id) + "/log"}, DataDir: c.dir(id) + "/snap"}
 }
 
 // survivors runs three servers, lets them agree on some writes and stops them all. It
@@ -49,11 +50,11 @@ func TestRecoveryFromALostQuorum(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, s := survivors(t)
 		c.wipe(1)
-		r, err := Recover(c.config(3), 0)
+		r, err := c.config(3).Recover(0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Before.Sessions != 1 || r.Zxid>>32 < r.Before.Zxid>>32+epochGap || r.Cluster == r.Before.Cluster {
+		if r.Before.Sessions != 1 || r.Zxid>>32 < r.Before.Zxid>>32+replica.EpochGap || r.Cluster == r.Before.Cluster {
 			t.Errorf("%+v", r)
 		}
 		alone := c.start(3)
@@ -92,7 +93,7 @@ func TestRecoveryFromALostQuorum(t *testing.T) {
 		if !c.rigs[2].exists("/kept") || !c.rigs[2].exists("/new") {
 			t.Error("who joined lacks something")
 		}
-		if p, err := (Config{LogDir: aside[0], SnapDir: aside[1]}).Survey(); err != nil || p.Cluster != r.Before.Cluster || p.Server != 2 {
+		if p, err := (Config{Log: Log{Dir: aside[0]}, DataDir: aside[1]}).Survey(); err != nil || p.Cluster != r.Before.Cluster || p.Server != 2 {
 			t.Errorf("what was set aside: %+v, %v", p, err)
 		}
 	})
@@ -127,7 +128,7 @@ func TestARecoveryThatIsInterrupted(t *testing.T) {
 			case k >= decided && (p.Cluster == before.Cluster || p.Zxid <= before.Zxid || p.Sessions != 0 || p.Znodes != before.Znodes-1):
 				t.Errorf("%s: begun and not what it is to be: %+v", step, p)
 			}
-			if _, err := os.Stat(filepath.Join(cfg.LogDir, datadir.JournalFile)); !errors.Is(err, os.ErrNotExist) {
+			if _, err := os.Stat(filepath.Join(cfg.Log.Dir, datadir.JournalFile)); !errors.Is(err, os.ErrNotExist) {
 				t.Errorf("%s: the journal is still there: %v", step, err)
 			}
 		}
@@ -135,6 +136,16 @@ func TestARecoveryThatIsInterrupted(t *testing.T) {
 }
 
 var errStopped = errors.New("stopped")
+
+// recoverBy is Recover with a function that is called before each step.
+func recoverBy(t *testing.T, cfg Config, reached func(step string) error) error {
+	t.Helper()
+	own, err := cfg.offline()
+	if err == nil {
+		_, err = replica.Recover(own, 0, reached)
+	}
+	return err
+}
 
 // recoverUpTo recovers a copy of server 3's directories, up to the k-th step, or to the
 // end if k is 0.
@@ -144,8 +155,8 @@ func recoverUpTo(t *testing.T, c *cluster, k int) (cfg Config, steps []string, e
 	if err := os.CopyFS(dir, os.DirFS(c.dir(3))); err != nil {
 		t.Fatal(err)
 	}
-	cfg.LogDir, cfg.SnapDir = filepath.Join(dir, "log"), filepath.Join(dir, "snap")
-	_, err = recoverState(cfg, 0, func(step string) error {
+	cfg.Log.Dir, cfg.DataDir = filepath.Join(dir, "log"), filepath.Join(dir, "snap")
+	err = recoverBy(t, cfg, func(step string) error {
 		if steps = append(steps, step); len(steps) == k {
 			return errStopped
 		}
@@ -159,7 +170,7 @@ func TestAServerFinishesARecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := survivors(t)
-		_, err := recoverState(c.config(3), 0, func(step string) error {
+		err := recoverBy(t, c.config(3), func(step string) error {
 			if strings.HasPrefix(step, "install snapshots") {
 				return errStopped
 			}
@@ -179,14 +190,14 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
-		if _, err := Recover(c.config(1), 0); !errors.Is(err, ErrNoState) {
+		if _, err := c.config(1).Recover(0); !errors.Is(err, ErrNoState) {
 			t.Errorf("nothing: %v", err)
 		}
 		if _, err := os.Stat(c.dir(1)); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("looking made a directory: %v", err)
 		}
 		c.startAll()
-		if _, err := Recover(c.config(1), 0); err == nil || !strings.Contains(err.Error(), "in use") {
+		if _, err := c.config(1).Recover(0); err == nil || !strings.Contains(err.Error(), "in use") {
 			t.Errorf("of a server that runs: %v", err)
 		}
 		if _, err := c.config(1).Rejoin(strings.Repeat("ab", command.ClusterIDSize)); err == nil || !strings.Contains(err.Error(), "in use") {
@@ -195,14 +206,14 @@ func TestWhatCannotBeRecovered(t *testing.T) {
 		c.stop(1)
 		wrong := c.config(1)
 		wrong.ID = 2
-		if _, err := Recover(wrong, 0); err == nil || !strings.Contains(err.Error(), "server 1") {
+		if _, err := wrong.Recover(0); err == nil || !strings.Contains(err.Error(), "server 1") {
 			t.Errorf("as another server: %v", err)
 		}
 		wrong.ID = 9
-		if _, err := Recover(wrong, 0); err == nil || !strings.Contains(err.Error(), "not on the list") {
+		if _, err := wrong.Recover(0); err == nil || !strings.Contains(err.Error(), "not on the list") {
 			t.Errorf("as a server that is not listed: %v", err)
 		}
-		if _, err := Recover(c.config(1), 1<<31); err == nil || !strings.Contains(err.Error(), "epoch") {
+		if _, err := c.config(1).Recover(1 << 31); err == nil || !strings.Contains(err.Error(), "epoch") {
 			t.Errorf("no epoch left: %v", err)
 		}
 		if p, err := c.config(1).Survey(); err != nil || p.Server != 1 {
@@ -218,7 +229,7 @@ func TestRecoveryAsAStandaloneServer(t *testing.T) {
 		c, _ := survivors(t)
 		cfg := c.config(3)
 		cfg.Members, cfg.ID = nil, 1
-		if _, err := Recover(cfg, 7000); err != nil {
+		if _, err := cfg.Recover(7000); err != nil {
 			t.Fatal(err)
 		}
 		c.list = nil
@@ -226,7 +237,7 @@ func TestRecoveryAsAStandaloneServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := c.start(1, func(cfg *Config) {
-			cfg.LogDir, cfg.SnapDir = c.dir(1)+"-alone/log", c.dir(1)+"-alone/snap"
+			cfg.Log.Dir, cfg.DataDir = c.dir(1)+"-alone/log", c.dir(1)+"-alone/snap"
 		})
 		if st := r.awaitServed(); st.Role != Standalone || st.Epoch != 7000 || !r.exists("/kept") {
 			t.Errorf("%+v", st)

@@ -45,7 +45,7 @@ func (c *cluster) killedInTheMiddle() <-chan apply.Restored {
 func (r *rig) pieces() int {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
-	if a := r.machine.Arriving; a != nil {
+	if a := r.replica.Machine.Arriving; a != nil {
 		return int(a.Next)
 	}
 	return -1
@@ -256,7 +256,7 @@ func TestRestoreAndRestarts(t *testing.T) {
 
 func testRestoreAndRestarts(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
-	trailing := func(cfg *Config) { cfg.SnapTrailing = 1 }
+	trailing := func(cfg *Config) { cfg.Log.SnapTrailing = 1 }
 	start := func(ids ...uint64) {
 		for _, id := range ids {
 			c.start(id, trailing)
@@ -333,7 +333,7 @@ func TestRestoreNeedsAllServers(t *testing.T) {
 		c := newCluster(t, 3)
 		c.start(1)
 		c.start(2)
-		c.start(3, func(cfg *Config) { cfg.newest = apply.RestoreLevel - 1 })
+		c.start(3, func(cfg *Config) { cfg.level = apply.RestoreLevel - 1 })
 		for _, r := range c.rigs {
 			r.awaitServed()
 		}
@@ -410,10 +410,10 @@ func TestRecoveryInTheMiddleOfARestore(t *testing.T) {
 			c.awaitClosed(id + 1)
 		}
 		cfg := c.config(1)
-		if _, err := Recover(cfg, 0); err != nil {
+		if _, err := cfg.Recover(0); err != nil {
 			t.Fatal(err)
 		}
-		tr, _, _, err := Load(cfg)
+		tr, _, _, err := cfg.Load()
 		if err != nil || tr.Get("/before") == nil || tr.Get("/r") != nil {
 			t.Errorf("recovered: %v", err)
 		}

@@ -119,14 +119,14 @@ func (c *overheardConn) Write(b []byte) (int, error) {
 func TestSecureEnsemble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		security := secured(t)
-		secureEnsemble(t, func(id uint64, cfg *Config) { cfg.TLS = security(id) })
+		secureEnsemble(t, func(id uint64, cfg *Config) { cfg.Peers.TLS = security(id) })
 	})
 }
 
 // TestSureEnsemble does the same with SASL.
 func TestSureEnsemble(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		secureEnsemble(t, func(id uint64, cfg *Config) { cfg.SASL = sure(id) })
+		secureEnsemble(t, func(id uint64, cfg *Config) { cfg.Peers.SASL = sure(id) })
 	})
 }
 
@@ -137,7 +137,7 @@ func secureEnsemble(t *testing.T, secure func(uint64, *Config)) {
 	for _, m := range c.list {
 		c.start(m.ID, func(cfg *Config) {
 			secure(m.ID, cfg)
-			cfg.Network = ears.on(cfg.Network)
+			cfg.Peers.Network = ears.on(cfg.Peers.Network)
 		})
 	}
 	for _, r := range c.rigs {
@@ -201,14 +201,14 @@ func TestRollingChangeToTLS(t *testing.T) {
 		security := secured(t)
 		plain := func(uint64, *Config) {}
 		accepting := func(id uint64, cfg *Config) { // portUnification
-			cfg.TLS = security(id)
-			cfg.TLS.DialPlain, cfg.TLS.AcceptPlain = true, true
+			cfg.Peers.TLS = security(id)
+			cfg.Peers.TLS.DialPlain, cfg.Peers.TLS.AcceptPlain = true, true
 		}
 		dialling := func(id uint64, cfg *Config) { // sslQuorum as well
-			cfg.TLS = security(id)
-			cfg.TLS.AcceptPlain = true
+			cfg.Peers.TLS = security(id)
+			cfg.Peers.TLS.AcceptPlain = true
 		}
-		only := func(id uint64, cfg *Config) { cfg.TLS = security(id) }
+		only := func(id uint64, cfg *Config) { cfg.Peers.TLS = security(id) }
 		rollingChange(t, []func(uint64, *Config){accepting, dialling, only, dialling, accepting, plain})
 	})
 }
@@ -218,14 +218,14 @@ func TestRollingChangeToSASL(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		plain := func(uint64, *Config) {}
 		enabled := func(id uint64, cfg *Config) {
-			cfg.SASL = sure(id)
-			cfg.SASL.Login, cfg.SASL.Require = false, false
+			cfg.Peers.SASL = sure(id)
+			cfg.Peers.SASL.Login, cfg.Peers.SASL.Require = false, false
 		}
 		learner := func(id uint64, cfg *Config) {
-			cfg.SASL = sure(id)
-			cfg.SASL.Require = false
+			cfg.Peers.SASL = sure(id)
+			cfg.Peers.SASL.Require = false
 		}
-		server := func(id uint64, cfg *Config) { cfg.SASL = sure(id) }
+		server := func(id uint64, cfg *Config) { cfg.Peers.SASL = sure(id) }
 		rollingChange(t, []func(uint64, *Config){enabled, learner, server, learner, enabled, plain})
 	})
 }
@@ -253,7 +253,7 @@ func rollingChange(t *testing.T, steps []func(uint64, *Config)) {
 		with := func(id uint64) func(*Config) {
 			return func(cfg *Config) {
 				how(id, cfg)
-				cfg.Network = ears.on(cfg.Network)
+				cfg.Peers.Network = ears.on(cfg.Peers.Network)
 			}
 		}
 		for id := uint64(1); id <= 3; id++ {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -70,12 +71,12 @@ func TestRestore(t *testing.T) {
 		for row := range known.All {
 			table.Put(row)
 		}
-		done, err := Restore(c.config(3), tr, table, 0)
-		if err != nil || done.Zxid>>32 != 5+epochGap {
+		done, err := c.config(3).Restore(tr, table, 0)
+		if err != nil || done.Zxid>>32 != 5+replica.EpochGap {
 			t.Fatalf("%+v, %v", done, err)
 		}
 		r := c.start(3)
-		if st := r.awaitServed(); !r.exists("/kept") || r.exists("/gone") || st.Epoch <= 5+epochGap {
+		if st := r.awaitServed(); !r.exists("/kept") || r.exists("/gone") || st.Epoch <= 5+replica.EpochGap {
 			t.Errorf("%+v", st)
 		}
 		if o, _ := r.tryReattach(s); o.code != proto.ErrSessionExpired {
@@ -84,52 +85,6 @@ func TestRestore(t *testing.T) {
 		const server = 8 // bits of the server in a session id
 		if next := r.attach(time.Hour); uint64(next.ID)<<server <= uint64(s.ID+1000)<<server {
 			t.Errorf("session %#x could be one of before", next.ID)
-		}
-	})
-}
-
-// A seed that is stopped at any step leaves either nothing that a server would take for
-// its own state, or the complete state.
-func TestSeedThatIsInterrupted(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(t, 3).onDisk()
-		upTo := func(k int) (cfg Config, steps []string, err error) {
-			cfg = c.config(3)
-			cfg.LogDir = t.TempDir()
-			cfg.SnapDir = cfg.LogDir
-			tr, table, _ := elsewhere()
-			_, err = seed(cfg, tr, table, nil, func(step string) error {
-				if steps = append(steps, step); len(steps) == k {
-					return errStopped
-				}
-				return nil
-			})
-			return cfg, steps, err
-		}
-		_, steps, err := upTo(0)
-		if err != nil || len(steps) < 5 || steps[0] != "journal" {
-			t.Fatalf("%v, %v", steps, err)
-		}
-		for k, step := range steps {
-			cfg, _, err := upTo(k + 1)
-			if !errors.Is(err, errStopped) {
-				t.Fatal(step, err)
-			}
-			p, err := cfg.Survey()
-			if k == 0 {
-				if !errors.Is(err, ErrNoState) {
-					t.Errorf("%s: not begun: %+v, %v", step, p, err)
-				}
-				tr, table, _ := elsewhere()
-				if err := cfg.Seed(tr, table); err != nil {
-					t.Errorf("once more: %v", err)
-				}
-				continue
-			}
-			if err != nil || p.Zxid != 0x5_0000_0007 || p.Sessions != 1 {
-				t.Errorf("%s: begun and not finished: %+v, %v", step, p, err)
-			}
 		}
 	})
 }

@@ -19,26 +19,32 @@ import (
 // a zoo.cfg without settings. Every number that withDefaults sets is in internal/defaults.
 func TestDefaultsAreTheSame(t *testing.T) {
 	t.Parallel()
-	c, err := Config{Memory: true, Handler: noHandler{}}.withDefaults()
+	c, err := Config{Memory: true}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]any{
-		"TickTime": defaults.TickTime, "InitLimit": defaults.InitLimit, "SyncLimit": defaults.SyncLimit,
-		"SnapCount": defaults.SnapCount, "SnapBytes": int64(defaults.SnapBytes), "SnapRetain": defaults.SnapRetain,
-		"ContainerInterval": defaults.ContainerInterval, "ContainerMaxPerMin": defaults.ContainerMaxPerMin,
+		"TickTime": defaults.TickTime, "SyncLimit": defaults.SyncLimit,
+		"Log.SnapCount": defaults.SnapCount, "Log.SnapBytes": int64(defaults.SnapBytes), "Log.SnapRetain": defaults.SnapRetain,
+		"Containers.Interval": defaults.ContainerInterval, "Containers.MaxPerMin": defaults.ContainerMaxPerMin,
 	}
-	v := reflect.ValueOf(c)
-	for i := range v.NumField() {
-		name, f := v.Type().Field(i).Name, v.Field(i)
-		if !f.CanInt() || f.IsZero() && want[name] == nil {
-			continue
+	var check func(group string, v reflect.Value)
+	check = func(group string, v reflect.Value) {
+		for i := range v.NumField() {
+			name, f := group+v.Type().Field(i).Name, v.Field(i)
+			if f.Kind() == reflect.Struct {
+				check(name+".", f)
+			}
+			if !f.CanInt() || f.IsZero() && want[name] == nil {
+				continue
+			}
+			if got := f.Interface(); got != want[name] {
+				t.Errorf("%s: %v, want %v", name, got, want[name])
+			}
+			delete(want, name)
 		}
-		if got := f.Interface(); got != want[name] {
-			t.Errorf("%s: %v, want %v", name, got, want[name])
-		}
-		delete(want, name)
 	}
+	check("", reflect.ValueOf(c))
 	if len(want) > 0 {
 		t.Errorf("no settings of a Config: %v", want)
 	}
@@ -61,7 +67,7 @@ func testOppositeSettings(t *testing.T) {
 		3: tree.ExtendedTypes | tree.EnforceQuota | tree.SchemeX509 | tree.LoneVoter,
 	}
 	start := func(id uint64) *rig {
-		return c.start(id, func(cfg *Config) { cfg.Policy, cfg.SnapCount = policies[id], int(id)*40 })
+		return c.start(id, func(cfg *Config) { cfg.Policy, cfg.Log.SnapCount = policies[id], int(id)*40 })
 	}
 	for id := range policies {
 		start(id)

@@ -65,7 +65,7 @@ func TestSlowPeer(t *testing.T) {
 		const slow, large = 1, 128
 		c := newCluster(t, 3).onDisk()
 		for _, m := range c.list {
-			c.start(m.ID, func(cfg *Config) { cfg.Network = slowLink{cfg.Network, hostOf(slow), 1 << 20} })
+			c.start(m.ID, func(cfg *Config) { cfg.Peers.Network = slowLink{cfg.Peers.Network, hostOf(slow), 1 << 20} })
 		}
 		for _, r := range c.rigs {
 			r.awaitServed()
@@ -119,7 +119,7 @@ func TestSnapshotIsStreamed(t *testing.T) { //nolint:paralleltest // see above
 		const slow, large = 1, 128 // of 256 KiB: 32 MiB
 		c := newCluster(t, 3).onDisk()
 		for _, m := range c.list {
-			c.start(m.ID, func(cfg *Config) { cfg.Network = slowLink{cfg.Network, hostOf(slow), 1 << 20} })
+			c.start(m.ID, func(cfg *Config) { cfg.Peers.Network = slowLink{cfg.Peers.Network, hostOf(slow), 1 << 20} })
 		}
 		for _, r := range c.rigs {
 			r.awaitServed()

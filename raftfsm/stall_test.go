@@ -135,7 +135,7 @@ func TestStalledDisks(t *testing.T) {
 					_, f := c.follower()
 					s := f.attach(time.Hour)
 					c.settled()
-					term := l.raftNow().CurrentTerm()
+					term := l.replica.Raft().CurrentTerm()
 					var release []func()
 					for id, d := range disks {
 						if all || id == lead {
@@ -165,7 +165,7 @@ func TestStalledDisks(t *testing.T) {
 					if all {
 						least = 0
 					}
-					if terms := now.raftNow().CurrentTerm() - term; terms < least || terms > tt.most {
+					if terms := now.replica.Raft().CurrentTerm() - term; terms < least || terms > tt.most {
 						t.Errorf("%d terms were begun, want %d to %d", terms, least, tt.most)
 					}
 					c.settled()
@@ -270,11 +270,11 @@ func TestSlowDisksSettle(t *testing.T) {
 			settle = 2 * time.Minute
 		}
 		time.Sleep(settle)
-		term := f.raftNow().CurrentTerm()
+		term := f.replica.Raft().CurrentTerm()
 		t.Logf("after %v: term %d, %d writes", settle, term, done.Load())
 		before := done.Load()
 		time.Sleep(settle)
-		if now := f.raftNow().CurrentTerm(); now != term {
+		if now := f.replica.Raft().CurrentTerm(); now != term {
 			t.Errorf("%d more elections in the next %v", now-term, settle)
 		}
 		if least := int32(settle / (30 * time.Second)); done.Load()-before < least {

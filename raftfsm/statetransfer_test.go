@@ -177,7 +177,7 @@ func TestRestoreThatIsNotWhole(t *testing.T) {
 		"a commit cut short":  {pieces(func(c []command.Command) []command.Command { c[end].Body = c[end].Body[:20]; return c }), "body of 12 bytes"},
 		"a piece too few":     {pieces(func(c []command.Command) []command.Command { return append(c[:2:2], c[3:]...) }), "piece 1 of it is missing"},
 		"a piece twice":       {pieces(func(c []command.Command) []command.Command { return append(c[:3:3], c[2:]...) }), "piece 2 of it is missing"},
-		"bytes after the end": {restoreOf(1, append(bytes.Clone(content), 0), 5000), "behind the end"},
+		"bytes after the end": {restoreOf(1, append(bytes.Clone(content), 0), 5000), "after the end"},
 		"cut off":             {restoreOf(1, content[:len(content)-1], 5000), "ends early"},
 		"nothing":             {restoreOf(1, nil, 5000), "ends early"},
 		"ephemeral znodes":    {restoreOf(1, bytesOf(t, ephemerals), 5000), "1 ephemeral znodes"},

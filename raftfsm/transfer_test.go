@@ -178,11 +178,11 @@ func TestFailingTransfers(t *testing.T) {
 			case 2: // it works
 			}
 			serverID, addr := lead.locate(to)
-			err := lead.raftNow().LeadershipTransferToServer(serverID, addr).Error()
+			err := lead.replica.Raft().LeadershipTransferToServer(serverID, addr).Error()
 			if err != nil {
 				refused++
 			}
-			if err != nil && lead.raftNow().State() == raft.Leader {
+			if err != nil && lead.replica.Raft().State() == raft.Leader {
 				stayed++
 			}
 			all := []string{hostOf(1), hostOf(2), hostOf(3)}

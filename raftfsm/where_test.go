@@ -18,7 +18,7 @@ import (
 // raftAddrs returns the addresses in Raft's configuration by server.
 func raftAddrs(r *rig) map[uint64]string {
 	all := make(map[uint64]string)
-	for _, s := range r.raftNow().GetConfiguration().Configuration().Servers {
+	for _, s := range r.replica.Raft().GetConfiguration().Configuration().Servers {
 		all[membership.ServerOf(s.ID)] = string(s.Address)
 	}
 	return all

@@ -44,7 +44,7 @@ type stateHold struct {
 	err  error
 }
 
-// follow ends the hold when we lose the session. It returns when the hold has ended.
+// follow ends the hold when the session is lost. It returns when the hold has ended.
 func (h *stateHold) follow() {
 	defer h.states.Close()
 	var leaseDone <-chan struct{}

@@ -145,6 +145,6 @@ type watch struct{ w *client.Watch }
 
 func (w watch) Events() <-chan client.Event { return w.w.Events() }
 
-// Remove also asks the server. We ignore the result: if the connection is lost, so is the
+// Remove also asks the server. It ignores the result: if the connection is lost, so is the
 // server's watch.
 func (w watch) Remove(ctx context.Context) { _ = w.w.Remove(ctx) }

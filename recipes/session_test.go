@@ -150,7 +150,7 @@ func TestEnsureContainersNeedsNoPermissionOnTheRoot(t *testing.T) {
 	})
 }
 
-// If an overloaded server refuses a delete, we should still delete the znode.
+// If an overloaded server refuses a delete, the znode should still be deleted.
 func TestThrottledDelete(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

@@ -94,17 +94,7 @@ type Quorum struct {
 }
 
 // Log is where a server keeps its log, and when it takes snapshots.
-type Log struct {
-	Dir     string         // default DataDir
-	Store   string         // "wal", the default, or "bolt"
-	Bolt    storage.Format // boltlog.Format, for the Store "bolt"; nil: not included
-	Segment int            // bytes per log file; default 32 MiB
-
-	SnapCount    int   // default 100,000 transactions
-	SnapBytes    int64 // default 4 GiB
-	SnapRetain   int   // default 3
-	SnapTrailing int   // log entries before a snapshot that are kept; default: by their size
-}
+type Log = raftfsm.Log
 
 // Limits bounds what clients use.
 type Limits struct {
@@ -206,13 +196,10 @@ func (c Config) withDefaults() Config {
 	or(&c.Limits.GlobalOutstanding, defaults.GlobalOutstanding)
 	or(&c.Limits.LargeRequestMax, defaults.LargeRequestMax)
 	c.boundClients()
-	or(&c.Log.SnapCount, defaults.SnapCount)
-	or(&c.Log.SnapBytes, defaults.SnapBytes)
-	or(&c.Log.SnapRetain, defaults.SnapRetain)
+	c.Log.SetDefaults(c.DataDir)
 	or(&c.Znodes.ContainerInterval, defaults.ContainerInterval)
 	or(&c.Znodes.ContainerMaxPerMin, defaults.ContainerMaxPerMin)
 	or(&c.Auth.DigestAlg, defaults.DigestAlg)
-	or(&c.Log.Dir, c.DataDir)
 	if c.Env.FS == nil {
 		c.Env.FS = vfs.OS{}
 	}

@@ -80,14 +80,13 @@ func (c Config) Offline() (raftfsm.Config, error) {
 		return raftfsm.Config{}, fmt.Errorf("configuration: %w", err)
 	}
 	return raftfsm.Config{
-		ID: c.Quorum.ID, Members: c.Quorum.Members, Memory: c.Memory, FS: c.Env.FS,
-		LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: c.Log.Store, Bolt: c.Log.Bolt,
-		SnapRetain: c.Log.SnapRetain, Policy: c.policy(), Now: c.Env.Now, Logger: c.Logger,
+		ID: c.Quorum.ID, Members: c.Quorum.Members, Memory: c.Memory, DataDir: c.DataDir, FS: c.Env.FS, Log: c.Log,
+		Policy: c.policy(), Now: c.Env.Now, Logger: c.Logger,
 	}, nil
 }
 
 // Restore makes an earlier state the one that the server of cfg begins a new ensemble
-// with, or continues with as a standalone server; see raftfsm.Restore. Its directories
+// with, or continues with as a standalone server; see raftfsm.Config.Restore. Its directories
 // must hold no state of zkgo or ZooKeeper. The caller must not use t and s afterwards.
 func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (raftfsm.Recovery, error) {
 	offline, err := cfg.Offline()
@@ -98,7 +97,7 @@ func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (raft
 	if err := checkDataDir(&cfg); err != nil {
 		return raftfsm.Recovery{}, err
 	}
-	return raftfsm.Restore(offline, t, s, minEpoch)
+	return offline.Restore(t, s, minEpoch)
 }
 
 // CheckEmpty returns an error if the directories of a configuration hold a state of

@@ -178,7 +178,7 @@ func (m *moves) requests(t *testing.T) {
 		// A read that arrives with a write nearly always finds the write in flight.
 		both := appendRequest(nil, 100, proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1})
 		both = appendRequest(both, 101, proto.OpGetData, &proto.GetDataRequest{Path: "/a"})
-		eventually(t, "a read waits behind a write", func() bool {
+		eventually(t, "a read waits for a write", func() bool {
 			w.write(both)
 			w.recv()
 			w.recv()

@@ -120,7 +120,7 @@ func TestAuthOvertakes(t *testing.T) {
 		next++
 	}
 	if !auth {
-		t.Error("auth was not answered before the request behind it")
+		t.Error("auth was not answered before the request after it")
 	}
 	var who proto.WhoAmIResponse
 	w.decode(w.recv(), &who)

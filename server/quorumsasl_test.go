@@ -149,7 +149,7 @@ func TestQuorumSASL(t *testing.T) {
 			s    *raftfsm.SASL
 			want quorum.Code
 		}{{nil, quorum.NeedSASL}, {&wrong, quorum.LoginRefused}, {right, quorum.NotReady}} {
-			hub, err := quorum.Listen(e.net.Host("stranger"), "stranger:1", quorum.Identity{ServerID: "3"}, quorum.Security{SASL: (*quorum.SASL)(tt.s)}, slog.New(slog.DiscardHandler))
+			hub, err := quorum.Listen(e.net.Host("stranger"), "stranger:1", quorum.Identity{ServerID: "3"}, quorum.Security{SASL: tt.s}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -115,10 +115,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		nodeConfig.TLS = security
+		nodeConfig.Peers.TLS = security
 	}
 	if cfg.distributed() {
-		nodeConfig.SASL = cfg.Quorum.SASL.of()
+		nodeConfig.Peers.SASL = cfg.Quorum.SASL.of()
 	}
 	if err := s.openAudit(); err != nil {
 		return nil, err
@@ -126,7 +126,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	starting, started := context.WithCancel(ctx)
 	defer started()
 	if cfg.Env.Network == nil {
-		nodeConfig.Network = listen.PatientNetwork{Network: new(quorum.TCP), Starting: starting, Retry: cfg.bindRetry()}
+		nodeConfig.Peers.Network = listen.PatientNetwork{Network: new(quorum.TCP), Starting: starting, Retry: cfg.bindRetry()}
 	}
 	node, err := raftfsm.New(nodeConfig)
 	if err != nil {
@@ -192,12 +192,10 @@ func (s *Server) nodeConfig() raftfsm.Config {
 	}
 	return raftfsm.Config{
 		ID: c.Quorum.ID, Members: c.Quorum.Members, Ensemble: c.Quorum.Ensemble, NeedsAll: c.Quorum.NeedsAll, ClientPort: max(listen.PortOf(c.ClientAddr), 0),
-		Memory: c.Memory, FS: c.Env.FS, LogSegment: c.Log.Segment, LogDir: c.Log.Dir, SnapDir: c.DataDir, Store: c.Log.Store, Bolt: c.Log.Bolt,
-		Network: c.Env.Network, ListenAll: c.Quorum.ListenAll, ListenHost: c.Quorum.ListenHost,
-		TickTime: c.TickTime, InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit,
-		SnapCount: c.Log.SnapCount, SnapBytes: c.Log.SnapBytes, SnapRetain: c.Log.SnapRetain, SnapTrailing: c.Log.SnapTrailing,
-		Policy: c.policy(), Full: full, ContainerInterval: c.Znodes.ContainerInterval,
-		ContainerMaxPerMin: c.Znodes.ContainerMaxPerMin, ContainerMaxNeverUse: c.Znodes.ContainerMaxNeverUsed,
+		Memory: c.Memory, DataDir: c.DataDir, FS: c.Env.FS, Log: c.Log,
+		Peers:      raftfsm.Peers{Network: c.Env.Network, ListenAll: c.Quorum.ListenAll, ListenHost: c.Quorum.ListenHost},
+		Containers: raftfsm.Containers{Interval: c.Znodes.ContainerInterval, MaxPerMin: c.Znodes.ContainerMaxPerMin, MaxNeverUsed: c.Znodes.ContainerMaxNeverUsed},
+		TickTime:   c.TickTime, SyncLimit: c.Quorum.SyncLimit, Policy: c.policy(), Full: full,
 		Now: c.Env.Now, Wall: c.Env.Wall, Logger: c.Logger, Handler: handler{s},
 	}
 }

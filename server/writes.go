@@ -113,13 +113,13 @@ func (r *reader) grows(path string, n int) bool {
 	return have == nil || n > len(have.Data())
 }
 
-// intake says what happens to a write.
-type intake uint8
+// admission says whether a write is proposed and, if not, how it is refused.
+type admission uint8
 
 const (
-	proposable   intake = iota
-	refusedHere         // doesn't decode: not a transaction
-	refusedInLog        // doesn't decode, but is a transaction
+	proposable   admission = iota
+	refusedHere            // doesn't decode: not a transaction
+	refusedInLog           // doesn't decode, but is a transaction
 )
 
 // content describes what is in a write.
@@ -162,7 +162,7 @@ func aclOf(req proto.Record) ([]proto.ACL, bool) {
 // examine decodes body as a request of op, completely: every server must be able to
 // decode what is in the log. The tree decides whether the request makes sense. The
 // record is nil for a multi and for a request without a body.
-func examine(q *proto.Requests, op proto.Op, body []byte) (req proto.Record, what intake, found content) {
+func examine(q *proto.Requests, op proto.Op, body []byte) (req proto.Record, what admission, found content) {
 	if op == proto.OpMulti {
 		what, found = examineMulti(q, body)
 		return nil, what, found
@@ -177,7 +177,7 @@ func examine(q *proto.Requests, op proto.Op, body []byte) (req proto.Record, wha
 // examineMulti is examine for the operations of a multi, in the order in which
 // ZooKeeper checks them. A multi that ZooKeeper refuses there has a zxid, except for a
 // create with a null list, which fails earlier.
-func examineMulti(q *proto.Requests, body []byte) (what intake, found content) {
+func examineMulti(q *proto.Requests, body []byte) (what admission, found content) {
 	reads, writes := false, false
 	err := q.Parts(body, func(part proto.MultiOp) bool {
 		brings := contentOf(part.Op, part.Req)

@@ -84,7 +84,7 @@ func TestSyncAnswersThePathItRead(t *testing.T) {
 			body = proto.AppendInt(nil, -1)
 		}
 		h := proto.RequestHeader{Xid: w.xid, Op: proto.OpSync}
-		w.write(proto.AppendFrame(nil, append(append(h.Append(nil), body...), "behind it"...)))
+		w.write(proto.AppendFrame(nil, append(append(h.Append(nil), body...), "after it"...)))
 		var resp proto.SyncResponse
 		if w.decode(w.recv(), &resp); resp.Path != want {
 			t.Errorf("sync %q: %q", path, resp.Path)

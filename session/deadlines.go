@@ -7,7 +7,7 @@ import (
 )
 
 // Deadlines is the leader's part of the rule in liveness.go: it says when sessions expire.
-// We round a deadline up to a whole tick, as ZooKeeper does: a session expires between its
+// A deadline is rounded up to a whole tick, as in ZooKeeper: a session expires between its
 // timeout and one tick later, counted from the last sign of life. Rounding also lets
 // sessions share buckets, so recording a sign of life usually costs one map lookup.
 //
@@ -55,7 +55,7 @@ func NewDeadlines(tick time.Duration) *Deadlines {
 // Interval returns the time between two calls of Expired.
 func (d *Deadlines) Interval() time.Duration { return max(d.tick/4, time.Millisecond) }
 
-// Reset forgets all sessions. We call it when this server starts or stops leading.
+// Reset forgets all sessions. A server calls it when it starts or stops leading.
 func (d *Deadlines) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -86,7 +86,7 @@ func (d *Deadlines) Attached(s Deadline, now Clocks) {
 	d.enter(e, d.bucketAt(now.Now.Add(s.Timeout)))
 }
 
-// Heard records a sign of life at the given time. We ignore a time that is older than the
+// Heard records a sign of life at the given time. It ignores a time that is older than the
 // recorded one, because reports from several servers may arrive out of order.
 func (d *Deadlines) Heard(id int64, at time.Time) {
 	d.mu.Lock()
@@ -114,8 +114,8 @@ func (d *Deadlines) Ended(id int64) {
 // Expired returns the sessions that have expired, and forgets them.
 //
 // leads reports whether no other server can be leading. If one can, it may have heard from
-// the sessions that seem to have expired, so we give them another full timeout. We call
-// leads last, and only if a session has expired, because the check may need a round trip.
+// the sessions that seem to have expired, so they get another full timeout. Expired
+// calls leads last, and only if a session has expired, because the check may need a round trip.
 func (d *Deadlines) Expired(now Clocks, leads func() bool) []Deadline {
 	due := d.check(now)
 	if len(due) == 0 || leads() {
@@ -130,8 +130,8 @@ func (d *Deadlines) Expired(now Clocks, leads func() bool) []Deadline {
 // check credits a pause and returns the overdue sessions.
 //
 // If this process was stopped (SIGSTOP, a paused virtual machine), its clients' pings are
-// still in the socket buffers, so we credit all sessions with the time. If the clock was
-// set forward while the process ran, we don't count that as a stop.
+// still in the socket buffers, so all sessions are credited with the time. A clock that
+// was set forward while the process ran doesn't count as a stop.
 func (d *Deadlines) check(now Clocks) []Deadline {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -203,7 +203,7 @@ func (d *Deadlines) enter(e *entry, b int64) {
 	e.bucket = b
 }
 
-// leave removes a session from its bucket. We keep an empty bucket until its time has come:
+// leave removes a session from its bucket. An empty bucket stays until its time has come:
 // it costs nothing and often fills again.
 func (d *Deadlines) leave(e *entry) { delete(d.buckets[e.bucket], e.Session) }
 

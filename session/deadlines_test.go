@@ -187,7 +187,7 @@ func TestPauseIsCredited(t *testing.T) {
 	}
 }
 
-// TestDeadlineGeneration: we should expire the generation that the deadlines know, not a
+// TestDeadlineGeneration: the server should expire the generation that the deadlines know, not a
 // newer one that the session table may have.
 func TestDeadlineGeneration(t *testing.T) {
 	t.Parallel()

@@ -8,10 +8,9 @@
 // that depends on the time gets it from its caller.
 //
 // Invariants:
-//   - We never reuse an id, whatever clocks or restarts do.
+//   - No id is reused, whatever clocks or restarts do.
 //   - A session's generation rises with every attach. Commands carry the
 //     generation of their connection, so that a late command from an abandoned
 //     connection has no effect after the client has attached elsewhere.
-//   - We never expire a session before its full timeout has passed since the last sign of
-//     life.
+//   - No session expires before its full timeout has passed since the last sign of life.
 package session

@@ -8,8 +8,8 @@ import (
 // When a session is alive: the rule
 //
 // A session ends when its client closes it or when the leader expires it. Anything that the
-// client sends is a sign of life. So is every moment in which the client waits for us, e.g.
-// for the reply to a request, or until we read its input. For a session with timeout T:
+// client sends is a sign of life. So is every moment in which the client waits for its
+// server, e.g. for the reply to a request, or until the server reads its input. For a session with timeout T:
 //
 //  1. A member reports the sessions that it has heard from to the leader, at least every
 //    half tick and every 500 ms. It repeats each session until the leader has acknowledged
@@ -30,7 +30,7 @@ import (
 // As a result, two clients never both learn that they hold the same lock. The leader that
 // acknowledged a report sent at time r keeps the session until r + T. So does every later
 // leader: a quorum still followed the old one after r, so the new one was elected after
-// that, and it begins with a full T. By point 3, we send no reply after r + T. The bound of
+// that, and it begins with a full T. By point 3, no reply is sent after r + T. The bound of
 // 2T/3 leaves the client a third of its timeout to find another server, and bounds the age
 // of a read. It doesn't imply the bound of 9T/10: a client may have been silent for most of
 // T when its server is cut off.
@@ -51,11 +51,11 @@ type Bounds struct {
 func (b Bounds) Reply(timeout time.Duration) time.Duration { return min(timeout*2/3, b.Sync) }
 
 // Welcome returns how old the state may be when a client with that timeout attaches. It is
-// stricter than Reply: otherwise we would soon have to close the connection again.
+// stricter than Reply: otherwise the server would soon close the connection again.
 func (b Bounds) Welcome(timeout time.Duration) time.Duration { return b.Reply(timeout) * 3 / 4 }
 
 // resume returns how old the state may be when the server begins to serve: well below the
-// age at which we would have to stop again.
+// age at which it would have to stop again.
 func (b Bounds) resume() time.Duration { return b.Sync / 4 }
 
 // Signs records when a member heard from one client. Times are nanoseconds on a monotonic

@@ -9,8 +9,8 @@ import (
 // Member implements a member's part of the rule in liveness.go: which sessions it has to
 // report, its contact, and its freshness. It is safe for concurrent use.
 //
-// Contact and freshness answer different questions. The contact tells us which sessions the
-// leader has heard of; the freshness tells us how old the state is that our clients read.
+// Contact and freshness answer different questions. The contact tells which sessions the
+// leader has heard of; the freshness tells how old the state is that clients read here.
 // We need both: reports are small and get through even where entries queue up, so a server
 // may have recent contact and stale state at the same time.
 type Member struct {
@@ -68,9 +68,9 @@ func (m *Member) Report(heard []int64) []int64 {
 	return heard
 }
 
-// Led records sessions that this server heard from as the leader. If we turn out not to
-// lead any more, we report them to the next leader. contact is the newest time at which a
-// quorum followed us: no later leader needs to hear of sessions noted before.
+// Led records sessions that this server heard from as the leader. If it turns out not to
+// lead any more, it reports them to the next leader. contact is the newest time at which a
+// quorum followed it: no later leader needs to hear of sessions noted before.
 func (m *Member) Led(heard []int64, contact, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -115,7 +115,7 @@ func (m *Member) proved(at time.Time, committed uint64) {
 }
 
 // Opened makes the state as fresh as the time at which this server, as the leader, proposed
-// the first entry of its leadership, which it has now applied. We were elected before that
+// the first entry of its leadership, which it has now applied. It was elected before that
 // time, so no other server has acknowledged a write after it. All writes acknowledged
 // earlier are in the log before that entry.
 func (m *Member) Opened(proposed time.Time) {
@@ -159,7 +159,7 @@ func (m *Member) CaughtUp(index, applied uint64, now time.Time) bool {
 }
 
 // A mark means that the log up to index holds every write that any server had acknowledged
-// by the time at. Once we have applied the index, our state is as fresh as the mark.
+// by the time at. Once this server has applied the index, its state is as fresh as the mark.
 //
 //   - A follower takes its marks from the acknowledgements of its reports. The time is
 //     when it sent the report; the index is the leader's commit index when the report
@@ -205,7 +205,7 @@ func (f *freshness) startAt(proposed time.Time) {
 }
 
 // reached removes the marks whose index is applied, and those older than oldest: with state
-// that old, we serve no reads in any case. It returns the freshness.
+// that old, the server answers no reads in any case. It returns the freshness.
 func (f *freshness) reached(applied uint64, oldest time.Time) time.Time {
 	n := 0
 	for n < len(f.pending) && (f.pending[n].index <= applied || f.pending[n].at.Before(oldest)) {

@@ -17,7 +17,7 @@ func (m *Member) reports(heard ...int64) []int64 {
 	return ids
 }
 
-// TestReportsRepeat: we should report a session until a leader has acknowledged a report
+// TestReportsRepeat: a server should report a session until a leader has acknowledged a report
 // that names it, through changes of leaders and of this server's role.
 func TestReportsRepeat(t *testing.T) {
 	t.Parallel()
@@ -135,7 +135,7 @@ func TestContactAndFreshness(t *testing.T) {
 }
 
 // TestMarksAreBounded: a member that applies nothing should keep a bounded number of marks,
-// and we should never overstate its freshness.
+// and should never overstate its freshness.
 func TestMarksAreBounded(t *testing.T) {
 	t.Parallel()
 	m := NewMember(Bounds{Sync: bound})

@@ -53,15 +53,15 @@ func (t *Table) Skip(counter uint64) { t.last = max(t.last, counter&(1<<counterB
 func Counter(id int64) uint64 { return uint64(id) & (1<<counterBits - 1) }
 
 // The session ids of server 255 have the same top byte as the owners of znodes with a time
-// to live. Those owners have two zero bytes after it, so we start the counters of server
-// 255 above them.
+// to live. Those owners have two zero bytes after it, so the counters of server 255 start
+// above them.
 const (
 	timeToLiveServer = 0xff
 	aboveTimeToLive  = 1 << 40
 )
 
 // nextID returns an id that no session has had and that doesn't mark a container or a time
-// to live. We skip ids in use: an imported session may have an id that the counter hasn't
+// to live. It skips ids in use: an imported session may have an id that the counter hasn't
 // reached yet.
 func (t *Table) nextID(server uint8) int64 {
 	if server == timeToLiveServer {
@@ -118,7 +118,7 @@ func (t *Table) Remove(id int64) bool {
 	return ok
 }
 
-// Clear ends all sessions. Ids keep rising, so we never reuse one.
+// Clear ends all sessions. Ids keep rising, so none is reused.
 func (t *Table) Clear() { clear(t.rows) }
 
 // Len returns the number of sessions.

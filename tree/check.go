@@ -89,7 +89,7 @@ func (c *checker) sums() error {
 	case len(t.quotas) != c.limits:
 		return fmt.Errorf("%d limits, %d indexed", c.limits, len(t.quotas))
 	case t.undo.active || len(t.undo.steps) > 0 || t.undo.cversions != nil || t.undo.quotas != nil:
-		return fmt.Errorf("a multi has left something behind")
+		return fmt.Errorf("a multi has not removed all it added")
 	}
 	for path, s := range t.measured.subtrees {
 		if count, bytes := t.usage(t.get(path)); count != s.count || bytes != s.bytes {

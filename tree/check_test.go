@@ -24,13 +24,13 @@ func TestCheckFindsFaults(t *testing.T) {
 			n := t.get("/a")
 			n.State().Text = arena.NewText(arena.Ephemeral, 7, "/a", n.Data())
 		},
-		"ephemerals,":           func(t *Tree, _ *node) { t.totals.ephemerals++ },
-		"containers, 3 indexed": func(t *Tree, _ *node) { t.containers[new(node)] = struct{}{} },
-		"limits, 2 indexed":     func(t *Tree, n *node) { t.quotas["/nope"] = n },
-		"left something behind": func(t *Tree, _ *node) { t.undo.active = true },
-		"totals are":            func(t *Tree, _ *node) { t.totals.digest++ },
-		"references instead of": func(t *Tree, n *node) { t.acls.Retain(n.State().ACL) },
-		"lists in use":          func(t *Tree, n *node) { t.acls.Intern(nil) },
+		"ephemerals,":              func(t *Tree, _ *node) { t.totals.ephemerals++ },
+		"containers, 3 indexed":    func(t *Tree, _ *node) { t.containers[new(node)] = struct{}{} },
+		"limits, 2 indexed":        func(t *Tree, n *node) { t.quotas["/nope"] = n },
+		"not removed all it added": func(t *Tree, _ *node) { t.undo.active = true },
+		"totals are":               func(t *Tree, _ *node) { t.totals.digest++ },
+		"references instead of":    func(t *Tree, n *node) { t.acls.Retain(n.State().ACL) },
+		"lists in use":             func(t *Tree, n *node) { t.acls.Intern(nil) },
 	} {
 		tree := varied(t)
 		spoil(tree, tree.get("/a/b/c"))

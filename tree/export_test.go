@@ -30,7 +30,7 @@ func TestStored(t *testing.T) {
 		err := back.Import(s.Zxid(), 0, func(int64) bool { return false }, func(yield func(*Stored, error) bool) {
 			for n := range nodes {
 				if seen++; n.Path <= last {
-					t.Errorf("%q comes behind %q", n.Path, last)
+					t.Errorf("%q comes after %q", n.Path, last)
 				}
 				last = n.Path
 				sum += n.Digest()

@@ -62,7 +62,7 @@ func (g *Loading) step(b []byte) int {
 	}
 	if g.l.ended {
 		if len(b) > 0 {
-			g.err = errors.New("tree: bytes behind the end of a snapshot")
+			g.err = errors.New("tree: bytes after the end of a snapshot")
 		}
 		return 0
 	}
@@ -90,7 +90,7 @@ func (g *Loading) Tree() (*Tree, error) {
 	case g.err != nil:
 		return nil, g.err
 	case !g.l.ended:
-		return nil, fmt.Errorf("tree: a snapshot ends early, behind block %d", g.l.blocks.number)
+		return nil, fmt.Errorf("tree: a snapshot ends early, after block %d", g.l.blocks.number)
 	}
 	g.err = errors.New("tree: the tree was taken already")
 	return g.l.t, nil

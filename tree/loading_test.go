@@ -90,7 +90,7 @@ func TestLoadingOfDamage(t *testing.T) {
 			t.Fatalf("cut at %d: %v", i, err)
 		}
 	}
-	if _, err := loaded(append(content, 0), 100); err == nil || !strings.Contains(err.Error(), "behind the end") {
+	if _, err := loaded(append(content, 0), 100); err == nil || !strings.Contains(err.Error(), "after the end") {
 		t.Errorf("more at the end: %v", err)
 	}
 	g := NewLoading()

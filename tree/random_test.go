@@ -204,12 +204,12 @@ type picture struct {
 // verify restores the snapshot over another tree.
 func (p picture) verify(t *testing.T) {
 	t.Helper()
-	p.file.WriteString("what stands behind")
+	p.file.WriteString("what comes after it")
 	tree := filled(t, 200)
 	if err := tree.Restore(&p.file.Buffer); err != nil {
 		t.Fatal(err)
 	}
-	if rest := p.file.String(); rest != "what stands behind" {
+	if rest := p.file.String(); rest != "what comes after it" {
 		t.Errorf("Restore leaves %q", rest)
 	}
 	if err := p.model.compare(tree); err != nil {

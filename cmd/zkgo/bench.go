@@ -41,7 +41,7 @@ Works, by default get, set, mixed and create:
 
 ` + describeWorks() + `
 Each connection keeps --window requests in flight. With a large window latency is mostly
-waiting behind others; with a window of 1 it is the server's.
+waiting for others; with a window of 1 it is the server's.
 The servers are written to, also by the works that only read: what is made for a run
 is below a znode of its own in --root. It is removed afterwards, and so is --root if the
 run has created it. Progress is shown on a terminal. With --pid the

@@ -164,7 +164,7 @@ func inspectSnapshot(f *inspectFlags) *cobra.Command {
 ephemerals and the newest change; and the sessions that own ephemerals.
 
 PATH is a snapshot of zkgo (a directory), one of ZooKeeper's, a backup, or a
-data directory: then it is the newest snapshot with the log behind it.`,
+data directory: then it is the newest snapshot with the log after it.`,
 		Example: `  zkgo inspect snapshot /var/lib/zookeeper --depth 2
   zkgo inspect snapshot version-2/snapshot.1a2b -o json`,
 		Args: cobra.ExactArgs(1),

@@ -110,7 +110,7 @@ func (f *recoverFlags) recoverState(cfg server.Config, r *recovery) error {
 	if err != nil {
 		return err
 	}
-	done, err := raftfsm.Recover(offline, f.epoch)
+	done, err := offline.Recover(f.epoch)
 	if err != nil {
 		return err
 	}

@@ -128,7 +128,7 @@ func TestDeclarations(t *testing.T) {
 			t.Errorf("%q: %+v", c.Name, c)
 		}
 		if i > 0 && all[i-1].Name >= c.Name {
-			t.Errorf("%q stands twice, or behind %q", c.Name, all[i-1].Name)
+			t.Errorf("%q is there twice, or after %q", c.Name, all[i-1].Name)
 		}
 		for _, o := range c.Options {
 			if o.Help == "" {

@@ -54,7 +54,7 @@ func (s *spec) fails() bool { return s.Action == "fail" || s.Action == "failAll"
 func (s *spec) check() error {
 	switch {
 	case s.Nth < 0:
-		return bad("nth %d: want 1 for the next request that is meant, 2 for the one behind it …", s.Nth)
+		return bad("nth %d: want 1 for the next request that is meant, 2 for the one after it …", s.Nth)
 	case !slices.Contains(actions(), s.Action):
 		return bad("action %q is none of %s", s.Action, strings.Join(actions(), ", "))
 	case s.fails() && s.Code == 0:

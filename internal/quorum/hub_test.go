@@ -148,7 +148,7 @@ func TestHubRefusesStrangers(t *testing.T) {
 		"kind 0":               mutate(10, 0),
 		"id too long":          mutate(12, 200),
 		"id with a newline":    mutate(13, '\n'),
-		"bytes behind the id":  mutate(20, 'x'),
+		"bytes after the id":   mutate(20, 'x'),
 	} {
 		conn, err := m.Host("x").Dial(t.Context(), "s1:1")
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -104,133 +105,165 @@ func secureHub(t *testing.T, n Network, id string, security *TLS, log *logBuffer
 	return h
 }
 
+// parties are what the two servers of a refusal may have.
+type parties struct {
+	ca, other    *authority
+	good1, good2 *TLS // of servers 1 and 2, with certificates of ca
+}
+
+// refusal is an attempt of server 1 to connect to server 2.
+type refusal struct {
+	name         string
+	a, b         *TLS   // TLS of server 1, which calls, and of server 2
+	as           string // the caller's id, if not server 1
+	want         Code   // Accepted: they connect
+	saysA, saysB []string
+}
+
 // TestTLSRefusals connects two differently configured servers: we should refuse
 // unauthorized servers, and both logs should name the server, the certificate and the
 // reason, in one line.
 func TestTLSRefusals(t *testing.T) {
 	t.Parallel()
-	ca, other := newAuthority(t, "the CA"), newAuthority(t, "another CA")
-	good1, good2 := ca.secured(ca.forHosts("s1")), ca.secured(ca.forHosts("s2"))
-	with := func(s *TLS, change func(*TLS)) *TLS { c := *s; change(&c); return &c }
-	version12 := with(good1, func(s *TLS) {
-		c := good1.Config().Clone()
-		c.MaxVersion = tls.VersionTLS12
-		s.Config = func() *tls.Config { return c }
-	})
-	version13 := with(good2, func(s *TLS) {
-		c := good2.Config().Clone()
-		c.MinVersion = tls.VersionTLS13
-		s.Config = func() *tls.Config { return c }
-	})
-	expired := func(hosts ...string) *TLS {
-		return ca.secured(ca.issue(func(c *x509.Certificate) { c.DNSNames, c.NotAfter = hosts, time.Now().Add(-time.Minute) }))
-	}
-	// A configuration with an additional check besides the signature, e.g. for
-	// revocation.
-	picky := func(s *TLS) *TLS {
-		return with(s, func(s *TLS) {
-			c := s.Config().Clone()
-			c.VerifyConnection = func(state tls.ConnectionState) error {
-				if len(state.VerifiedChains) == 0 {
-					return errors.New("no chain to look at")
-				}
-				return &tls.CertificateVerificationError{UnverifiedCertificates: state.VerifiedChains[0], Err: errors.New("it was revoked")}
-			}
-			s.Config = func() *tls.Config { return c }
+	ca := newAuthority(t, "the CA")
+	p := &parties{ca, newAuthority(t, "another CA"), ca.secured(ca.forHosts("s1")), ca.secured(ca.forHosts("s2"))}
+	for _, r := range slices.Concat(p.plaintext(), p.certificates(), p.names()) {
+		t.Run(r.name, func(t *testing.T) {
+			t.Parallel()
+			r.run(t)
 		})
 	}
-	tests := []struct {
-		name         string
-		a, b         *TLS   // TLS of server 1, which calls, and of server 2
-		as           string // the caller's id, if not server 1
-		want         Code   // Accepted: they connect
-		saysA, saysB []string
-	}{
-		{name: "both", a: good1, b: good2},
-		{name: "TLS 1.2", a: version12, b: good2},
+}
+
+// with returns s after a change.
+func with(s *TLS, change func(*TLS)) *TLS {
+	c := *s
+	change(&c)
+	return &c
+}
+
+// withConfig returns s after a change of what is passed to package tls.
+func withConfig(s *TLS, change func(*tls.Config)) *TLS {
+	c := s.Config().Clone()
+	change(c)
+	return with(s, func(s *TLS) { s.Config = func() *tls.Config { return c } })
+}
+
+// expired returns settings with a certificate that has expired.
+func (p *parties) expired(hosts ...string) *TLS {
+	return p.ca.secured(p.ca.issue(func(c *x509.Certificate) { c.DNSNames, c.NotAfter = hosts, time.Now().Add(-time.Minute) }))
+}
+
+// revoked returns settings with an additional check besides the signature, which fails.
+func revoked(s *TLS) *TLS {
+	return withConfig(s, func(c *tls.Config) {
+		c.VerifyConnection = func(state tls.ConnectionState) error {
+			if len(state.VerifiedChains) == 0 {
+				return errors.New("no chain to look at")
+			}
+			return &tls.CertificateVerificationError{UnverifiedCertificates: state.VerifiedChains[0], Err: errors.New("it was revoked")}
+		}
+	})
+}
+
+// plaintext returns the cases of TLS, its versions and plaintext.
+func (p *parties) plaintext() []refusal {
+	version12 := withConfig(p.good1, func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 })
+	version13 := withConfig(p.good2, func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 })
+	return []refusal{
+		{name: "both", a: p.good1, b: p.good2},
+		{name: "TLS 1.2", a: version12, b: p.good2},
 		{name: "one version each", a: version12, b: version13, want: CertificateRefused,
 			saysA: []string{"server 2 at s2:1", "protocol version"}, saysB: []string{"at s1:", "versions"}},
-		{name: "TLS to plaintext", a: good1, b: nil, want: NoTLS,
+		{name: "TLS to plaintext", a: p.good1, b: nil, want: NoTLS,
 			saysA: []string{"server 2 at s2:1", "does not speak TLS"}, saysB: []string{"server at s1:", "demands TLS", "sslQuorum"}},
-		{name: "plaintext to TLS", a: nil, b: good2, want: NeedTLS,
+		{name: "plaintext to TLS", a: nil, b: p.good2, want: NeedTLS,
 			saysA: []string{"server 2 at s2:1", "demands TLS", "sslQuorum"}, saysB: []string{"from server 1 at s1:", "does not speak TLS"}},
-		{name: "plaintext, allowed", a: nil, b: with(good2, func(s *TLS) { s.AcceptPlain = true })},
-		{name: "plaintext, on purpose", a: with(good1, func(s *TLS) { s.DialPlain = true }), b: nil},
-		{name: "TLS where plaintext is allowed", a: good1, b: with(good2, func(s *TLS) { s.AcceptPlain = true })},
-		{name: "a caller of another CA", a: with(other.secured(other.forHosts("s1")), func(s *TLS) {
-			c := s.Config().Clone()
-			c.ClientCAs = good1.Config().ClientCAs
-			s.Config = func() *tls.Config { return c }
-		}), b: good2, want: CertificateRefused,
+		{name: "plaintext, allowed", a: nil, b: with(p.good2, func(s *TLS) { s.AcceptPlain = true })},
+		{name: "plaintext, on purpose", a: with(p.good1, func(s *TLS) { s.DialPlain = true }), b: nil},
+		{name: "TLS where plaintext is allowed", a: p.good1, b: with(p.good2, func(s *TLS) { s.AcceptPlain = true })},
+	}
+}
+
+// certificates returns the cases of certificates that are not valid.
+func (p *parties) certificates() []refusal {
+	return []refusal{
+		{name: "a caller of another CA", a: withConfig(p.other.secured(p.other.forHosts("s1")), func(c *tls.Config) { c.ClientCAs = p.good1.Config().ClientCAs }), b: p.good2, want: CertificateRefused,
 			saysA: []string{"server 2 at s2:1", "does not accept our certificate", "another CA", "s1"},
 			saysB: []string{"at s1:", "another CA", "unknown authority"}},
-		{name: "a server of another CA", a: good1, b: other.secured(other.forHosts("s2")), want: BadCertificate,
+		{name: "a server of another CA", a: p.good1, b: p.other.secured(p.other.forHosts("s2")), want: BadCertificate,
 			saysA: []string{"server 2 at s2:1", "another CA", "unknown authority"},
 			saysB: []string{"at s1:", "does not accept our certificate", "another CA"}},
-		{name: "an expired caller", a: expired("s1"), b: good2, want: CertificateRefused,
+		{name: "an expired caller", a: p.expired("s1"), b: p.good2, want: CertificateRefused,
 			saysA: []string{"server 2 at s2:1", "expired", "valid until"}, saysB: []string{"at s1:", "has expired", "valid until"}},
-		{name: "an expired server", a: good1, b: expired("s2"), want: BadCertificate,
+		{name: "an expired server", a: p.good1, b: p.expired("s2"), want: BadCertificate,
 			saysA: []string{"server 2 at s2:1", "has expired"}, saysB: []string{"at s1:", "does not accept our certificate"}},
-		{name: "a caller that was revoked", a: good1, b: picky(good2), want: CertificateRefused,
+		{name: "a caller that was revoked", a: p.good1, b: revoked(p.good2), want: CertificateRefused,
 			saysA: []string{"server 2 at s2:1", "does not accept our certificate"}, saysB: []string{"at s1:", "it was revoked", "s1"}},
-		{name: "a server that was revoked", a: picky(good1), b: good2, want: BadCertificate,
+		{name: "a server that was revoked", a: revoked(p.good1), b: p.good2, want: BadCertificate,
 			saysA: []string{"server 2 at s2:1", "it was revoked"}, saysB: []string{"at s1:", "does not accept our certificate"}},
-		{name: "a server with the name of another", a: good1, b: ca.secured(ca.forHosts("s3")), want: BadCertificate,
+	}
+}
+
+// names returns the cases of names in certificates, and of names of ensembles.
+func (p *parties) names() []refusal {
+	return []refusal{
+		{name: "a server with the name of another", a: p.good1, b: p.ca.secured(p.ca.forHosts("s3")), want: BadCertificate,
 			saysA: []string{"server 2 at s2:1", "valid for s3, not s2"}, saysB: []string{"at s1:", "does not accept our certificate"}},
-		{name: "a caller with the name of another", a: ca.secured(ca.forHosts("s3")), b: good2, want: CertificateRefused,
+		{name: "a caller with the name of another", a: p.ca.secured(p.ca.forHosts("s3")), b: p.good2, want: CertificateRefused,
 			saysA: []string{"server 2 at s2:1", "not that of server 1"}, saysB: []string{"from server 1 at s1:", "another server's", "s3"}},
-		{name: "a caller without a name", a: ca.secured(ca.forHosts("elsewhere")), b: good2, want: CertificateRefused,
+		{name: "a caller without a name", a: p.ca.secured(p.ca.forHosts("elsewhere")), b: p.good2, want: CertificateRefused,
 			saysA: []string{"server 2 at s2:1", "not that of server 1"}, saysB: []string{"from server 1 at s1:", "names neither", "elsewhere"}},
-		{name: "names do not matter", a: with(ca.secured(ca.forHosts("x")), func(s *TLS) { s.VerifyHost = false }),
-			b: with(ca.secured(ca.forHosts("y")), func(s *TLS) { s.VerifyCaller = false })},
-		{name: "common names", a: ca.secured(ca.issue(func(c *x509.Certificate) { c.Subject.CommonName = "s1" })),
-			b: ca.secured(ca.issue(func(c *x509.Certificate) { c.Subject.CommonName = "s2" }))},
-		{name: "a new server calls from its host", as: "9", a: ca.secured(ca.forHosts("s9")), b: good2},
-		{name: "a member of another ensemble", as: "1", a: good1, b: good2, want: WrongCluster,
+		{name: "names do not matter", a: with(p.ca.secured(p.ca.forHosts("x")), func(s *TLS) { s.VerifyHost = false }),
+			b: with(p.ca.secured(p.ca.forHosts("y")), func(s *TLS) { s.VerifyCaller = false })},
+		{name: "common names", a: p.ca.secured(p.ca.issue(func(c *x509.Certificate) { c.Subject.CommonName = "s1" })),
+			b: p.ca.secured(p.ca.issue(func(c *x509.Certificate) { c.Subject.CommonName = "s2" }))},
+		{name: "a new server calls from its host", as: "9", a: p.ca.secured(p.ca.forHosts("s9")), b: p.good2},
+		{name: "a member of another ensemble", as: "1", a: p.good1, b: p.good2, want: WrongCluster,
 			saysA: []string{"another ensemble"}, saysB: []string{"another ensemble"}},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			var logA, logB logBuffer
-			m := NewMemory()
-			if tt.as == "" {
-				tt.as = "1"
+}
+
+// run connects the two servers.
+func (r *refusal) run(t *testing.T) {
+	t.Helper()
+	var logA, logB logBuffer
+	m := NewMemory()
+	if r.as == "" {
+		r.as = "1"
+	}
+	a := secureHub(t, m.Host("s"+r.as), r.as, r.a, &logA)
+	b := secureHub(t, m.Host("s2"), "2", r.b, &logB)
+	if r.want == WrongCluster {
+		b.SetIdentity(Identity{ServerID: "2", Cluster: ClusterID{2}})
+	}
+	b.Handle(Raft, echo)
+	b.Handle(Forward, echo)
+	for _, kind := range []Kind{Raft, Forward, Raft} {
+		conn, _, err := a.Dial(t.Context(), kind, "s2:1", "2")
+		if r.want == Accepted {
+			if err != nil {
+				t.Fatal(err)
 			}
-			a := secureHub(t, m.Host("s"+tt.as), tt.as, tt.a, &logA)
-			b := secureHub(t, m.Host("s2"), "2", tt.b, &logB)
-			if tt.want == WrongCluster {
-				b.SetIdentity(Identity{ServerID: "2", Cluster: ClusterID{2}})
+			conn.Write([]byte("ping"))
+			if got := readN(t, conn, 4); got != "ping" {
+				t.Fatalf("read %q", got)
 			}
-			b.Handle(Raft, echo)
-			b.Handle(Forward, echo)
-			for _, kind := range []Kind{Raft, Forward, Raft} {
-				conn, _, err := a.Dial(t.Context(), kind, "s2:1", "2")
-				if tt.want == Accepted {
-					if err != nil {
-						t.Fatal(err)
-					}
-					conn.Write([]byte("ping"))
-					if got := readN(t, conn, 4); got != "ping" {
-						t.Fatalf("read %q", got)
-					}
-					conn.Close()
-					continue
-				}
-				var refused *RefusedError
-				if !errors.As(err, &refused) || refused.Code != tt.want {
-					t.Fatalf("got %v, want code %d", err, tt.want)
-				}
-			}
-			for end := time.Now().Add(30 * time.Second); tt.want != Accepted && logB.String() == "" && time.Now().Before(end); {
-				time.Sleep(time.Millisecond)
-			}
-			a.Close() // nothing is logged after this
-			b.Close()
-			for log, says := range map[*logBuffer][]string{&logA: tt.saysA, &logB: tt.saysB} {
-				log.holds(t, tt.want, says)
-			}
-		})
+			conn.Close()
+			continue
+		}
+		var refused *RefusedError
+		if !errors.As(err, &refused) || refused.Code != r.want {
+			t.Fatalf("got %v, want code %d", err, r.want)
+		}
+	}
+	for end := time.Now().Add(30 * time.Second); r.want != Accepted && logB.String() == "" && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	a.Close() // nothing is logged after this
+	b.Close()
+	for log, says := range map[*logBuffer][]string{&logA: r.saysA, &logB: r.saysB} {
+		log.holds(t, r.want, says)
 	}
 }
 

@@ -139,7 +139,7 @@ func expect(t *testing.T, s *Store, lo, hi uint64, termOf func(uint64) uint64) {
 	}
 	var l raft.Log
 	if err := s.Logs().GetLog(hi+1, &l); err != raft.ErrLogNotFound {
-		t.Fatalf("GetLog(%d) behind the end: %v", hi+1, err)
+		t.Fatalf("GetLog(%d) after the end: %v", hi+1, err)
 	}
 }
 

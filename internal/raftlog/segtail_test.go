@@ -179,7 +179,7 @@ func TestGrowth(t *testing.T) {
 		tail := lastTail(t, s)
 		zeros := h.held()[0]
 		if zeros.off < tail.end || zeros.off+int64(len(zeros.b)) != tail.size || !allZero(zeros.b) {
-			t.Fatalf("%d bytes are written at %d behind %d, up to %d", len(zeros.b), zeros.off, tail.end, tail.size)
+			t.Fatalf("%d bytes are written at %d after %d, up to %d", len(zeros.b), zeros.off, tail.end, tail.size)
 		}
 		done := putHeld(s, sized(3, 100))
 		synctest.Wait()

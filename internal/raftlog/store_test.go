@@ -142,7 +142,7 @@ func TestGapsAreRefused(t *testing.T) {
 		store(t, s, 1, 3, 1)
 		for _, i := range []uint64{2, 3, 5} {
 			if err := s.Logs().StoreLog(entry(i, 1)); err == nil {
-				t.Errorf("index %d behind 3 was accepted", i)
+				t.Errorf("index %d after 3 was accepted", i)
 			}
 		}
 		store(t, s, 4, 4, 1)

@@ -37,7 +37,7 @@ func TestLongReadsAndWrites(t *testing.T) {
 			t.Errorf("reading from the beginning: %v", err)
 		}
 		if k, err := f.Read(got); k != 0 || !errors.Is(err, io.EOF) {
-			t.Errorf("read %d behind the end: %v", k, err)
+			t.Errorf("read %d after the end: %v", k, err)
 		}
 		if err := f.Close(); err != nil {
 			t.Error(err)

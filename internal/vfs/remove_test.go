@@ -97,7 +97,7 @@ func TestRemoveInSteps(t *testing.T) {
 	remove(sub, watch)
 	gone("a file in a directory", freeStep+freeStep/2, freeStep/2)
 	if b, err := os.ReadFile(other); err != nil || !bytes.Equal(b, content) {
-		t.Errorf("behind a link %d of %d bytes are left: %v", len(b), len(content), err)
+		t.Errorf("of the file that a link leads to, %d of %d bytes are left: %v", len(b), len(content), err)
 	}
 	if err := RemoveInSteps(OS{}, sub, watch); !os.IsNotExist(err) {
 		t.Errorf("what is not there: %v", err)

@@ -118,7 +118,7 @@ func (m Ceiling) String() string {
 const minCeiling = 32 << 20
 
 func setMemoryCeiling(c *Config, v string) error {
-	const want = "off, a percentage as 80%, or bytes with k, m or g behind, at least 32m"
+	const want = "off, a percentage as 80%, or bytes, e.g. 512m (k, m or g), at least 32m"
 	if v == "off" {
 		c.MemoryCeiling = Ceiling{}
 		return nil

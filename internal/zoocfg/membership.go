@@ -93,7 +93,7 @@ func memberID(key string) (uint64, error) {
 	text := key[strings.IndexByte(key, '.')+1:]
 	id, ok := parseLong(text)
 	if !ok || id < 0 {
-		return 0, expected("a number behind the dot of the key", text)
+		return 0, expected("a number after the dot of the key", text)
 	}
 	return uint64(id), nil
 }

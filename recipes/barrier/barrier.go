@@ -88,5 +88,5 @@ func (b *Barrier) failure(what string, err error) error {
 	return fmt.Errorf("barrier %s: %s: %w", b.path, what, err)
 }
 
-// patience is how long we wait for the server when we clean up.
+// patience is how long the cleanup waits for the server.
 const patience = 500 * time.Millisecond

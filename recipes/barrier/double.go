@@ -116,7 +116,7 @@ func (d *DoubleBarrier) withdraw() {
 	go func() {
 		defer close(done)
 		// The znode can outlive the member's session, because the client may consider a
-		// session lost before the server does. We may delete it from any session.
+		// session lost before the server does. Any session may delete it.
 		_ = recipe.InSession(context.Background(), d.conn, func(s recipes.Session) error {
 			return m.withdraw(context.Background(), s)
 		})
@@ -199,7 +199,7 @@ func (m *member) deleted() error {
 }
 
 // awaitRound waits for the round that this member belongs to. If this member finds that all
-// have entered, it starts the round. early is a watch on ready that we set before the
+// have entered, it starts the round. early is a watch on ready that was set before the
 // member's znode existed: a member that uses another library may create ready and delete it
 // again before awaitRound reads it.
 func (m *member) awaitRound(ctx context.Context, members int, early recipes.Watch) error {

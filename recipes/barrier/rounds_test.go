@@ -32,7 +32,7 @@ func rounds() int {
 }
 
 // TestDoubleBarrierRounds repeats rounds without a pause between them, with members that
-// are randomly fast or slow. If we didn't identify the round, the test would get stuck
+// are randomly fast or slow. Without the number of the round, the test would get stuck
 // after a few rounds: a member that leaves would wait for a znode of the next round.
 func TestDoubleBarrierRounds(t *testing.T) {
 	for _, members := range []int{2, 3, 5} {
@@ -271,7 +271,7 @@ func TestBarrierOpenedForAMoment(t *testing.T) {
 		passed := make(chan error, 1)
 		go func() { passed <- barrier.New(recipes.On(waiter), "/b").Wait(ctx) }()
 		zs.WaitForWatch("/b")
-		// We delay the waiter's next read until the gate is closed again.
+		// The waiter's next read is delayed until the gate is closed again.
 		zs.DelayNext(zktest.Match{Op: proto.OpGetData, Path: "/b"}, time.Minute)
 		must.Do(t, b.Open(ctx))
 		must.Do(t, b.Close(ctx))

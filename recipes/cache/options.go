@@ -18,7 +18,7 @@ type config struct {
 const (
 	// DefaultInFlight is the maximum number of reads in flight.
 	DefaultInFlight = 64
-	// DefaultBuffer is how many changes we buffer for a slow reader.
+	// DefaultBuffer is how many changes are buffered for a slow reader.
 	DefaultBuffer = 1024
 )
 

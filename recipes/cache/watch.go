@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// patience is how long we wait for the server to remove watches when a cache ends.
+// patience is how long the cache waits for the server to remove watches when a cache ends.
 const patience = 5 * time.Second
 
 // await marks a znode when its one-shot watch fires. The goroutines that read znodes call

@@ -217,7 +217,7 @@ func TestAtomicAtEveryStep(t *testing.T) {
 	})
 }
 
-// We should not assign a number twice, whatever happens to a block.
+// No number should be assigned twice, whatever happens to a block.
 func TestCachedAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {

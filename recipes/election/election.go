@@ -86,7 +86,7 @@ var errAgain = errors.New("resign, and campaign again")
 // candidate lead and to campaign again.
 func Again() error { return errAgain }
 
-// resignation is how long we wait for the server at the end of a term.
+// resignation is how long a leader waits for the server at the end of a term.
 const resignation = time.Second
 
 // serve runs one term.

@@ -228,7 +228,7 @@ func TestWatches(t *testing.T) {
 	})
 }
 
-// A removed watch stays, and we should reuse it, but never for a state older than the read.
+// A removed watch stays, and should be reused, but never for a state older than the read.
 func TestRemovedWatchesAreUsedAgain(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

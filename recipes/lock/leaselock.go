@@ -66,7 +66,7 @@ func leaseOf(name string) (time.Duration, error) {
 // LeaseOption configures a [LeaseLock].
 type LeaseOption func(*LeaseLock)
 
-// WithLease sets how long the lock lasts after Acquire. We don't renew it.
+// WithLease sets how long the lock lasts after Acquire. It is not renewed.
 func WithLease(d time.Duration) LeaseOption {
 	return func(l *LeaseLock) { l.lease, l.renew = d, false }
 }
@@ -200,8 +200,8 @@ func (l *LeaseLock) outlast(ctx context.Context, s recipes.Session, name string,
 		return err
 	}
 	var (
-		seen  int64     // zxid of the last change that we read, or 0 before the first read
-		since time.Time // when we first read it
+		seen  int64     // zxid of the last change that was read, or 0 before the first read
+		since time.Time // when it was first read
 	)
 	for {
 		data, stat, w, err := s.GetW(ctx, path)

@@ -269,7 +269,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	})
 }
 
-// We should not grant a lease that has run out when the reply arrives.
+// A lease should not be granted if it has run out when the reply arrives.
 func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

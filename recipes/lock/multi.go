@@ -88,7 +88,7 @@ func (m *Multi) acquire(ctx context.Context, try bool) (*Bundle, error) {
 		if err != nil || b.Err() == nil {
 			return b, err
 		}
-		// We lost a lock while we were acquiring the later ones.
+		// A lock was lost while the later ones were acquired.
 		ended, cancel := briefly(ctx)
 		_ = b.Release(ended)
 		cancel()

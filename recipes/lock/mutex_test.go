@@ -323,7 +323,7 @@ func TestMutexAtEveryStep(t *testing.T) {
 	})
 }
 
-// We inject the faults into a waiter while another client holds the lock.
+// The faults hit a waiter while another client holds the lock.
 func TestWaiterAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {

@@ -103,7 +103,7 @@ func (t *tenancy) look(ctx context.Context) (client.Stat, error) {
 	return client.Stat{}, nil
 }
 
-// extend records a create or a renewal that we sent at the time sent.
+// extend records a create or a renewal sent at the time sent.
 func (t *tenancy) extend(sent time.Time, version int32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

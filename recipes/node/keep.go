@@ -131,7 +131,7 @@ func (n *Node) wanted(s recipes.Session) ([]byte, int) {
 	n.former[s.ID()] = true
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.written = 0 // we don't know it if the write fails
+	n.written = 0 // unknown if the write fails
 	return n.data, n.version
 }
 

@@ -216,7 +216,7 @@ func TestItemsOfAllShards(t *testing.T) {
 		if len(calls) != 4 || slices.Max(slices.Collect(maps.Values(calls))) != 1 {
 			t.Errorf("%d consumers, %v", len(calls), calls)
 		}
-		// We should not mistake the directory of claims for a queue.
+		// The directory of claims should not be mistaken for a queue.
 		if n := rig.Children(zs, "/q"); len(n) != 4 || !zs.Exists("/q-claims") {
 			t.Errorf("queues %v", n)
 		}

@@ -29,7 +29,7 @@ func (s *Server) SeedJSON(text string) {
 	err := d.Decode(&tree)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("something stands behind the end")
+			err = errors.New("there is something after the end")
 		}
 	}
 	s.seedTree("SeedJSON", tree, err)
@@ -204,7 +204,7 @@ func parseLine(text string) (name, data, rest string, err error) {
 	}
 	quoted, err := strconv.QuotedPrefix(rest)
 	if err != nil {
-		return "", "", "", errors.New("behind = belongs a quoted text")
+		return "", "", "", errors.New("after = a quoted text is expected")
 	}
 	rest = rest[len(quoted):]
 	if data, err = strconv.Unquote(quoted); err == nil && rest != "" && !strings.HasPrefix(rest, " (ephemeral of ") {

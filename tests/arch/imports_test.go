@@ -59,7 +59,8 @@ var rules = []rule{
 	{"raftfsm/internal/apply", []string{"proto", "tree", "session", "raftfsm/internal/command", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/snapio", "internal/histogram"}, "the state is a function of the log: no configuration, no files, no other server"},
 	{"raftfsm/internal/forward", []string{"internal/quorum", "raftfsm/internal/propose"}, "a stream of runs knows neither the log nor the ensemble"},
 	{"raftfsm/internal/ensemble", []string{"proto", "tree", "session", "internal/histogram", "internal/quorum", "internal/quorum/transport", "internal/raftlog", "raftfsm/internal/apply", "raftfsm/internal/bootstrap", "raftfsm/internal/command", "raftfsm/internal/datadir", "raftfsm/internal/exchange", "raftfsm/internal/forward", "raftfsm/internal/membership", "raftfsm/internal/multiaddr", "raftfsm/internal/propose"}, "an ensemble knows its server by an environment, never the Node"},
-	{"raftfsm/internal/logreader", []string{"proto", "tree", "session", "storage", "internal/raftlog", "raftfsm/internal/apply", "raftfsm/internal/command", "raftfsm/internal/datadir", "raftfsm/internal/membership", "raftfsm/internal/propose"}, "the files of a server are read without the server"},
+	{"raftfsm/internal/logreader", []string{"proto", "tree", "session", "storage", "internal/raftlog", "raftfsm/internal/apply", "raftfsm/internal/command", "raftfsm/internal/datadir", "raftfsm/internal/membership"}, "the files of a server are read without the server"},
+	{"raftfsm/internal/replica", []string{"tree", "session", "storage", "internal/histogram", "internal/raftlog", "raftfsm/internal/apply", "raftfsm/internal/command", "raftfsm/internal/datadir", "raftfsm/internal/membership", "raftfsm/internal/propose"}, "a copy of the state is opened, kept and replaced without another server"},
 	{"raftfsm/internal/restore", []string{"proto", "tree", "session", "raftfsm/internal/apply", "raftfsm/internal/command", "raftfsm/internal/propose"}, "a new state comes through the log like any other command"},
 	{"raftfsm/internal/snapio", nil, "a stream knows nothing of what it carries"},
 	{"raftfsm", []string{"proto", "tree", "session", "raftfsm/internal/...", "internal/defaults", "internal/vfs", "internal/raftlog", "storage", "internal/quorum", "internal/quorum/transport", "internal/histogram"}, "the replicated state does not know the client protocol's connections"},
@@ -119,7 +120,7 @@ var rules = []rule{
 
 // libraries lists which packages may import which library families.
 var libraries = map[string][]string{
-	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/ensemble", "raftfsm/internal/logreader", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/bootstrap", "raftfsm/internal/datadir", "raftfsm/boltlog", "internal/raftlog", "storage", "internal/quorum/rpc", "internal/quorum/transport", "raftfsm/internal/apply", "internal/quorum"},
+	"github.com/hashicorp/raft":       {"raftfsm", "raftfsm/internal/ensemble", "raftfsm/internal/logreader", "raftfsm/internal/membership", "raftfsm/internal/propose", "raftfsm/internal/bootstrap", "raftfsm/internal/datadir", "raftfsm/internal/replica", "raftfsm/boltlog", "internal/raftlog", "storage", "internal/quorum/rpc", "internal/quorum/transport", "raftfsm/internal/apply", "internal/quorum"},
 	"github.com/go-zookeeper":         {"recipes/gozk", "server/zktest/gozk", "server/zktest/gozk/zk"},
 	"github.com/samuel/go-zookeeper":  {"server/zktest/samuel"},
 	"go.etcd.io/bbolt":                {"raftfsm/boltlog"},

@@ -18,7 +18,6 @@ type limit struct {
 
 var limits = []limit{
 	{"fields of a type", 25, map[string]string{
-		"raftfsm.Config":             "one field per setting",
 		"internal/ops/status.Server": "one field per line that operators read",
 		"internal/zoocfg.Config":     "one field per key of zoo.cfg",
 	}},

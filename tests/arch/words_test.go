@@ -24,6 +24,19 @@ var phrases = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\bwhat\s+(waits|is\s+due|comes\s+(next|after|behind|first))`), // the requests queued after it
 }
 
+// behind matches "behind" in a message if it means "after".
+var behind = regexp.MustCompile(`(?i)(^|[^a-z])(\w+\s+)?behind\s+((the|a|an)\s+(end|trailer|log|id|dot|link|snapshot|sync|write|reply|request|key)|it|that|block|[%=\d])`)
+
+// wrongBehind returns the first "behind" in a message that means "after".
+func wrongBehind(text string) string {
+	for _, m := range behind.FindAllStringSubmatch(text, -1) {
+		if verb := strings.TrimSpace(m[2]); !strings.HasPrefix(verb, "lag") && verb != "left" {
+			return m[0]
+		}
+	}
+	return ""
+}
+
 // ofWhich matches a relative clause that should be a sentence. Part is the word before it.
 var ofWhich = regexp.MustCompile(`(?i)(?:\b(\w+)\s+)?\b(?:of|by)\s+which\b`)
 
@@ -64,17 +77,21 @@ var oneWord = regexp.MustCompile(`[A-Za-z][\w'-]*`)
 // unlike returns the frequencies in a text that are less than half, or more than twice,
 // those of the models.
 func unlike(text string, pages bool) (out []string) {
-	total := float64(len(oneWord.FindAllStringIndex(text, -1)))
 	for _, f := range frequencies {
 		model := f.comments
 		if pages {
 			model = f.pages
 		}
-		if n := float64(len(f.words.FindAllStringIndex(text, -1))) / total * 1e4; n < model/2 || n > model*2 {
+		if n := perTenThousand(text, f.words); n < model/2 || n > model*2 {
 			out = append(out, fmt.Sprintf("%s: %.1f per 10,000 words, want about %.0f", f.what, n, model))
 		}
 	}
 	return out
+}
+
+// perTenThousand returns how often words occur in 10,000 words of a text.
+func perTenThousand(text string, words *regexp.Regexp) float64 {
+	return float64(len(words.FindAllStringIndex(text, -1))) / float64(len(oneWord.FindAllStringIndex(text, -1))) * 1e4
 }
 
 // plain lists the packages whose comments we check.
@@ -108,15 +125,26 @@ func prose(page string) string {
 func TestPlainWords(t *testing.T) {
 	t.Parallel()
 	var comments, docs strings.Builder
+	folders := map[string]*strings.Builder{} // the comments by top-level folder
 	for _, f := range sources(t) {
 		if !matches(plain, f.pkg) || f.path == "tests/arch/words_test.go" {
 			continue
+		}
+		for _, m := range f.messages {
+			if p := wrongBehind(m.text); p != "" {
+				t.Errorf("%s:%d: %q in a text: say after", f.path, m.line, p)
+			}
 		}
 		for _, c := range f.comments {
 			if strings.Contains(c.text, "utput:") { // the output of an example
 				continue
 			}
 			comments.WriteString(c.text)
+			top, _, _ := strings.Cut(f.pkg, "/")
+			if folders[top] == nil {
+				folders[top] = &strings.Builder{}
+			}
+			folders[top].WriteString(c.text)
 			if p, at := odd(c.text); p != "" {
 				t.Errorf("%s:%d: %q in a comment: name the subject, or split the sentence", f.path, c.line+strings.Count(c.text[:at], "\n"), p)
 			}
@@ -137,6 +165,11 @@ func TestPlainWords(t *testing.T) {
 	}
 	for _, u := range unlike(comments.String(), false) {
 		t.Error("comments: " + u)
+	}
+	for top, text := range folders {
+		if n := perTenThousand(text.String(), frequencies[0].words); n > frequencies[0].comments*2 {
+			t.Errorf("comments of %s: we: %.1f per 10,000 words, want about %.0f: name the server, the client or the method", top, n, frequencies[0].comments)
+		}
 	}
 	for _, u := range unlike(docs.String(), true) {
 		t.Error("docs: " + u)
@@ -162,6 +195,19 @@ func TestOddWords(t *testing.T) {
 	} {
 		if p, _ := odd(s); p != "" {
 			t.Errorf("%q in %q", p, s)
+		}
+	}
+}
+
+// TestBehindInMessages checks that we find "behind" where it means "after", and nowhere else.
+func TestBehindInMessages(t *testing.T) {
+	t.Parallel()
+	for text, wrong := range map[string]bool{
+		"bytes behind the end": true, "%d bytes behind it": true, "it ends early, behind block %d": true, "a read behind a sync": true,
+		"an entry behind %d": true, "a server that lags behind it": false, "left behind: %v": false, "keep the port behind a firewall": false,
+	} {
+		if p := wrongBehind(text); (p != "") != wrong {
+			t.Errorf("%q: found %q", text, p)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func TestBadFiles(t *testing.T) {
 		j(`{"path":"/","ttl":1,"container":true}`):                                "not several",
 		j(`{"path":"/","ephemeral":"x"}`):                                         "session",
 		j(`{"path":"/","ephemeral":"0x1"},{"path":"/a"}`):                         "ephemeral",
-		j(`{"path":"/"}`) + "x":                                                   "behind the end",
+		j(`{"path":"/"}`) + "x":                                                   "after the end",
 		`{"format":"zkgo-subtree","version":1,"znodes":[{"path":"/"}],"count":2}`: "should be 2",
 		"format: zkgo-subtree\nversion: 1\n---\npath: /\ncolour: red\n":           "colour",
 		"format: zkgo-subtree\nversion: 1\n---\npath: /\n---\ncount: 2\n":         "should be 2",

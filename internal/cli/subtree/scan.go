@@ -93,7 +93,7 @@ func (s *jsonScanner) document() error {
 		return err
 	}
 	if _, err := s.d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something stands behind the end")
+		return errors.New("there is something after the end")
 	}
 	if !s.list {
 		return s.head.check()
@@ -164,7 +164,7 @@ func scanYAML(r io.Reader, each func(*record) error) (header, error) {
 		case err != nil:
 			return head, fmt.Errorf("document %d: %w", n+2, err)
 		case count != nil:
-			return head, errors.New("something stands behind the trailer")
+			return head, errors.New("there is something after the trailer")
 		case doc.Count != nil:
 			count = doc.Count
 			continue

@@ -232,7 +232,7 @@ func (d *dataReader) fill() error {
 		return d.r.fail(fmt.Errorf("end mark: %w", err))
 	}
 	if n, err := io.ReadFull(d.r.r, make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		return d.r.fail(errors.New("something stands behind the end mark"))
+		return d.r.fail(errors.New("there is something after the end mark"))
 	}
 	return io.EOF
 }

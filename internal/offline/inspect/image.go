@@ -68,7 +68,7 @@ func openDirs(d Dirs) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := raftfsm.ReadState(d.config())
+	s, err := d.config().ReadState()
 	noLog := errors.Is(err, raftfsm.ErrNoState)
 	switch {
 	case err != nil && !noLog:

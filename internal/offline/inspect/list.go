@@ -57,7 +57,7 @@ func (d Dirs) logs() string {
 
 // config returns what raftfsm reads the directories with.
 func (d Dirs) config() raftfsm.Config {
-	return raftfsm.Config{LogDir: d.logs(), SnapDir: d.Data, Bolt: boltlog.Format{}}
+	return raftfsm.Config{DataDir: d.Data, Log: raftfsm.Log{Dir: d.logs(), Bolt: boltlog.Format{}}}
 }
 
 // List returns the files of a server's state, logs before snapshots. With verify it

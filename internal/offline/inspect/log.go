@@ -83,7 +83,7 @@ func Log(d Dirs, f Filter, each func(*Transaction) error) error {
 	if !st.IsDir() {
 		return logZooKeeper([]string{d.Data}, f, each)
 	}
-	_, err = raftfsm.ReadLog(d.config(), func(e *raftfsm.Entry) error { return logZkgo(e, &f, each) })
+	_, err = d.config().ReadLog(func(e *raftfsm.Entry) error { return logZkgo(e, &f, each) })
 	if !errors.Is(err, raftfsm.ErrNoState) {
 		return err
 	}

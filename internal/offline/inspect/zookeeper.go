@@ -164,7 +164,7 @@ func fuzzy(path string) *Image {
 		return nil
 	}
 	img.Path = path
-	img.Note = "written while transactions went on: without the log behind it this is no state that there ever was"
+	img.Note = "written while transactions went on: without the log after it this is no state that there ever was"
 	return img
 }
 
@@ -195,7 +195,7 @@ func openZooKeeper(d Dirs) (*Image, error) {
 		return nil, err
 	}
 	img.Path = d.Data
-	img.Note = fmt.Sprintf("%s and %d transactions behind it", report.Snapshot, report.Transactions)
+	img.Note = fmt.Sprintf("%s and %d transactions after it", report.Snapshot, report.Transactions)
 	if report.Snapshot == "" {
 		img.Note = fmt.Sprintf("%d transactions, without a snapshot", report.Transactions)
 	}

@@ -79,7 +79,7 @@ func emptyDirs(cfg *server.Config) (raftfsm.Config, error) {
 	if dirs.Memory {
 		return dirs, errors.New("a server that forgets cannot be imported into")
 	}
-	if has, err := raftlog.HasState(dirs.FS, dirs.LogDir, dirs.SnapDir); err != nil {
+	if has, err := raftlog.HasState(dirs.FS, dirs.Log.Dir, dirs.DataDir); err != nil {
 		return dirs, err
 	} else if has {
 		return dirs, fmt.Errorf("%s: %w", cfg.DataDir, raftfsm.ErrHasState)
@@ -141,7 +141,7 @@ func Export(cfg server.Config, dir string, c zkfiles.Compression) (*Exported, er
 	if err := CheckEmpty(dir); err != nil {
 		return nil, err
 	}
-	t, sessions, _, err := raftfsm.Load(offline)
+	t, sessions, _, err := offline.Load()
 	if err != nil {
 		return nil, err
 	}

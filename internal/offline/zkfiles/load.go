@@ -305,7 +305,7 @@ func (l *loader) follows(f *file, tx *Txn, last *join, first bool) error {
 	last.zxid = tx.Zxid
 	switch {
 	case tx.Zxid <= before:
-		return fmt.Errorf("%s: at offset %d: transaction %#x comes behind %#x", f.path, tx.Offset, tx.Zxid, before)
+		return fmt.Errorf("%s: at offset %d: transaction %#x comes after %#x", f.path, tx.Offset, tx.Zxid, before)
 	case tx.Zxid == before+1 || tx.Zxid>>32 > before>>32 && tx.Zxid&0xffffffff <= 1 && !l.oldStart(tx):
 		return nil
 	case !first:

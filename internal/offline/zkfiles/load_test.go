@@ -72,8 +72,8 @@ func TestLoad(t *testing.T) {
 			m["log.ffff"] = &fstest.MapFile{Data: []byte("2026-11-22 a line of text")}
 		}, "log.ffff: at offset 0: no transaction log", ""},
 		{"a flipped bit in a log", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[40] ^= 4 }, "the checksum of a record", ""},
-		{"zeros amid a log", func(m fstest.MapFS, _ *Source) { clear(m[last(m, logPrefix)].Data[16:28]) }, "stands a whole record: the file is damaged here", ""},
-		{"a length that lies", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[24] = 0x7f }, "stands a whole record: the file is damaged here", ""},
+		{"zeros amid a log", func(m fstest.MapFS, _ *Source) { clear(m[last(m, logPrefix)].Data[16:28]) }, "there is a whole record: the file is damaged here", ""},
+		{"a length that lies", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[24] = 0x7f }, "there is a whole record: the file is damaged here", ""},
 		{"a damaged newest snapshot", func(m fstest.MapFS, _ *Source) { m[last(m, snapshotPrefix)].Data[90] ^= 1 }, "", "the next older snapshot is used"},
 		{"no good snapshot", func(m fstest.MapFS, _ *Source) {
 			for _, name := range byZxid(m, snapshotPrefix) {
@@ -148,7 +148,7 @@ func TestLoadFromSeparateDirectories(t *testing.T) {
 	var done, total int64
 	src := Source{Data: Dir{data, "d"}, Logs: Dir{logs, "l"}, Progress: func(d, n int64) {
 		if d < done || d > n {
-			t.Errorf("%d of %d behind %d of %d", d, n, done, total)
+			t.Errorf("%d of %d after %d of %d", d, n, done, total)
 		}
 		done, total = d, n
 	}}

@@ -35,7 +35,7 @@ type Tail struct {
 
 // String describes the tail.
 func (t *Tail) String() string {
-	return fmt.Sprintf("%s: at offset %d: %s; the %d bytes behind it are not used, as ZooKeeper does not use them", t.File, t.Offset, t.Cause, t.Bytes)
+	return fmt.Sprintf("%s: at offset %d: %s; the %d bytes after it are not used, as ZooKeeper does not use them", t.File, t.Offset, t.Cause, t.Bytes)
 }
 
 // Log is a log file that is being read.
@@ -196,7 +196,7 @@ func (l *Log) ends(cause string, parts ...[]byte) error {
 	case err != nil:
 		return err
 	case at >= 0:
-		return fmt.Errorf("%s, but behind it, at offset %d, stands a whole record: the file is damaged here; ZooKeeper would lose what is behind. If the place is the end of what was acknowledged, make a copy and cut it: truncate -s %d", cause, l.off+at, l.off)
+		return fmt.Errorf("%s, but after it, at offset %d, there is a whole record: the file is damaged here; ZooKeeper would lose everything after it. If the place is the end of what was acknowledged, make a copy and cut it: truncate -s %d", cause, l.off+at, l.off)
 	case used > 0:
 		l.tail = &Tail{File: l.name, Offset: l.off, Cause: cause, Bytes: used}
 	}

@@ -209,7 +209,7 @@ func (s *snapshotReader) trailer(info *SnapshotInfo) {
 		info.LastZxid = last
 	}
 	if s.more() {
-		s.fail(errors.New("bytes behind the end"))
+		s.fail(errors.New("bytes after the end"))
 	}
 }
 

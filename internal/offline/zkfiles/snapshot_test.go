@@ -156,6 +156,6 @@ func TestEveryDamageIsFound(t *testing.T) {
 		}
 	}
 	if err := read(append(bytes.Clone(b), 0)); err == nil {
-		t.Error("a byte behind the end was not noticed")
+		t.Error("a byte after the end was not noticed")
 	}
 }

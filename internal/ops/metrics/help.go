@@ -137,7 +137,7 @@ func times() map[string]string {
 		"updatelatency":                        "Milliseconds from reading a write until its answer.",
 		"restore_time":                         "Milliseconds that restores over HTTP took.",
 		"readlatency":                          "Milliseconds from reading a read until its answer.",
-		"read_commitproc_time_ms":              "Milliseconds that reads waited behind a write of their session; others do not wait.",
+		"read_commitproc_time_ms":              "Milliseconds that reads waited for a write of their session; others do not wait.",
 		"unavailable_time":                     "Milliseconds without service, counted when there is service again.",
 		"leader_unavailable_time":              "Milliseconds without service, counted by the server that leads then.",
 		"election_time":                        "Milliseconds from looking for a leader until one was known.",

@@ -25,8 +25,8 @@ func TestRebase(t *testing.T) {
 		{name: "in the log", applied: 20, first: 5, prev: 10, commit: 20, entries: []uint64{11}, untouched: true},
 		{name: "ahead", applied: 20, first: 5, prev: 30, commit: 20, untouched: true},
 		{name: "heartbeat", applied: 20, first: 5, prev: 0, untouched: true},
-		{name: "behind a snapshot, nothing follows", applied: 10, first: 0, prev: 10, commit: 10, entries: []uint64{11}, untouched: true},
-		{name: "behind a snapshot", applied: 10, first: 11, prev: 10, commit: 40, entries: []uint64{11, 12}, left: []uint64{11, 12}, wantCommit: 12},
+		{name: "after a snapshot, nothing follows", applied: 10, first: 0, prev: 10, commit: 10, entries: []uint64{11}, untouched: true},
+		{name: "after a snapshot", applied: 10, first: 11, prev: 10, commit: 40, entries: []uint64{11, 12}, left: []uint64{11, 12}, wantCommit: 12},
 		{name: "nothing new", applied: 10, first: 11, prev: 8, commit: 40, entries: []uint64{9, 10}, wantCommit: 10},
 		{name: "nothing at all", applied: 10, first: 11, prev: 8, commit: 40, wantCommit: 10},
 		{name: "before the snapshot", applied: 10, first: 0, prev: 8, commit: 9, entries: []uint64{9, 10, 11}, left: []uint64{11}, wantCommit: 9},
@@ -95,7 +95,7 @@ func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
 			RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("1"), Addr: []byte("1")},
 			Term:      9, PrevLogEntry: prev, PrevLogTerm: 3, Entries: entries, LeaderCommitIndex: commit}, &resp)
 		if err != nil || !resp.Success {
-			t.Fatalf("entries behind %d: %+v, %v", prev, resp, err)
+			t.Fatalf("entries after %d: %+v, %v", prev, resp, err)
 		}
 	}
 	a, b := &raft.Log{Index: 11, Term: 9, Data: []byte("a")}, &raft.Log{Index: 12, Term: 9, Data: []byte("b")}

@@ -64,9 +64,6 @@ type leading struct {
 	changingAt  time.Time              // and when the change was proposed
 }
 
-// IsMember reports that this server is a member of an ensemble.
-func (*Ensemble) IsMember() bool { return true }
-
 // New returns the ensemble that a server is configured to be a member of.
 func New(env *Environment, r Rhythm) (*Ensemble, error) {
 	i := slices.IndexFunc(env.Config.Members, func(m membership.Member) bool { return m.ID == env.Config.ID })

@@ -92,15 +92,16 @@ type Stores interface {
 // Role is a server's role in its ensemble.
 type Role uint8
 
-// The roles.
+// The roles. A member is never Standalone.
 const (
 	Looking Role = iota
+	Standalone
 	Leader
 	Follower
 	Observer
 )
 
-// Status is what this server publishes about itself.
+// Status is a snapshot of a server's state, as it publishes it.
 type Status struct {
 	Role    Role
 	Leader  uint64 // id; meaningless while Role is Looking

@@ -2,7 +2,6 @@ package ensemble
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // How the behaviour of the state machine changes while servers of two versions run side
@@ -91,7 +91,7 @@ func (c *changes) knownLevels(own uint32) map[uint64]uint32 {
 // reason.
 func (c *changes) Lacking(level uint32) (who []string) {
 	if c.env.RaftNow() == nil {
-		return []string{ErrNoRaft.Error()}
+		return []string{propose.ErrNoRaft.Error()}
 	}
 	known := c.knownLevels(level)
 	for _, id := range slices.Sorted(maps.Keys(known)) {
@@ -104,6 +104,3 @@ func (c *changes) Lacking(level uint32) (who []string) {
 	}
 	return who
 }
-
-// ErrNoRaft is the error of calls that need the log before this server has one.
-var ErrNoRaft = errors.New("the server has not joined its ensemble yet")

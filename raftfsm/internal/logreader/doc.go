@@ -10,5 +10,5 @@
 //   - Reading stops at the first entry that can't be read. It is never skipped.
 //
 // May import: proto, session, tree, storage, internal/raftlog, raftfsm/internal/apply, command,
-// datadir, membership and propose, hashicorp/raft for its types, the standard library.
+// datadir and membership, hashicorp/raft for its types, the standard library.
 package logreader

@@ -3,10 +3,7 @@ package logreader
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"math"
-	"math/rand/v2"
 	"time"
 
 	"github.com/hashicorp/raft"
@@ -17,7 +14,6 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
-	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/storage"
 	"github.com/zkgo/zkgo/tree"
@@ -41,10 +37,7 @@ func ReadSnapshot(dir string) (*State, error) {
 }
 
 func readSnapshot(f *raftlog.SnapshotFile) (*State, error) {
-	s, err := newState(handler{})
-	if err != nil {
-		return nil, err
-	}
+	s := newState(nil)
 	r, err := f.Open()
 	if err != nil {
 		return nil, err
@@ -57,17 +50,15 @@ func readSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 	return s, nil
 }
 
-// newState returns the state in which every history begins.
-func newState(h apply.Handler) (*State, error) {
-	m := apply.New(apply.Environment{
-		Newest: command.Level, Handler: h, Local: propose.NewLocalRuns(datadir.StandaloneServer, rand.Uint64(), propose.NewBacklog()),
-		Log: slog.New(slog.DiscardHandler), Numbers: new(apply.Counters),
-		Own: func(uint64) bool { return false }, BatchApplied: func(uint64, uint64) {}, Applied: func(uint64) {}, Post: func([]apply.Event) {},
-		Written: func(int64, int64) {}, Settled: func(uint64, apply.Restored) {}, Fail: func(error) {},
-		Evidence:   func(func(io.Writer) error) string { return "its state is not kept: it has no directory" },
-		Configured: func(uint64, raft.Configuration) {},
-	}, math.MaxInt, math.MaxInt64)
-	return &State{machine: m, Tree: m.Tree, Sessions: m.Sessions}, nil
+// newState returns the state in which every history begins, on a machine that tells shown what
+// it applies; nil: nothing.
+func newState(shown *showing) *State {
+	env := apply.Detached()
+	if shown != nil {
+		env.Handler = shown
+	}
+	m := apply.New(env, math.MaxInt, math.MaxInt64)
+	return &State{machine: m, Tree: m.Tree, Sessions: m.Sessions}
 }
 
 func (s *State) note() {
@@ -180,11 +171,8 @@ func (l *logReader) start(first uint64) error {
 	case first > 1:
 		return l.load(first)
 	}
-	s, err := newState(&l.shown)
-	if err == nil {
-		l.begin(s)
-	}
-	return err
+	l.begin(newState(&l.shown))
+	return nil
 }
 
 func (l *logReader) begin(s *State) {
@@ -225,10 +213,7 @@ func (l *logReader) load(index uint64) error {
 		if f.Err != nil || f.Meta.Index+1 < index {
 			continue
 		}
-		s, err := newState(&l.shown)
-		if err != nil {
-			return err
-		}
+		s := newState(&l.shown)
 		r, err := f.Open()
 		if err != nil {
 			continue
@@ -266,13 +251,27 @@ func (l *logReader) command(e *raft.Log, out *Entry) error {
 	}
 	m := l.state.machine
 	out.Skipped = kind == command.EntryBatch && (h.Incarnation != m.Incarnation || h.Seq != m.Seq+1)
-	l.shown.out = out
+	l.shown.out, l.shown.reaped = out, nil
+	if kind == command.EntryBatch && !out.Skipped {
+		if err := eachCommand(runs, l.shown.noteReap); err != nil {
+			return err
+		}
+	}
 	return m.ApplyEntry(e.Index, e.Data)
 }
 
 // decode lists the commands of a batch whose effects are unknown.
 func (e *Entry) decode(runs []byte) error {
 	var q proto.Requests
+	return eachCommand(runs, func(c *command.Command) {
+		t := Transaction{Kind: c.Kind, Op: c.Op, Session: c.Session, Timeout: c.Timeout}
+		t.describe(&q, c.Body)
+		e.Transactions = append(e.Transactions, t)
+	})
+}
+
+// eachCommand calls f for the commands of a batch, in order.
+func eachCommand(runs []byte, f func(*command.Command)) error {
 	for len(runs) > 0 {
 		var r command.RunHeader
 		commands, rest, err := r.Decode(runs)
@@ -285,9 +284,7 @@ func (e *Entry) decode(runs []byte) error {
 			if commands, err = c.Decode(commands); err != nil {
 				return err
 			}
-			t := Transaction{Kind: c.Kind, Op: c.Op, Session: c.Session, Timeout: c.Timeout}
-			t.describe(&q, c.Body)
-			e.Transactions = append(e.Transactions, t)
+			f(&c)
 		}
 	}
 	return nil
@@ -332,27 +329,39 @@ func (t *Transaction) request(req proto.Record) {
 	}
 }
 
-// handler is the Handler of a state without clients.
-type handler struct{}
-
-func (handler) Applied(*command.Applied) {}
-func (handler) BatchDone()               {}
-func (handler) Jumped()                  {}
-
-// showing is the Handler that records the effects of log entries.
+// showing is the apply.Handler that records the effects of log entries.
 type showing struct {
-	handler
 	q   proto.Requests
 	out *Entry // the entry being applied
+	// reaped has the bodies of the entry's reaps that are not applied yet, because an outcome
+	// lacks them.
+	reaped [][]byte
 }
 
-// Applied implements Handler.
+// noteReap notes the body of a command if it is a reap.
+func (s *showing) noteReap(c *command.Command) {
+	if c.Kind == command.KindReap {
+		s.reaped = append(s.reaped, c.Body)
+	}
+}
+
+// BatchDone implements apply.Handler.
+func (*showing) BatchDone() {}
+
+// Jumped implements apply.Handler.
+func (*showing) Jumped() {}
+
+// Applied implements apply.Handler.
 func (s *showing) Applied(a *command.Applied) {
 	t := Transaction{Kind: a.Kind, Op: a.Op, Session: a.Session, Zxid: a.Zxid, Code: a.Code}
 	if a.Attached != nil {
 		t.Timeout = a.Attached.Timeout
 	}
-	t.describe(&s.q, a.Body)
+	body := a.Body
+	if a.Kind == command.KindReap && len(s.reaped) > 0 {
+		body, s.reaped = s.reaped[0], s.reaped[1:]
+	}
+	t.describe(&s.q, body)
 	if r := a.Result; r != nil {
 		if r.Path != "" {
 			t.Path = r.Path

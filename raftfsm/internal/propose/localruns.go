@@ -103,6 +103,9 @@ func (q *LocalRuns) Congested() bool {
 // ErrClosed is the error of calls after the server was closed.
 var ErrClosed = errors.New("the server is closed")
 
+// ErrNoRaft is the error of calls that need the log before this server has one.
+var ErrNoRaft = errors.New("the server has not joined its ensemble yet")
+
 // ErrLostBefore refuses a command that must not be applied without the command before it.
 var ErrLostBefore = errors.New("a command before this one was lost on its way to the leader")
 

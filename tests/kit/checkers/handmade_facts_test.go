@@ -65,9 +65,9 @@ func madeOrder() []handmade {
 	}
 	return []handmade{
 		{"two writes at a time", both(), nil},
-		{"a read behind a sync", base().on(2, syncTo(11), read("/a", "1.2", 11, 10, 11, 1)), nil},
+		{"a read after a sync", base().on(2, syncTo(11), read("/a", "1.2", 11, 10, 11, 1)), nil},
 		{"a write has a zxid that was known before", base().on(2, create("/b", "2.1", 15)).on(1, create("/c", "1.4", 12)), []string{"realtime"}},
-		{"a read behind a sync lags", base().on(2, syncTo(11)).on(1, setTo("/a", "1.3", 10, 12, 2)).on(2, read("/a", "1.2", 11, 10, 11, 1)), nil},
+		{"a read after a sync lags", base().on(2, syncTo(11)).on(1, setTo("/a", "1.3", 10, 12, 2)).on(2, read("/a", "1.2", 11, 10, 11, 1)), nil},
 		{"a sync is of the past", base().on(1, setTo("/a", "1.3", 10, 12, 2)).on(2, syncTo(11), read("/a", "1.2", 11, 10, 11, 1)), []string{"realtime", "registers"}},
 		{"a linearizable read", base().on(1, setTo("/a", "1.3", 10, 12, 2)).on(2, linear(read("/a", "1.3", 12, 10, 12, 2))), nil},
 		{"a plain read is of the past", base().on(1, setTo("/a", "1.3", 10, 12, 2)).on(2, read("/a", "1.2", 11, 10, 11, 1)), nil},

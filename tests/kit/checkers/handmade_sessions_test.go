@@ -22,7 +22,7 @@ func madeSessions() []handmade {
 	stray := newMade().on(1, none(10))
 	stray.h.Ops = append(stray.h.Ops, &history.Op{Conn: 1, Session: 1, Op: proto.OpError, Seq: 2, Return: 9e9, Zxid: 10})
 	garbled := newMade().on(1, none(10))
-	garbled.h.Ops[0].Bad = "3 bytes behind it"
+	garbled.h.Ops[0].Bad = "3 bytes after it"
 	eph := func() *made { return newMade().on(1, ephemeral("/e", "1.1", 10, 1)) }
 	told := func() *made {
 		return newMade().session(1, 1, history.Created).on(1, none(10)).session(1, 1, history.Expired)
@@ -77,7 +77,7 @@ func madeLocks() []handmade {
 		{"one after the other", back().hold(1, 10, 5, 20).hold(2, 11, 22, 30), nil},
 		{"a holder comes back to his session", back().hold(1, 10, 5, 8).hold(1, 10, 9, 20).hold(2, 11, 22, 30), nil},
 		{"two holders", queue(newMade()).hold(1, 10, 5, 25).hold(2, 11, 22, 30), []string{"locks"}},
-		{"two holders behind a long one", queue(newMade()).on(3, ephemeral("/l/n3", "3.1", 12, 3)).hold(1, 10, 5, 40).hold(2, 11, 6, 7).hold(3, 12, 30, 50), []string{"locks"}},
+		{"two holders after a long one", queue(newMade()).on(3, ephemeral("/l/n3", "3.1", 12, 3)).hold(1, 10, 5, 40).hold(2, 11, 6, 7).hold(3, 12, 30, 50), []string{"locks"}},
 		{"a holder is told that he is one", told.hold(1, 10, 5, 15).hold(2, 11, 22, 60), []string{"locks"}},
 		{"out of turn", back().hold(2, 11, 5, 20).hold(1, 10, 22, 30), []string{"locks"}},
 	}

@@ -55,7 +55,7 @@ func madeWatches() []handmade {
 			event(2, changed, "/a", 11).event(2, changed, "/a", 11).on(3, setTo("/a", "3.1", 10, 12, 3)), nil},
 
 		{"an event is lost", armed().on(2, after), only},
-		{"an event comes behind the reply", armed().on(2, after).event(2, changed, "/a", 11), only},
+		{"an event comes after the reply", armed().on(2, after).event(2, changed, "/a", 11), only},
 		{"an event comes twice", armed().event(2, changed, "/a", 11).event(2, changed, "/a", 11).on(2, after), only},
 		{"an event nobody asked for", newMade().on(1, create("/a", "1.1", 10)).event(2, created, "/a", 10), only},
 		{"an event of the past", newMade().on(1, create("/a", "1.1", 10), setTo("/a", "1.2", 10, 11, 1)).on(2, watched(after)).event(2, changed, "/a", 11), only},

@@ -33,7 +33,7 @@ func locks(x *index, o *Options, r *Result) {
 					lock, h.Client, history.Clock(h.From), longest.Client, history.Clock(longest.To))
 			}
 			if newest != nil && newest.Czxid > h.Czxid {
-				r.violation(x, []record{newest, h}, "%s: the znode of client %d is behind that of client %d, who holds the lock after him", lock, newest.Client, h.Client)
+				r.violation(x, []record{newest, h}, "%s: the znode of client %d is after that of client %d, which holds the lock later", lock, newest.Client, h.Client)
 			}
 			if longest == nil || h.To > longest.To {
 				longest = h

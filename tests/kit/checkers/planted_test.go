@@ -69,7 +69,7 @@ func pass(h *proto.ReplyHeader, body []byte) [][]byte { return [][]byte{frameFor
 func plantedReplies() []plant {
 	return []plant{
 		{name: "a read is answered from an old state", seen: []string{"facts"}, bug: staleReads(false)},
-		{name: "a read behind a sync is answered from an old state", seen: []string{"facts", "registers"}, bug: staleReads(true)},
+		{name: "a read after a sync is answered from an old state", seen: []string{"facts", "registers"}, bug: staleReads(true)},
 		{name: "a sync is answered without asking the leader", seen: []string{"realtime"}, bug: &bug{
 			up: func(p *proxy, h proto.RequestHeader, q request, frame []byte) [][]byte {
 				if q.op != proto.OpSync || !p.bug.happens(1) {
@@ -333,7 +333,7 @@ func plantedWatches() []plant {
 	return []plant{
 		{name: "an event is lost", seen: []string{"watches"}, bug: event(func(*proxy, *proto.WatcherEvent, []byte) [][]byte { return nil })},
 		{name: "an event comes twice", seen: []string{"watches"}, bug: event(func(_ *proxy, _ *proto.WatcherEvent, frame []byte) [][]byte { return [][]byte{frame, frame} })},
-		{name: "an event comes behind the reply", seen: []string{"watches"}, bug: late},
+		{name: "an event comes after the reply", seen: []string{"watches"}, bug: late},
 		{name: "an event is of another znode", seen: []string{"watches"}, bug: event(func(_ *proxy, e *proto.WatcherEvent, frame []byte) [][]byte {
 			var h proto.ReplyHeader
 			r := proto.NewReader(frame)

@@ -107,11 +107,11 @@ func (x *index) orderOfSyncs(r *Result) {
 			}
 			synced++
 			if m := newest(sync.Call); m.zxid > o.Zxid {
-				r.violation(x, []record{m.op, sync, o}, "a reply behind a sync is of zxid %#x, though the write of zxid %#x had been answered before the sync was sent", o.Zxid, m.zxid)
+				r.violation(x, []record{m.op, sync, o}, "a reply after a sync is of zxid %#x, though the write of zxid %#x had been answered before the sync was sent", o.Zxid, m.zxid)
 			}
 		}
 	}
-	r.count(synced, "replies behind a sync")
+	r.count(synced, "replies after a sync")
 	r.count(linear, "linearizable reads")
 }
 

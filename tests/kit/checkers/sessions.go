@@ -55,7 +55,7 @@ func (c *connection) inOrder(x *index, r *Result) {
 			r.violation(x, []record{o}, "connection %d: a reply that nobody waits for", c.id)
 			continue
 		case o.Sent < sent:
-			r.violation(x, []record{last, o}, "connection %d: the reply to request %d came behind that to request %d", c.id, o.Sent, sent)
+			r.violation(x, []record{last, o}, "connection %d: the reply to request %d came after that to request %d", c.id, o.Sent, sent)
 		case o.Sent > sent+1 && o.Op != proto.OpAuth:
 			c.skipped(x, r, sent, o)
 		}
@@ -70,7 +70,7 @@ func (c *connection) inOrder(x *index, r *Result) {
 func (c *connection) skipped(x *index, r *Result, sent int, o *history.Op) {
 	for _, q := range c.ops {
 		if q.Sent > sent && q.Sent < o.Sent && !q.Answered() {
-			r.violation(x, []record{q, o}, "connection %d: request %d has no reply, and request %d behind it has one", c.id, q.Sent, o.Sent)
+			r.violation(x, []record{q, o}, "connection %d: request %d has no reply, and request %d after it has one", c.id, q.Sent, o.Sent)
 		}
 	}
 }

@@ -187,10 +187,10 @@ func (w *watcher) event(e *history.Event) {
 // every reply from a state in which they have happened.
 func (w *watcher) order(e *history.Event) {
 	if w.highest >= e.Zxid {
-		w.r.violation(w.x, []record{w.newest, e}, "%s: the event of zxid %#x came behind a reply of zxid %#x", e.Path, e.Zxid, w.highest)
+		w.r.violation(w.x, []record{w.newest, e}, "%s: the event of zxid %#x came after a reply of zxid %#x", e.Path, e.Zxid, w.highest)
 	}
 	if w.lastEv != nil && w.lastEv.Zxid > e.Zxid {
-		w.r.violation(w.x, []record{w.lastEv, e}, "the event of zxid %#x came behind that of zxid %#x", e.Zxid, w.lastEv.Zxid)
+		w.r.violation(w.x, []record{w.lastEv, e}, "the event of zxid %#x came after that of zxid %#x", e.Zxid, w.lastEv.Zxid)
 	}
 	w.lastEv = e
 }

@@ -245,7 +245,7 @@ func (c *conn) frame(frame []byte) error {
 	o.Seq, o.Return, o.Zxid, o.Code = seq, now, h.Zxid, h.Err
 	err := decode(o, &r)
 	if err == nil && r.Len() > 0 {
-		err = fmt.Errorf("%d bytes behind it", r.Len())
+		err = fmt.Errorf("%d bytes after it", r.Len())
 	}
 	if err != nil {
 		o.Bad = err.Error()

@@ -81,7 +81,7 @@ func readersAndWriters(c *Cluster, rec *history.Recorder, byConfig int) []worklo
 // linearReads counts the answered reads, by the way in which they are
 // linearizable.
 func linearReads(h *history.History, byConfig int) map[string]int {
-	ways := map[string]int{"by the server's configuration": 0, "for a session": 0, "behind a sync": 0}
+	ways := map[string]int{"by the server's configuration": 0, "for a session": 0, "after a sync": 0}
 	asked, synced := map[int]bool{}, map[int]int{} // connections, and where the last sync was
 	for _, o := range h.Ops {
 		switch {
@@ -99,7 +99,7 @@ func linearReads(h *history.History, byConfig int) map[string]int {
 		case o.Linear && o.Server == byConfig:
 			ways["by the server's configuration"]++
 		case synced[o.Conn] > 0:
-			ways["behind a sync"]++
+			ways["after a sync"]++
 		}
 	}
 	return ways

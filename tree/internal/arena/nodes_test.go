@@ -48,7 +48,7 @@ func TestNodes(t *testing.T) {
 	last, seen := None, 0
 	for n := range x.All {
 		if k := want[n.number]; k.n != n || k.czxid != n.state.Czxid || x.At(n.number) != n || n.number <= last {
-			t.Fatalf("%d behind %d: %+v, want %+v", n.number, last, n, k)
+			t.Fatalf("%d after %d: %+v, want %+v", n.number, last, n, k)
 		}
 		last = n.number
 		seen++

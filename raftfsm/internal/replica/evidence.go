@@ -1,4 +1,4 @@
-package raftfsm
+package replica
 
 import (
 	"errors"
@@ -23,12 +23,12 @@ var errCut = errors.New("too long")
 
 // keepEvidence writes divergenceFile and returns a phrase that tells the operator where
 // it is.
-func (c *Config) keepEvidence(write func(io.Writer) error) string {
-	if c.Memory {
+func (r *Replica) keepEvidence(write func(io.Writer) error) string {
+	if r.cfg.Memory {
 		return "its state is not kept: the server has no directory"
 	}
-	path := filepath.Join(c.SnapDir, divergenceFile)
-	f, err := c.FS.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	path := filepath.Join(r.cfg.Dirs.Snap, divergenceFile)
+	f, err := r.cfg.Dirs.FS.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return "its state when that was first seen is in " + path
 	}
@@ -37,7 +37,7 @@ func (c *Config) keepEvidence(write func(io.Writer) error) string {
 		if errors.Is(err, errCut) {
 			_, err = f.Write([]byte("\n(the rest is left out)\n"))
 		}
-		err = errors.Join(err, f.Sync(), f.Close(), c.FS.SyncDir(filepath.Dir(path)))
+		err = errors.Join(err, f.Sync(), f.Close(), r.cfg.Dirs.FS.SyncDir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return fmt.Sprintf("its state could not be written to %s: %v", path, err)

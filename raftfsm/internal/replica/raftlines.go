@@ -1,4 +1,4 @@
-package raftfsm
+package replica
 
 import (
 	"bytes"
@@ -8,10 +8,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// raftLogger lets Raft log through log. Raft's warnings tell how an election goes, line
+// RaftLogger lets Raft log through log. Raft's warnings tell how an election goes, line
 // by line, and are for debugging here: this package logs itself that a server no longer
 // serves, and what it waits for. Raft's errors are errors, except those that repeat.
-func raftLogger(log *slog.Logger) hclog.Logger {
+func RaftLogger(log *slog.Logger) hclog.Logger {
 	if !log.Enabled(context.Background(), slog.LevelError) {
 		return hclog.NewNullLogger()
 	}

@@ -1,4 +1,4 @@
-package raftfsm
+package replica
 
 import (
 	"errors"
@@ -9,17 +9,17 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
+	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
 // Snapshot writes a snapshot now and truncates the log.
-func (n *replica) Snapshot() error {
-	r := n.raftNow()
-	if r == nil {
-		return ensemble.ErrNoRaft
+func (r *Replica) Snapshot() error {
+	now := r.Raft()
+	if now == nil {
+		return propose.ErrNoRaft
 	}
-	n.reloadTrailing(r)
-	err := r.Snapshot().Error()
+	r.reloadTrailing(now)
+	err := now.Snapshot().Error()
 	if errors.Is(err, raft.ErrNothingNewToSnapshot) {
 		return nil
 	}
@@ -37,43 +37,44 @@ const (
 )
 
 // reloadTrailing tells Raft how many entries to keep before the next snapshot.
-func (n *replica) reloadTrailing(r *raft.Raft) {
+func (r *Replica) reloadTrailing(now *raft.Raft) {
 	trailing := uint64(minTrailing)
-	if mean := n.stores.MeanEntryBytes(); mean > 0 {
+	if mean := r.stores.MeanEntryBytes(); mean > 0 {
 		trailing = uint64(min(max(trailingBytes/mean, minTrailing), maxTrailing))
 	}
-	if n.cfg.SnapTrailing > 0 {
-		trailing = uint64(n.cfg.SnapTrailing)
+	if r.cfg.SnapTrailing > 0 {
+		trailing = uint64(r.cfg.SnapTrailing)
 	}
-	if n.cfg.Memory && n.cfg.standalone() {
-		trailing = 0 // no server will ever read them
+	if r.fleeting() {
+		trailing = 0
 	}
-	if err := n.reload(r, func(c *raft.ReloadableConfig) { c.TrailingLogs = trailing }); err != nil {
-		n.log.Warn("could not bound the log", "trailing", trailing, "err", err)
+	if err := r.Reload(now, func(c *raft.ReloadableConfig) { c.TrailingLogs = trailing }); err != nil {
+		r.log.Warn("could not bound the log", "trailing", trailing, "err", err)
 	}
 }
 
-// reload changes the settings of a running Raft instance.
-func (n *replica) reload(r *raft.Raft, change func(*raft.ReloadableConfig)) error {
-	n.reloading.Lock()
-	defer n.reloading.Unlock()
-	c := r.ReloadableConfig()
+// Reload changes the settings of a running Raft instance.
+func (r *Replica) Reload(now *raft.Raft, change func(*raft.ReloadableConfig)) error {
+	r.reloading.Lock()
+	defer r.reloading.Unlock()
+	c := now.ReloadableConfig()
 	change(&c)
-	return r.ReloadConfig(c)
+	return now.ReloadConfig(c)
 }
 
-// snapshotLoop writes a snapshot whenever the machine reports that one is due.
-func (n *replica) snapshotLoop() {
+// TakeSnapshots writes a snapshot whenever the machine reports that one is due, until stop is
+// closed.
+func (r *Replica) TakeSnapshots(stop <-chan struct{}) {
 	var missing missingSnapshots
 	for {
 		select {
-		case <-n.machine.SnapshotDue():
-			if err := n.Snapshot(); err != nil {
-				missing.failed(n.log, n.cfg.Now(), n.cfg.SnapDir, err)
+		case <-r.Machine.SnapshotDue():
+			if err := r.Snapshot(); err != nil {
+				missing.failed(r.log, r.cfg.Now(), r.cfg.Dirs.Snap, err)
 			} else {
-				missing.written(n.log)
+				missing.written(r.log)
 			}
-		case <-n.stopping:
+		case <-stop:
 			return
 		}
 	}
@@ -121,8 +122,8 @@ type lastSnapshot struct {
 
 // LastSnapshot returns the zxid and the time of the newest snapshot that this server
 // has written or started from. ok is false when there is none.
-func (n *replica) LastSnapshot() (zxid int64, at time.Time, ok bool) {
-	s := n.lastSnapshot.Load()
+func (r *Replica) LastSnapshot() (zxid int64, at time.Time, ok bool) {
+	s := r.lastSnapshot.Load()
 	if s == nil {
 		return 0, time.Time{}, false
 	}
@@ -131,15 +132,15 @@ func (n *replica) LastSnapshot() (zxid int64, at time.Time, ok bool) {
 
 // LastSnapshotBytes returns the size of that snapshot in bytes, or 0 when there is
 // none.
-func (n *replica) LastSnapshotBytes() int64 {
-	if s := n.lastSnapshot.Load(); s != nil {
+func (r *Replica) LastSnapshotBytes() int64 {
+	if s := r.lastSnapshot.Load(); s != nil {
 		return s.bytes
 	}
 	return 0
 }
 
-func (n *replica) noteSnapshot(zxid, bytes int64) {
-	n.lastSnapshot.Store(&lastSnapshot{zxid, bytes, n.cfg.Wall()})
+func (r *Replica) noteSnapshot(zxid, bytes int64) {
+	r.lastSnapshot.Store(&lastSnapshot{zxid, bytes, r.cfg.Wall()})
 }
 
 // snapshotTime returns the time at which a snapshot was written, which the last part of

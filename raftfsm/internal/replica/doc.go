@@ -1,0 +1,18 @@
+// Package replica is a server's copy of the state: the stores in its directories, the Raft
+// instance on them, and the state machine. It knows no other server and no client.
+//
+// A server opens its Replica, starts Raft on it with the transport to the other servers, or
+// without one (StartAlone), and stops it. Recover, Seed and Restore make the directories of a
+// stopped server the beginning of another history, and Survey and Load only read them.
+//
+// Invariants:
+//   - The stores are opened before Raft starts, and closed after it has ended, except when they
+//     failed: then Raft's goroutines end only because the stores are closed.
+//   - Raft starts on the state of the newest snapshot (apply.Machine.Align), and never falls
+//     back to an older one.
+//   - The first configuration is written once in the life of a log.
+//   - A directory is replaced as a whole or not at all (datadir.Swap).
+//
+// May import: tree, session, storage, internal/histogram and raftlog, raftfsm/internal/apply,
+// command, datadir, membership and propose, hashicorp/raft and go-hclog, the standard library.
+package replica
