@@ -55,10 +55,10 @@ type Mirroring struct{ n *Node }
 func (n *Node) Mirroring() Mirroring { return Mirroring{n} }
 
 // State returns the mirror, what the ensemble's leader has said last, and the newest zxid.
-func (m Mirroring) State() (Mirror, MirrorMark, int64) { return m.n.replica.machine.MirrorNow() }
+func (m Mirroring) State() (Mirror, MirrorMark, int64) { return m.n.replica.Machine.MirrorNow() }
 
 // Changed returns a channel that is closed at the next change of the phase.
-func (m Mirroring) Changed() <-chan struct{} { return m.n.replica.machine.MirrorChanged() }
+func (m Mirroring) Changed() <-chan struct{} { return m.n.replica.Machine.MirrorChanged() }
 
 // Compared returns how many digests have matched since this server started.
 func (m Mirroring) Compared() int64 { return m.n.numbers.Counters.Compared.Load() }
@@ -98,7 +98,7 @@ func (m Mirroring) Forwards() (list []*MirrorForward, more <-chan struct{}) {
 func (m Mirroring) Heard() []MirrorForward {
 	var live []int64
 	done := make(chan struct{})
-	m.n.do(func() {
+	m.n.mail.do(func() {
 		defer close(done)
 		if m.n.control.lead != nil {
 			live = m.n.peers.AppendLive(m.n.cfg.Handler.Live(nil))
@@ -113,10 +113,10 @@ func (m Mirroring) Heard() []MirrorForward {
 	}
 	live = m.n.forwards.takeHeard(live)
 	heard := make([]MirrorForward, 0, len(live))
-	m.n.replica.tree.RLock()
-	defer m.n.replica.tree.RUnlock()
+	m.n.replica.Machine.Tree.RLock()
+	defer m.n.replica.Machine.Tree.RUnlock()
 	for _, id := range live {
-		if row, ok := m.n.replica.sessions.Get(id); ok {
+		if row, ok := m.n.replica.Machine.Sessions.Get(id); ok {
 			heard = append(heard, MirrorForward{Session: id, Timeout: row.Timeout})
 		}
 	}

@@ -176,7 +176,7 @@ func (n *Node) Propose(c *Command) error {
 // mirrors reports whether the state is that of another ensemble. Then the state machine refuses
 // a reconfig.
 func (n *Node) mirrors() bool {
-	mirror, _, _ := n.machine.MirrorNow()
+	mirror, _, _ := n.replica.Machine.MirrorNow()
 	return mirror.Phase == MirrorFollowing
 }
 
