@@ -90,26 +90,18 @@ func TestFenceAndProof(t *testing.T) {
 	if err := <-r.ended; !errors.Is(err, mirror.ErrSealed) {
 		t.Errorf("a transaction after the last one: %v", err)
 	}
-	end := must.Get(process.Ask(leaderOf(t, servers).Addr(), time.Second))(t).Zxid
+	end := must.Get(process.Ask(leaderOf(t, servers).Addr(), patience))(t).Zxid
 	stopAll(t, servers, old)
 	checkLogs(t, servers, old, last, end)
 }
 
-// checkLogs reads the logs of the stopped servers with ZooKeeper's own tool. They end with a
-// transaction after the one that was proved.
+// checkLogs reads the logs of the stopped servers with ZooKeeper's own tool, which reads those of
+// all releases. They end with a transaction after the one that was proved.
 func checkLogs(t *testing.T, servers []*oracle.Server, old *mirror.Old, last, end int64) {
 	t.Helper()
-	_, lib, is := strings.Cut(*mirrorLib, "=")
-	if !is {
-		lib = must.Get(oracle.Dir())(t)
-	}
-	tool := "persistence.TxnLogToolkit"
-	if strings.HasPrefix(release(), "3.4") {
-		tool = "LogFormatter"
-	}
 	root := filepath.Dir(servers[0].Dir)
 	h := mirror.Hook{
-		Command: fmt.Sprintf("cd %s/server{id}; [ -e newest ] || java -cp '%s/*' org.apache.zookeeper.server.%s $(ls -t data/version-2/log.* | head -1) | grep zxid > newest; cat newest", root, lib, tool),
+		Command: fmt.Sprintf("cd %s/server{id}; [ -e newest ] || java -cp '%s/*' org.apache.zookeeper.server.persistence.TxnLogToolkit $(ls -t data/version-2/log.* | head -1) | grep zxid > newest; cat newest", root, must.Get(oracle.Dir())(t)),
 		Timeout: patience,
 	}
 	if err := mirror.CheckLogs(ctx(t), h, old, last); err == nil || !strings.Contains(err.Error(), "has transaction") {
@@ -118,14 +110,21 @@ func checkLogs(t *testing.T, servers []*oracle.Server, old *mirror.Old, last, en
 	must.Do(t, mirror.CheckLogs(ctx(t), h, old, end))
 }
 
-// open checks that the fence isn't closed.
+// open checks that the fence isn't closed at any address.
 func open(t *testing.T, f *mirror.Fence, want string) {
 	t.Helper()
-	short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
-	if err := f.Closed(short); !errors.Is(err, mirror.ErrOpen) || strings.Count(err.Error(), want) != len(f.Addrs) {
-		t.Errorf("%v, want %q for %q", err, want, f.Addrs)
-	}
+	must.Do(t, wait.Success(patience, want, func() error {
+		short, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		err := f.Closed(short)
+		if !errors.Is(err, mirror.ErrOpen) {
+			t.Fatal("the fence is closed:", err)
+		}
+		if strings.Count(err.Error(), want) == len(f.Addrs) {
+			return nil
+		}
+		return err
+	}))
 }
 
 // writeUntilFenced writes through all ports. The result ends that, and returns the newest zxid
@@ -171,7 +170,7 @@ func (r *requester) preflight(old *mirror.Old) {
 		s := h.Status()
 		return !s.Heard.IsZero() && (s.Compared > 0 || !digests)
 	})
-	p := &mirror.Preflight{Old: old, Mirror: r.heard.Status(), ACLs: maps.All(r.heard.acls)}
+	p := &mirror.Preflight{Old: old, Mirror: r.heard.Status(), ACLs: maps.All(r.heard.acls), Timeout: patience}
 	found := p.Check(ctx(r.t))
 	var text strings.Builder
 	must.Do(r.t, found.Write(&text))
