@@ -6,45 +6,13 @@ import (
 	"errors"
 	"sync"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
-
-// Mirror is the mirror of another ensemble that is a part of the state.
-type Mirror = apply.Mirror
-
-// MirrorMark is what the leader of a mirrored ensemble has said last.
-type MirrorMark = apply.MirrorMark
-
-// MirrorPhase is how far a mirror has come.
-type MirrorPhase = apply.MirrorPhase
-
-// The phases of a mirror.
-const (
-	MirrorNone      = apply.MirrorNone      // there is none
-	MirrorFollowing = apply.MirrorFollowing // the state is that of another ensemble
-	MirrorOpen      = apply.MirrorOpen      // these servers have taken over, and can give back
-	MirrorFenced    = apply.MirrorFenced    // they have given back
-	MirrorDone      = apply.MirrorDone      // they have taken over for good
-)
-
-// MirrorAnswer is the outcome of a client's request that no transaction answers.
-type MirrorAnswer = apply.MirrorAnswer
-
-// MirrorForward is something that a client of a mirror wants from the other ensemble: a write,
-// a session, a sync, or that its session is moved here.
-type MirrorForward = apply.Forward
-
-// MirrorSessions is the first byte of the ids of sessions that begin while the state follows
-// another ensemble. No server of that ensemble may have it as its id.
-const MirrorSessions = apply.MirrorSessions
-
-// ErrMirrorPhase reports that a command of a mirror had no effect, because the mirror is in
-// another phase, is broken, or has another zxid.
-var ErrMirrorPhase = errors.New("the mirror has changed in the meantime")
 
 // Mirroring follows an Apache ZooKeeper ensemble. Only the leader may call methods that change
 // the state; the state machine ignores what an earlier leader has proposed. Its methods are
@@ -55,7 +23,9 @@ type Mirroring struct{ n *Node }
 func (n *Node) Mirroring() Mirroring { return Mirroring{n} }
 
 // State returns the mirror, what the ensemble's leader has said last, and the newest zxid.
-func (m Mirroring) State() (Mirror, MirrorMark, int64) { return m.n.replica.Machine.MirrorNow() }
+func (m Mirroring) State() (mirrored.State, mirrored.Mark, int64) {
+	return m.n.replica.Machine.MirrorNow()
+}
 
 // Changed returns a channel that is closed at the next change of the phase.
 func (m Mirroring) Changed() <-chan struct{} { return m.n.replica.Machine.MirrorChanged() }
@@ -71,7 +41,7 @@ func (m Mirroring) Begin(ctx context.Context, t *tree.Tree, s *session.Table) er
 }
 
 // Append proposes transactions of the ensemble, as its leader sends them. prev is the zxid
-// before the first of them. done gets nil once they are applied here, or ErrMirrorPhase. It
+// before the first of them. done gets nil once they are applied here, or mirrored.ErrPhase. It
 // isn't called if this server loses the leadership (Lost). It must not block. Append blocks
 // while too many commands are in flight.
 func (m Mirroring) Append(prev int64, txns [][]byte, done func(error)) error {
@@ -83,19 +53,19 @@ func (m Mirroring) Append(prev int64, txns [][]byte, done func(error)) error {
 }
 
 // Mark tells all servers what the ensemble's leader has said last. done is as for Append.
-func (m Mirroring) Mark(mark *MirrorMark, done func(error)) error {
+func (m Mirroring) Mark(mark *mirrored.Mark, done func(error)) error {
 	return m.propose(command.KindMirrorMark, mark.Append(nil), done)
 }
 
 // Forwards returns what clients have wanted since the last call, in order, and a channel that
 // is closed when there is more. Only the leader has any.
-func (m Mirroring) Forwards() (list []*MirrorForward, more <-chan struct{}) {
+func (m Mirroring) Forwards() (list []*mirrored.Forward, more <-chan struct{}) {
 	return m.n.forwards.take()
 }
 
 // Heard returns the sessions that have been heard of since the last call, here and on the
 // servers that follow, with their timeouts. Only the leader has any.
-func (m Mirroring) Heard() []MirrorForward {
+func (m Mirroring) Heard() []mirrored.Forward {
 	var live []int64
 	done := make(chan struct{})
 	m.n.mail.do(func() {
@@ -112,12 +82,12 @@ func (m Mirroring) Heard() []MirrorForward {
 		return nil
 	}
 	live = m.n.forwards.takeHeard(live)
-	heard := make([]MirrorForward, 0, len(live))
+	heard := make([]mirrored.Forward, 0, len(live))
 	m.n.replica.Machine.Tree.RLock()
 	defer m.n.replica.Machine.Tree.RUnlock()
 	for _, id := range live {
 		if row, ok := m.n.replica.Machine.Sessions.Get(id); ok {
-			heard = append(heard, MirrorForward{Session: id, Timeout: row.Timeout})
+			heard = append(heard, mirrored.Forward{Session: id, Timeout: row.Timeout})
 		}
 	}
 	return heard
@@ -128,9 +98,9 @@ func (m Mirroring) End(ctx context.Context, zxid int64) error {
 	return m.await(ctx, command.KindMirrorEnd, binary.BigEndian.AppendUint64(nil, uint64(zxid)))
 }
 
-// SetPhase changes the phase: from MirrorOpen to MirrorDone or MirrorFenced, or from
-// MirrorFenced to MirrorOpen.
-func (m Mirroring) SetPhase(ctx context.Context, to MirrorPhase) error {
+// SetPhase changes the phase: from mirrored.Open to mirrored.Done or mirrored.Fenced, or from
+// mirrored.Fenced to mirrored.Open.
+func (m Mirroring) SetPhase(ctx context.Context, to mirrored.Phase) error {
 	return m.await(ctx, command.KindMirrorPhase, []byte{byte(to)})
 }
 
@@ -161,7 +131,7 @@ func (m Mirroring) propose(k command.Kind, body []byte, done func(error)) error 
 	if done != nil {
 		c.Waiter = apply.WaiterFunc(func(a *command.Applied) {
 			if a.Code != proto.Ok {
-				done(ErrMirrorPhase)
+				done(mirrored.ErrPhase)
 				return
 			}
 			done(nil)
@@ -173,7 +143,7 @@ func (m Mirroring) propose(k command.Kind, body []byte, done func(error)) error 
 // forwards is the queue of what clients of a mirror want from the other ensemble.
 type forwards struct {
 	mu   sync.Mutex
-	list []*apply.Forward
+	list []*mirrored.Forward
 	more chan struct{}
 	// heard has the sessions that other servers have heard of; nil while no caller asks.
 	heard map[int64]struct{}
@@ -206,7 +176,7 @@ func (q *forwards) reset() {
 	q.list, q.heard = nil, nil
 }
 
-func (q *forwards) add(f *apply.Forward) {
+func (q *forwards) add(f *mirrored.Forward) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.list = append(q.list, f)
@@ -216,7 +186,7 @@ func (q *forwards) add(f *apply.Forward) {
 	}
 }
 
-func (q *forwards) take() ([]*apply.Forward, <-chan struct{}) {
+func (q *forwards) take() ([]*mirrored.Forward, <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list := q.list

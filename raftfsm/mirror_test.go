@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/internal/zktxn"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
@@ -73,7 +74,7 @@ func following(t *testing.T) (*machineCopy, *leader, *ofEnsemble) {
 	sessions.Put(session.Session{ID: oldSession, Timeout: 6000, Password: zktxn.Password(oldSession), Gen: 1})
 	zxid := tr.LastZxid()
 	r.mustFeed(t, l.batch(mirrorOf(t, tr, sessions)...))
-	if r.Mirror.Phase != apply.MirrorFollowing || r.Tree.LastZxid() != zxid || r.Sessions.Len() != 1 || !r.exists("/r/3") {
+	if r.Mirror.Phase != mirrored.Following || r.Tree.LastZxid() != zxid || r.Sessions.Len() != 1 || !r.exists("/r/3") {
 		t.Fatalf("%+v at %#x with %d sessions", r.Mirror, r.Tree.LastZxid(), r.Sessions.Len())
 	}
 	return r, l, &ofEnsemble{zxid}
@@ -144,7 +145,7 @@ func TestMirrorDigest(t *testing.T) {
 			t.Errorf("%s: %+v", name, r.Mirror)
 		}
 		r.mustFeed(t, l.batch(endOf(r.Tree.LastZxid())))
-		if r.Mirror.Phase != apply.MirrorFollowing {
+		if r.Mirror.Phase != mirrored.Following {
 			t.Error("a broken mirror was ended")
 		}
 	}
@@ -154,7 +155,7 @@ func endOf(zxid int64) command.Command {
 	return command.Command{Kind: command.KindMirrorEnd, Body: binary.BigEndian.AppendUint64(nil, uint64(zxid))}
 }
 
-func phaseOf(p apply.MirrorPhase) command.Command {
+func phaseOf(p mirrored.Phase) command.Command {
 	return command.Command{Kind: command.KindMirrorPhase, Body: []byte{byte(p)}}
 }
 
@@ -167,7 +168,7 @@ func TestMirrorEnds(t *testing.T) {
 	r.node.incarnation.Store(5) // make it the leader, so that it tracks deadlines
 	r.node.mail.take()
 	r.mustFeed(t, l.batch(endOf(z-1), endOf(z)))
-	if r.Mirror.Phase != apply.MirrorOpen || r.Mirror.Zxid != z || r.Tree.LastZxid() != 8<<32 {
+	if r.Mirror.Phase != mirrored.Open || r.Mirror.Zxid != z || r.Tree.LastZxid() != 8<<32 {
 		t.Fatalf("%+v at %#x", r.Mirror, r.Tree.LastZxid())
 	}
 	attached := slices.ContainsFunc(r.node.mail.take(), func(e event) bool {
@@ -187,16 +188,16 @@ func TestMirrorEnds(t *testing.T) {
 		t.Errorf("%+v", done)
 	}
 	own := done[0].attached
-	r.mustFeed(t, l.batch(create(own, "/own", 0), phaseOf(apply.MirrorFenced), create(own, "/fenced", 0), phaseOf(apply.MirrorDone), phaseOf(apply.MirrorOpen), create(own, "/open", 0)))
+	r.mustFeed(t, l.batch(create(own, "/own", 0), phaseOf(mirrored.Fenced), create(own, "/fenced", 0), phaseOf(mirrored.Done), phaseOf(mirrored.Open), create(own, "/open", 0)))
 	if !r.exists("/own") || r.exists("/fenced") || !r.exists("/open") {
 		t.Error("a fenced server takes writes, or an open one doesn't")
 	}
-	r.mustFeed(t, l.batch(phaseOf(apply.MirrorDone), attachCommand(), phaseOf(apply.MirrorOpen)))
-	if a := r.recorder.applied[len(r.recorder.applied)-1].attached; r.Mirror.Phase != apply.MirrorDone || a.Password == zktxn.Password(a.ID) {
+	r.mustFeed(t, l.batch(phaseOf(mirrored.Done), attachCommand(), phaseOf(mirrored.Open)))
+	if a := r.recorder.applied[len(r.recorder.applied)-1].attached; r.Mirror.Phase != mirrored.Done || a.Password == zktxn.Password(a.ID) {
 		t.Errorf("%+v %+v", r.Mirror, a)
 	}
 	r.mustFeed(t, l.batch(mirrorOf(t, treeOf(t, 20, 3), session.NewTable())...))
-	if r.Mirror.Phase != apply.MirrorDone || !r.exists("/own") {
+	if r.Mirror.Phase != mirrored.Done || !r.exists("/own") {
 		t.Error("a second mirror has replaced the state")
 	}
 }
@@ -206,7 +207,7 @@ func TestMirrorSparesAState(t *testing.T) {
 	t.Parallel()
 	r, l, _ := inhabited(t)
 	r.mustFeed(t, l.batch(mirrorOf(t, treeOf(t, 20, 3), session.NewTable())...))
-	if r.Mirror.Phase != apply.MirrorNone || !r.exists("/old") {
+	if r.Mirror.Phase != mirrored.None || !r.exists("/old") {
 		t.Errorf("%+v", r.Mirror)
 	}
 }
@@ -241,7 +242,7 @@ func (*sinkBuffer) ID() string    { return "snapshot" }
 func (*sinkBuffer) Cancel() error { return nil }
 func (*sinkBuffer) Close() error  { return nil }
 
-func markOf(m apply.MirrorMark) command.Command {
+func markOf(m mirrored.Mark) command.Command {
 	return command.Command{Kind: command.KindMirrorMark, Body: m.Append(nil)}
 }
 
@@ -305,13 +306,13 @@ func TestMirrorClients(t *testing.T) {
 	}
 	own.apply(t, l, want("early", create(row, "/early", 0)))
 	expect("early create2 -118")
-	r.mustFeed(t, l.batch(markOf(apply.MirrorMark{InSync: true})))
+	r.mustFeed(t, l.batch(markOf(mirrored.Mark{InSync: true})))
 	r.node.mail.take()
 	own.apply(t, l, want("create", create(row, "/c", 0)))
 	own.apply(t, l, want("sync", command.Command{Kind: command.KindSync, Session: oldSession, Body: []byte("path")}))
 	own.apply(t, l, want("reconfig", command.Command{Kind: command.KindRequest, Session: oldSession, Gen: 1, Op: proto.OpReconfig, Body: (&proto.ReconfigRequest{CurConfigID: -1}).Append(nil)}))
 	expect("reconfig reconfig -123")
-	var passed []*apply.Forward
+	var passed []*mirrored.Forward
 	for _, ev := range r.node.mail.take() {
 		if ev.kind == evState && ev.state.Kind == apply.Forwarded {
 			passed = append(passed, ev.state.Forward)
@@ -325,7 +326,7 @@ func TestMirrorClients(t *testing.T) {
 	}
 	r.mustFeed(t, l.batch(e.command(createTxn(z+1, oldSession, passed[0].Cxid, "/c", false, 2))))
 	expect("create create2 0 /c")
-	r.mustFeed(t, l.batch(markOf(apply.MirrorMark{InSync: true, Answer: apply.MirrorAnswer{Session: oldSession, Cxid: passed[1].Cxid}})))
+	r.mustFeed(t, l.batch(markOf(mirrored.Mark{InSync: true, Answer: mirrored.Answer{Session: oldSession, Cxid: passed[1].Cxid}})))
 	expect("sync sync 0")
 
 	own.apply(t, l, want("new", attachCommand()))
@@ -333,7 +334,7 @@ func TestMirrorClients(t *testing.T) {
 	f := events[len(events)-1].state.Forward
 	r.mustFeed(t, l.batch(e.command(append(txnHead(z+2, f.Session, f.Cxid, proto.OpCreateSession), 0, 0, 0x10, 0))))
 	expect("new createSession 0")
-	if s, ok := r.Sessions.Get(f.Session); !ok || f.Session>>56 != apply.MirrorSessions || s.Password != zktxn.Password(f.Session) {
+	if s, ok := r.Sessions.Get(f.Session); !ok || f.Session>>56 != mirrored.Sessions || s.Password != zktxn.Password(f.Session) {
 		t.Errorf("session %#x: %+v", f.Session, s)
 	}
 	again := attachCommand()
@@ -344,9 +345,9 @@ func TestMirrorClients(t *testing.T) {
 
 	row.Gen++
 	own.apply(t, l, want("lost", create(row, "/lost", 0)))
-	r.mustFeed(t, l.batch(markOf(apply.MirrorMark{})))
+	r.mustFeed(t, l.batch(markOf(mirrored.Mark{})))
 	expect("lost create2 -118")
-	r.mustFeed(t, l.batch(markOf(apply.MirrorMark{InSync: true})))
+	r.mustFeed(t, l.batch(markOf(mirrored.Mark{InSync: true})))
 	own.apply(t, l, want("deposed", create(row, "/deposed", 0)))
 	l = newLeader(6, 0)
 	r.mustFeed(t, l.begin())

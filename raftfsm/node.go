@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
@@ -177,7 +178,7 @@ func (n *Node) Propose(c *Command) error {
 // a reconfig.
 func (n *Node) mirrors() bool {
 	mirror, _, _ := n.replica.Machine.MirrorNow()
-	return mirror.Phase == MirrorFollowing
+	return mirror.Phase == mirrored.Following
 }
 
 // Congested reports whether so many commands are queued that Propose would block now.

@@ -4,16 +4,17 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"github.com/zkgo/zkgo/internal/limits"
-	"github.com/zkgo/zkgo/internal/ops/httpport"
-	"github.com/zkgo/zkgo/internal/ops/metrics"
-	"github.com/zkgo/zkgo/internal/pipe"
 	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/ops/metrics"
+	"github.com/zkgo/zkgo/internal/pipe"
 )
 
 // chanListener accepts what it is sent.

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
@@ -22,12 +23,12 @@ func (s *Server) rests() bool {
 	state, mark, _ := s.node.Mirroring().State()
 	mirror := s.cfg.Env.Mirror
 	switch state.Phase {
-	case raftfsm.MirrorNone:
+	case mirrored.None:
 		return mirror != nil
-	case raftfsm.MirrorFollowing:
+	case mirrored.Following:
 		return mirror == nil || !mirror.Serves() || !mark.InSync || state.Broken != ""
 	}
-	return state.Phase == raftfsm.MirrorFenced
+	return state.Phase == mirrored.Fenced
 }
 
 // mirrored reports whether clients are served while the state follows another ensemble.
@@ -44,7 +45,7 @@ func (s *Server) watchMirror() {
 		rests := s.rests()
 		s.modes.update(func(m *modes) { m.resting = rests })
 		state, _, _ := s.node.Mirroring().State()
-		s.modes.mirrored.Store(state.Phase == raftfsm.MirrorFollowing)
+		s.modes.mirrored.Store(state.Phase == mirrored.Following)
 		term, told := s.modes.leads()
 		if mirror := s.cfg.Env.Mirror; mirror != nil && led != term {
 			stop()

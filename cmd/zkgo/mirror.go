@@ -8,10 +8,10 @@ import (
 
 	"github.com/zkgo/zkgo/internal/learner"
 	"github.com/zkgo/zkgo/internal/mirror"
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/takeover"
-	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -129,13 +129,13 @@ func (f *mirrorFlags) learner(cfg *server.Config, old *mirror.Old) (learner.Conf
 func mirrorCommands(cfg server.Config, s *server.Server) started {
 	state, _, _ := s.Node().Mirroring().State()
 	switch state.Phase {
-	case raftfsm.MirrorNone, raftfsm.MirrorDone:
+	case mirrored.None, mirrored.Done:
 		return nil
-	case raftfsm.MirrorFollowing:
+	case mirrored.Following:
 		cfg.Logger.Warn("the state is that of another ensemble, which zkgo server does not follow: no client is served; start zkgo mirror instead")
-	case raftfsm.MirrorFenced:
+	case mirrored.Fenced:
 		cfg.Logger.Warn("the state was given back to ZooKeeper: no client is served; zkgo mirror resume serves them again")
-	case raftfsm.MirrorOpen:
+	case mirrored.Open:
 		cfg.Logger.Info("the way back to ZooKeeper is open: zkgo mirror finalize ends that")
 	}
 	m := takeover.New(takeover.Config{Logger: cfg.Logger})

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -80,9 +81,9 @@ func (*control) reply(w http.ResponseWriter, value any, err error) {
 
 // phase changes the phase of the mirror.
 func (c *control) phase(w http.ResponseWriter, r *http.Request) {
-	to := map[string]raftfsm.MirrorPhase{"open": raftfsm.MirrorOpen, "fenced": raftfsm.MirrorFenced, "done": raftfsm.MirrorDone}[r.PathValue("phase")]
+	to := map[string]mirrored.Phase{"open": mirrored.Open, "fenced": mirrored.Fenced, "done": mirrored.Done}[r.PathValue("phase")]
 	err := fmt.Errorf("there is no phase %q", r.PathValue("phase"))
-	if to != raftfsm.MirrorNone {
+	if to != mirrored.None {
 		err = c.n.Mirroring().SetPhase(r.Context(), to)
 	}
 	c.reply(w, c.m.StatusOf(c.n), err)
@@ -91,7 +92,7 @@ func (c *control) phase(w http.ResponseWriter, r *http.Request) {
 // snapshot sends the state as a snapshot file of ZooKeeper, while nothing changes it.
 func (c *control) snapshot(w http.ResponseWriter, _ *http.Request) {
 	state, _, zxid := c.n.Mirroring().State()
-	if state.Phase != raftfsm.MirrorFenced {
+	if state.Phase != mirrored.Fenced {
 		http.Error(w, fmt.Sprintf("clients may still change the state: the phase is %v, not fenced", state.Phase), http.StatusConflict)
 		return
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/learner"
 	"github.com/zkgo/zkgo/internal/mirror"
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -96,7 +97,7 @@ func (m *Mirror) beginCutover(n *raftfsm.Node) (release func(), err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	switch {
-	case state.Phase != raftfsm.MirrorFollowing:
+	case state.Phase != mirrored.Following:
 		return nil, fmt.Errorf("there is nothing to take over: the mirror is in phase %v", state.Phase)
 	case state.Broken != "":
 		return nil, fmt.Errorf("the mirror is broken: %s", state.Broken)
@@ -202,7 +203,7 @@ func (m *Mirror) fence(ctx context.Context, o CutoverOptions, r *CutoverReport, 
 }
 
 // barrierSession is the session of the request that proves the newest transaction.
-const barrierSession = raftfsm.MirrorSessions<<56 | 1
+const barrierSession = mirrored.Sessions<<56 | 1
 
 // prove returns the zxid of the old ensemble's newest transaction once it is applied here.
 func (m *Mirror) prove(ctx context.Context, n *raftfsm.Node, o CutoverOptions) (zxid int64, err error) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/learner"
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/session"
@@ -17,14 +18,14 @@ import (
 // Target is where the state of an ensemble goes: the servers that this one leads.
 // raftfsm.Mirroring implements it.
 type Target interface {
-	State() (raftfsm.Mirror, raftfsm.MirrorMark, int64)
+	State() (mirrored.State, mirrored.Mark, int64)
 	Begin(ctx context.Context, t *tree.Tree, s *session.Table) error
 	Append(prev int64, txns [][]byte, done func(error)) error
-	Mark(mark *raftfsm.MirrorMark, done func(error)) error
-	Forwards() (list []*raftfsm.MirrorForward, more <-chan struct{})
-	Heard() []raftfsm.MirrorForward
+	Mark(mark *mirrored.Mark, done func(error)) error
+	Forwards() (list []*mirrored.Forward, more <-chan struct{})
+	Heard() []mirrored.Forward
 	End(ctx context.Context, zxid int64) error
-	SetPhase(ctx context.Context, to raftfsm.MirrorPhase) error
+	SetPhase(ctx context.Context, to mirrored.Phase) error
 	Lost() <-chan struct{}
 }
 
@@ -68,7 +69,7 @@ type feed struct {
 // item is what waits for the log: a transaction, or the answer to a request that has none.
 type item struct {
 	txn    []byte
-	answer *raftfsm.MirrorAnswer
+	answer *mirrored.Answer
 }
 
 func newFeed(to Target, addr string, zxid int64, wall func() time.Time) *feed {
@@ -138,7 +139,7 @@ func (f *feed) signal() {
 
 // take returns what waits for the log: a state to begin with, a run of transactions, or an
 // answer.
-func (f *feed) take() (begin *zkfiles.State, run [][]byte, answer *raftfsm.MirrorAnswer) {
+func (f *feed) take() (begin *zkfiles.State, run [][]byte, answer *mirrored.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if begin = f.begin; begin != nil {
@@ -280,10 +281,10 @@ func (f *feed) start(ctx context.Context, s *zkfiles.State) error {
 }
 
 // mark returns what the ensemble's leader has said last.
-func (f *feed) mark() raftfsm.MirrorMark {
+func (f *feed) mark() mirrored.Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return raftfsm.MirrorMark{Proposed: max(f.proposed, f.zxid), Time: f.wall().UnixMilli(), InSync: f.synced, Leader: f.addr}
+	return mirrored.Mark{Proposed: max(f.proposed, f.zxid), Time: f.wall().UnixMilli(), InSync: f.synced, Leader: f.addr}
 }
 
 // zxidOf returns the zxid of an encoded transaction that was decoded before.

@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/zktxn"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tree"
@@ -28,7 +28,7 @@ type target struct {
 	held  []func(error)
 	lost  chan struct{}
 	begun error // of Begin
-	wants []*raftfsm.MirrorForward
+	wants []*mirrored.Forward
 }
 
 func newTarget() *target { return &target{lost: make(chan struct{})} }
@@ -47,8 +47,8 @@ func (g *target) add(done func(error), format string, args ...any) error {
 	return nil
 }
 
-func (g *target) State() (raftfsm.Mirror, raftfsm.MirrorMark, int64) {
-	return raftfsm.Mirror{Phase: raftfsm.MirrorFollowing}, raftfsm.MirrorMark{}, 0
+func (g *target) State() (mirrored.State, mirrored.Mark, int64) {
+	return mirrored.State{Phase: mirrored.Following}, mirrored.Mark{}, 0
 }
 
 func (g *target) Begin(_ context.Context, t *tree.Tree, s *session.Table) error {
@@ -64,22 +64,22 @@ func (g *target) Append(prev int64, txns [][]byte, done func(error)) error {
 	return g.add(done, "append %d → %d", prev, zxids)
 }
 
-func (g *target) Mark(m *raftfsm.MirrorMark, done func(error)) error {
+func (g *target) Mark(m *mirrored.Mark, done func(error)) error {
 	return g.add(done, "mark %d %v %+v", m.Proposed, m.InSync, m.Answer)
 }
-func (g *target) Forwards() ([]*raftfsm.MirrorForward, <-chan struct{}) {
+func (g *target) Forwards() ([]*mirrored.Forward, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	list := g.wants
 	g.wants = nil
 	return list, make(chan struct{})
 }
-func (g *target) Heard() []raftfsm.MirrorForward {
-	return []raftfsm.MirrorForward{{Session: 7, Timeout: 4000}}
+func (g *target) Heard() []mirrored.Forward {
+	return []mirrored.Forward{{Session: 7, Timeout: 4000}}
 }
-func (g *target) End(context.Context, int64) error                    { return nil }
-func (g *target) SetPhase(context.Context, raftfsm.MirrorPhase) error { return nil }
-func (g *target) Lost() <-chan struct{}                               { return g.lost }
+func (g *target) End(context.Context, int64) error               { return nil }
+func (g *target) SetPhase(context.Context, mirrored.Phase) error { return nil }
+func (g *target) Lost() <-chan struct{}                          { return g.lost }
 
 func (g *target) got() []string {
 	g.mu.Lock()

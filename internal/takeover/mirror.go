@@ -10,12 +10,13 @@ import (
 
 	"github.com/zkgo/zkgo/internal/learner"
 	"github.com/zkgo/zkgo/internal/mirror"
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // ObserverID is the default number by which the ensemble's leader knows us. It only matters that
 // no server of the ensemble has it.
-const ObserverID = raftfsm.MirrorSessions
+const ObserverID = mirrored.Sessions
 
 // Config configures a Mirror.
 type Config struct {
@@ -78,7 +79,7 @@ func (m *Mirror) lead(ctx context.Context, to Target) {
 	pause := retryMin
 	for ctx.Err() == nil {
 		state, _, _ := to.State()
-		if state.Phase > raftfsm.MirrorFollowing {
+		if state.Phase > mirrored.Following {
 			return
 		}
 		if state.Broken != "" {
@@ -131,13 +132,13 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	// What clients wanted on an earlier connection has no answer any more. The servers know
 	// that after this mark, and want nothing more until we say that we are in sync.
 	if err := await(ctx, to, func(done func(error)) error {
-		return to.Mark(&raftfsm.MirrorMark{Time: m.cfg.Wall().UnixMilli()}, done)
+		return to.Mark(&mirrored.Mark{Time: m.cfg.Wall().UnixMilli()}, done)
 	}); err != nil {
 		return err
 	}
 	to.Forwards()
 	state, _, zxid := to.State()
-	if state.Phase != raftfsm.MirrorFollowing {
+	if state.Phase != mirrored.Following {
 		zxid = 0
 	}
 	cfg := m.cfg.Learner
@@ -249,7 +250,7 @@ func (m *Mirror) StatusOf(n *raftfsm.Node) Status {
 		s.InSync = false
 	}
 	m.mu.Unlock()
-	if state.Phase == raftfsm.MirrorFollowing {
+	if state.Phase == mirrored.Following {
 		s.Lag = lag(zxid, s.Proposed)
 		s.InSync = s.InSync && s.Broken == ""
 		if !at.IsZero() {

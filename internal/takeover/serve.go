@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/zkgo/zkgo/internal/learner"
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/raftfsm"
 )
 
 // pass passes on to the ensemble's leader what clients want, until ctx ends or the connection
@@ -28,7 +28,7 @@ func (f *feed) pass(ctx context.Context, conn *learner.Conn) error {
 }
 
 // ask passes on one thing that a client wants.
-func (f *feed) ask(conn *learner.Conn, w *raftfsm.MirrorForward) error {
+func (f *feed) ask(conn *learner.Conn, w *mirrored.Forward) error {
 	if w.Cxid == 0 {
 		return conn.Revalidate(w.Session, w.Timeout)
 	}
@@ -54,7 +54,7 @@ func (f *feed) ask(conn *learner.Conn, w *raftfsm.MirrorForward) error {
 // that have arrived.
 func (f *feed) answer(session int64, cxid int32, code proto.Code) {
 	f.set(func() {
-		f.queue = append(f.queue, item{answer: &raftfsm.MirrorAnswer{Session: session, Cxid: cxid, Code: code}})
+		f.queue = append(f.queue, item{answer: &mirrored.Answer{Session: session, Cxid: cxid, Code: code}})
 	})
 	f.signal()
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/internal/ops/fourletter"
 	"github.com/zkgo/zkgo/internal/ops/mntr"
 	"github.com/zkgo/zkgo/internal/ops/stats"
@@ -111,7 +112,7 @@ func (v View) leading(m *mntr.Lines, p status.Server) {
 // mirror adds how far a server is that follows another ensemble, or has taken over from one.
 func (v View) mirror(m *mntr.Lines) {
 	state, mark, zxid := v.Node.Mirroring().State()
-	if state.Phase == raftfsm.MirrorNone {
+	if state.Phase == mirrored.None {
 		return
 	}
 	flag := func(is bool) int64 {
@@ -121,7 +122,7 @@ func (v View) mirror(m *mntr.Lines) {
 		return 0
 	}
 	m.Int("mirror_phase", int64(state.Phase))
-	if state.Phase != raftfsm.MirrorFollowing {
+	if state.Phase != mirrored.Following {
 		return
 	}
 	m.Int("mirror_broken", flag(state.Broken != ""))

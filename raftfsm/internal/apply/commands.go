@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/internal/zktxn"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
@@ -15,12 +16,12 @@ import (
 func (m *Machine) applyCommand(server uint8, c *command.Command) error {
 	m.out = command.Applied{Kind: c.Kind, Op: c.Op, Waiter: c.Waiter, Session: c.Session, Body: c.Body}
 	var err error
-	if m.Mirror.Phase != MirrorNone && c.Kind <= command.KindReconfigRefused {
+	if m.Mirror.Phase != mirrored.None && c.Kind <= command.KindReconfigRefused {
 		switch m.Mirror.Phase {
-		case MirrorFollowing:
-			return m.forward(server, c)
-		case MirrorFenced:
-			return m.applyResting(c)
+		case mirrored.Following:
+			return m.following.forward(server, c)
+		case mirrored.Fenced:
+			return m.following.rest(c)
 		}
 	}
 	switch c.Kind {
@@ -50,7 +51,7 @@ func (m *Machine) applyCommand(server uint8, c *command.Command) error {
 		command.KindRestoreSessions, command.KindMirrorBegin:
 		return m.applyRestore(c)
 	case command.KindMirrorTxns, command.KindMirrorMark, command.KindMirrorEnd, command.KindMirrorPhase:
-		return m.applyMirror(c)
+		return m.following.apply(c)
 	default:
 		err = command.ErrUnknownCommand
 	}
@@ -117,7 +118,7 @@ func (m *Machine) applyAttach(server uint8, c *command.Command) {
 	m.out.Op = proto.OpCreateSession
 	if c.Session == 0 {
 		m.attached = m.Sessions.Create(server, c.Timeout, c.Password)
-		if m.Mirror.Phase == MirrorOpen {
+		if m.Mirror.Phase == mirrored.Open {
 			m.attached.Password = zktxn.Password(m.attached.ID)
 			m.Sessions.Put(m.attached)
 		}

@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -86,7 +87,7 @@ func (m *Machine) applyMembership(c *command.Command) error {
 	if err != nil {
 		return err
 	}
-	if m.Mirror.Phase == MirrorFollowing { // zxids and the list in the znode are the ensemble's
+	if m.Mirror.Phase == mirrored.Following { // zxids and the list in the znode are the ensemble's
 		next.Version = old.Version
 		m.Config = next.State()
 		return nil

@@ -3,18 +3,19 @@ package apply
 import (
 	"time"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/session"
 )
 
 // Event is a change of the state that the control goroutine acts on.
 type Event struct {
 	Kind        EventKind
-	Server      uint64        // Started; NoServer: the LeaderStart is in a snapshot, and Raft knows the leader
-	Incarnation uint64        // Started
-	Session     int64         // Attached, Ended
-	Gen         uint64        // Attached
-	Timeout     time.Duration // Attached
-	Forward     *Forward      // Forwarded
+	Server      uint64            // Started; NoServer: the LeaderStart is in a snapshot, and Raft knows the leader
+	Incarnation uint64            // Started
+	Session     int64             // Attached, Ended
+	Gen         uint64            // Attached
+	Timeout     time.Duration     // Attached
+	Forward     *mirrored.Forward // Forwarded
 }
 
 // EventKind is the kind of an Event.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
@@ -136,7 +137,7 @@ func (m *Machine) Restore(r io.ReadCloser) error {
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
 	m.Local.Lose()
-	m.giveUp()
+	m.following.giveUp()
 	m.Handler.Jumped()
 	m.drop(errRestoreSkipped)
 	before := m.Index
@@ -252,7 +253,7 @@ type snapshotHeader struct {
 	digest      uint64
 	config      []byte
 	table       []byte // of the sessions, encoded
-	mirror      Mirror
+	mirror      mirrored.State
 }
 
 // readSnapshotHeader reads the part before the tree.
@@ -286,7 +287,7 @@ func readSnapshotHeader(r io.Reader) (*snapshotHeader, error) {
 	if err := rec.Err(); err != nil {
 		return nil, fmt.Errorf("header: %w", err)
 	}
-	return h, h.mirror.decode(rec.Rest())
+	return h, h.mirror.Decode(rec.Rest())
 }
 
 // decodeSessions decodes the sessions into a table.
@@ -305,6 +306,6 @@ func (m *Machine) takeHeader(h *snapshotHeader) error {
 	}
 	m.Incarnation, m.Seq, m.Level, m.Cluster, m.Index, m.Config = h.incarnation, h.seq, h.level, h.cluster, h.index, h.config
 	m.Mirror = h.mirror
-	m.mirrorChanged()
+	m.following.notify()
 	return h.decodeSessions(m.Sessions)
 }

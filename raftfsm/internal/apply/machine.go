@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
@@ -40,11 +41,8 @@ type Machine struct {
 
 	events []Event      // of the entry being applied
 	batch  batchNumbers // of the entry being applied
-	mark   MirrorMark   // what the leader of the mirrored ensemble has said last
-	// mirrored is closed at the next change of the mirror's phase; nil until a caller asks.
-	mirrored atomic.Pointer[chan struct{}]
-	// waiting has the requests of this server that were passed on to the mirrored ensemble.
-	waiting map[forwarded]awaited
+	// following has what belongs to a mirror and not to the state.
+	following mirroring
 	scratch
 }
 
@@ -83,8 +81,20 @@ func New(env Environment, ops int, bytes int64) *Machine {
 	m := &Machine{State: State{Tree: tree.New(), Sessions: session.NewTable()}, Environment: env}
 	m.SnapCounter = snapCounter{maxOps: ops, maxBytes: bytes, trigger: make(chan struct{}, 1)}
 	m.SnapCounter.reset()
+	m.following.m = m
 	return m
 }
+
+// MirrorNow returns the mirror, what the ensemble's leader has said last, and the newest zxid.
+func (m *Machine) MirrorNow() (s mirrored.State, mark mirrored.Mark, zxid int64) {
+	m.Tree.RLock()
+	defer m.Tree.RUnlock()
+	return m.Mirror, m.following.mark, m.Tree.LastZxid()
+}
+
+// MirrorChanged returns a channel that is closed at the next change of the mirror's phase, or of
+// its being in sync.
+func (m *Machine) MirrorChanged() <-chan struct{} { return m.following.changes() }
 
 // scratch is memory that apply reuses.
 type scratch struct {
@@ -97,7 +107,6 @@ type scratch struct {
 	waiters  []command.Waiter
 	requests proto.Requests
 	reap     tree.Reap
-	changes  []tree.Change
 }
 
 var _ raft.FSM = (*Machine)(nil)
@@ -177,7 +186,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
 	m.drop(errRestoreLeader)
-	m.giveUp()
+	m.following.giveUp()
 	m.Cluster = s.Cluster
 	m.Level = max(m.Level, s.Level)
 	m.Incarnation, m.Seq = s.Incarnation, 0
@@ -185,7 +194,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 		m.Config = append([]byte(nil), s.Config...)
 	}
 	switch {
-	case m.Mirror.Phase == MirrorFollowing: // zxids and the list of servers are the ensemble's
+	case m.Mirror.Phase == mirrored.Following: // zxids and the list of servers are the ensemble's
 	case s.Flags&command.FlagStandalone == 0:
 		zxid := (m.Tree.LastZxid()>>32 + 1) << 32
 		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy}

@@ -3,6 +3,7 @@ package apply
 import (
 	"strings"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/internal/zktxn"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
@@ -33,16 +34,6 @@ import (
 // here now (REVALIDATE), before any request of that client. If the session has just ended
 // there, the transaction that ends it is on its way to us.
 
-// Forward is something that a client of a mirror wants from the ensemble.
-type Forward struct {
-	Session int64
-	Timeout int32    // milliseconds, of OpCreateSession and of an attach
-	Cxid    int32    // 0 for an attach
-	Op      proto.Op // OpCreateSession with Cxid 0 for an attach
-	Body    []byte   // of the request
-	IDs     []proto.ID
-}
-
 // forwarded identifies a request that was passed on.
 type forwarded struct {
 	session int64
@@ -57,12 +48,9 @@ type awaited struct {
 	body   []byte
 }
 
-// MirrorSessions is the first byte of the ids of the sessions that begin here while we
-// follow an ensemble. No server of the ensemble may have it as its id.
-const MirrorSessions = 0x7e
-
 // forward passes on what a client wants. The tree is locked.
-func (m *Machine) forward(server uint8, c *command.Command) error {
+func (g *mirroring) forward(server uint8, c *command.Command) error {
+	m := g.m
 	switch c.Kind {
 	case command.KindExpire, command.KindReap:
 		return nil // the ensemble decides about sessions and time
@@ -73,11 +61,11 @@ func (m *Machine) forward(server uint8, c *command.Command) error {
 		return nil
 	}
 	m.Mirror.Cxid++ // on every server, whoever waits
-	if !m.mark.InSync || m.Mirror.Broken != "" {
-		return m.applyResting(c)
+	if !g.mark.InSync || m.Mirror.Broken != "" {
+		return g.rest(c)
 	}
 	if c.Kind == command.KindAttach {
-		m.forwardAttach(server, c)
+		g.forwardAttach(server, c)
 		return nil
 	}
 	if code := m.Sessions.Check(c.Session, c.Gen); code != proto.Ok && c.Kind == command.KindRequest {
@@ -85,7 +73,7 @@ func (m *Machine) forward(server uint8, c *command.Command) error {
 		m.Handler.Applied(&m.out)
 		return nil
 	}
-	f := Forward{Session: c.Session, Cxid: m.Mirror.Cxid, Op: c.Op}
+	f := mirrored.Forward{Session: c.Session, Cxid: m.Mirror.Cxid, Op: c.Op}
 	switch {
 	case c.Kind == command.KindSync:
 		f.Op = proto.OpSync
@@ -94,19 +82,20 @@ func (m *Machine) forward(server uint8, c *command.Command) error {
 		m.Handler.Applied(&m.out)
 		return nil
 	}
-	m.await(c, f.Op, c.Session)
-	m.pass(f, c)
+	g.await(c, f.Op, c.Session)
+	g.pass(f, c)
 	return nil
 }
 
 // forwardAttach gives a client its session, or passes on that it wants one.
-func (m *Machine) forwardAttach(server uint8, c *command.Command) {
+func (g *mirroring) forwardAttach(server uint8, c *command.Command) {
+	m := g.m
 	m.out.Op = proto.OpCreateSession
 	if c.Session == 0 {
 		counter := uint64(m.tx.Time)<<16 | uint64(uint16(m.Mirror.Cxid)) // above those of ZooKeeper's servers; the top byte differs anyway
-		id := int64(MirrorSessions<<56 | counter&(1<<56-1))
-		m.await(c, proto.OpCreateSession, id)
-		m.pass(Forward{Session: id, Timeout: c.Timeout, Cxid: m.Mirror.Cxid, Op: proto.OpCreateSession}, c)
+		id := int64(mirrored.Sessions<<56 | counter&(1<<56-1))
+		g.await(c, proto.OpCreateSession, id)
+		g.pass(mirrored.Forward{Session: id, Timeout: c.Timeout, Cxid: m.Mirror.Cxid, Op: proto.OpCreateSession}, c)
 		return
 	}
 	old, _ := m.Sessions.Get(c.Session)
@@ -119,23 +108,25 @@ func (m *Machine) forwardAttach(server uint8, c *command.Command) {
 	m.Rows ^= rowDigest(old) ^ rowDigest(row)
 	m.attached = row
 	m.out.Attached = &m.attached
-	m.pass(Forward{Session: c.Session, Timeout: c.Timeout, Op: proto.OpCreateSession}, c)
+	g.pass(mirrored.Forward{Session: c.Session, Timeout: c.Timeout, Op: proto.OpCreateSession}, c)
 	m.Handler.Applied(&m.out)
 }
 
 // await keeps the waiter of a request of this server.
-func (m *Machine) await(c *command.Command, op proto.Op, session int64) {
+func (g *mirroring) await(c *command.Command, op proto.Op, session int64) {
+	m := g.m
 	if c.Waiter == nil {
 		return
 	}
-	if m.waiting == nil {
-		m.waiting = make(map[forwarded]awaited)
+	if g.waiting == nil {
+		g.waiting = make(map[forwarded]awaited)
 	}
-	m.waiting[forwarded{session, m.Mirror.Cxid}] = awaited{c.Waiter, c.Kind, op, append([]byte(nil), c.Body...)}
+	g.waiting[forwarded{session, m.Mirror.Cxid}] = awaited{c.Waiter, c.Kind, op, append([]byte(nil), c.Body...)}
 }
 
 // pass hands a copy of f to the control goroutine, if this server leads.
-func (m *Machine) pass(f Forward, c *command.Command) {
+func (g *mirroring) pass(f mirrored.Forward, c *command.Command) {
+	m := g.m
 	if !m.Own(m.Incarnation) {
 		return
 	}
@@ -149,15 +140,16 @@ func (m *Machine) pass(f Forward, c *command.Command) {
 }
 
 // answered takes the request that a transaction of the ensemble answers.
-func (m *Machine) answered(tx *zktxn.Txn) (awaited, bool) {
+func (g *mirroring) answered(tx *zktxn.Txn) (awaited, bool) {
 	key := forwarded{tx.Session, tx.Cxid}
-	a, ok := m.waiting[key]
-	delete(m.waiting, key)
+	a, ok := g.waiting[key]
+	delete(g.waiting, key)
 	return a, ok
 }
 
 // answer makes res the outcome of a request that was passed on.
-func (m *Machine) answer(a awaited, res *tree.Result, row *session.Session) {
+func (g *mirroring) answer(a awaited, res *tree.Result, row *session.Session) {
+	m := g.m
 	m.out.Kind, m.out.Op, m.out.Waiter, m.out.Body = a.kind, a.op, a.waiter, a.body
 	if res.Code == proto.Ok && a.kind == command.KindRequest {
 		res.Op = a.op
@@ -167,24 +159,26 @@ func (m *Machine) answer(a awaited, res *tree.Result, row *session.Session) {
 	}
 }
 
-// applyMirrorAnswer answers a request that was passed on and gets no transaction.
-func (m *Machine) applyMirrorAnswer(k *MirrorAnswer) {
+// answerOne answers a request that was passed on and gets no transaction.
+func (g *mirroring) answerOne(k *mirrored.Answer) {
+	m := g.m
 	key := forwarded{k.Session, k.Cxid}
-	a, ok := m.waiting[key]
+	a, ok := g.waiting[key]
 	if !ok {
 		return
 	}
-	delete(m.waiting, key)
+	delete(g.waiting, key)
 	m.out = command.Applied{Kind: a.kind, Op: a.op, Waiter: a.waiter, Session: k.Session, Code: k.Code}
 	m.Handler.Applied(&m.out)
 }
 
 // giveUp closes the clients of this server whose requests were passed on and have no outcome.
 // The tree is locked.
-func (m *Machine) giveUp() {
-	for key, a := range m.waiting {
+func (g *mirroring) giveUp() {
+	m := g.m
+	for key, a := range g.waiting {
 		m.out = command.Applied{Kind: a.kind, Op: a.op, Waiter: a.waiter, Session: key.session, Code: proto.ErrSessionMoved}
 		m.Handler.Applied(&m.out)
 	}
-	clear(m.waiting)
+	clear(g.waiting)
 }

@@ -80,7 +80,7 @@ func (s *State) appendHeader(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, s.Index)
 	b = binary.BigEndian.AppendUint64(b, s.digest())
 	b = proto.AppendBuffer(b, s.Config)
-	return s.Mirror.appendTo(proto.AppendBuffer(b, s.Sessions.AppendTo(nil)))
+	return s.Mirror.AppendTo(proto.AppendBuffer(b, s.Sessions.AppendTo(nil)))
 }
 
 // Persist writes the image.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -22,7 +23,7 @@ type State struct {
 	Config      []byte            // the membership (membership.List.State), nil in a standalone server
 	Index       uint64            // newest entry applied
 	Rows        uint64            // xor of rowDigest over the sessions
-	Mirror      Mirror            // of another ensemble
+	Mirror      mirrored.State    // of another ensemble
 }
 
 // digest returns the digest that batches carry.

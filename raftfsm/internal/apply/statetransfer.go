@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
@@ -133,7 +134,7 @@ func (m *Machine) applyRestore(c *command.Command) error {
 		case command.KindRestoreCommit:
 			err = m.applyRestoreCommit(a, b)
 		case command.KindMirrorBegin:
-			err = m.applyMirrorBegin(a, b)
+			err = m.following.begin(a, b)
 		case command.KindRestoreAbort:
 			err = errRestoreAborted
 		}
@@ -210,7 +211,7 @@ func (m *Machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 	m.Log.Info("the state is replaced by a restored one", "zxid", fmt.Sprintf("0x%x", epoch<<32), "znodes", t.NodeCount())
 	m.replace(t, true)
 	m.Sessions.Skip(r.Sessions)
-	m.Mirror = Mirror{}
+	m.Mirror = mirrored.State{}
 	m.Tree.Advance(epoch << 32)
 	m.settle(a, command.KindRestoreCommit)
 	return nil
@@ -234,7 +235,7 @@ func (a *stateTransfer) complete(commit []byte) (r RestoreCommit, t *tree.Tree, 
 // replace ends all sessions and replaces the tree. The znode of the membership may stay.
 func (m *Machine) replace(t *tree.Tree, keepConfig bool) {
 	m.Arriving = nil
-	m.giveUp()
+	m.following.giveUp()
 	m.Handler.Jumped()
 	for row := range m.Sessions.All {
 		m.events = m.changed(Event{Kind: Ended, Session: row.ID})
