@@ -9,12 +9,14 @@ import (
 	"time"
 )
 
-// ErrTLSRequired is the cause when a server answers the plaintext handshake with a
-// TLS alert. Connect with [WithTLS], or to the plaintext port.
-var ErrTLSRequired = errors.New("the server expects TLS")
-
-// ErrTLSHandshake is the cause when the TLS handshake fails. It wraps the reason.
-var ErrTLSHandshake = errors.New("TLS handshake failed")
+// Causes of a ConnectFailure.
+var (
+	// ErrTLSRequired is the cause when a server answers the plaintext handshake with a
+	// TLS alert. Connect with [WithTLS], or to the plaintext port.
+	ErrTLSRequired = errors.New("the server expects TLS")
+	// ErrTLSHandshake is the cause when the TLS handshake fails. It wraps the reason.
+	ErrTLSHandshake = errors.New("TLS handshake failed")
+)
 
 // ConnectFailure says why one server could not be used.
 type ConnectFailure struct {

@@ -1,8 +1,5 @@
 package proto
 
-// PasswordSize is the length of every session password in bytes.
-const PasswordSize = 16
-
 // ConnectRequest opens a connection. TimeOut is in milliseconds. HasReadOnly reports
 // whether the client sent the trailing readOnly byte. ZooKeeper 3.3 clients and some
 // third-party clients don't, and we must omit it in the response to them too.

@@ -2,11 +2,14 @@ package proto
 
 import "encoding/binary"
 
-// Sizes of the fixed parts of a frame, in bytes.
+// Sizes in bytes of what always has the same: the fixed parts of a frame, a session's password
+// and an encoded Stat.
 const (
 	LengthSize        = 4  // the frame's own length
 	RequestHeaderSize = 8  // xid, type
 	ReplyHeaderSize   = 16 // xid, zxid, err
+	PasswordSize      = 16
+	StatSize          = 68
 )
 
 // Special xids.

@@ -1,8 +1,5 @@
 package proto
 
-// StatSize is the length of an encoded Stat in bytes.
-const StatSize = 68
-
 // Stat is a znode's metadata as clients see it. Times are milliseconds since
 // the Unix epoch on the leader's clock.
 type Stat struct {

@@ -318,7 +318,7 @@ func (c *controller) duties() {
 	if l == nil || l.proposer == nil {
 		return
 	}
-	if mirror, _, _ := c.n.replica.Machine.MirrorNow(); mirror.Rests() {
+	if mirror, _, _ := c.n.replica.Machine.Mirroring.Now(); mirror.Rests() {
 		// Another ensemble decides about sessions and znodes, or none does. When that ends,
 		// the state machine reports all sessions again.
 		c.n.deadlines.Reset()

@@ -14,6 +14,18 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
+// What a mirror of another ensemble is made of.
+type (
+	// MirrorState is the mirror in the replicated state.
+	MirrorState = mirrored.State
+	// MirrorPhase is how far a mirror has come.
+	MirrorPhase = mirrored.Phase
+	// MirrorMark is what the leader of the other ensemble has said last.
+	MirrorMark = mirrored.Mark
+	// MirrorForward is what a client wants from the other ensemble, or a session.
+	MirrorForward = mirrored.Forward
+)
+
 // Mirroring follows an Apache ZooKeeper ensemble. Only the leader may call methods that change
 // the state; the state machine ignores what an earlier leader has proposed. Its methods are
 // safe for concurrent use.
@@ -23,12 +35,12 @@ type Mirroring struct{ n *Node }
 func (n *Node) Mirroring() Mirroring { return Mirroring{n} }
 
 // State returns the mirror, what the ensemble's leader has said last, and the newest zxid.
-func (m Mirroring) State() (mirrored.State, mirrored.Mark, int64) {
-	return m.n.replica.Machine.MirrorNow()
+func (m Mirroring) State() (MirrorState, MirrorMark, int64) {
+	return m.n.replica.Machine.Mirroring.Now()
 }
 
 // Changed returns a channel that is closed at the next change of the phase.
-func (m Mirroring) Changed() <-chan struct{} { return m.n.replica.Machine.MirrorChanged() }
+func (m Mirroring) Changed() <-chan struct{} { return m.n.replica.Machine.Mirroring.Changed() }
 
 // Compared returns how many digests have matched since this server started.
 func (m Mirroring) Compared() int64 { return m.n.numbers.Counters.Compared.Load() }
@@ -53,19 +65,19 @@ func (m Mirroring) Append(prev int64, txns [][]byte, done func(error)) error {
 }
 
 // Mark tells all servers what the ensemble's leader has said last. done is as for Append.
-func (m Mirroring) Mark(mark *mirrored.Mark, done func(error)) error {
+func (m Mirroring) Mark(mark *MirrorMark, done func(error)) error {
 	return m.propose(command.KindMirrorMark, mark.Append(nil), done)
 }
 
 // Forwards returns what clients have wanted since the last call, in order, and a channel that
 // is closed when there is more. Only the leader has any.
-func (m Mirroring) Forwards() (list []*mirrored.Forward, more <-chan struct{}) {
+func (m Mirroring) Forwards() (list []*MirrorForward, more <-chan struct{}) {
 	return m.n.forwards.take()
 }
 
 // Heard returns the sessions that have been heard of since the last call, here and on the
 // servers that follow, with their timeouts. Only the leader has any.
-func (m Mirroring) Heard() []mirrored.Forward {
+func (m Mirroring) Heard() []MirrorForward {
 	var live []int64
 	done := make(chan struct{})
 	m.n.mail.do(func() {
@@ -82,15 +94,26 @@ func (m Mirroring) Heard() []mirrored.Forward {
 		return nil
 	}
 	live = m.n.forwards.takeHeard(live)
-	heard := make([]mirrored.Forward, 0, len(live))
+	heard := make([]MirrorForward, 0, len(live))
 	m.n.replica.Machine.Tree.RLock()
 	defer m.n.replica.Machine.Tree.RUnlock()
 	for _, id := range live {
 		if row, ok := m.n.replica.Machine.Sessions.Get(id); ok {
-			heard = append(heard, mirrored.Forward{Session: id, Timeout: row.Timeout})
+			heard = append(heard, MirrorForward{Session: id, Timeout: row.Timeout})
 		}
 	}
 	return heard
+}
+
+// Sessions returns all sessions and their timeouts.
+func (m Mirroring) Sessions() []MirrorForward {
+	m.n.replica.Machine.Tree.RLock()
+	defer m.n.replica.Machine.Tree.RUnlock()
+	list := make([]MirrorForward, 0, m.n.replica.Machine.Sessions.Len())
+	for row := range m.n.replica.Machine.Sessions.All {
+		list = append(list, MirrorForward{Session: row.ID, Timeout: row.Timeout})
+	}
+	return list
 }
 
 // End takes over from the ensemble if zxid is the newest one that is applied.
@@ -100,7 +123,7 @@ func (m Mirroring) End(ctx context.Context, zxid int64) error {
 
 // SetPhase changes the phase: from mirrored.Open to mirrored.Done or mirrored.Fenced, or from
 // mirrored.Fenced to mirrored.Open.
-func (m Mirroring) SetPhase(ctx context.Context, to mirrored.Phase) error {
+func (m Mirroring) SetPhase(ctx context.Context, to MirrorPhase) error {
 	return m.await(ctx, command.KindMirrorPhase, []byte{byte(to)})
 }
 
@@ -143,7 +166,7 @@ func (m Mirroring) propose(k command.Kind, body []byte, done func(error)) error 
 // forwards is the queue of what clients of a mirror want from the other ensemble.
 type forwards struct {
 	mu   sync.Mutex
-	list []*mirrored.Forward
+	list []*MirrorForward
 	more chan struct{}
 	// heard has the sessions that other servers have heard of; nil while no caller asks.
 	heard map[int64]struct{}
@@ -186,7 +209,7 @@ func (q *forwards) add(f *mirrored.Forward) {
 	}
 }
 
-func (q *forwards) take() ([]*mirrored.Forward, <-chan struct{}) {
+func (q *forwards) take() ([]*MirrorForward, <-chan struct{}) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	list := q.list

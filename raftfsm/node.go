@@ -177,7 +177,7 @@ func (n *Node) Propose(c *Command) error {
 // mirrors reports whether the state is that of another ensemble. Then the state machine refuses
 // a reconfig.
 func (n *Node) mirrors() bool {
-	mirror, _, _ := n.replica.Machine.MirrorNow()
+	mirror, _, _ := n.replica.Machine.Mirroring.Now()
 	return mirror.Phase == mirrored.Following
 }
 

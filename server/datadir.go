@@ -14,8 +14,10 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Errors of Start.
+// Errors of Start and Dial.
 var (
+	// ErrClosed is the error of Dial on a closed server.
+	ErrClosed = errors.New("server: closed")
 	// ErrZooKeeperData reports a data directory that holds data of ZooKeeper and none of
 	// zkgo: a server started on it would show an empty tree.
 	ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")

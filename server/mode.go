@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/buffer"
+	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 )
@@ -40,12 +41,12 @@ type modes struct {
 	ready   chan struct{} // closed when the server first serves
 	isReady bool
 
-	mirrored atomic.Bool // the state follows another ensemble
+	mirror mirrorGate
 }
 
 // StateChanged implements raftfsm.Handler.
 func (h handler) StateChanged(st raftfsm.Status) {
-	rests := h.s.rests()
+	rests := h.s.modes.mirror.rests()
 	h.s.modes.update(func(m *modes) {
 		m.resting = rests
 		if leads(&st) && !leads(&m.status) {
@@ -374,4 +375,82 @@ func (c *conn) refuseReadOnly() bool {
 	w.done++
 	c.replies.flush()
 	return true
+}
+
+// Mirror makes the state follow another ensemble until the servers take over from it.
+type Mirror interface {
+	// Serves reports whether clients are served before that. They read here; all else that
+	// they want goes to the ensemble, while the leader is connected to it.
+	Serves() bool
+	// Lead is called on a goroutine of its own whenever the server begins to lead. It should
+	// return soon after ctx ends, with the leadership or with the server.
+	Lead(ctx context.Context, to raftfsm.Mirroring)
+}
+
+// mirrorGate decides what a mirror leaves for clients.
+type mirrorGate struct {
+	s       *Server
+	follows atomic.Bool // the state follows another ensemble
+}
+
+// rests reports whether the state leaves no room for clients: it follows another ensemble, or
+// is about to, or has been given back.
+func (g *mirrorGate) rests() bool {
+	s := g.s
+	state, mark, _ := s.node.Mirroring().State()
+	mirror := s.cfg.Env.Mirror
+	switch state.Phase {
+	case mirrored.None:
+		return mirror != nil
+	case mirrored.Following:
+		return mirror == nil || !mirror.Serves() || !mark.InSync || state.Broken != ""
+	}
+	return state.Phase == mirrored.Fenced
+}
+
+// following reports whether clients are served while the state follows another ensemble.
+func (g *mirrorGate) following() bool { return g.follows.Load() }
+
+// watch keeps the server's mode up to date with the phase of a mirror, and runs the
+// configured Mirror while this server leads.
+func (g *mirrorGate) watch() {
+	s := g.s
+	stop := func() {}
+	defer func() { stop() }()
+	led := uint32(0) // the leadership in which Mirror runs; 0: none
+	for {
+		changed := s.node.Mirroring().Changed()
+		rests := g.rests()
+		s.modes.update(func(m *modes) { m.resting = rests })
+		state, _, _ := s.node.Mirroring().State()
+		g.follows.Store(state.Phase == mirrored.Following)
+		term, told := s.modes.leads()
+		if mirror := s.cfg.Env.Mirror; mirror != nil && led != term {
+			stop()
+			led = term
+			if stop = func() {}; led != 0 {
+				stop = g.lead(mirror)
+			}
+		}
+		select {
+		case <-s.done:
+			return
+		case <-changed:
+		case <-told:
+		}
+	}
+}
+
+// lead runs mirror until the result is called.
+func (g *mirrorGate) lead(mirror Mirror) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		mirror.Lead(ctx, g.s.node.Mirroring())
+	}()
+	return func() {
+		cancel()
+		<-ended
+	}
 }

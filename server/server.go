@@ -25,9 +25,6 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// ErrClosed is the error of Dial on a closed server.
-var ErrClosed = errors.New("server: closed")
-
 // Server is a ZooKeeper server.
 type Server struct {
 	cfg     Config
@@ -137,7 +134,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := node.Start(); err != nil {
 		return nil, errors.Join(err, s.closeAudit())
 	}
-	s.spawn(s.watchMirror)
+	s.spawn(s.modes.mirror.watch)
 	s.flushers.start(s)
 	s.spawn(s.tend)
 	keepDynamic(s)
@@ -177,7 +174,7 @@ func newServer(cfg Config) *Server {
 	}
 	s.modes.s, s.modes.changed, s.modes.ready = s, make(chan struct{}), make(chan struct{})
 	s.modes.since, s.modes.touch, s.modes.down = cfg.Env.Now(), true, s.epoch
-	s.polling.s = s
+	s.polling.s, s.modes.mirror.s = s, s
 	s.schemes = builtinSchemes(s)
 	s.closeOnce = sync.OnceValue(s.close)
 	return s

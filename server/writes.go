@@ -53,7 +53,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 		w.cmd.Body = nil
 	default:
 		// They add identities to an ACL, or need them in full, as another ensemble does.
-		if brings&authList != 0 || h.Op == proto.OpReconfig || c.s.mirrored() {
+		if brings&authList != 0 || h.Op == proto.OpReconfig || c.s.modes.mirror.following() {
 			w.cmd.IDs = c.session.ids.All()
 		} else {
 			w.cmd.IDs, w.cmd.Prints = c.session.ids.Carried()

@@ -135,10 +135,17 @@ func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 	return dst, proto.Ok
 }
 
-// MaxExpanded limits the number of entries that we expand scheme auth to in one list.
-// ZooKeeper has no limit: a client with hundreds of identities could make a list of millions
-// of entries with one request, on every server.
-const MaxExpanded = 4096
+// Limits that ZooKeeper doesn't have.
+const (
+	// MaxExpanded limits the number of entries that we expand scheme auth to in one list. A
+	// client with hundreds of identities could make a list of millions of entries with one
+	// request, on every server.
+	MaxExpanded = 4096
+	// MaxQuotaText is the length up to which the data of a quota's znodes are read. The four
+	// numbers take 120 bytes. We read these data for every change below the limited path, so
+	// with a megabyte of them each small request would take 25 ms on all servers.
+	MaxQuotaText = 1 << 10
+)
 
 // expandAuth replaces each entry of scheme auth in dst[start:] with one entry per
 // authenticated identity.

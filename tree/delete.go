@@ -1,9 +1,12 @@
 package tree
 
 import (
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
 // delete executes a client's delete. The znode's own list never protects it: the
@@ -62,3 +65,67 @@ func undeletable(path string) bool {
 // expected reports whether version is the one that a request expects; −1 matches
 // any version.
 func expected(version, want int32) bool { return want == -1 || want == version }
+
+// Reap asks for the removal of a container or of a znode whose time to live has
+// expired. The leader proposes it (OpDeleteContainer). The two zxids identify the
+// znode and the data that the leader saw: a later change prevents the removal.
+type Reap struct {
+	Path         string
+	Czxid, Mzxid int64
+}
+
+// Decode reads r.
+func (r *Reap) Decode(d *proto.Reader) {
+	r.Path = d.String()
+	r.Czxid = d.Long()
+	r.Mzxid = d.Long()
+}
+
+// Append appends r to b.
+func (r *Reap) Append(b []byte) []byte {
+	b = proto.AppendString(b, r.Path)
+	b = proto.AppendLong(b, r.Czxid)
+	return proto.AppendLong(b, r.Mzxid)
+}
+
+// Reapable returns up to limit removals that are due: containers that lost their last
+// child, containers that never had a child for longer than maxNeverUsed (0: these stay),
+// and znodes without children whose data is older than their time to live. now is in
+// milliseconds, as in Txn.
+func (t *Tree) Reapable(now int64, maxNeverUsed time.Duration, limit int) []Reap {
+	var due []Reap
+	for n := range t.containers {
+		if len(due) >= limit {
+			break
+		}
+		age := now - n.State().Mtime
+		switch {
+		case n.NumChildren() > 0:
+			continue
+		case n.Kind() == arena.TTL && age <= timeToLive(n):
+			continue
+		case n.Kind() == arena.Container && n.State().Cversion <= 0 && (maxNeverUsed <= 0 || age <= maxNeverUsed.Milliseconds()):
+			continue
+		}
+		due = append(due, Reap{n.Path(), n.State().Czxid, n.State().Mzxid})
+	}
+	slices.SortFunc(due, func(a, b Reap) int { return strings.Compare(a.Path, b.Path) })
+	return due
+}
+
+// reap executes a removal if it is still due.
+func (t *exec) reap(q *Reap) proto.Code {
+	n := t.get(q.Path)
+	switch {
+	case n == nil:
+		return proto.ErrNoNode
+	case n.NumChildren() > 0:
+		return proto.ErrNotEmpty
+	case n.Kind() != arena.Container && n.Kind() != arena.TTL, n.State().Czxid != q.Czxid, n.State().Mzxid != q.Mzxid:
+		return proto.ErrBadVersion
+	case n.Kind() == arena.TTL && t.tx.Time-n.State().Mtime <= timeToLive(n):
+		return proto.ErrBadVersion
+	}
+	t.remove(n)
+	return proto.Ok
+}

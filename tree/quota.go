@@ -247,12 +247,6 @@ const (
 
 func tallyNames() [4]string { return [4]string{"count", "bytes", "byteHardLimit", "countHardLimit"} }
 
-// MaxQuotaText is the length up to which the data of a quota's znodes are read. The four
-// numbers take 120 bytes. We read these data for every change below the limited path, so
-// with a megabyte of them each small request would take 25 ms on all servers. ZooKeeper has
-// no limit.
-const MaxQuotaText = 1 << 10
-
 // parseTally parses data. We ignore everything except pairs of a known name and a number:
 // clients may write anything to these znodes. The tally is bad if ZooKeeper can't parse a
 // part as a name and a number, or if data is null or too long. A missing number at the end

@@ -55,6 +55,23 @@ func (m *Mirror) Serve(ctx context.Context, dataDir string, n *raftfsm.Node) (do
 	return ended, nil
 }
 
+// Announce tells the log what a server that was started without a Mirror should know about the
+// mirror in its state. It reports whether there is one that commands can act on.
+func (m *Mirror) Announce(n *raftfsm.Node) bool {
+	state, _, _ := n.Mirroring().State()
+	switch state.Phase {
+	case mirrored.Following:
+		m.cfg.Logger.Warn("the state is that of another ensemble, which zkgo server does not follow: no client is served; start zkgo mirror instead")
+	case mirrored.Fenced:
+		m.cfg.Logger.Warn("the state was given back to ZooKeeper: no client is served; zkgo mirror resume serves them again")
+	case mirrored.Open:
+		m.cfg.Logger.Info("the way back to ZooKeeper is open: zkgo mirror finalize ends that")
+	default:
+		return false
+	}
+	return true
+}
+
 // control answers the commands at the socket.
 type control struct {
 	m *Mirror

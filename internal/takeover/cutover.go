@@ -28,9 +28,12 @@ type CutoverOptions struct {
 	FenceTimeout time.Duration `json:"fenceTimeout"`
 	// Proxies are client addresses that belong to a proxy (mirror.Fence).
 	Proxies []string `json:"proxies"`
+	// LogCommand prints the newest transaction in the log of one old server
+	// (mirror.CheckLogs). It replaces the proof that the old leader gives while it runs, for a
+	// FenceCommand that stops the servers.
+	LogCommand string `json:"logCommand"`
 	// LastZxid is the newest zxid in the logs of the old servers, which the operator has
-	// looked up after stopping all of them. It replaces the proof that their leader gives while
-	// it runs; 0: there must be a proof.
+	// looked up after stopping all of them. It replaces both proofs; 0: there must be one.
 	LastZxid int64 `json:"lastZxid"`
 }
 
@@ -139,10 +142,10 @@ func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOption
 		ACLs: func(yield func(string, []proto.ACL) bool) { lists(n, yield) },
 	}
 	found := p.Check(ctx)
-	if m.current() == nil && o.LastZxid == 0 {
+	if m.current() == nil && o.LastZxid == 0 && o.LogCommand == "" {
 		found = append(found, mirror.Finding{
 			Severity: mirror.Blocks, Check: "connection", Text: "there is no connection to the old leader: " + s.Problem,
-			Do: "wait until there is one; if all old servers are stopped for good, look up the newest zxid of their logs (zkgo inspect) and name it with --last-zxid",
+			Do: "wait until there is one; if all old servers are stopped for good, name a command that prints the newest zxid of their logs with --log-command, or that zxid with --last-zxid",
 		})
 	}
 	return found
@@ -199,6 +202,9 @@ func (m *Mirror) fence(ctx context.Context, o CutoverOptions, r *CutoverReport, 
 	}
 	r.Fence = time.Since(began)
 	step("no old server answers clients any more")
+	if names := f.Unverified(); len(names) > 0 {
+		step(fmt.Sprintf("whether %v still serve clients that were connected before could not be seen", names))
+	}
 	return nil
 }
 
@@ -216,11 +222,15 @@ func (m *Mirror) prove(ctx context.Context, n *raftfsm.Node, o CutoverOptions) (
 		}
 		return o.LastZxid, nil
 	}
+	if o.LogCommand != "" {
+		_, _, zxid := n.Mirroring().State()
+		return zxid, mirror.CheckLogs(ctx, mirror.Hook{Command: o.LogCommand}, m.old, zxid)
+	}
 	m.mu.Lock()
 	conn, last, gone := m.conn, m.last, m.gone
 	m.mu.Unlock()
 	if conn == nil {
-		return 0, errors.New("there is no connection to the old leader that could prove its newest transaction (--last-zxid)")
+		return 0, errors.New("there is no connection to the old leader that could prove its newest transaction (--log-command, --last-zxid)")
 	}
 	ctx, cancel := context.WithTimeout(ctx, proofLimit)
 	defer cancel()

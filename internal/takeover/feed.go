@@ -24,6 +24,7 @@ type Target interface {
 	Mark(mark *mirrored.Mark, done func(error)) error
 	Forwards() (list []*mirrored.Forward, more <-chan struct{})
 	Heard() []mirrored.Forward
+	Sessions() []mirrored.Forward
 	End(ctx context.Context, zxid int64) error
 	SetPhase(ctx context.Context, to mirrored.Phase) error
 	Lost() <-chan struct{}
@@ -66,7 +67,7 @@ type feed struct {
 	synced   bool
 }
 
-// item is what waits for the log: a transaction, or the answer to a request that has none.
+// item is a part of the queue for the log: a transaction, or the answer to a request that has none.
 type item struct {
 	txn    []byte
 	answer *mirrored.Answer
@@ -137,7 +138,7 @@ func (f *feed) signal() {
 	}
 }
 
-// take returns what waits for the log: a state to begin with, a run of transactions, or an
+// take returns the next part of the queue: a state to begin with, a run of transactions, or an
 // answer.
 func (f *feed) take() (begin *zkfiles.State, run [][]byte, answer *mirrored.Answer) {
 	f.mu.Lock()

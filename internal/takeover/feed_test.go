@@ -77,6 +77,9 @@ func (g *target) Forwards() ([]*mirrored.Forward, <-chan struct{}) {
 func (g *target) Heard() []mirrored.Forward {
 	return []mirrored.Forward{{Session: 7, Timeout: 4000}}
 }
+func (g *target) Sessions() []mirrored.Forward {
+	return []mirrored.Forward{{Session: 7, Timeout: 4000}, {Session: 8, Timeout: 5000}}
+}
 func (g *target) End(context.Context, int64) error               { return nil }
 func (g *target) SetPhase(context.Context, mirrored.Phase) error { return nil }
 func (g *target) Lost() <-chan struct{}                          { return g.lost }
@@ -225,9 +228,21 @@ func TestLag(t *testing.T) {
 	}
 }
 
+// TestTouched: the ensemble's leader hears of our clients' sessions, and of all sessions during a
+// cutover.
 func TestTouched(t *testing.T) {
 	t.Parallel()
-	if list := touched(newTarget())(nil); len(list) != 1 || list[0].Session != 7 || list[0].Timeout != 4000 {
+	m := New(Config{})
+	touched := m.touched(newTarget())
+	if list := touched(nil); len(list) != 0 {
+		t.Errorf("without clients: %+v", list)
+	}
+	m.cfg.Serve = true
+	if list := touched(nil); len(list) != 1 || list[0].Session != 7 || list[0].Timeout != 4000 {
 		t.Errorf("%+v", list)
+	}
+	m.cutting = make(chan struct{})
+	if list := touched(nil); len(list) != 2 {
+		t.Errorf("during a cutover: %+v", list)
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// ObserverID is the default number by which the ensemble's leader knows us. It only matters that
-// no server of the ensemble has it.
+// ObserverID is the default of our number in the ensemble. It only matters that no server of
+// the ensemble has it.
 const ObserverID = mirrored.Sessions
 
 // Config configures a Mirror.
@@ -142,9 +142,7 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 		zxid = 0
 	}
 	cfg := m.cfg.Learner
-	if m.cfg.Serve {
-		cfg.Touched = touched(to)
-	}
+	cfg.Touched = m.touched(to)
 	conn, err := learner.Dial(ctx, cfg, zxid)
 	if err != nil {
 		return err

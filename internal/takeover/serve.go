@@ -69,12 +69,27 @@ func (f *feed) SyncDone(session int64, cxid int32) error {
 // has ended it arrives before the answer, or has arrived.
 func (*feed) Revalidated(int64, bool) error { return nil }
 
-// touched returns a function for learner.Config.Touched.
-func touched(to Target) func([]learner.Touch) []learner.Touch {
+// touched returns a function for learner.Config.Touched: the sessions of our clients. During a
+// cutover it is all sessions, because their clients can't reach any server for a while, and the
+// ensemble's leader must not end them meanwhile.
+func (m *Mirror) touched(to Target) func([]learner.Touch) []learner.Touch {
 	return func(list []learner.Touch) []learner.Touch {
-		for _, h := range to.Heard() {
+		var heard []mirrored.Forward
+		switch {
+		case m.cuttingOver():
+			heard = to.Sessions()
+		case m.cfg.Serve:
+			heard = to.Heard()
+		}
+		for _, h := range heard {
 			list = append(list, learner.Touch{Session: h.Session, Timeout: h.Timeout})
 		}
 		return list
 	}
+}
+
+func (m *Mirror) cuttingOver() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.cutting != nil
 }

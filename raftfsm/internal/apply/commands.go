@@ -19,9 +19,9 @@ func (m *Machine) applyCommand(server uint8, c *command.Command) error {
 	if m.Mirror.Phase != mirrored.None && c.Kind <= command.KindReconfigRefused {
 		switch m.Mirror.Phase {
 		case mirrored.Following:
-			return m.following.forward(server, c)
+			return m.Mirroring.forward(server, c)
 		case mirrored.Fenced:
-			return m.following.rest(c)
+			return m.Mirroring.rest(c)
 		}
 	}
 	switch c.Kind {
@@ -51,7 +51,7 @@ func (m *Machine) applyCommand(server uint8, c *command.Command) error {
 		command.KindRestoreSessions, command.KindMirrorBegin:
 		return m.applyRestore(c)
 	case command.KindMirrorTxns, command.KindMirrorMark, command.KindMirrorEnd, command.KindMirrorPhase:
-		return m.following.apply(c)
+		return m.Mirroring.apply(c)
 	default:
 		err = command.ErrUnknownCommand
 	}

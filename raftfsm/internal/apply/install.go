@@ -137,7 +137,7 @@ func (m *Machine) Restore(r io.ReadCloser) error {
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
 	m.Local.Lose()
-	m.following.giveUp()
+	m.Mirroring.giveUp()
 	m.Handler.Jumped()
 	m.drop(errRestoreSkipped)
 	before := m.Index
@@ -306,6 +306,6 @@ func (m *Machine) takeHeader(h *snapshotHeader) error {
 	}
 	m.Incarnation, m.Seq, m.Level, m.Cluster, m.Index, m.Config = h.incarnation, h.seq, h.level, h.cluster, h.index, h.config
 	m.Mirror = h.mirror
-	m.following.notify()
+	m.Mirroring.notify()
 	return h.decodeSessions(m.Sessions)
 }

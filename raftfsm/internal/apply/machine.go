@@ -41,8 +41,8 @@ type Machine struct {
 
 	events []Event      // of the entry being applied
 	batch  batchNumbers // of the entry being applied
-	// following has what belongs to a mirror and not to the state.
-	following mirroring
+	// Mirroring has what belongs to a mirror and not to the state.
+	Mirroring mirroring
 	scratch
 }
 
@@ -81,20 +81,9 @@ func New(env Environment, ops int, bytes int64) *Machine {
 	m := &Machine{State: State{Tree: tree.New(), Sessions: session.NewTable()}, Environment: env}
 	m.SnapCounter = snapCounter{maxOps: ops, maxBytes: bytes, trigger: make(chan struct{}, 1)}
 	m.SnapCounter.reset()
-	m.following.m = m
+	m.Mirroring.m = m
 	return m
 }
-
-// MirrorNow returns the mirror, what the ensemble's leader has said last, and the newest zxid.
-func (m *Machine) MirrorNow() (s mirrored.State, mark mirrored.Mark, zxid int64) {
-	m.Tree.RLock()
-	defer m.Tree.RUnlock()
-	return m.Mirror, m.following.mark, m.Tree.LastZxid()
-}
-
-// MirrorChanged returns a channel that is closed at the next change of the mirror's phase, or of
-// its being in sync.
-func (m *Machine) MirrorChanged() <-chan struct{} { return m.following.changes() }
 
 // scratch is memory that apply reuses.
 type scratch struct {
@@ -186,7 +175,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
 	m.drop(errRestoreLeader)
-	m.following.giveUp()
+	m.Mirroring.giveUp()
 	m.Cluster = s.Cluster
 	m.Level = max(m.Level, s.Level)
 	m.Incarnation, m.Seq = s.Incarnation, 0

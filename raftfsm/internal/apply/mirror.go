@@ -50,7 +50,7 @@ const MirrorLevel = 4
 func AppendMirrorTxn(b, txn []byte) []byte { return proto.AppendBuffer(b, txn) }
 
 // mirroring is what a machine needs for a mirror besides the state. Its methods are called
-// with the tree locked, except changes.
+// with the tree locked, except Now and Changed.
 type mirroring struct {
 	m       *Machine
 	mark    mirrored.Mark // what the leader of the ensemble has said last
@@ -58,6 +58,13 @@ type mirroring struct {
 	replays []tree.Change // reused
 	// changed is closed at the next change of the phase; nil until a caller asks.
 	changed atomic.Pointer[chan struct{}]
+}
+
+// Now returns the mirror, what the ensemble's leader has said last, and the newest zxid.
+func (g *mirroring) Now() (s mirrored.State, mark mirrored.Mark, zxid int64) {
+	g.m.Tree.RLock()
+	defer g.m.Tree.RUnlock()
+	return g.m.Mirror, g.mark, g.m.Tree.LastZxid()
 }
 
 // errNotMirrored refuses a command of a mirror in another phase.
@@ -116,15 +123,15 @@ func (g *mirroring) apply(c *command.Command) error {
 	return nil
 }
 
-// notify closes the channel of changes.
+// notify closes the channel of Changed.
 func (g *mirroring) notify() {
 	if ch := g.changed.Swap(nil); ch != nil {
 		close(*ch)
 	}
 }
 
-// changes returns a channel that is closed at the next notify.
-func (g *mirroring) changes() <-chan struct{} {
+// Changed returns a channel that is closed at the next notify.
+func (g *mirroring) Changed() <-chan struct{} {
 	m := g.m
 	m.Tree.RLock()
 	defer m.Tree.RUnlock()
@@ -180,14 +187,14 @@ func (g *mirroring) begin(a *stateTransfer, b []byte) error {
 		return fmt.Errorf("the sessions are damaged (%d bytes too many), nothing was changed: %w", len(rest), err)
 	}
 	m.Log.Info("the servers follow an ensemble from here on", "zxid", fmt.Sprintf("0x%x", t.LastZxid()), "znodes", t.NodeCount(), "sessions", rows.Len())
-	m.replace(t, false)
+	replace(m, t, false)
 	for row := range rows.All {
 		m.Sessions.Put(row)
 		m.Rows ^= rowDigest(row)
 	}
 	m.Mirror = mirrored.State{Phase: mirrored.Following}
 	g.notify()
-	m.settle(a, command.KindMirrorBegin)
+	settle(m, a, command.KindMirrorBegin)
 	return nil
 }
 

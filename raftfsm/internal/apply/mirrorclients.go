@@ -60,7 +60,7 @@ func (g *mirroring) forward(server uint8, c *command.Command) error {
 		m.Handler.Applied(&m.out)
 		return nil
 	}
-	m.Mirror.Cxid++ // on every server, whoever waits
+	m.Mirror.Cxid++ // on every server
 	if !g.mark.InSync || m.Mirror.Broken != "" {
 		return g.rest(c)
 	}

@@ -134,7 +134,7 @@ func (m *Machine) applyRestore(c *command.Command) error {
 		case command.KindRestoreCommit:
 			err = m.applyRestoreCommit(a, b)
 		case command.KindMirrorBegin:
-			err = m.following.begin(a, b)
+			err = m.Mirroring.begin(a, b)
 		case command.KindRestoreAbort:
 			err = errRestoreAborted
 		}
@@ -209,11 +209,11 @@ func (m *Machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 		return fmt.Errorf("the epoch would be %d, there is none above %d: nothing was changed", epoch, int64(MaxEpoch))
 	}
 	m.Log.Info("the state is replaced by a restored one", "zxid", fmt.Sprintf("0x%x", epoch<<32), "znodes", t.NodeCount())
-	m.replace(t, true)
+	replace(m, t, true)
 	m.Sessions.Skip(r.Sessions)
 	m.Mirror = mirrored.State{}
 	m.Tree.Advance(epoch << 32)
-	m.settle(a, command.KindRestoreCommit)
+	settle(m, a, command.KindRestoreCommit)
 	return nil
 }
 
@@ -233,9 +233,9 @@ func (a *stateTransfer) complete(commit []byte) (r RestoreCommit, t *tree.Tree, 
 }
 
 // replace ends all sessions and replaces the tree. The znode of the membership may stay.
-func (m *Machine) replace(t *tree.Tree, keepConfig bool) {
+func replace(m *Machine, t *tree.Tree, keepConfig bool) {
 	m.Arriving = nil
-	m.following.giveUp()
+	m.Mirroring.giveUp()
 	m.Handler.Jumped()
 	for row := range m.Sessions.All {
 		m.events = m.changed(Event{Kind: Ended, Session: row.ID})
@@ -246,7 +246,7 @@ func (m *Machine) replace(t *tree.Tree, keepConfig bool) {
 }
 
 // settle reports that the state has been replaced by the one that a carried.
-func (m *Machine) settle(a *stateTransfer, k command.Kind) {
+func settle(m *Machine, a *stateTransfer, k command.Kind) {
 	zxid := m.Tree.LastZxid()
 	m.SnapCounter.Soon()
 	m.Settled(a.id, Restored{Zxid: zxid})

@@ -42,13 +42,13 @@ func round(t *testing.T, random *rand.Rand) {
 		s.launch()
 	}
 	if random.IntN(2) == 0 {
-		time.Sleep(time.Duration(random.IntN(2000)) * time.Millisecond)
+		<-time.After(time.Duration(random.IntN(2000)) * time.Millisecond)
 		f.one()() // while the state arrives
 	}
 	f.inSync()
 	for range 1 + random.IntN(3) {
 		repair := f.one()
-		time.Sleep(time.Duration(random.IntN(1500)) * time.Millisecond)
+		<-time.After(time.Duration(random.IntN(1500)) * time.Millisecond)
 		repair()
 		f.inSync()
 		l.goesOn()
@@ -59,7 +59,7 @@ func round(t *testing.T, random *rand.Rand) {
 	// answer to a ConnectRequest.
 	for range 2 {
 		repair := f.ours()
-		time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
+		<-time.After(time.Duration(random.IntN(3000)) * time.Millisecond)
 		repair()
 		l.goesOn()
 	}
@@ -148,7 +148,7 @@ func (f *faults) cutoverAmongFaults() {
 		if try < 3 && f.random.IntN(3) > 0 {
 			wait := time.Duration(f.random.IntN(400)) * time.Millisecond
 			meanwhile.Go(func() {
-				time.Sleep(wait)
+				<-time.After(wait)
 				repair = f.one()
 			})
 		}

@@ -69,7 +69,7 @@ type load struct {
 	created  map[string]string // data of acknowledged sequential znodes, by path
 	holder   *person
 	acquired int
-	twice    []string // who held a lock together with another client
+	twice    []string // the sessions that held a lock at the same time
 }
 
 // startLoad makes clients of these addresses write, create and lock until stop.
@@ -110,7 +110,7 @@ func (l *load) stop() {
 // pause keeps a client from sending a request a thousand times a second that can't succeed.
 func pause(err error) {
 	if err != nil {
-		time.Sleep(5 * time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 }
 
@@ -140,7 +140,7 @@ func (l *load) create(ctx context.Context, p *person, c int) {
 			l.mu.Unlock()
 		}
 		pause(err)
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 }
 
@@ -163,7 +163,7 @@ func (l *load) lock(ctx context.Context, p *person) {
 		}
 		l.holder = p
 		l.mu.Unlock()
-		time.Sleep(2 * time.Millisecond)
+		<-time.After(2 * time.Millisecond)
 		l.mu.Lock()
 		if l.holder == p {
 			l.holder = nil
