@@ -283,7 +283,7 @@ If a check fails, nothing is changed on either side. --dry-run only checks.`,
 		})
 	flags := cmd.Flags()
 	flags.BoolVar(&o.DryRun, "dry-run", false, "only check, and print the plan")
-	flags.BoolVar(&o.Force, "force", false, "go on although checks have failed")
+	flags.BoolVar(&o.Force, "ignore-findings", false, "go on although checks have failed")
 	flags.StringVar(&o.FenceCommand, "fence-command", "", "shell `command` that closes the client ports of one old server")
 	flags.StringVar(&o.LogCommand, "log-command", "", "shell `command` that prints the newest zxid in the log of one old server, as 0x…, if the fence stops the servers")
 	durationVar(flags, &o.FenceTimeout, "fence-timeout", time.Minute, false, "how long the ports may take to close")
@@ -315,16 +315,16 @@ func mirrorRollbackCommand() *cobra.Command {
 	cmd := mirrorSubcommand("rollback", "Give the state back to Apache ZooKeeper",
 		`Close the zkgo servers for clients and write their state as data directories from which
 Apache ZooKeeper starts, with the same znodes, stats and sessions. Every directory of
---to gets a copy; it must have no version-2, or an empty one. A myid in it stays.
+--write-to gets a copy; it must have no version-2, or an empty one. A myid in it stays.
 
 The servers stay closed until zkgo mirror resume, so no write is lost in between. Sessions
 go on at ZooKeeper: those that began after the cutover have passwords of ZooKeeper's
 kind. After zkgo mirror finalize there is no way back.`,
-		`  zkgo mirror rollback --to /var/lib/zookeeper zoo.cfg
-  zkgo mirror rollback --to /tmp/zk1,/tmp/zk2,/tmp/zk3 zoo.cfg`, &f,
+		`  zkgo mirror rollback --write-to /var/lib/zookeeper zoo.cfg
+  zkgo mirror rollback --write-to /tmp/zk1,/tmp/zk2,/tmp/zk3 zoo.cfg`, &f,
 		func(cmd *cobra.Command, c *takeover.Client) error {
 			if len(to) == 0 {
-				return usagef("where to? Name empty data directories for ZooKeeper with --to")
+				return usagef("where to? Name empty data directories for ZooKeeper with --write-to")
 			}
 			r, err := rollback(cmd.Context(), c, to)
 			if err != nil {
@@ -332,7 +332,7 @@ kind. After zkgo mirror finalize there is no way back.`,
 			}
 			return f.print(cmd.OutOrStdout(), r)
 		})
-	cmd.Flags().StringSliceVar(&to, "to", nil, "data `directory` for ZooKeeper; may be repeated")
+	cmd.Flags().StringSliceVar(&to, "write-to", nil, "data `directory` for ZooKeeper; may be repeated")
 	return cmd
 }
 

@@ -230,7 +230,7 @@ func TestFlagsAgree(t *testing.T) {
 // TestDataCommandsHaveJSON checks that every command with a result has -o.
 func TestDataCommandsHaveJSON(t *testing.T) {
 	t.Parallel()
-	none := []string{"zkgo", "zkgo server", "zkgo container", "zkgo testserver", "zkgo config", "zkgo inspect", "zkgo context", "zkgo context use", "zkgo man"}
+	none := []string{"zkgo", "zkgo server", "zkgo container", "zkgo testserver", "zkgo config", "zkgo inspect", "zkgo context", "zkgo context use", "zkgo man", "zkgo mirror"}
 	visit(newCommand(), func(cmd *cobra.Command) {
 		path := cmd.CommandPath()
 		if strings.HasPrefix(path, "zkgo completion") || strings.HasPrefix(path, "zkgo help") || slices.Contains(none, path) {

@@ -71,7 +71,7 @@ func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions,
 		return r, err
 	}
 	if r.Findings = m.preflight(ctx, n, o); r.Findings.Blocked() && !o.Force {
-		return r, errors.New("nothing was changed: checks have failed (--force goes on nevertheless)")
+		return r, errors.New("nothing was changed: checks have failed (--ignore-findings goes on nevertheless)")
 	}
 	if o.DryRun {
 		return r, nil

@@ -46,6 +46,7 @@ const (
 	needsDocker = "needs Docker"
 	restore     = "curl -X POST -H 'Authorization: digest super:secret' -H 'Content-Type: application/octet-stream' " +
 		"--data-binary @zk-2026-11-22.zkb http://zk2:8080/commands/restore"
+	mirrored = "tests/compat/operator/takeover runs it with a real ensemble"
 	aFailure = "shows what a failure looks like"
 )
 
@@ -87,7 +88,14 @@ var steps = map[string]step{
 	}},
 	"docs/operate/membership.md: systemctl stop zkgo": {why: needsRoot},
 
-	"docs/operate/migrate.md: zkServer.sh stop": {why: "is ZooKeeper's"},
+	"docs/operate/migrate.md: zkgo mirror --from zk1:2888,zk2:2888,zk3:2888 /etc/zkgo/zoo.cfg":                             {why: mirrored},
+	"docs/operate/migrate.md: zkgo mirror status /etc/zkgo/zoo.cfg":                                                        {why: mirrored},
+	"docs/operate/migrate.md: zkgo mirror cutover --dry-run /etc/zkgo/zoo.cfg":                                             {why: mirrored},
+	"docs/operate/migrate.md: zkgo mirror cutover --fence-command 'ssh {host} close-client-port {port}' /etc/zkgo/zoo.cfg": {why: mirrored},
+	"docs/operate/migrate.md: zkgo mirror finalize /etc/zkgo/zoo.cfg":                                                      {why: mirrored},
+	"docs/operate/migrate.md: zkgo mirror rollback --write-to /var/lib/zookeeper /etc/zkgo/zoo.cfg":                        {why: mirrored},
+	"docs/operate/migrate.md: zkgo mirror resume /etc/zkgo/zoo.cfg":                                                        {why: mirrored},
+	"docs/operate/migrate.md: zkServer.sh stop":                                                                            {why: "is ZooKeeper's"},
 	"docs/operate/migrate.md: zkgo server /etc/zookeeper/zoo.cfg": {do: func(w *world, t *testing.T) {
 		w.serve(t, "zkgo server /etc/zookeeper/zoo.cfg", "zkgo health /etc/zookeeper/zoo.cfg --wait 1m", 1)
 		if out := w.must(t, 1, "zkgo cli -q -server zk1:2181 get /a"); strings.TrimSpace(out) != "data 11" {

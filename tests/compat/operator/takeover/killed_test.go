@@ -21,7 +21,7 @@ func TestKilled(t *testing.T) {
 	for n := range *rounds {
 		seed := *seed + uint64(n)
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			if *rounds <= 2 {
+			if *rounds == 1 {
 				t.Parallel()
 			}
 			round(t, rand.New(rand.NewPCG(seed, 36)))

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 var (
 	oldLib = flag.String("old", "", "`release=directory` with the jars of the ensemble to take over from")
-	rounds = flag.Int("rounds", 2, "`number` of rounds of TestKilled")
+	rounds = flag.Int("rounds", 1, "`number` of rounds of TestKilled")
 	seed   = flag.Uint64("seed", 1, "`number` of the first round of TestKilled")
 )
 

@@ -75,7 +75,7 @@ func back(t *testing.T, r *rig, l *load) {
 	for _, s := range fresh {
 		dirs = append(dirs, path.Join(s.Dir, "data"))
 	}
-	out, err := r.new[0].zkgo("rollback", "--to", strings.Join(dirs, ","))
+	out, err := r.new[0].zkgo("rollback", "--write-to", strings.Join(dirs, ","))
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
