@@ -102,6 +102,10 @@ class Run:
             raise RuntimeError(f"{pathlib.Path(str(argv[0])).name} exits {r.returncode}: {r.stdout[-1200:]}")
         return r.stdout
 
+    def result(self, argv, **options):
+        """Runs a program to its end and returns the line that it prints after "RESULT "."""
+        return next(line[7:] for line in self.output(argv, **options).splitlines() if line.startswith("RESULT "))
+
     # Checks.
 
     def wait(self, condition, seconds, what, every=0.25):
