@@ -112,6 +112,12 @@ def classes(name, class_path):
     return f"{home}:{class_path}"
 
 
+def hadoop_xml(properties):
+    """Returns the text of a configuration file of Hadoop's kind."""
+    lines = (f"<property><name>{k}</name><value>{v}</value></property>" for k, v in properties.items())
+    return "<configuration>" + "".join(lines) + "</configuration>"
+
+
 def python():
     """Returns the interpreter of a virtual environment with the packages of requirements.txt."""
     needs = APPS / "requirements.txt"
