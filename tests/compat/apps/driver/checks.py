@@ -104,7 +104,11 @@ class Run:
 
     def result(self, argv, **options):
         """Runs a program to its end and returns the line that it prints after "RESULT "."""
-        return next(line[7:] for line in self.output(argv, **options).splitlines() if line.startswith("RESULT "))
+        out = self.output(argv, **options)
+        for line in out.splitlines():
+            if line.startswith("RESULT "):
+                return line[7:]
+        raise RuntimeError(f"no line with a result: {out[-1200:]}")
 
     # Checks.
 
