@@ -5,8 +5,8 @@ import program
 
 TITLE = "Accumulo"
 VERSION = "2.1.4"
-EXERCISED = "manager's and tablet servers' locks, table properties, users and permissions, FATE operations, a new manager"
-SETTINGS = "`instance.zookeeper.timeout`: a process that loses its lock ends"
+EXERCISED = "locks of the manager and tablet servers, properties, permissions, FATE"
+SETTINGS = "`instance.zookeeper.timeout`"
 
 
 def install():

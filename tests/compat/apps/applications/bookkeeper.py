@@ -7,8 +7,8 @@ from ensemble import free_ports
 
 TITLE = "BookKeeper"
 VERSION = "4.17.2"
-EXERCISED = "bookies' cookies, ledger metadata, fencing, auditor election, copying a dead bookie's ledgers, BookieShell"
-SETTINGS = "`zkTimeout`; `readEntryTimeoutSec` (5) on a busy machine"
+EXERCISED = "cookies, ledger metadata, fencing, auditor, copies of a dead bookie's ledgers"
+SETTINGS = "`zkTimeout`; `readEntryTimeoutSec` on a busy machine"
 
 # By default, a read fails when no bookie replies within 5 s, e.g. because the machine is busy. That has nothing
 # to do with the servers: the client knows the bookies already.

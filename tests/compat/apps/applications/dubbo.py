@@ -5,8 +5,8 @@ from ensemble import free_ports
 
 TITLE = "Dubbo"
 VERSION = "3.3.5"
-EXERCISED = "registration and discovery of services, providers that come, go and die, a consumer that follows them"
-SETTINGS = "`session` in the parameters of the registry"
+EXERCISED = "registry, discovery, providers that come, go and die"
+SETTINGS = "`session` in the registry's parameters"
 
 SERVICE = "/dubbo/DubboCheck%24Greeter"
 

@@ -5,8 +5,8 @@ from ensemble import free_ports
 
 TITLE = "HBase"
 VERSION = "2.6.2"
-EXERCISED = "master election, region servers' sessions, `meta` location, splitting a dead server's log, snapshots, balancer"
-SETTINGS = "`zookeeper.session.timeout`: a region server that loses its session ends"
+EXERCISED = "masters, region servers, splitting a dead server's log, snapshots, balancer"
+SETTINGS = "`zookeeper.session.timeout`"
 
 MASTER = "org.apache.hadoop.hbase.master.HMaster"
 REGION_SERVER = "org.apache.hadoop.hbase.regionserver.HRegionServer"

@@ -8,7 +8,7 @@ from ensemble import free_ports
 
 TITLE = "HDFS HA"
 VERSION = "3.4.1"
-EXERCISED = "`zkfc -formatZK`, the elector's lock and breadcrumb, fencing, failover of the name node, `haadmin -failover`"
+EXERCISED = "`zkfc -formatZK`, elector's lock, fencing, failover, `haadmin -failover`"
 SETTINGS = "`ha.zookeeper.session-timeout.ms`"
 
 NAME_NODE = "org.apache.hadoop.hdfs.server.namenode.NameNode"

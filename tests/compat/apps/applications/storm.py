@@ -8,7 +8,7 @@ from ensemble import free_ports
 
 TITLE = "Storm"
 VERSION = "2.8.2"
-EXERCISED = "nimbus' leader latch, supervisors, assignments, topology states, reassignment, a new nimbus"
+EXERCISED = "nimbus, supervisors, topology states, reassignment"
 SETTINGS = "`storm.zookeeper.retry.times`: a daemon ends when its retries run out"
 
 CONFIG = """storm.zookeeper.servers: [{hosts}]

@@ -7,8 +7,8 @@ import program
 
 TITLE = "Vitess (zk2topo)"
 VERSION = "0.24.4"
-EXERCISED = "Vitess's suite for topology servers: cells, keyspaces, shards, locks, elections, watches, versions"
-SETTINGS = "`--topo-zk-base-timeout`; it gives up locks and leads when a connection breaks"
+EXERCISED = "its suite for topology servers, election"
+SETTINGS = "`--topo-zk-base-timeout`"
 
 
 def install():

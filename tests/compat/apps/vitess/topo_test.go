@@ -2,6 +2,7 @@
 package vitess
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -53,15 +54,24 @@ func check(name string, good bool) {
 	fmt.Printf("CHECK %s %s\n", verdict, name)
 }
 
-// eventually waits until condition holds, and prints whether it did.
-func eventually(name string, condition func() bool) {
-	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(200 * time.Millisecond) {
-		if condition() {
-			check(name, true)
-			return
+// poll tries a condition until it holds, and returns whether it did in time.
+func poll(limit time.Duration, condition func() bool) bool {
+	tick := time.NewTicker(200 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(limit)
+	for !condition() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			return false
 		}
 	}
-	check(name, false)
+	return true
+}
+
+// eventually waits until condition holds, and prints whether it did.
+func eventually(name string, condition func() bool) {
+	check(name, poll(3*time.Minute, condition))
 }
 
 // TestFailover has files, a lock and an election, and waits for the file that its argument names, while the caller
@@ -88,12 +98,10 @@ func TestFailover(t *testing.T) {
 	eventually("a participant leads", func() bool { return leads.Load() == 1 })
 
 	fmt.Println("WAITS")
-	for {
-		if _, err := os.Stat(flag.Arg(0)); err == nil {
-			break
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
+	poll(10*time.Minute, func() bool {
+		_, err := os.Stat(flag.Arg(0))
+		return err == nil
+	})
 	eventually("read a file after servers were killed", func() bool {
 		got, _, err := conn.Get(ctx, "things/file")
 		return err == nil && string(got) == "two"
@@ -123,23 +131,30 @@ func TestFailover(t *testing.T) {
 // stand takes part in an election again and again, and counts the leads that it has.
 func stand(t *testing.T, ts *topo.Server, name string, leads *atomic.Int32) {
 	for t.Context().Err() == nil {
-		conn, err := ts.ConnForCell(t.Context(), topo.GlobalCell)
-		if err != nil {
-			time.Sleep(time.Second)
-			continue
-		}
-		part, err := conn.NewLeaderParticipation("demo", name)
-		if err != nil {
-			time.Sleep(time.Second)
-			continue
-		}
-		lead, err := part.WaitForLeadership()
-		if err != nil {
-			time.Sleep(time.Second)
-			continue
+		var lead context.Context
+		poll(3*time.Minute, func() (elected bool) {
+			lead, elected = elect(t.Context(), ts, name)
+			return elected
+		})
+		if lead == nil {
+			return
 		}
 		leads.Add(1)
 		<-lead.Done()
 		leads.Add(-1)
 	}
+}
+
+// elect waits until a participant leads. The context that it returns ends with the lead.
+func elect(ctx context.Context, ts *topo.Server, name string) (context.Context, bool) {
+	conn, err := ts.ConnForCell(ctx, topo.GlobalCell)
+	if err != nil {
+		return nil, false
+	}
+	part, err := conn.NewLeaderParticipation("demo", name)
+	if err != nil {
+		return nil, false
+	}
+	lead, err := part.WaitForLeadership()
+	return lead, err == nil
 }
