@@ -85,8 +85,7 @@ class Flink:
         self.workers[i] = self.run.process(argv, f"worker{i}.log")
 
     def submit(self):
-        out = self.run.output(self.run.java(self.class_path, "FlinkCheck", log4j="WARN"), env={**os.environ, "FLINK_CONF_DIR": str(self.conf(0))})
-        return next(line[7:] for line in out.splitlines() if line.startswith("RESULT "))
+        return self.run.result(self.run.java(self.class_path, "FlinkCheck", log4j="WARN"), env={**os.environ, "FLINK_CONF_DIR": str(self.conf(0))})
 
     def ask(self, path, method="GET"):
         """Asks a JobManager that runs. One that doesn't lead forwards the question."""

@@ -102,6 +102,14 @@ class Run:
             raise RuntimeError(f"{pathlib.Path(str(argv[0])).name} exits {r.returncode}: {r.stdout[-1200:]}")
         return r.stdout
 
+    def result(self, argv, **options):
+        """Runs a program to its end and returns the line that it prints after "RESULT "."""
+        out = self.output(argv, **options)
+        for line in out.splitlines():
+            if line.startswith("RESULT "):
+                return line[7:]
+        raise RuntimeError(f"no line with a result: {out[-1200:]}")
+
     # Checks.
 
     def wait(self, condition, seconds, what, every=0.25):

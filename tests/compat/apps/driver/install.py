@@ -112,6 +112,20 @@ def classes(name, class_path):
     return f"{home}:{class_path}"
 
 
+def go_tests(name):
+    """Compiles the tests of a Go module in this folder and returns the program."""
+    source = APPS / name
+    identity = "".join(p.read_text() for p in sorted(source.iterdir()))
+    build = lambda home: command(["go", "test", "-c", "-o", home / "tests", "."], f"go test -c in {source}", cwd=source)
+    return once(name, identity, build) / "tests"
+
+
+def hadoop_xml(properties):
+    """Returns the text of a configuration file of Hadoop's kind."""
+    lines = (f"<property><name>{k}</name><value>{v}</value></property>" for k, v in properties.items())
+    return "<configuration>" + "".join(lines) + "</configuration>"
+
+
 def python():
     """Returns the interpreter of a virtual environment with the packages of requirements.txt."""
     needs = APPS / "requirements.txt"

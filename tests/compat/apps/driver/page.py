@@ -8,8 +8,8 @@ from install import ROOT
 PAGE = ROOT / "docs/operate/applications.md"
 BEGIN, END = "<!-- results: make apps-page writes what follows -->\n", "<!-- end of results -->\n"
 HEAD = (
-    "| application | exercised | settings that matter | checks | run, s | CPU, s | memory, MiB |\n"
-    "|---|---|---|---|---|---|---|\n"
+    "| application | exercised | settings that matter | checks | CPU, s | memory, MiB |\n"
+    "|---|---|---|---|---|---|\n"
 )  # fmt: skip
 
 
@@ -30,7 +30,7 @@ def row(name, module, results):
         return ""
     counts = [f"{r['passed']}/{r['passed'] + r['failed']}" for r in (zkgo, zookeeper)]
     checks = counts[0] if counts[0] == counts[1] else f"{counts[0]} ({counts[1]})"
-    numbers = [f"{zkgo[k]} ({zookeeper[k]})" for k in ("seconds", "cpu_s", "memory_mib")]
+    numbers = [f"{zkgo[k]} ({zookeeper[k]})" for k in ("cpu_s", "memory_mib")]
     return f"| {module.TITLE} {module.VERSION} | {module.EXERCISED} | {module.SETTINGS} | {checks} | {' | '.join(numbers)} |\n"
 
 
@@ -39,7 +39,7 @@ def table(results, modules):
     loads = [x for r in results.values() for x in r["load"]]
     dates = sorted(r["date"] for r in results.values())
     note = f"\nMeasured {dates[0]} to {dates[-1]}" if dates[0] != dates[-1] else f"\nMeasured {dates[0]}"
-    note += f" on {max(r['cpus'] for r in results.values())} cores that other programs shared (load {min(loads):.0f} to {max(loads):.0f}), ZooKeeper directly after zkgo. Don't compare run times, because the load varied.\n"
+    note += f" on {max(r['cpus'] for r in results.values())} cores that other programs shared (load {min(loads):.0f} to {max(loads):.0f}), ZooKeeper directly after zkgo.\n"
     missing = [m.TITLE for m, line in rows if not line]
     return HEAD + "".join(line for _, line in rows) + note, missing
 
