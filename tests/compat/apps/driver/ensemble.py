@@ -24,6 +24,12 @@ def free_ports(count):
     return found
 
 
+def _addresses(one_port):
+    """Returns three addresses; with one_port, they differ by the host."""
+    ports = free_ports(1) * 3 if one_port else free_ports(3)
+    return {i: (f"127.0.0.{i}" if one_port else "127.0.0.1", ports[i - 1]) for i in (1, 2, 3)}
+
+
 def _is_free(port):
     with socket.socket() as s:
         try:
@@ -41,15 +47,12 @@ class Ensemble:
         self.dir = directory / "servers"
         self.processes, self.down = {}, set()
         self.cpu, self.memory, self.peak = 0.0, {}, {}
-        ports = free_ports(3) if not one_port else free_ports(1) * 3
-        peers = free_ports(6)
-        self.address = {i: (f"127.0.0.{i}" if one_port else "127.0.0.1", ports[i - 1]) for i in (1, 2, 3)}
+        self.address, peers = _addresses(one_port), free_ports(6)
         self.proxies = []
-        self.client_address = dict(self.address)
+        self.client_address = self.address
         if fault in ("watches", "sessions"):
-            for i, port in enumerate(free_ports(3), 1):
-                self.proxies.append(Proxy(port, self.address[i][1], fault))
-                self.client_address[i] = ("127.0.0.1", port)
+            self.client_address = _addresses(one_port)
+            self.proxies = [Proxy(self.client_address[i], self.address[i], fault) for i in self.address]
         members = "".join(f"server.{i}=127.0.0.1:{peers[i - 1]}:{peers[i + 2]}\n" for i in self.address)
         for i, (host, port) in self.address.items():
             home = self.dir / str(i)

@@ -19,10 +19,10 @@ SESSION = slice(16, 24)
 class Proxy:
     """Forwards connections to a server, with a fault."""
 
-    def __init__(self, port, server_port, fault):
-        self.server_port, self.fault = server_port, fault
+    def __init__(self, address, server, fault):
+        self.server, self.fault = server, fault
         self.hits = 0
-        self.listener = socket.create_server(("127.0.0.1", port))
+        self.listener = socket.create_server(address)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self):
@@ -36,7 +36,7 @@ class Proxy:
 
     def _connect(self, client):
         try:
-            server = socket.create_connection(("127.0.0.1", self.server_port), 5)
+            server = socket.create_connection(self.server, 5)
         except OSError:
             client.close()
             return
