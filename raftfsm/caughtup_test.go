@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // TestServesNothingOldAfterARestart: a restarted member has not applied the entries in its
@@ -30,10 +31,11 @@ func testServesNothingOldAfterARestart(t *testing.T) {
 			}
 		}
 	}
-	write(0, 300)
+	half := cost.InShort(100, 300)
+	write(0, half)
 	c.settled()
 	c.kill(id)
-	write(300, 600)
+	write(half, 2*half)
 	c.net.Delay(hostOf(lead), hostOf(id), 50*time.Millisecond)
 	back := c.start(id)
 	// The entries from before the kill are on its disk, but none of them is applied.
@@ -42,7 +44,7 @@ func testServesNothingOldAfterARestart(t *testing.T) {
 	}
 	// Like a client that connects now: first check the status, then read.
 	eventually(t, "the server serves", func() bool { return back.Status().Serving })
-	if !back.exists("/n599") {
+	if !back.exists(fmt.Sprintf("/n%d", 2*half-1)) {
 		t.Error("a new client is served without what was acknowledged before it came")
 	}
 }

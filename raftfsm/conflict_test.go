@@ -10,6 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // TestRefusedAddressesChangeNothing: the leader refuses such a list before it changes
@@ -83,7 +84,7 @@ func TestUnreachableJoiner(t *testing.T) {
 			t.Fatalf("%+v after %v", o, took)
 		}
 		c.awaitIDs("1,2,3,4 voting 1,2,3 others ")
-		time.Sleep(20 * time.Second)
+		time.Sleep(cost.InShort(5*time.Second, 20*time.Second))
 		if n := log.count("cannot be reached"); n != 1 {
 			t.Errorf("logged %d times", n)
 		}

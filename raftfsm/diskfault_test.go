@@ -23,6 +23,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // failing is a file system that fails once err is set: writes fail if it is ENOSPC, and
@@ -175,7 +176,7 @@ func TestDamagedMember(t *testing.T) {
 			t.Fatal(err)
 		}
 		refused := 0
-		for range 20 {
+		for range cost.InShort(6, 20) {
 			if err := os.RemoveAll(c.dir(victim)); err != nil {
 				t.Fatal(err)
 			}

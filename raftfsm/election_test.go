@@ -8,6 +8,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // TestKilledEnsembleNeedsNoTimers kills all servers and restarts them. No server has to
@@ -46,7 +47,7 @@ func TestKilledLeaderIsReplacedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 5).onDisk()
 		c.startAll()
-		for range 20 {
+		for range cost.InShort(5, 20) {
 			id, _ := c.leader()
 			began := time.Now()
 			c.kill(id)

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/raftfsm/internal/replica"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // inBubble runs f in fake time, in parallel with other tests.
@@ -142,10 +143,7 @@ func TestRefusedEntry(t *testing.T) {
 		s := r.attach(time.Hour)
 		r.setLive(s.ID)
 		r.do(create(s, "/n", 0))
-		rounds := 20
-		if testing.Short() {
-			rounds = 5
-		}
+		rounds := cost.InShort(3, 20)
 		for round := range rounds {
 			const commands = 3000
 			var chans []chan outcome

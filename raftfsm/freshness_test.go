@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // trouble is a set of delays for one server that the test switches on and off.
@@ -151,7 +152,7 @@ func TestStateIsNeverOlderThanTheBound(t *testing.T) {
 			}
 			inBubble(t, func(t *testing.T) {
 				tr := &trouble{delays: tc.delays}
-				testNeverOlder(t, tr, tc.leader, max(tc.pause, 9*time.Millisecond), tc.crowd, max(tc.size, 1100))
+				testNeverOlder(t, tr, tc.leader, max(tc.pause, cost.InShort(20*time.Millisecond, 9*time.Millisecond)), tc.crowd, max(tc.size, 1100))
 			})
 		})
 	}

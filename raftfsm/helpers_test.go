@@ -7,17 +7,16 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/zkgo/zkgo/internal/raftlog"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/boltlog"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 	"github.com/zkgo/zkgo/tree"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { cost.Main(m) }
 
 // patience is how long a test waits for an expected event.
 const patience = 30 * time.Second
@@ -144,7 +143,7 @@ func eachStore(t *testing.T, f func(t *testing.T, cfg Config)) {
 
 // eachDisk runs f for every kind of store on disk.
 func eachDisk(t *testing.T, name string, f func(t *testing.T, cfg Config)) {
-	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
+	for _, kind := range cost.InShort([]raftlog.Kind{raftlog.WAL}, []raftlog.Kind{raftlog.WAL, raftlog.Bolt}) {
 		t.Run(name+"/"+string(kind), func(t *testing.T) { t.Parallel(); f(t, diskConfig(t, kind)) })
 	}
 }

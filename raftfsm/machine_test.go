@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/apply"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -353,7 +354,7 @@ func randomLog(rnd *rand.Rand, n int) [][]byte {
 // snapshot in between. They are equal at the end.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(40) {
+	for seed := range cost.InShort[uint64](10, 40) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		log := randomLog(rnd, 150)
 		a, b := newReplica(t), newReplica(t)

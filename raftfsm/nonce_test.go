@@ -7,6 +7,7 @@ import (
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // TestCommandsOfAnEarlierStart: the commands that this server sent before its restart
@@ -42,10 +43,7 @@ func TestKilledOriginAnswersNobody(t *testing.T) {
 		lead, _ := c.leader()
 		id := lead%3 + 1
 		s := c.rigs[id].attach(time.Hour)
-		answered, replayed, rounds := 0, 0, 20
-		if testing.Short() {
-			rounds = 8
-		}
+		answered, replayed, rounds := 0, 0, cost.InShort(4, 20)
 		for round := range rounds {
 			r := c.rigs[id]
 			for i := range 100 {

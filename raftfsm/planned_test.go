@@ -13,6 +13,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // votersOf returns the voters in Raft's configuration, as r has it.
@@ -92,7 +93,7 @@ func TestReconfigOfABareMajority(t *testing.T) {
 	} {
 		for _, wait := range []time.Duration{0, 3 * time.Second} {
 			t.Run(fmt.Sprint(tt.name, " after ", wait), func(t *testing.T) {
-				if testing.Short() && (wait > 0 || tt.n > 5) {
+				if testing.Short() && (wait > 0 || tt.name != "remove the leader" && tt.name != "no majority after it") {
 					t.Skip("not with -short")
 				}
 				inBubble(t, func(t *testing.T) {
@@ -146,7 +147,7 @@ func TestServerDiesDuringAReconfig(t *testing.T) {
 		if testing.Short() && after != 2 {
 			continue
 		}
-		for _, victim := range []uint64{1, 2, 4} {
+		for _, victim := range cost.InShort([]uint64{2}, []uint64{1, 2, 4}) {
 			t.Run(fmt.Sprintf("server %d after step %d", victim, after), func(t *testing.T) {
 				inBubble(t, func(t *testing.T) { serverDies(t, after, victim) })
 			})

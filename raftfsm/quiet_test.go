@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // TestQuietEnsemble: in an otherwise idle ensemble, a write through a follower takes
@@ -14,14 +15,11 @@ import (
 // pause before the write and whichever follower is slower.
 func TestQuietEnsemble(t *testing.T) {
 	t.Parallel()
-	for _, far := range []bool{false, true} {
+	for _, far := range cost.InShort([]bool{true}, []bool{false, true}) {
 		t.Run(fmt.Sprintf("far=%t", far), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				const oneWay, more = time.Millisecond, 3 * time.Millisecond
-				writes := 300
-				if testing.Short() {
-					writes = 60
-				}
+				writes := cost.InShort(30, 300)
 				c := newCluster(t, 3)
 				c.startAll()
 				lead, _ := c.leader()

@@ -17,6 +17,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -289,7 +290,7 @@ func (c *cluster) neverServed(ids ...uint64) {
 // Raft's voters are its servers, and the answer of the reconfig matches.
 func TestLeaderDiesWhileItDrives(t *testing.T) {
 	for i, after := range []time.Duration{0, 1, 5, 10, 15, 20, 30, 40, 50, 70, 100, 150, 200, 400} {
-		if testing.Short() && i%5 != 0 {
+		if testing.Short() && i%7 != 0 {
 			continue
 		}
 		t.Run(fmt.Sprint(after*time.Millisecond), func(t *testing.T) {
@@ -394,7 +395,7 @@ func TestComesBackWithoutHavingLeft(t *testing.T) {
 // doesn't claim to serve for longer than syncLimit, whether or not it has been removed
 // in the meantime. After it is back, it reports that it serves.
 func TestCutOffServerSaysSo(t *testing.T) {
-	for _, removed := range []bool{false, true} {
+	for _, removed := range cost.InShort([]bool{true}, []bool{false, true}) {
 		t.Run(fmt.Sprintf("removed=%t", removed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				c := newCluster(t, 3)
@@ -488,7 +489,11 @@ func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 				t.Skip("takes ten seconds and more; not with -short")
 			}
 			inBubble(t, func(t *testing.T) {
-				q, end := newStuckReconfig(t, 2*time.Minute)
+				pause := 2 * time.Minute
+				if stop {
+					pause = 10 * time.Second // longer than the server takes to stop
+				}
+				q, end := newStuckReconfig(t, pause)
 				defer end()
 				r, other := q.r, q.r.attach(time.Hour)
 				for i := range 10 {
@@ -529,7 +534,7 @@ func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 // the reconfig is dropped like any write of an earlier connection, and its changes to
 // Raft's configuration are undone.
 func TestReconfigOfAClientThatMoved(t *testing.T) {
-	for _, moves := range []bool{false, true} {
+	for _, moves := range cost.InShort([]bool{true}, []bool{false, true}) {
 		t.Run(fmt.Sprintf("moves=%t", moves), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				q, end := newStuckReconfig(t, 4*time.Second)
@@ -583,7 +588,7 @@ func (s *steps) into(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(s,
 // change of Raft's configuration in one reconfig. Either the reconfig is carried out or
 // nothing of it remains, and the answer matches.
 func TestLeaderDiesAfterEachStep(t *testing.T) {
-	for after := 1; after <= 8; after++ {
+	for after := 1; after <= 8; after += cost.InShort(3, 1) {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) { leaderDiesAfterStep(t, after) })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // slowLink is a network with a slow link to one host.
@@ -62,7 +63,8 @@ func (r *rig) fillUp(name string, n int) (slowest time.Duration) {
 // server waits for it.
 func TestSlowPeer(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		const slow, large = 1, 128
+		const slow = 1
+		large := cost.InShort(40, 128)
 		c := newCluster(t, 3).onDisk()
 		for _, m := range c.list {
 			c.start(m.ID, func(cfg *Config) { cfg.Peers.Network = slowLink{cfg.Peers.Network, hostOf(slow), 1 << 20} })
@@ -115,6 +117,7 @@ func heap() int {
 // nor the follower holds the whole snapshot in memory. The test doesn't run in parallel
 // with others, because it measures the heap.
 func TestSnapshotIsStreamed(t *testing.T) { //nolint:paralleltest // see above
+	cost.MeasuresMemory(t)
 	synctest.Test(t, func(t *testing.T) {
 		const slow, large = 1, 128 // of 256 KiB: 32 MiB
 		c := newCluster(t, 3).onDisk()
@@ -157,6 +160,7 @@ func TestSnapshotIsStreamed(t *testing.T) { //nolint:paralleltest // see above
 // TestRestoreFreesFirst: the old tree is freed before the new one is complete. The test
 // doesn't run in parallel with others, because it measures the heap.
 func TestRestoreFreesFirst(t *testing.T) { //nolint:paralleltest // see above
+	cost.MeasuresMemory(t)
 	r := newReplica(t)
 	l := newLeader(5, 0)
 	r.mustFeed(t, l.begin())

@@ -19,7 +19,7 @@ func TestBackBySnapshotAfterLostPackets(t *testing.T) {
 		c.startAll()
 		lengths := []time.Duration{0, 8 * time.Second, 63 * time.Second}
 		if testing.Short() {
-			lengths = lengths[1:]
+			lengths = lengths[2:]
 		}
 		for round, length := range lengths {
 			lead, l := c.leader()

@@ -15,6 +15,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // pipeline is a client that keeps many creates in flight, /ID-0, /ID-1 and so on, and
@@ -223,7 +224,7 @@ func TestFailingTransfers(t *testing.T) {
 // more: the leader doesn't wait for another server to take over leadership.
 func TestClosingAmongTheDead(t *testing.T) {
 	t.Parallel()
-	for range 40 {
+	for range cost.InShort(10, 40) {
 		synctest.Test(t, func(t *testing.T) {
 			c := newCluster(t, 3)
 			c.startAll()

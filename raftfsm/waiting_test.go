@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/raftfsm/internal/ensemble"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 func (l *logText) lines() []string {
@@ -43,9 +44,10 @@ func TestWaitingIsReported(t *testing.T) {
 				t.Errorf("no %q in\n%s", want, log.b.String())
 			}
 		}
-		time.Sleep(20 * time.Minute)
-		if n := log.count(report); n < 4 || n > 10 {
-			t.Errorf("%d reports in 20 minutes:\n%s", n, log.b.String())
+		long := cost.InShort(5*time.Minute, 20*time.Minute)
+		time.Sleep(long)
+		if n := log.count(report); n < cost.InShort(2, 4) || n > 10 {
+			t.Errorf("%d reports in %v:\n%s", n, long, log.b.String())
 		}
 		c.start(2)
 		c.rigs[1].awaitServed()
@@ -114,17 +116,19 @@ func TestElectionsAreQuiet(t *testing.T) {
 // The test runs in real time, where goroutines interleave in more ways.
 func TestClosingIsQuiet(t *testing.T) {
 	t.Parallel()
-	for range 10 {
-		c := newCluster(t, 3)
-		var log logText
-		c.startAll(log.tune)
-		for id := range uint64(3) {
-			c.stop(id + 1)
-		}
-		for _, line := range log.lines() {
-			if strings.Contains(line, "raft: ") || strings.Contains(line, "level=ERROR") {
-				t.Error(line)
+	for range cost.InShort(3, 10) {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCluster(t, 3)
+			var log logText
+			c.startAll(log.tune)
+			for id := range uint64(3) {
+				c.stop(id + 1)
 			}
-		}
+			for _, line := range log.lines() {
+				if strings.Contains(line, "raft: ") || strings.Contains(line, "level=ERROR") {
+					t.Error(line)
+				}
+			}
+		})
 	}
 }

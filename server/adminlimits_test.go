@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/limits"
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -46,13 +47,10 @@ func bomb(t testing.TB, n int) []byte {
 
 // The server rejects a field longer than jute.maxbuffer before it reads the field.
 func TestRestoreBelievesNoLength(t *testing.T) {
+	cost.MeasuresMemory(t)
 	s := startServer(t, withAdmin)
 	<-s.Ready()
-	size := 200 << 20
-	if testing.Short() {
-		size = 50 << 20 // still more than it may allocate
-	}
-	content := bomb(t, size)
+	content := bomb(t, 200<<20)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	code, a := sendState(t, s, "restore", content)
@@ -67,6 +65,7 @@ func TestRestoreBelievesNoLength(t *testing.T) {
 
 // A state that doesn't fit into memory fails the restore, but not the server.
 func TestRestoreMindsTheCeiling(t *testing.T) {
+	cost.MeasuresMemory(t)
 	s := startServer(t, withAdmin)
 	<-s.Ready()
 	g := limits.NewMemory(100<<20, slog.New(slog.DiscardHandler))

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // A client that watches everything and reads nothing must neither block other clients
@@ -62,11 +63,11 @@ func TestLongRepliesBehindAWriteWaitForTheClient(t *testing.T) {
 	slow, w := connect(t, s), connect(t, s)
 	w.create("/big", make([]byte, 1<<20-1000), proto.ModePersistent)
 	w.create("/n", nil, proto.ModePersistent)
-	const rounds, reads = 3, 20
+	const reads = 20
 	var b []byte
 	xid := int32(0)
 	send := func(op proto.Op, req proto.Record) { b = appendRequest(b, xid, op, req); xid++ }
-	for range rounds {
+	for range cost.InShort(2, 3) {
 		send(proto.OpSetData, &proto.SetDataRequest{Path: "/n", Version: -1})
 		for range reads {
 			send(proto.OpGetData, &proto.GetDataRequest{Path: "/big"})
@@ -107,6 +108,7 @@ func TestAMultiReadHasABound(t *testing.T) {
 
 // A reply to a multiRead that is above the bound is refused before it takes memory.
 func TestARefusedMultiReadTakesNoMemory(t *testing.T) {
+	cost.MeasuresMemory(t)
 	s := startServer(t)
 	w := connect(t, s)
 	w.create("/a", make([]byte, 1<<20-100), proto.ModePersistent)
@@ -146,13 +148,13 @@ func TestTheLargestOutputGoesFirst(t *testing.T) {
 // the end.
 func TestAFloodBehindAWriteIsHeldBack(t *testing.T) {
 	t.Parallel()
-	const flood = 3 * maxHeldRequests
+	flood := cost.InShort[int32](maxHeldRequests*3/2, 3*maxHeldRequests)
 	s := startServer(t)
 	w := connect(t, s)
 	w.create("/a", []byte("x"), proto.ModePersistent)
 	go func() {
 		var b []byte
-		for i := range int32(flood) {
+		for i := range flood {
 			op, req := proto.OpGetData, proto.Record(&proto.GetDataRequest{Path: "/a"})
 			if i%1000 == 0 {
 				op, req = proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1}
@@ -164,7 +166,7 @@ func TestAFloodBehindAWriteIsHeldBack(t *testing.T) {
 		}
 		w.nc.Write(b)
 	}()
-	for i := range int32(flood) {
+	for i := range flood {
 		if got := w.recv(); got.Xid != i {
 			t.Fatalf("xid %d, want %d", got.Xid, i)
 		}

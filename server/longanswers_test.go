@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // watchedByMany starts a server whose lists of watches are much longer than what the
@@ -28,6 +29,7 @@ func watchedByMany(t *testing.T, change ...func(*Config)) *Server {
 // Clients that ask for lists and don't read them can't fill the server's memory, and
 // don't keep others from their lists.
 func TestUnreadListsAreBounded(t *testing.T) {
+	cost.MeasuresMemory(t)
 	s := watchedByMany(t)
 	size := len(answer(t, s, "wchc"))
 	before := heapInUse()
@@ -47,6 +49,7 @@ func TestUnreadListsAreBounded(t *testing.T) {
 
 // The same over HTTP.
 func TestUnreadListsOverHTTPAreBounded(t *testing.T) {
+	cost.MeasuresMemory(t)
 	s := watchedByMany(t, withAdmin)
 	before := heapInUse()
 	for range 20 {

@@ -3,7 +3,7 @@ package server
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { cost.Main(m) }

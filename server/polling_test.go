@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // polledServer starts a server whose sockets are polled.
@@ -187,7 +188,7 @@ func TestPollingUnderLoad(t *testing.T) {
 		author.create(path, nil, proto.ModePersistent)
 		all.Go(func() {
 			random := rand.New(rand.NewPCG(uint64(i), 1))
-			for range 6 {
+			for range cost.InShort(2, 6) {
 				w := connectTCP(t, s.ClientAddr(), nil)
 				most := 1 + random.IntN(3*manyRequests)
 				for range 30 {

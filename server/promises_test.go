@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // withObserver makes the last of four servers an observer.
@@ -20,7 +21,7 @@ func withObserver(c *Config) {
 // On every server an event precedes any reply that shows its cause.
 func TestEventsComeBeforeNewerReadsOnEveryServer(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
-		const rounds = 100
+		rounds := cost.InShort[int32](40, 100)
 		writer := connect(t, e.servers[0])
 		for i, s := range e.servers {
 			path := "/watched" + strconv.Itoa(i)
@@ -185,7 +186,7 @@ func (v *survivor) live(t *testing.T, e *ensemble, timeout time.Duration, cut *a
 // other is cut off. Only the clients of the server that is cut off have to move.
 func TestPingingSessionsOutliveTheirLeaders(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
-		const timeout, cuts = 8 * time.Second, 6
+		const timeout = 8 * time.Second
 		var over atomic.Bool
 		var cut atomic.Int64 // the server that is or was cut off
 		var clients []*survivor
@@ -196,7 +197,7 @@ func TestPingingSessionsOutliveTheirLeaders(t *testing.T) {
 			clients = append(clients, v)
 			go func() { v.live(t, e, timeout, &cut, &over); done <- struct{}{} }()
 		}
-		for i := range cuts {
+		for i := range cost.InShort(3, 6) {
 			leader, others := e.leader()
 			load := connect(t, others[0])
 			var b []byte

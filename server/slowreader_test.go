@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // slowReader returns a client with a session timeout of a second that has asked for so
@@ -43,7 +44,7 @@ func TestASlowReaderThatMakesProgressStays(t *testing.T) {
 	slow, deaf := slowReader(t, s, megabytes), slowReader(t, s, megabytes)
 	begun := time.Now()
 	room := make([]byte, 256<<10)
-	tick := time.NewTicker(100 * time.Millisecond)
+	tick := time.NewTicker(cost.InShort(50*time.Millisecond, 100*time.Millisecond))
 	defer tick.Stop()
 	for left := megabytes * (1<<20 - 1000); left > 0; <-tick.C {
 		n, err := slow.nc.Read(room)
