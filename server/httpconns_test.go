@@ -4,17 +4,18 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
-	"github.com/zkgo/zkgo/internal/limits"
-	"github.com/zkgo/zkgo/internal/ops/httpport"
-	"github.com/zkgo/zkgo/internal/ops/metrics"
-	"github.com/zkgo/zkgo/internal/pipe"
-	"github.com/zkgo/zkgo/tests/kit/cost"
 	"io"
 	"net"
 	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/limits"
+	"github.com/zkgo/zkgo/internal/ops/httpport"
+	"github.com/zkgo/zkgo/internal/ops/metrics"
+	"github.com/zkgo/zkgo/internal/pipe"
+	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
 // chanListener accepts what it is sent.

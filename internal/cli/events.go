@@ -3,9 +3,10 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
-	"github.com/zkgo/zkgo/internal/cli/terminal"
 	"io"
 	"sync"
+
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 // event is a change of a watched znode or of the connection.

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/zkgo/zkgo/internal/cli/terminal"
 	"io"
 	"strconv"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
 // shellCommands returns the commands for the shell itself.

@@ -3,12 +3,13 @@
 package inspect
 
 import (
-	"github.com/zkgo/zkgo/tests/kit/must"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestVerifySpecialFiles checks that verify reports a device or a FIFO in place of a small

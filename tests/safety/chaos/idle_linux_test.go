@@ -1,9 +1,10 @@
 package chaos
 
 import (
-	"github.com/zkgo/zkgo/tests/kit/must"
 	"testing"
 	"time"
+
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // TestKilledLeaderLeavesConnections checks that clients of the remaining servers,
