@@ -148,11 +148,11 @@ func (l *load) create(ctx context.Context, p *person, c int) {
 // unlocks, loses its connection or its session.
 func (l *load) lock(ctx context.Context, p *person) {
 	for ctx.Err() == nil {
-		lock := zk.NewLock(p.Conn, "/lock", all)
+		lock := zk.NewLock(p.Conn, "/turns", all)
 		if err := lock.Lock(); err != nil {
 			for err != nil && ctx.Err() == nil {
 				pause(err)
-				err = p.withdraw("/lock")
+				err = p.withdraw("/turns")
 			}
 			continue
 		}
@@ -169,7 +169,7 @@ func (l *load) lock(ctx context.Context, p *person) {
 			l.holder = nil
 		}
 		l.mu.Unlock()
-		for err := lock.Unlock(); err != nil && ctx.Err() == nil; err = p.withdraw("/lock") {
+		for err := lock.Unlock(); err != nil && ctx.Err() == nil; err = p.withdraw("/turns") {
 			pause(err)
 		}
 	}
