@@ -202,7 +202,7 @@ func TestFeedIsBounded(t *testing.T) {
 	f := newFeed(newTarget(), "zk1:2888", 0, time.Now)
 	big := txn(1)
 	big.Raw = append(big.Raw, make([]byte, runLimit)...)
-	n := 0
+	var n int
 	for n = 0; ; n++ {
 		if err := f.Commit(big); err != nil {
 			if !errors.Is(err, errQueue) {
