@@ -34,6 +34,9 @@ func (t *exec) delete(q *proto.DeleteRequest) proto.Code {
 		return proto.ErrNotEmpty
 	}
 	t.remove(n)
+	if t.tx.Record != nil {
+		t.record(Change{Op: proto.OpDelete, Path: q.Path})
+	}
 	return proto.Ok
 }
 

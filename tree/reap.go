@@ -70,5 +70,8 @@ func (t *exec) reap(q *Reap) proto.Code {
 		return proto.ErrBadVersion
 	}
 	t.remove(n)
+	if t.tx.Record != nil {
+		t.record(Change{Op: proto.OpDeleteContainer, Path: q.Path})
+	}
 	return proto.Ok
 }
