@@ -120,6 +120,7 @@ func newNode(cfg Config) *Node {
 		Configured: func(uint64, raft.Configuration) { n.peers.Configured() },
 		Applied:    func(index uint64) { n.peers.Applied(index) },
 		Post:       n.mail.applied,
+		Stream:     cfg.Stream,
 		Written:    n.noteSnapshot,
 		Settled:    n.replacing.Settled,
 		Fail:       n.fail,
