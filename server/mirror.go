@@ -17,6 +17,9 @@ type Mirror interface {
 	// Serves reports whether clients are served before that. They read here; all else that
 	// they want goes to the ensemble, while the leader is connected to it.
 	Serves() bool
+	// ReadsOnly reports whether clients that accept read-only sessions are served before that,
+	// if no others are: also while the leader isn't connected to the ensemble.
+	ReadsOnly() bool
 	// Lead is called on a goroutine of its own whenever the server begins to lead. It should
 	// return soon after ctx ends, with the leadership or with the server.
 	Lead(ctx context.Context, to raftfsm.Mirroring)
@@ -36,6 +39,17 @@ func (s *Server) rests() bool {
 	return state.Phase == raftfsm.MirrorFenced
 }
 
+// copies reports whether the state is a copy of another ensemble's that read-only clients may
+// see.
+func (s *Server) copies() bool {
+	mirror := s.cfg.Env.Mirror
+	if mirror == nil || !mirror.ReadsOnly() {
+		return false
+	}
+	state, _, _ := s.node.Mirroring().State()
+	return state.Phase == raftfsm.MirrorFollowing && state.Broken == ""
+}
+
 // mirrored reports whether clients are served while the state follows another ensemble.
 func (s *Server) mirrored() bool { return s.modes.mirrored.Load() }
 
@@ -47,8 +61,8 @@ func (s *Server) watchMirror() {
 	led := uint32(0) // the leadership in which Mirror runs; 0: none
 	for {
 		changed := s.node.Mirroring().Changed()
-		rests := s.rests()
-		s.modes.update(func(m *modes) { m.resting = rests })
+		rests, copies := s.rests(), s.copies()
+		s.modes.update(func(m *modes) { m.rest(rests, copies) })
 		state, _, _ := s.node.Mirroring().State()
 		s.modes.mirrored.Store(state.Phase == raftfsm.MirrorFollowing)
 		term, told := s.modes.leads()

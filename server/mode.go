@@ -31,6 +31,7 @@ type modes struct {
 	touch   bool          // the state is fresh enough to be read
 	forced  bool          // read-only mode, regardless of the ensemble
 	resting bool          // the state has no room for clients (rests)
+	copying bool          // but read-only ones may see it (copies)
 	term    uint32        // counts the leaderships of this server; see leads
 	told    chan struct{} // closed at the next change of status
 	changed chan struct{} // closed at the next change
@@ -45,9 +46,9 @@ type modes struct {
 
 // StateChanged implements raftfsm.Handler.
 func (h handler) StateChanged(st raftfsm.Status) {
-	rests := h.s.rests()
+	rests, copies := h.s.rests(), h.s.copies()
 	h.s.modes.update(func(m *modes) {
-		m.resting = rests
+		m.rest(rests, copies)
 		if leads(&st) && !leads(&m.status) {
 			m.term++
 		}
@@ -73,10 +74,12 @@ func (m *modes) update(change func(*modes)) {
 	switch {
 	case m.forced:
 		m.set(readOnly)
+	case m.status.Serving && m.touch && m.copying:
+		m.set(readOnly)
 	case m.status.Serving && m.touch && !mute && !m.resting:
 		m.countOutage()
 		m.set(serving)
-	case m.now == serving:
+	case m.now == serving || m.now == readOnly && m.copying && !s.cfg.ReadOnlyMode:
 		m.since, m.down = s.cfg.Env.Now(), time.Now()
 		m.set(notServing)
 	}
@@ -108,6 +111,22 @@ func (m *modes) update(change func(*modes)) {
 		})
 		s.clients.endLocals() // they end with this mode
 	}
+}
+
+// rest notes what the phase of a mirror leaves room for; m.mu is held.
+func (m *modes) rest(resting, copying bool) {
+	if m.copying && !copying && m.now == readOnly {
+		m.since = m.s.cfg.Env.Now()
+		m.set(notServing) // until update says otherwise
+	}
+	m.resting, m.copying = resting, copying
+}
+
+// mayBeginLocal reports whether a read-only client may begin a session here.
+func (m *modes) mayBeginLocal() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.s.cfg.LocalSessions || m.copying
 }
 
 // leads reports whether a server with that status leads and has applied everything before.

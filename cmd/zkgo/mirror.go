@@ -22,8 +22,14 @@ type mirrorFlags struct {
 	connect       connectFlags // to the ensemble
 	from, clients string
 	id            int64
-	serve         bool
+	serve         string
 }
+
+// The clients that a mirror may serve before the cutover.
+const (
+	serveAll      = "all"
+	serveReadOnly = "read-only"
+)
 
 func mirrorCommand() *cobra.Command {
 	var f mirrorFlags
@@ -48,9 +54,14 @@ replaced.
 With --serve, clients may already connect. They read here. Their writes, sessions
 and pings go to the old ensemble, so they can move one by one before the cutover.
 
+To follow zkgo servers, as a standby in another place or to move them, name their
+observerMasterPort with --from, e.g. zk1:2191,zk2:2191. Any of them will do. There,
+--serve=read-only serves reads to clients that accept a read-only session.
+
 docs/operate/migrate.md has the whole way, and the way back.`,
 		Example: `  zkgo mirror --from zk1:2888,zk2:2888,zk3:2888 --data-dir /var/lib/zkgo
   zkgo mirror --from old-zoo.cfg --serve zoo.cfg
+  zkgo mirror --from zk1:2191,zk2:2191,zk3:2191 --serve=read-only zoo.cfg
   zkgo mirror status zoo.cfg
   zkgo mirror cutover --dry-run zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
@@ -68,7 +79,8 @@ docs/operate/migrate.md has the whole way, and the way back.`,
 	flags.StringVar(&f.from, "from", "", "`ensemble` to follow: host:quorumport,… of all voters, or its zoo.cfg")
 	flags.StringVar(&f.clients, "clients", "", "client `addresses` of its servers, in the order of --from; needed for ZooKeeper 3.4 without a zoo.cfg")
 	flags.Int64Var(&f.id, "observer-id", takeover.ObserverID, "`number` by which the ensemble knows this server; none of its servers may have it")
-	flags.BoolVar(&f.serve, "serve", false, "serve clients before the cutover")
+	flags.StringVar(&f.serve, "serve", "", "serve `clients` before the cutover: all, or read-only")
+	flags.Lookup("serve").NoOptDefVal = serveAll
 	f.connect.register(flags, mirrorSettings)
 	f.server.reading(flags, "for the data (zoo.cfg: dataDir; default ./zkgo-data)")
 	f.server.port(flags, "for clients (zoo.cfg: clientPort; default 2181)")
@@ -79,6 +91,9 @@ docs/operate/migrate.md has the whole way, and the way back.`,
 
 // run runs a server that follows the ensemble.
 func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
+	if f.serve != "" && f.serve != serveAll && f.serve != serveReadOnly {
+		return usagef("--serve=%s: want %s or %s", f.serve, serveAll, serveReadOnly)
+	}
 	if f.from == "" {
 		return usagef("which ensemble? Name its servers with --from host:quorumport,…, or its zoo.cfg")
 	}
@@ -91,7 +106,7 @@ func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 		if err != nil {
 			return nil, err
 		}
-		m := takeover.New(takeover.Config{Learner: follow, Old: old, Serve: f.serve, Logger: cfg.Logger})
+		m := takeover.New(takeover.Config{Learner: follow, Old: old, Serve: f.serve == serveAll, ReadsOnly: f.serve == serveReadOnly, Logger: cfg.Logger})
 		cfg.Env.Mirror = m
 		dir := cfg.DataDir
 		return func(ctx context.Context, s *server.Server) (<-chan struct{}, error) {

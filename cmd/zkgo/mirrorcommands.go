@@ -153,7 +153,9 @@ The old client ports are closed by --fence-command, which runs once for each old
 with {host}, {port} and {id} replaced, or by you while the command waits. The old servers
 themselves should go on running: their leader proves which transaction was the last. If
 you have stopped all of them instead, look up the newest zxid in their logs (zkgo inspect)
-and name it with --last-zxid.
+and name it with --last-zxid. If they are lost with their disks, --accept-lost takes over
+with what is here: what they have committed after that is gone. The client ports are
+checked all the same.
 
 If a check fails, nothing is changed on either side. --dry-run only checks.`,
 		`  zkgo mirror cutover --dry-run zoo.cfg
@@ -180,6 +182,7 @@ If a check fails, nothing is changed on either side. --dry-run only checks.`,
 	flags.StringVar(&o.FenceCommand, "fence-command", "", "shell `command` that closes the client ports of one old server")
 	durationVar(flags, &o.FenceTimeout, "fence-timeout", time.Minute, false, "how long the ports may take to close")
 	flags.StringSliceVar(&o.Proxies, "proxy", nil, "client `address` of the old ensemble that is a proxy's, which accepts connections without a server")
+	flags.BoolVar(&o.AcceptLost, "accept-lost", false, "take over from servers that are lost, without the transactions that are not here")
 	flags.StringVar(&last, "last-zxid", "", "newest `zxid` in the logs of the old servers, if all of them are stopped")
 	return cmd
 }
