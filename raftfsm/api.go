@@ -89,6 +89,12 @@ type Config struct {
 	Wall    func() time.Time // stamped into transactions; it may jump
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
+	// Stream gets the transactions as ZooKeeper encodes them, under the tree's lock; nil: none
+	// is encoded. Txn gets the next one, and Jump reports that the state was replaced.
+	Stream interface {
+		Txn(zxid int64, txn []byte)
+		Jump(zxid int64)
+	}
 
 	open  func(*replica.Config) (replica.Stores, error) // opens the stores; tests inject faults
 	level uint32                                        // the highest behaviour level that this code knows; tests change it

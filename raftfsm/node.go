@@ -129,6 +129,7 @@ func newNode(cfg Config) *Node {
 		Configured: func(uint64, raft.Configuration) { n.peers.Configured() },
 		Applied:    func(index uint64) { n.peers.Applied(index) },
 		Post:       n.mail.applied,
+		Stream:     cfg.Stream,
 		Settled:    n.replacing.Settled,
 		Fail:       n.mail.fail,
 	})

@@ -64,7 +64,7 @@ func (c Config) verify() error {
 		_, err := newTLSPort(c.TLS, c.Env.Formats, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
-	if c.Quorum.TLS != nil && c.distributed() && c.Env.Formats.PeerTLS != nil {
+	if c.Quorum.TLS != nil && (c.distributed() || c.Quorum.ObserverMasterAddr != "") && c.Env.Formats.PeerTLS != nil {
 		_, err := c.Quorum.TLS.load(c.Env.Formats, slog.New(slog.DiscardHandler))
 		errs = append(errs, err)
 	}
@@ -108,6 +108,7 @@ func (c *Config) ports() []listen.Port {
 	if c.Admin != nil && !c.Admin.Optional {
 		all = append(all, listen.At("admin.serverPort", c.Admin.Addr))
 	}
+	all = append(all, listen.At(observersSetting, c.Quorum.ObserverMasterAddr))
 	if c.Metrics != nil {
 		all = append(all, c.Metrics.ports()...)
 	}

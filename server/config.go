@@ -82,6 +82,13 @@ type Quorum struct {
 	TLS                  *QuorumTLS  // between the servers; nil: plaintext
 	SASL                 *QuorumSASL // between the servers; nil: no SASL
 
+	// ObserverMasterAddr is where standbys and other observers get the state, and each
+	// transaction after it (observerMasterPort); empty: nowhere. TLS and SASL are those between
+	// the servers. ObserverMasterBytes is how many bytes of transactions it keeps for them
+	// (observerMaster.sizeLimit); default 64 MiB.
+	ObserverMasterAddr  string
+	ObserverMasterBytes int
+
 	ListenAll bool // quorumListenOnAllIPs
 	// ListenHost is where this server listens for its peers if that isn't the host they
 	// dial, e.g. behind NAT, a forwarded port or a proxy. ListenAll takes precedence.

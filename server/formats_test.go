@@ -34,6 +34,7 @@ func allFormats() Formats {
 		WriteState: func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error {
 			return zkfiles.WriteSnapshot(w, snap, sessions, zkfiles.None)
 		},
+		WriteBody: zkfiles.WriteBody,
 		ReadState: backup.ReadState,
 	}
 }

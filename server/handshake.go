@@ -96,7 +96,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 		s.clients.displace(req.SessionID, nil) // even if the password is wrong
 	}
 	if m == readOnly {
-		if req.SessionID == 0 && !s.cfg.LocalSessions {
+		if req.SessionID == 0 && !s.modes.mayBeginLocal() {
 			return c.refuseReadOnly()
 		}
 		return c.attachLocal(req, timeout)

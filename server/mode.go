@@ -32,6 +32,7 @@ type modes struct {
 	touch   bool          // the state is fresh enough to be read
 	forced  bool          // read-only mode, regardless of the ensemble
 	resting bool          // the state has no room for clients (rests)
+	copying bool          // but read-only ones may see it (copies)
 	term    uint32        // counts the leaderships of this server; see leads
 	told    chan struct{} // closed at the next change of status
 	changed chan struct{} // closed at the next change
@@ -46,9 +47,9 @@ type modes struct {
 
 // StateChanged implements raftfsm.Handler.
 func (h handler) StateChanged(st raftfsm.Status) {
-	rests := h.s.modes.mirror.rests()
+	rests, copies := h.s.modes.mirror.rests(), h.s.modes.mirror.copies()
 	h.s.modes.update(func(m *modes) {
-		m.resting = rests
+		m.rest(rests, copies)
 		if leads(&st) && !leads(&m.status) {
 			m.term++
 		}
@@ -74,10 +75,12 @@ func (m *modes) update(change func(*modes)) {
 	switch {
 	case m.forced:
 		m.set(readOnly)
+	case m.status.Serving && m.touch && m.copying:
+		m.set(readOnly)
 	case m.status.Serving && m.touch && !mute && !m.resting:
 		m.countOutage()
 		m.set(serving)
-	case m.now == serving:
+	case m.now == serving || m.now == readOnly && m.copying && !s.cfg.ReadOnlyMode:
 		m.since, m.down = s.cfg.Env.Now(), time.Now()
 		m.set(notServing)
 	}
@@ -109,6 +112,22 @@ func (m *modes) update(change func(*modes)) {
 		})
 		s.clients.endLocals() // they end with this mode
 	}
+}
+
+// rest notes what the phase of a mirror leaves room for; m.mu is held.
+func (m *modes) rest(resting, copying bool) {
+	if m.copying && !copying && m.now == readOnly {
+		m.since = m.s.cfg.Env.Now()
+		m.set(notServing) // until update says otherwise
+	}
+	m.resting, m.copying = resting, copying
+}
+
+// mayBeginLocal reports whether a read-only client may begin a session here.
+func (m *modes) mayBeginLocal() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.s.cfg.LocalSessions || m.copying
 }
 
 // leads reports whether a server with that status leads and has applied everything before.
@@ -382,6 +401,9 @@ type Mirror interface {
 	// Serves reports whether clients are served before that. They read here; all else that
 	// they want goes to the ensemble, while the leader is connected to it.
 	Serves() bool
+	// ReadsOnly reports whether clients that accept read-only sessions are served before that,
+	// if no others are: also while the leader isn't connected to the ensemble.
+	ReadsOnly() bool
 	// Lead is called on a goroutine of its own whenever the server begins to lead. It should
 	// return soon after ctx ends, with the leadership or with the server.
 	Lead(ctx context.Context, to raftfsm.Mirroring)
@@ -408,6 +430,17 @@ func (g *mirrorGate) rests() bool {
 	return state.Phase == mirrored.Fenced
 }
 
+// copies reports whether the state is a copy of another ensemble's that read-only clients may
+// see.
+func (g *mirrorGate) copies() bool {
+	mirror := g.s.cfg.Env.Mirror
+	if mirror == nil || !mirror.ReadsOnly() {
+		return false
+	}
+	state, _, _ := g.s.node.Mirroring().State()
+	return state.Phase == mirrored.Following && state.Broken == ""
+}
+
 // following reports whether clients are served while the state follows another ensemble.
 func (g *mirrorGate) following() bool { return g.follows.Load() }
 
@@ -420,8 +453,8 @@ func (g *mirrorGate) watch() {
 	led := uint32(0) // the leadership in which Mirror runs; 0: none
 	for {
 		changed := s.node.Mirroring().Changed()
-		rests := g.rests()
-		s.modes.update(func(m *modes) { m.resting = rests })
+		rests, copies := g.rests(), g.copies()
+		s.modes.update(func(m *modes) { m.rest(rests, copies) })
 		state, _, _ := s.node.Mirroring().State()
 		g.follows.Store(state.Phase == mirrored.Following)
 		term, told := s.modes.leads()

@@ -73,6 +73,7 @@ type limiters struct {
 // operators holds what only operators use.
 type operators struct {
 	admin     *httpport.Port
+	observers observers
 	metrics   []*httpport.Port
 	audit     *audit.Recorder // nil: no audit log
 	traceMask atomic.Uint64
@@ -107,15 +108,15 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 		s.ports.tls = port
 	}
 	nodeConfig := s.nodeConfig()
-	if cfg.Quorum.TLS != nil && cfg.distributed() {
-		security, err := cfg.Quorum.TLS.load(cfg.Env.Formats, s.log)
-		if err != nil {
-			return nil, err
-		}
-		nodeConfig.Peers.TLS = security
+	security, err := cfg.quorumTLS()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.observers.prepare(&cfg, &nodeConfig); err != nil {
+		return nil, err
 	}
 	if cfg.distributed() {
-		nodeConfig.Peers.SASL = cfg.Quorum.SASL.of()
+		nodeConfig.Peers.TLS, nodeConfig.Peers.SASL = security, cfg.Quorum.SASL.of()
 	}
 	if err := s.openAudit(); err != nil {
 		return nil, err
@@ -145,7 +146,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if s.memory != nil {
 		s.spawn(func() { s.memory.Watch(s.done, s.node.UntilNext) })
 	}
-	if err := errors.Join(s.ports.openAll(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
+	if err := errors.Join(s.ports.openAll(ctx), s.openAdmin(ctx), s.openMetrics(ctx), s.observers.open(ctx, s, security)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.ports.follow()
@@ -316,7 +317,7 @@ func (s *Server) close() error {
 	if s.audit != nil {
 		s.audit.Stopping()
 	}
-	errs = append(errs, s.ports.close(), s.admin.Close())
+	errs = append(errs, s.ports.close(), s.admin.Close(), s.observers.close())
 	for _, p := range s.metrics {
 		errs = append(errs, p.Close())
 	}

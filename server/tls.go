@@ -200,6 +200,8 @@ type Formats struct {
 	PeerTLS func(k KeyStores, warn func(error)) (func() *tls.Config, error)
 	// WriteState and ReadState are for the snapshot and restore of the commands over HTTP.
 	WriteState func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
+	// WriteBody writes the state as a leader of ZooKeeper sends it to an observer.
+	WriteBody func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
 	// ReadState refuses a field of more than maxField bytes, and ends with the error of
 	// room, which it calls again and again.
 	ReadState func(r io.Reader, policy tree.Policy, maxField int, room func() error) (*tree.Tree, *session.Table, error)

@@ -109,6 +109,9 @@ func translate(z *zoocfg.Config) (Config, error) {
 	if z.ClientPort != zoocfg.Unset {
 		c.ClientAddr = net.JoinHostPort(z.ClientPortAddress, strconv.Itoa(z.ClientPort))
 	}
+	if z.ObserverMasterPort > 0 {
+		c.Quorum.ObserverMasterAddr, c.Quorum.ObserverMasterBytes = net.JoinHostPort(observerMasterHost(z), strconv.Itoa(z.ObserverMasterPort)), z.ObserverMasterBytes
+	}
 	errs := []error{c.tlsFromZooCfg(z), c.quorumFromZooCfg(z), c.quorumSASLFromZooCfg(z), c.saslFromZooCfg(z), c.adminFromZooCfg(z), c.metricsFromZooCfg(z)}
 	c.auditFromZooCfg(z)
 	if z.Distributed() {
@@ -121,6 +124,19 @@ func translate(z *zoocfg.Config) (Config, error) {
 		c.Quorum.LeaderNoClients, c.Quorum.MultiAddress = !z.LeaderServes, z.MultiAddressEnabled
 	}
 	return c, errors.Join(errs...)
+}
+
+// observerMasterHost returns where the port for observers is. As in ZooKeeper, it is next to the
+// quorum port. A standalone server has none, so the port is next to that for clients.
+func observerMasterHost(z *zoocfg.Config) string {
+	self, ok := z.Self()
+	switch {
+	case !z.Distributed() || !ok:
+		return z.ClientPortAddress
+	case z.QuorumListenOnAllIPs:
+		return ""
+	}
+	return strings.Trim(cmp.Or(z.QuorumListenAddress, self.Addrs[0].Host), "[]")
 }
 
 // refuse reports settings that an ensemble doesn't support. A standalone server doesn't
@@ -346,10 +362,10 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 
 // quorumSASLFromZooCfg translates quorum.auth.* and reads the JAAS file. As in
 // ZooKeeper both sections must exist, whatever is required, and a standalone server
-// reads neither.
+// reads neither unless it has a port for observers.
 func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
 	q, file := &z.QuorumAuth, z.Auth.JAASFile
-	if !q.EnableSASL || !z.Distributed() {
+	if !q.EnableSASL || !z.Distributed() && z.ObserverMasterPort <= 0 {
 		return nil
 	}
 	if file == "" {

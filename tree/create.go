@@ -92,6 +92,9 @@ func (t *exec) create(c *creation, r *Result) proto.Code {
 	t.quotaChanges(n.Path())
 	t.bear(parent, n, cversion)
 	r.Path = n.Path()
+	if t.tx.Record != nil {
+		t.recordCreate(c, n, cversion+1)
+	}
 	stat(n, &r.Stat) // before a stats node's data is replaced, as in ZooKeeper
 	t.quotaCreated(n)
 	t.fire(proto.EventNodeCreated, n)

@@ -37,6 +37,9 @@ func (t *exec) delete(q *proto.DeleteRequest) proto.Code {
 		return proto.ErrNotEmpty
 	}
 	t.remove(n)
+	if t.tx.Record != nil {
+		t.record(Change{Op: proto.OpDelete, Path: q.Path})
+	}
 	return proto.Ok
 }
 
@@ -127,5 +130,8 @@ func (t *exec) reap(q *Reap) proto.Code {
 		return proto.ErrBadVersion
 	}
 	t.remove(n)
+	if t.tx.Record != nil {
+		t.record(Change{Op: proto.OpDeleteContainer, Path: q.Path})
+	}
 	return proto.Ok
 }

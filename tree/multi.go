@@ -21,6 +21,9 @@ func (t *exec) multi(q *proto.MultiRequest, r *Result) proto.Code {
 			continue
 		}
 		t.rollback()
+		if t.tx.Record != nil {
+			*t.tx.Record = (*t.tx.Record)[:0]
+		}
 		r.Events = r.Events[:0]
 		if code == proto.ErrMarshalling {
 			r.Multi = r.Multi[:0]

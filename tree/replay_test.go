@@ -111,3 +111,32 @@ func TestReplayIsApply(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayOfRecord: the changes that Apply records make another tree the same, whatever the
+// transactions are.
+func TestReplayOfRecord(t *testing.T) {
+	t.Parallel()
+	for seed := range int64(20) {
+		g, a, b := newGenerator(500+seed), New(), New()
+		for i := range 1500 {
+			var changes []Change
+			tx, op, req := g.next(a)
+			tx.Record = &changes
+			code := a.Apply(tx, op, req).Code
+			if op == proto.OpCloseSession {
+				changes = append(changes, Change{Op: op})
+			}
+			multi, _ := req.(*proto.MultiRequest)
+			if refused := code != proto.Ok || multi != nil && len(multi.Ops) > len(changes); refused != (len(changes) == 0) && (multi == nil || len(multi.Ops) > 0) {
+				t.Fatalf("seed %d, transaction %d, %v %s: code %v, %d changes", seed, i, op, describe(req), code, len(changes))
+			}
+			b.Replay(&Txn{Zxid: tx.Zxid, Time: tx.Time, Session: tx.Session, Policy: ExtendedTypes}, op, changes)
+			if a.FullDigest() != b.FullDigest() || a.Digest() != b.Digest() {
+				t.Fatalf("seed %d, transaction %d, %v %s: the trees differ after %+v", seed, i, op, describe(req), changes)
+			}
+		}
+		if err := b.Check(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -16,6 +16,9 @@ func (t *exec) setData(q *proto.SetDataRequest, r *Result) proto.Code {
 		return proto.ErrBadVersion
 	}
 	t.put(n, q.Data, n.State().Version+1)
+	if t.tx.Record != nil {
+		t.record(Change{Op: proto.OpSetData, Path: q.Path, Data: q.Data, Version: n.State().Version})
+	}
 	stat(n, &r.Stat)
 	t.charge(n.Path(), delta, 0)
 	t.fire(proto.EventNodeDataChanged, n)
@@ -53,6 +56,9 @@ func (t *exec) check(q *proto.CheckVersionRequest) proto.Code {
 	if code == proto.Ok && !expected(n.State().Version, q.Version) {
 		return proto.ErrBadVersion
 	}
+	if code == proto.Ok && t.tx.Record != nil {
+		t.record(Change{Op: proto.OpCheck, Path: q.Path, Version: q.Version})
+	}
 	return code
 }
 
@@ -78,6 +84,9 @@ func (t *exec) setACL(q *proto.SetACLRequest, r *Result) proto.Code {
 		return proto.ErrQuotaExceeded
 	}
 	t.setList(n, acl, n.State().Aversion+1)
+	if t.tx.Record != nil {
+		t.record(Change{Op: proto.OpSetACL, Path: q.Path, ACL: n.State().ACL.List(), Version: n.State().Aversion})
+	}
 	stat(n, &r.Stat)
 	return proto.Ok
 }
@@ -106,6 +115,9 @@ func (t *Tree) SetConfig(tx *Txn, text []byte, version int32) *Result {
 		text = []byte{} // clients of the config znode don't expect null
 	}
 	x.put(n, text, version)
+	if tx.Record != nil {
+		x.record(Change{Op: proto.OpSetData, Path: ConfigPath, Data: text, Version: version})
+	}
 	stat(n, &r.Stat)
 	r.Data = n.Data()
 	if changed {

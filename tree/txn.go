@@ -34,6 +34,9 @@ type Txn struct {
 	// checks, but don't expand the scheme auth in a new ACL to them.
 	Prints []Fingerprint
 	Policy Policy
+	// Record gets what the transaction has changed, for Replay; nil: no caller needs it. It gets
+	// nothing from a transaction that fails.
+	Record *[]Change
 }
 
 // Event is a change of a znode that can fire watches. A create causes NodeCreated

@@ -23,8 +23,14 @@ type mirrorFlags struct {
 	connect       connectFlags // to the ensemble
 	from, clients string
 	id            int64
-	serve         bool
+	serve         string
 }
+
+// The clients that a mirror may serve before the cutover.
+const (
+	serveAll      = "all"
+	serveReadOnly = "read-only"
+)
 
 func mirrorCommand() *cobra.Command {
 	var f mirrorFlags
@@ -49,9 +55,14 @@ replaced.
 With --serve, clients may already connect. They read here. Their writes, sessions
 and pings go to the old ensemble, so they can move one by one before the cutover.
 
+To follow zkgo servers, as a standby in another place or to move them, name their
+observerMasterPort with --from, e.g. zk1:2191,zk2:2191. Any of them will do. There,
+--serve=read-only serves reads to clients that accept a read-only session.
+
 docs/operate/migrate.md has the whole way, and the way back.`,
 		Example: `  zkgo mirror --from zk1:2888,zk2:2888,zk3:2888 --data-dir /var/lib/zkgo
   zkgo mirror --from old-zoo.cfg --serve zoo.cfg
+  zkgo mirror --from zk1:2191,zk2:2191,zk3:2191 --serve=read-only zoo.cfg
   zkgo mirror status zoo.cfg
   zkgo mirror cutover --dry-run zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
@@ -69,7 +80,8 @@ docs/operate/migrate.md has the whole way, and the way back.`,
 	flags.StringVar(&f.from, "from", "", "`ensemble` to follow: host:quorumport,… of all voters, or its zoo.cfg")
 	flags.StringVar(&f.clients, "clients", "", "client `addresses` of its servers, in the order of --from; needed for ZooKeeper 3.4 without a zoo.cfg")
 	flags.Int64Var(&f.id, "observer-id", takeover.ObserverID, "`number` of this server in the ensemble; none of its own servers may have it")
-	flags.BoolVar(&f.serve, "serve", false, "serve clients before the cutover")
+	flags.StringVar(&f.serve, "serve", "", "serve `clients` before the cutover: all, or read-only")
+	flags.Lookup("serve").NoOptDefVal = serveAll
 	f.connect.register(flags, mirrorSettings)
 	f.server.reading(flags, "for the data (zoo.cfg: dataDir; default ./zkgo-data)")
 	f.server.port(flags, "for clients (zoo.cfg: clientPort; default 2181)")
@@ -80,10 +92,13 @@ docs/operate/migrate.md has the whole way, and the way back.`,
 
 // run runs a server that follows the ensemble.
 func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
+	if f.serve != "" && f.serve != serveAll && f.serve != serveReadOnly {
+		return usagef("--serve=%s: want %s or %s", f.serve, serveAll, serveReadOnly)
+	}
 	if f.from == "" {
 		return usagef("which ensemble? Name its servers with --from host:quorumport,…, or its zoo.cfg")
 	}
-	o := takeover.Options{From: f.from, Clients: f.clients, ObserverID: f.id, Serve: f.serve}
+	o := takeover.Options{From: f.from, Clients: f.clients, ObserverID: f.id, Serve: f.serve == serveAll, ReadsOnly: f.serve == serveReadOnly}
 	var err error
 	if f.connect.sasl != "" {
 		if o.User, o.Password, err = credentials("--sasl", f.connect.sasl); err != nil {
@@ -261,6 +276,8 @@ with {host}, {port} and {id} replaced, or by you while the command waits. The ol
 themselves should go on running: their leader proves which transaction was the last. If
 the command stops them instead, name another one with --log-command that prints the newest
 zxid in the log of a server, or look it up (zkgo inspect) and pass it as --last-zxid.
+If they are lost with their disks, --accept-lost takes over with what is here: what they have
+committed after that is gone. The client ports are checked all the same.
 
 If a check fails, nothing is changed on either side. --dry-run only checks.`,
 		`  zkgo mirror cutover --dry-run zoo.cfg
@@ -288,6 +305,7 @@ If a check fails, nothing is changed on either side. --dry-run only checks.`,
 	flags.StringVar(&o.LogCommand, "log-command", "", "shell `command` that prints the newest zxid in the log of one old server, as 0x…, if the fence stops the servers")
 	durationVar(flags, &o.FenceTimeout, "fence-timeout", time.Minute, false, "how long the ports may take to close")
 	flags.StringSliceVar(&o.Proxies, "proxy", nil, "client `address` of the old ensemble that is a proxy's, which accepts connections without a server")
+	flags.BoolVar(&o.AcceptLost, "accept-lost", false, "take over from servers that are lost, without the transactions that are not here")
 	flags.StringVar(&last, "last-zxid", "", "newest `zxid` in the logs of the old servers, if all of them are stopped")
 	return cmd
 }

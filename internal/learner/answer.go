@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/zab"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -28,7 +29,7 @@ func (c *Conn) sendTouched(zxid int64, touched []Touch) error {
 		for _, t := range touched[:n] {
 			data = proto.AppendInt(proto.AppendLong(data, t.Session), t.Timeout)
 		}
-		if err := c.sendLocked(packet{kindPing, zxid, data}); err != nil {
+		if err := c.sendLocked(zab.Packet{Kind: zab.KindPing, Zxid: zxid, Data: data}); err != nil {
 			return err
 		}
 		if touched = touched[n:]; len(touched) == 0 {

@@ -5,21 +5,8 @@ import (
 	"fmt"
 
 	"github.com/zkgo/zkgo/internal/sasl"
-	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/internal/zab"
 )
-
-// authMagic begins each QuorumAuthPacket. ZooKeeper's source has −0xa0dbcafecafe1234, which
-// overflows in Java to this value.
-const authMagic int64 = 0x5f2435013501edcc
-
-// Values of a QuorumAuthPacket's status.
-const (
-	authInProgress = 0
-	authSuccess    = 1
-)
-
-// maxToken limits a token of DIGEST-MD5 in bytes.
-const maxToken = 64 << 10
 
 // errNoAuth is the cause when the server doesn't speak SASL.
 var errNoAuth = errors.New("the server does not use SASL between servers (quorum.auth.enableSasl): leave out the user")
@@ -36,16 +23,16 @@ func (c *Conn) authenticate(user, password string) error {
 		if err != nil {
 			return err
 		}
-		if status != authInProgress && status != authSuccess {
+		if status != zab.AuthInProgress && status != zab.AuthSuccess {
 			return fmt.Errorf("%w for user %q", sasl.ErrRefused, user)
 		}
 		next, done, err := client.Next(answer)
 		switch {
 		case err != nil:
 			return err
-		case done && status == authSuccess:
+		case done && status == zab.AuthSuccess:
 			return nil
-		case done || status == authSuccess:
+		case done || status == zab.AuthSuccess:
 			return errors.New("the server ended the SASL exchange too early")
 		}
 		token = next
@@ -54,23 +41,14 @@ func (c *Conn) authenticate(user, password string) error {
 }
 
 func (c *Conn) sendToken(token []byte) error {
-	b := proto.AppendLong(c.out[:0], authMagic)
-	b = proto.AppendInt(b, authInProgress)
-	return c.write(proto.AppendBuffer(b, token))
+	return c.write(zab.AppendToken(c.out[:0], zab.AuthInProgress, token))
 }
 
 func (c *Conn) readToken() (status int32, token []byte, err error) {
-	var head [8]byte
-	if err := c.readFull(head[:]); err != nil {
-		return 0, nil, err
+	status, token, err = zab.ReadToken(c.r)
+	var none *zab.NoTokenError
+	if errors.As(err, &none) {
+		err = fmt.Errorf("%w (magic %#x)", errNoAuth, none.Magic)
 	}
-	d := proto.NewReader(head[:])
-	if magic := d.Long(); magic != authMagic {
-		return 0, nil, fmt.Errorf("%w (magic %#x)", errNoAuth, uint64(magic))
-	}
-	if status, err = readInt(c.r); err != nil {
-		return 0, nil, err
-	}
-	token, err = readBuffer(c.r, maxToken)
 	return status, token, err
 }

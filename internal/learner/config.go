@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/internal/zab"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -72,4 +73,4 @@ func (c Config) withDefaults() Config {
 const defaultMaxRequest = 0xfffff
 
 // maxPacket is the maximum length of a packet's data in bytes.
-func (c *Config) maxPacket() int { return c.Limits.MaxField + packetOverhead }
+func (c *Config) maxPacket() int { return c.Limits.MaxField + zab.PacketOverhead }

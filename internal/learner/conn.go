@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/zab"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -21,6 +22,7 @@ type Conn struct {
 	r       *bufio.Reader
 	addr    string
 	epoch   int64
+	zkgo    bool          // the other side is a zkgo server
 	timeout time.Duration // for the next byte from the leader; Follow changes it, holding send
 
 	send    sync.Mutex // guards writes and what follows
@@ -126,9 +128,9 @@ func connect(ctx context.Context, cfg *Config, addr string) (net.Conn, error) {
 // register sends our number and newest zxid, and checks the leader's answer.
 func (c *Conn) register(zxid int64) error {
 	info := proto.AppendLong(nil, c.cfg.ID)
-	info = proto.AppendInt(info, protocolVersion)
+	info = proto.AppendInt(info, zab.ProtocolVersion)
 	info = proto.AppendLong(info, 0) // the version of the configuration we know; a higher one than the leader's is refused
-	if err := c.sendPacket(packet{kindObserverInfo, epochOf(zxid) << 32, info}); err != nil {
+	if err := c.sendPacket(zab.Packet{Kind: zab.KindObserverInfo, Zxid: zab.EpochOf(zxid) << 32, Data: info}); err != nil {
 		return err
 	}
 	p, err := c.readPacket()
@@ -137,22 +139,27 @@ func (c *Conn) register(zxid int64) error {
 		return errors.New("the server closed the connection when we registered: it may require SASL (quorum.auth.serverRequireSasl) or TLS (sslQuorum), or it has stopped leading")
 	case err != nil:
 		return err
-	case p.kind != kindLeaderInfo:
-		return fmt.Errorf("the server answered %v instead of LEADERINFO: it is no leader of ZooKeeper 3.4 to 3.9", p.kind)
+	case p.Kind != zab.KindLeaderInfo:
+		return fmt.Errorf("the server answered %v instead of LEADERINFO: it is no leader of ZooKeeper 3.4 to 3.9", p.Kind)
 	}
-	d := proto.NewReader(p.data)
-	if version := d.Int(); d.Err() != nil || version != protocolVersion {
-		return fmt.Errorf("the leader speaks version %#x of the learner protocol, we know %#x", version, protocolVersion)
+	d := proto.NewReader(p.Data)
+	if version := d.Int(); d.Err() != nil || version != zab.ProtocolVersion {
+		return fmt.Errorf("the leader speaks version %#x of the learner protocol, we know %#x", version, zab.ProtocolVersion)
 	}
-	c.epoch = epochOf(p.zxid)
-	ours, current := epochOf(zxid), int32(-1)
+	c.zkgo = string(d.Rest()) == zab.Extension
+	c.epoch = zab.EpochOf(p.Zxid)
+	ours, current := zab.EpochOf(zxid), int32(-1)
 	switch {
 	case c.epoch < ours:
 		return fmt.Errorf("the leader's epoch %d is older than the epoch %d of our newest transaction: it is another ensemble, or it has lost transactions", c.epoch, ours)
 	case c.epoch > ours:
 		current = int32(ours)
 	}
-	return c.sendPacket(packet{kindAckEpoch, zxid, proto.AppendInt(nil, current)})
+	data := proto.AppendInt(nil, current)
+	if c.zkgo {
+		data = append(data, zab.Extension...)
+	}
+	return c.sendPacket(zab.Packet{Kind: zab.KindAckEpoch, Zxid: zxid, Data: data})
 }
 
 // Members returns the ensemble's configuration as text, e.g. server.1=…, as the leader sent it
@@ -166,6 +173,10 @@ func (c *Conn) Members() string {
 
 // Addr returns the leader's address.
 func (c *Conn) Addr() string { return c.addr }
+
+// Zkgo reports whether the other side is a zkgo server. It need not lead its ensemble, and takes
+// no Request but sync.
+func (c *Conn) Zkgo() bool { return c.zkgo }
 
 // Epoch returns the leader's epoch.
 func (c *Conn) Epoch() int64 { return c.epoch }
@@ -196,17 +207,17 @@ func (c *Conn) readFull(b []byte) error {
 	return err
 }
 
-func (c *Conn) readPacket() (packet, error) { return readPacket(c.r, c.cfg.maxPacket()) }
+func (c *Conn) readPacket() (zab.Packet, error) { return zab.ReadPacket(c.r, c.cfg.maxPacket()) }
 
-func (c *Conn) sendPacket(p packet) error {
+func (c *Conn) sendPacket(p zab.Packet) error {
 	c.send.Lock()
 	defer c.send.Unlock()
 	return c.sendLocked(p)
 }
 
 // sendLocked is sendPacket for a caller that holds send.
-func (c *Conn) sendLocked(p packet, identities ...proto.ID) error {
-	c.out = appendPacket(c.out[:0], p, identities...)
+func (c *Conn) sendLocked(p zab.Packet, identities ...proto.ID) error {
+	c.out = zab.AppendPacket(c.out[:0], p, identities...)
 	return c.write(c.out)
 }
 

@@ -1,12 +1,15 @@
 package learner
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/internal/zab"
+	"github.com/zkgo/zkgo/proto"
 )
 
 // Receiver takes what the leader sends. Follow calls its methods one after the other, and ends
@@ -65,17 +68,17 @@ func (f *follower) begin() error {
 	if err != nil {
 		return err
 	}
-	switch p.kind {
-	case kindDiff:
-		if p.zxid < f.zxid {
-			return fmt.Errorf("%w: DIFF up to %#x, ours is %#x", ErrTrunc, p.zxid, f.zxid)
+	switch p.Kind {
+	case zab.KindDiff:
+		if p.Zxid < f.zxid {
+			return fmt.Errorf("%w: DIFF up to %#x, ours is %#x", ErrTrunc, p.Zxid, f.zxid)
 		}
-	case kindSnap:
-		return f.snapshot(p.zxid)
-	case kindTrunc:
-		return fmt.Errorf("%w: TRUNC to %#x, ours is %#x", ErrTrunc, p.zxid, f.zxid)
+	case zab.KindSnap:
+		return f.snapshot(p.Zxid)
+	case zab.KindTrunc:
+		return fmt.Errorf("%w: TRUNC to %#x, ours is %#x", ErrTrunc, p.Zxid, f.zxid)
 	default:
-		return fmt.Errorf("the leader began with %v instead of DIFF or SNAP", p.kind)
+		return fmt.Errorf("the leader began with %v instead of DIFF or SNAP", p.Kind)
 	}
 	return nil
 }
@@ -86,15 +89,44 @@ func (f *follower) snapshot(zxid int64) error {
 	if err != nil {
 		return err
 	}
-	signature, err := readBuffer(f.r, len(snapshotSignature))
+	signature, err := zab.ReadBuffer(f.r, len(zab.SnapshotSignature))
 	switch {
 	case err != nil:
 		return fmt.Errorf("the snapshot's signature: %w", err)
-	case string(signature) != snapshotSignature:
-		return fmt.Errorf("the snapshot's signature is %q instead of %q", signature, snapshotSignature)
+	case string(signature) != zab.SnapshotSignature:
+		return fmt.Errorf("the snapshot's signature is %q instead of %q", signature, zab.SnapshotSignature)
+	}
+	if f.zkgo {
+		if err := f.passwords(state); err != nil {
+			return err
+		}
 	}
 	state.Zxid, f.zxid, f.floor = zxid, zxid, zxid
 	return f.to.Snapshot(state)
+}
+
+// passwords reads the passwords of the sessions, which follow the snapshot of a zkgo server.
+func (f *follower) passwords(state *zkfiles.State) error {
+	state.Passwords = make(map[int64][proto.PasswordSize]byte, len(state.Sessions))
+	for {
+		p, err := f.readPacket()
+		switch {
+		case err != nil:
+			return err
+		case p.Kind != zab.KindPasswords || len(p.Data)%zab.PasswordSize != 0:
+			return fmt.Errorf("%v with %d bytes instead of the passwords of the sessions", p.Kind, len(p.Data))
+		}
+		for b := p.Data; len(b) > 0; b = b[zab.PasswordSize:] {
+			id := int64(binary.BigEndian.Uint64(b))
+			if _, is := state.Sessions[id]; !is {
+				return fmt.Errorf("a password of session 0x%x, which the snapshot does not have", uint64(id))
+			}
+			state.Passwords[id] = [proto.PasswordSize]byte(b[8:])
+		}
+		if len(p.Data) != zab.PasswordsSize {
+			return nil
+		}
+	}
 }
 
 // next handles one packet.
@@ -103,27 +135,27 @@ func (f *follower) next() error {
 	if err != nil {
 		return err
 	}
-	switch p.kind {
-	case kindProposal:
-		return f.propose(p.data)
-	case kindCommit, kindCommitAndActivate:
-		return f.commit(p.zxid)
-	case kindInform:
-		return f.inform(p.data)
-	case kindInformAndActivate:
-		return f.inform(p.data[min(len(p.data), leaderIDSize):])
-	case kindNewLeader:
+	switch p.Kind {
+	case zab.KindProposal:
+		return f.propose(p.Data)
+	case zab.KindCommit, zab.KindCommitAndActivate:
+		return f.commit(p.Zxid)
+	case zab.KindInform:
+		return f.inform(p.Data)
+	case zab.KindInformAndActivate:
+		return f.inform(p.Data[min(len(p.Data), leaderIDSize):])
+	case zab.KindNewLeader:
 		return f.newLeader(&p)
-	case kindUpToDate:
+	case zab.KindUpToDate:
 		return f.upToDate()
-	case kindPing:
+	case zab.KindPing:
 		return f.ping(&p)
-	case kindSync:
+	case zab.KindSync:
 		return f.syncDone()
-	case kindRevalidate:
-		return f.revalidated(p.data)
+	case zab.KindRevalidate:
+		return f.revalidated(p.Data)
 	default:
-		return fmt.Errorf("unexpected %v at zxid %#x", p.kind, p.zxid)
+		return fmt.Errorf("unexpected %v at zxid %#x", p.Kind, p.Zxid)
 	}
 }
 
@@ -175,7 +207,7 @@ func (f *follower) deliver(tx *zkfiles.Txn) error {
 		return nil
 	case tx.Zxid <= f.zxid:
 		return fmt.Errorf("transaction %#x comes after %#x", tx.Zxid, f.zxid)
-	case epochOf(tx.Zxid) > f.epoch:
+	case zab.EpochOf(tx.Zxid) > f.epoch:
 		return fmt.Errorf("transaction %#x is of a later epoch than the leader's, %d", tx.Zxid, f.epoch)
 	}
 	f.zxid = tx.Zxid
@@ -184,11 +216,11 @@ func (f *follower) deliver(tx *zkfiles.Txn) error {
 
 // newLeader acknowledges that we have what the leader has sent so far, and keeps the
 // configuration that it sends.
-func (f *follower) newLeader(p *packet) error {
+func (f *follower) newLeader(p *zab.Packet) error {
 	f.send.Lock()
 	defer f.send.Unlock()
-	f.members = string(p.data)
-	return f.sendLocked(packet{kind: kindAck, zxid: p.zxid})
+	f.members = string(p.Data)
+	return f.sendLocked(zab.Packet{Kind: zab.KindAck, Zxid: p.Zxid})
 }
 
 // upToDate marks the end of the synchronization. The leader queues UPTODATE after it has read
@@ -211,7 +243,7 @@ func (c *Conn) open() error {
 	c.send.Lock()
 	defer c.send.Unlock()
 	c.timeout = c.cfg.SilenceTimeout
-	if err := c.sendLocked(packet{kind: kindAck, zxid: c.epoch << 32}); err != nil {
+	if err := c.sendLocked(zab.Packet{Kind: zab.KindAck, Zxid: c.epoch << 32}); err != nil {
 		return err
 	}
 	c.asked.open = true
@@ -219,14 +251,14 @@ func (c *Conn) open() error {
 }
 
 // ping answers a ping.
-func (f *follower) ping(p *packet) error {
+func (f *follower) ping(p *zab.Packet) error {
 	if f.touched = f.touched[:0]; f.cfg.Touched != nil {
 		f.touched = f.cfg.Touched(f.touched)
 	}
-	if err := f.sendTouched(p.zxid, f.touched); err != nil {
+	if err := f.sendTouched(p.Zxid, f.touched); err != nil {
 		return err
 	}
-	return f.to.Ping(p.zxid, time.Now())
+	return f.to.Ping(p.Zxid, time.Now())
 }
 
 // decode decodes a transaction, which keeps data.

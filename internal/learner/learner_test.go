@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/internal/zab"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
@@ -63,10 +64,10 @@ type leader struct {
 	r    *bufio.Reader
 }
 
-func (l *leader) send(packets ...packet) {
+func (l *leader) send(packets ...zab.Packet) {
 	var b []byte
 	for _, p := range packets {
-		b = appendPacket(b, p)
+		b = zab.AppendPacket(b, p)
 	}
 	l.raw(b)
 }
@@ -74,11 +75,11 @@ func (l *leader) send(packets ...packet) {
 // raw sends bytes. The learner may have closed the connection because of the first ones.
 func (l *leader) raw(b []byte) { _, _ = l.conn.Write(b) }
 
-func (l *leader) expect(want packet) {
+func (l *leader) expect(want zab.Packet) {
 	l.t.Helper()
-	got, err := readPacket(l.r, 1<<20)
-	if err != nil || got.kind != want.kind || got.zxid != want.zxid || !bytes.Equal(got.data, want.data) {
-		l.t.Errorf("the learner sent %v %#x %x (%v), want %v %#x %x", got.kind, got.zxid, got.data, err, want.kind, want.zxid, want.data)
+	got, err := zab.ReadPacket(l.r, 1<<20)
+	if err != nil || got.Kind != want.Kind || got.Zxid != want.Zxid || !bytes.Equal(got.Data, want.Data) {
+		l.t.Errorf("the learner sent %v %#x %x (%v), want %v %#x %x", got.Kind, got.Zxid, got.Data, err, want.Kind, want.Zxid, want.Data)
 	}
 }
 
@@ -86,9 +87,9 @@ func (l *leader) expect(want packet) {
 func (l *leader) accept(epoch, zxid int64, current int32) {
 	l.t.Helper()
 	info := proto.AppendLong(proto.AppendInt(proto.AppendLong(nil, 200), 0x10000), 0)
-	l.expect(packet{kindObserverInfo, epochOf(zxid) << 32, info})
-	l.send(packet{kindLeaderInfo, epoch << 32, proto.AppendInt(nil, 0x10000)})
-	l.expect(packet{kindAckEpoch, zxid, proto.AppendInt(nil, current)})
+	l.expect(zab.Packet{Kind: zab.KindObserverInfo, Zxid: zab.EpochOf(zxid) << 32, Data: info})
+	l.send(zab.Packet{Kind: zab.KindLeaderInfo, Zxid: epoch << 32, Data: proto.AppendInt(nil, 0x10000)})
+	l.expect(zab.Packet{Kind: zab.KindAckEpoch, Zxid: zxid, Data: proto.AppendInt(nil, current)})
 }
 
 // follow runs a learner with a leader that play plays, and returns what it got and the error.
@@ -145,17 +146,17 @@ func TestSnapshotThenTransactions(t *testing.T) {
 	t.Parallel()
 	r, err := follow(t, 0, func(l *leader) {
 		l.accept(2, 0, 0)
-		l.send(packet{kind: kindSnap, zxid: 0x200000002})
+		l.send(zab.Packet{Kind: zab.KindSnap, Zxid: 0x200000002})
 		l.raw(snapshot("BenWasHere"))
-		l.send(packet{kindProposal, 0, createTxn(0x200000002, "/in the snapshot")}, packet{kind: kindCommit, zxid: 0x200000002},
-			packet{kindProposal, 0, createTxn(0x200000003, "/a")}, packet{kind: kindCommit, zxid: 0x200000003},
-			packet{kind: kindNewLeader, zxid: 0x200000000, data: []byte("version=0")})
-		l.expect(packet{kind: kindAck, zxid: 0x200000000})
-		l.send(packet{kind: kindInform, data: createTxn(0x200000004, "/b")}, packet{kind: kindUpToDate, zxid: -1})
-		l.expect(packet{kind: kindAck, zxid: 0x200000000})
-		l.send(packet{kind: kindPing, zxid: 0x200000005})
-		l.expect(packet{kindPing, 0x200000005, []byte{}})
-		l.send(packet{kind: kindInform, data: createTxn(0x200000005, "/c")}, packet{kindInformAndActivate, 0, append(make([]byte, 8), createTxn(0x200000006, "/d")...)})
+		l.send(zab.Packet{Kind: zab.KindProposal, Zxid: 0, Data: createTxn(0x200000002, "/in the snapshot")}, zab.Packet{Kind: zab.KindCommit, Zxid: 0x200000002},
+			zab.Packet{Kind: zab.KindProposal, Zxid: 0, Data: createTxn(0x200000003, "/a")}, zab.Packet{Kind: zab.KindCommit, Zxid: 0x200000003},
+			zab.Packet{Kind: zab.KindNewLeader, Zxid: 0x200000000, Data: []byte("version=0")})
+		l.expect(zab.Packet{Kind: zab.KindAck, Zxid: 0x200000000})
+		l.send(zab.Packet{Kind: zab.KindInform, Data: createTxn(0x200000004, "/b")}, zab.Packet{Kind: zab.KindUpToDate, Zxid: -1})
+		l.expect(zab.Packet{Kind: zab.KindAck, Zxid: 0x200000000})
+		l.send(zab.Packet{Kind: zab.KindPing, Zxid: 0x200000005})
+		l.expect(zab.Packet{Kind: zab.KindPing, Zxid: 0x200000005, Data: []byte{}})
+		l.send(zab.Packet{Kind: zab.KindInform, Data: createTxn(0x200000005, "/c")}, zab.Packet{Kind: zab.KindInformAndActivate, Zxid: 0, Data: append(make([]byte, 8), createTxn(0x200000006, "/d")...)})
 	})
 	want := []string{"snapshot 0x200000002 of 1", "create 0x200000003 [/a]", "create 0x200000004 [/b]", "synced", "ping 0x200000005", "create 0x200000005 [/c]", "create 0x200000006 [/d]"}
 	if r == nil || !slices.Equal(r.lines, want) {
@@ -170,11 +171,11 @@ func TestResumesWithDiff(t *testing.T) {
 	t.Parallel()
 	r, err := follow(t, 0x100000007, func(l *leader) {
 		l.accept(2, 0x100000007, 1)
-		l.send(packet{kind: kindDiff, zxid: 0x200000001}, packet{kindProposal, 0, createTxn(0x200000001, "/a")}, packet{kindCommitAndActivate, 0x200000001, make([]byte, 8)},
-			packet{kind: kindNewLeader, zxid: 0x200000000})
-		l.expect(packet{kind: kindAck, zxid: 0x200000000})
-		l.send(packet{kind: kindUpToDate})
-		l.expect(packet{kind: kindAck, zxid: 0x200000000})
+		l.send(zab.Packet{Kind: zab.KindDiff, Zxid: 0x200000001}, zab.Packet{Kind: zab.KindProposal, Zxid: 0, Data: createTxn(0x200000001, "/a")}, zab.Packet{Kind: zab.KindCommitAndActivate, Zxid: 0x200000001, Data: make([]byte, 8)},
+			zab.Packet{Kind: zab.KindNewLeader, Zxid: 0x200000000})
+		l.expect(zab.Packet{Kind: zab.KindAck, Zxid: 0x200000000})
+		l.send(zab.Packet{Kind: zab.KindUpToDate})
+		l.expect(zab.Packet{Kind: zab.KindAck, Zxid: 0x200000000})
 	})
 	if want := []string{"create 0x200000001 [/a]", "synced"}; r == nil || !slices.Equal(r.lines, want) {
 		t.Errorf("received %+v (%v), want %q", r, err, want)
@@ -184,24 +185,24 @@ func TestResumesWithDiff(t *testing.T) {
 // TestRefusesALeader lists what a leader must not send.
 func TestRefusesALeader(t *testing.T) {
 	t.Parallel()
-	diff := packet{kind: kindDiff, zxid: 0x100000007}
-	create := func(zxid int64) packet { return packet{kind: kindInform, data: createTxn(zxid, "/a")} }
-	huge := proto.AppendInt(proto.AppendLong(proto.AppendInt(nil, int32(kindInform)), 0), 1<<30)
+	diff := zab.Packet{Kind: zab.KindDiff, Zxid: 0x100000007}
+	create := func(zxid int64) zab.Packet { return zab.Packet{Kind: zab.KindInform, Data: createTxn(zxid, "/a")} }
+	huge := proto.AppendInt(proto.AppendLong(proto.AppendInt(nil, int32(zab.KindInform)), 0), 1<<30)
 	for _, c := range []struct {
 		name, want string
 		play       func(*leader)
 	}{
-		{"TRUNC", "has lost committed transactions", func(l *leader) { l.send(packet{kind: kindTrunc, zxid: 0x100000005}) }},
-		{"DIFF to before", "has lost committed transactions", func(l *leader) { l.send(packet{kind: kindDiff, zxid: 0x100000005}) }},
-		{"no beginning", "began with UPTODATE", func(l *leader) { l.send(packet{kind: kindUpToDate}) }},
+		{"TRUNC", "has lost committed transactions", func(l *leader) { l.send(zab.Packet{Kind: zab.KindTrunc, Zxid: 0x100000005}) }},
+		{"DIFF to before", "has lost committed transactions", func(l *leader) { l.send(zab.Packet{Kind: zab.KindDiff, Zxid: 0x100000005}) }},
+		{"no beginning", "began with UPTODATE", func(l *leader) { l.send(zab.Packet{Kind: zab.KindUpToDate}) }},
 		{"old transaction", "0x100000007 comes after 0x100000007", func(l *leader) { l.send(diff, create(0x100000007)) }},
 		{"future epoch", "later epoch than the leader's", func(l *leader) { l.send(diff, create(0x200000001)) }},
-		{"COMMIT alone", "not the next proposal", func(l *leader) { l.send(diff, packet{kind: kindCommit, zxid: 0x100000008}) }},
+		{"COMMIT alone", "not the next proposal", func(l *leader) { l.send(diff, zab.Packet{Kind: zab.KindCommit, Zxid: 0x100000008}) }},
 		{"UPTODATE too early", "1 transactions without COMMIT", func(l *leader) {
-			l.send(diff, packet{kindProposal, 0, createTxn(0x100000008, "/a")}, packet{kind: kindUpToDate})
+			l.send(diff, zab.Packet{Kind: zab.KindProposal, Zxid: 0, Data: createTxn(0x100000008, "/a")}, zab.Packet{Kind: zab.KindUpToDate})
 		}},
-		{"unknown", "unexpected packet type 77", func(l *leader) { l.send(diff, packet{kind: 77}) }},
-		{"no transaction", "header", func(l *leader) { l.send(diff, packet{kind: kindInform, data: []byte{1}}) }},
+		{"unknown", "unexpected packet type 77", func(l *leader) { l.send(diff, zab.Packet{Kind: 77}) }},
+		{"no transaction", "header", func(l *leader) { l.send(diff, zab.Packet{Kind: zab.KindInform, Data: []byte{1}}) }},
 		{"huge", "longer than jute.maxbuffer", func(l *leader) { l.send(diff); l.raw(huge) }},
 		{"negative length", "negative length", func(l *leader) { l.send(diff); l.raw(append(huge[:12:12], 0x80, 0, 0, 0)) }},
 		{"identities", "the identities of INFORM", func(l *leader) {
@@ -209,13 +210,13 @@ func TestRefusesALeader(t *testing.T) {
 			l.raw(append(append(huge[:12:12], 0, 0, 0, 0), 0x7f, 0, 0, 0))
 		}},
 		{"cut", "unexpected EOF", func(l *leader) { l.send(diff); l.raw(huge[:9]) }},
-		{"signature", "signature is \"BenWasGone\"", func(l *leader) { l.send(packet{kind: kindSnap}); l.raw(snapshot("BenWasGone")) }},
+		{"signature", "signature is \"BenWasGone\"", func(l *leader) { l.send(zab.Packet{Kind: zab.KindSnap}); l.raw(snapshot("BenWasGone")) }},
 		{"snapshot without a root", "there is no root", func(l *leader) {
-			l.send(packet{kind: kindSnap})
+			l.send(zab.Packet{Kind: zab.KindSnap})
 			l.raw(proto.AppendString(make([]byte, 8), "/"))
 		}},
 		{"hostile snapshot", "jute.maxbuffer", func(l *leader) {
-			l.send(packet{kind: kindSnap})
+			l.send(zab.Packet{Kind: zab.KindSnap})
 			l.raw(append(make([]byte, 8), 0x7f, 0xff, 0xff, 0xff))
 		}},
 	} {
@@ -239,12 +240,12 @@ func TestRefusesARegistration(t *testing.T) {
 		answer []byte
 	}{
 		{"sslQuorum", nil},
-		{"answered NEWLEADER instead of LEADERINFO", appendPacket(nil, packet{kind: kindNewLeader})},
-		{"version 0x20000", appendPacket(nil, packet{kindLeaderInfo, 1 << 32, proto.AppendInt(nil, 0x20000)})},
-		{"the leader's epoch 1 is older", appendPacket(nil, packet{kindLeaderInfo, 1 << 32, proto.AppendInt(nil, 0x10000)})},
+		{"answered NEWLEADER instead of LEADERINFO", zab.AppendPacket(nil, zab.Packet{Kind: zab.KindNewLeader})},
+		{"version 0x20000", zab.AppendPacket(nil, zab.Packet{Kind: zab.KindLeaderInfo, Zxid: 1 << 32, Data: proto.AppendInt(nil, 0x20000)})},
+		{"the leader's epoch 1 is older", zab.AppendPacket(nil, zab.Packet{Kind: zab.KindLeaderInfo, Zxid: 1 << 32, Data: proto.AppendInt(nil, 0x10000)})},
 	} {
 		_, err := follow(t, 0x200000001, func(l *leader) {
-			_, _ = readPacket(l.r, 1<<10)
+			_, _ = zab.ReadPacket(l.r, 1<<10)
 			l.raw(c.answer)
 		})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -265,8 +266,8 @@ func TestSilentLeader(t *testing.T) {
 		begin = time.Now()
 		r, err := follow(t, 0, func(l *leader) {
 			l.accept(1, 0, 0)
-			l.send(packet{kind: kindDiff}, packet{kind: kindUpToDate})
-			l.expect(packet{kind: kindAck, zxid: 1 << 32})
+			l.send(zab.Packet{Kind: zab.KindDiff}, zab.Packet{Kind: zab.KindUpToDate})
+			l.expect(zab.Packet{Kind: zab.KindAck, Zxid: 1 << 32})
 			_, _ = l.r.ReadByte()
 		})
 		if took := time.Since(begin); err == nil || took != 10*time.Second || !slices.Equal(r.lines, []string{"synced"}) {
@@ -310,13 +311,13 @@ func TestFindsTheLeader(t *testing.T) {
 // FuzzFollow feeds a learner whatever a leader could send. It must end with an error and with
 // bounded memory.
 func FuzzFollow(f *testing.F) {
-	begin := appendPacket(nil, packet{kind: kindSnap, zxid: 5})
+	begin := zab.AppendPacket(nil, zab.Packet{Kind: zab.KindSnap, Zxid: 5})
 	f.Add(append(begin, snapshot("BenWasHere")...))
-	f.Add(appendPacket(appendPacket(nil, packet{kind: kindDiff}), packet{kind: kindInform, data: createTxn(1<<32+1, "/a")}))
-	f.Add(appendPacket(appendPacket(nil, packet{kind: kindDiff}), packet{kind: kindProposal, data: createTxn(1<<32+1, "/a")}))
-	synced := appendPacket(appendPacket(appendPacket(nil, packet{kind: kindDiff}), packet{kind: kindNewLeader, data: []byte("version=0")}), packet{kind: kindUpToDate})
-	f.Add(appendPacket(appendPacket(synced, packet{kind: kindSync}), packet{kind: kindRevalidate, data: validity(7, 1)}))
-	f.Add(appendPacket(appendPacket(synced, packet{kind: kindPing, zxid: 9}), packet{kind: kindRevalidate, data: validity(7, 1)[:8]}))
+	f.Add(zab.AppendPacket(zab.AppendPacket(nil, zab.Packet{Kind: zab.KindDiff}), zab.Packet{Kind: zab.KindInform, Data: createTxn(1<<32+1, "/a")}))
+	f.Add(zab.AppendPacket(zab.AppendPacket(nil, zab.Packet{Kind: zab.KindDiff}), zab.Packet{Kind: zab.KindProposal, Data: createTxn(1<<32+1, "/a")}))
+	synced := zab.AppendPacket(zab.AppendPacket(zab.AppendPacket(nil, zab.Packet{Kind: zab.KindDiff}), zab.Packet{Kind: zab.KindNewLeader, Data: []byte("version=0")}), zab.Packet{Kind: zab.KindUpToDate})
+	f.Add(zab.AppendPacket(zab.AppendPacket(synced, zab.Packet{Kind: zab.KindSync}), zab.Packet{Kind: zab.KindRevalidate, Data: validity(7, 1)}))
+	f.Add(zab.AppendPacket(zab.AppendPacket(synced, zab.Packet{Kind: zab.KindPing, Zxid: 9}), zab.Packet{Kind: zab.KindRevalidate, Data: validity(7, 1)[:8]}))
 	f.Fuzz(func(t *testing.T, stream []byte) {
 		c := &Conn{cfg: Config{Limits: zkfiles.Limits{MaxField: 1 << 16}}.withDefaults(), conn: discard{}, epoch: 1, timeout: time.Second}
 		c.r = bufio.NewReader(bytes.NewReader(stream))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/zkgo/zkgo/internal/zab"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -73,7 +74,7 @@ func (c *Conn) Request(r Request) error {
 	if r.Op == proto.OpSync {
 		c.asked.syncs = append(c.asked.syncs, syncRequest{r.Session, r.Cxid})
 	}
-	if err := c.sendLocked(packet{kindRequest, -1, data}, r.Identities...); err != nil {
+	if err := c.sendLocked(zab.Packet{Kind: zab.KindRequest, Zxid: -1, Data: data}, r.Identities...); err != nil {
 		return fmt.Errorf("learner: %v of session %#x: %w", r.Op, r.Session, err)
 	}
 	return nil
@@ -174,7 +175,7 @@ func (c *Conn) Revalidate(session int64, timeout int32) error {
 	}
 	c.asked.sessions = append(c.asked.sessions, session)
 	data := proto.AppendInt(proto.AppendLong(nil, session), timeout)
-	if err := c.sendLocked(packet{kindRevalidate, -1, data}); err != nil {
+	if err := c.sendLocked(zab.Packet{Kind: zab.KindRevalidate, Zxid: -1, Data: data}); err != nil {
 		return fmt.Errorf("learner: to revalidate session %#x: %w", session, err)
 	}
 	return nil

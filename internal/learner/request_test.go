@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/zab"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
@@ -42,10 +43,10 @@ func clientOf(t *testing.T, cfg Config, config string, play func(*leader)) *clie
 		defer close(done)
 		l := &leader{t, there, bufio.NewReader(there)}
 		l.accept(1, 0, 0)
-		l.send(packet{kind: kindDiff}, packet{kindNewLeader, 1 << 32, []byte(config)})
-		l.expect(packet{kind: kindAck, zxid: 1 << 32})
-		l.send(packet{kind: kindUpToDate})
-		l.expect(packet{kind: kindAck, zxid: 1 << 32})
+		l.send(zab.Packet{Kind: zab.KindDiff}, zab.Packet{Kind: zab.KindNewLeader, Zxid: 1 << 32, Data: []byte(config)})
+		l.expect(zab.Packet{Kind: zab.KindAck, Zxid: 1 << 32})
+		l.send(zab.Packet{Kind: zab.KindUpToDate})
+		l.expect(zab.Packet{Kind: zab.KindAck, Zxid: 1 << 32})
 		play(l)
 		_ = there.Close()
 	}()
@@ -111,7 +112,7 @@ func TestRequest(t *testing.T) {
 		l.expectBytes(request(0x100, 7, 1, create, two))
 		l.expectBytes(request(-5, 0, -10, []byte{0, 0, 0x75, 0x30}, none))
 		l.expectBytes(request(-5, 9, -11, nil, none))
-		l.send(packet{kind: kindInform, data: createTxn(1<<32+1, "/a")})
+		l.send(zab.Packet{Kind: zab.KindInform, Data: createTxn(1<<32+1, "/a")})
 	})
 	must.Do(t, c.Request(Request{0x100, 7, proto.OpCreate, create, []proto.ID{{Scheme: "ip", ID: "127.0.0.1"}, {Scheme: "digest", ID: "bob:x"}}}))
 	must.Do(t, c.Request(Request{-5, 0, proto.OpCreateSession, proto.AppendInt(nil, 30_000), nil}))
@@ -152,7 +153,7 @@ func TestRefusesARequest(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			l := clientOf(t, Config{MaxRequest: 1000}, c.config, func(l *leader) {
-				l.expect(packet{kindRequest, -1, append(make([]byte, 12), 0, 0, 0, 9, 0, 0, 0, 0)})
+				l.expect(zab.Packet{Kind: zab.KindRequest, Zxid: -1, Data: append(make([]byte, 12), 0, 0, 0, 9, 0, 0, 0, 0)})
 			})
 			if err := l.Request(c.request); !errors.Is(err, c.want) || !errors.Is(err, ErrNotSent) {
 				t.Errorf("%v, want %v", err, c.want)
@@ -167,12 +168,12 @@ func TestRefusesARequest(t *testing.T) {
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	c := clientOf(t, Config{}, members, func(l *leader) {
-		for _, kind := range []kind{kindRequest, kindRevalidate, kindRequest, kindRevalidate} {
-			if p, err := readPacket(l.r, 100); err != nil || p.kind != kind {
-				l.t.Errorf("%v: %v", p.kind, err)
+		for _, kind := range []zab.Kind{zab.KindRequest, zab.KindRevalidate, zab.KindRequest, zab.KindRevalidate} {
+			if p, err := zab.ReadPacket(l.r, 100); err != nil || p.Kind != kind {
+				l.t.Errorf("%v: %v", p.Kind, err)
 			}
 		}
-		l.send(packet{kind: kindRevalidate, data: validity(3, 1)}, packet{kind: kindSync}, packet{kind: kindSync}, packet{kind: kindRevalidate, data: validity(-4, 0)}, packet{kind: kindSync})
+		l.send(zab.Packet{Kind: zab.KindRevalidate, Data: validity(3, 1)}, zab.Packet{Kind: zab.KindSync}, zab.Packet{Kind: zab.KindSync}, zab.Packet{Kind: zab.KindRevalidate, Data: validity(-4, 0)}, zab.Packet{Kind: zab.KindSync})
 	})
 	path := bodyOf(&proto.SyncRequest{Path: "/"})
 	must.Do(t, c.Request(Request{1, 5, proto.OpSync, path, nil}))
@@ -191,13 +192,13 @@ func TestRefusesAnAnswer(t *testing.T) {
 		"malformed REVALIDATE: 0 bytes instead of": nil,
 	} {
 		c := clientOf(t, Config{}, members, func(l *leader) {
-			l.expect(packet{kindRevalidate, -1, proto.AppendInt(proto.AppendLong(nil, 7), 30_000)})
-			l.send(packet{kind: kindRevalidate, data: data})
+			l.expect(zab.Packet{Kind: zab.KindRevalidate, Zxid: -1, Data: proto.AppendInt(proto.AppendLong(nil, 7), 30_000)})
+			l.send(zab.Packet{Kind: zab.KindRevalidate, Data: data})
 		})
 		must.Do(t, c.Revalidate(7, 30_000))
 		c.end(t, want)
 	}
-	c := clientOf(t, Config{}, members, func(l *leader) { l.send(packet{kind: kindRevalidate, data: validity(7, 1)}) })
+	c := clientOf(t, Config{}, members, func(l *leader) { l.send(zab.Packet{Kind: zab.KindRevalidate, Data: validity(7, 1)}) })
 	c.end(t, "unexpected REVALIDATE of session 0x7")
 }
 
@@ -213,13 +214,13 @@ func TestTouches(t *testing.T) {
 		return to
 	}
 	c := clientOf(t, Config{Touched: touched}, members, func(l *leader) {
-		l.send(packet{kind: kindPing, zxid: 5})
-		l.expect(packet{kindPing, 5, proto.AppendInt(proto.AppendLong(proto.AppendInt(proto.AppendLong(nil, 7), 30_000), -8), 4000)})
-		l.send(packet{kind: kindPing, zxid: 6})
-		l.expectBytes(appendPacket(nil, packet{kindPing, 6, []byte{}})) // not null
-		l.send(packet{kind: kindPing, zxid: 7})
-		l.expect(packet{kindPing, 7, make([]byte, 12*maxTouches)})
-		l.expect(packet{kindPing, 7, make([]byte, 12)})
+		l.send(zab.Packet{Kind: zab.KindPing, Zxid: 5})
+		l.expect(zab.Packet{Kind: zab.KindPing, Zxid: 5, Data: proto.AppendInt(proto.AppendLong(proto.AppendInt(proto.AppendLong(nil, 7), 30_000), -8), 4000)})
+		l.send(zab.Packet{Kind: zab.KindPing, Zxid: 6})
+		l.expectBytes(zab.AppendPacket(nil, zab.Packet{Kind: zab.KindPing, Zxid: 6, Data: []byte{}})) // not null
+		l.send(zab.Packet{Kind: zab.KindPing, Zxid: 7})
+		l.expect(zab.Packet{Kind: zab.KindPing, Zxid: 7, Data: make([]byte, 12*maxTouches)})
+		l.expect(zab.Packet{Kind: zab.KindPing, Zxid: 7, Data: make([]byte, 12)})
 	})
 	c.end(t, closed, "ping 0x5", "ping 0x6", "ping 0x7")
 }
@@ -241,7 +242,7 @@ func TestLeaderStopsReading(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		stop := make(chan struct{})
-		c := clientOf(t, Config{}, members, func(l *leader) { l.send(packet{kind: kindPing}); <-stop })
+		c := clientOf(t, Config{}, members, func(l *leader) { l.send(zab.Packet{Kind: zab.KindPing}); <-stop })
 		begin := time.Now()
 		c.end(t, "write pipe: i/o timeout")
 		if took := time.Since(begin); took != 10*time.Second {
@@ -268,20 +269,20 @@ func TestConcurrentRequests(t *testing.T) {
 		var writing sync.WaitGroup
 		writing.Go(func() {
 			for zxid := range int64(each) {
-				l.send(packet{kind: kindPing, zxid: zxid})
+				l.send(zab.Packet{Kind: zab.KindPing, Zxid: zxid})
 			}
 		})
-		got := map[kind]int{}
+		got := map[zab.Kind]int{}
 		for range clients*each*2 + each {
-			p, err := readPacket(l.r, 100)
+			p, err := zab.ReadPacket(l.r, 100)
 			if err != nil {
 				l.t.Error(err)
 				break
 			}
-			got[p.kind]++
+			got[p.Kind]++
 		}
 		writing.Wait()
-		if want := fmt.Sprint(map[kind]int{kindRequest: clients * each, kindRevalidate: clients * each, kindPing: each}); fmt.Sprint(got) != want {
+		if want := fmt.Sprint(map[zab.Kind]int{zab.KindRequest: clients * each, zab.KindRevalidate: clients * each, zab.KindPing: each}); fmt.Sprint(got) != want {
 			l.t.Errorf("got %v, want %v", got, want)
 		}
 	})

@@ -73,3 +73,14 @@ func (fs *Findings) add(s Severity, check, text, do string) {
 func (fs *Findings) of(v *seen, s Severity, check, text, do string) {
 	*fs = append(*fs, Finding{Severity: s, Check: check, Server: v.server.String(), Text: text, Do: do})
 }
+
+// Lost returns the findings about servers that are gone for good: what only they could tell
+// blocks no longer.
+func (fs Findings) Lost() Findings {
+	for i := range fs {
+		if f := &fs[i]; f.Severity == Blocks && slices.Contains([]string{"servers", "mode", "version", "lag"}, f.Check) {
+			f.Severity = Warns
+		}
+	}
+	return fs
+}

@@ -45,6 +45,9 @@ import (
 // transaction after SYNC.
 type Last struct {
 	learner.Receiver
+	// SyncProves says that a sync goes through the log of the old ensemble, as that of zkgo
+	// does: a quorum commits it, so it is B itself.
+	SyncProves bool
 
 	mu      sync.Mutex
 	zxid    int64 // newest passed on; 0: none on this connection
@@ -80,10 +83,14 @@ func (l *Last) Prove(ctx context.Context, leader Requester, session int64) (zxid
 	if err != nil {
 		return 0, err
 	}
-	for _, r := range []learner.Request{
+	requests := []learner.Request{
 		{Session: session, Cxid: cxid, Op: proto.OpCloseSession},
 		{Session: session, Cxid: cxid, Op: proto.OpSync, Body: (&proto.SyncRequest{Path: "/"}).Append(nil)},
-	} {
+	}
+	if l.SyncProves {
+		requests = requests[1:]
+	}
+	for _, r := range requests {
 		if err := leader.Request(r); err != nil {
 			return 0, fmt.Errorf("mirror: to prove the last transaction: %w", err)
 		}
@@ -146,7 +153,7 @@ func (l *Last) seal(sync key) (ours bool, err error) {
 	switch {
 	case l.proven == nil || l.sealed || l.barrier != sync:
 		return false, nil
-	case l.found == 0:
+	case l.found == 0 && !l.SyncProves:
 		return true, errors.New("mirror: the old leader answered a sync before the transaction that it had received first")
 	}
 	l.sealed = true

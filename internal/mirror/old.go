@@ -227,7 +227,7 @@ func (o *Old) AddMembers(text string) error {
 	}
 	for _, s := range servers {
 		i := slices.IndexFunc(o.Servers, func(have OldServer) bool {
-			return have.ID == s.ID || have.ID < 0 && slices.ContainsFunc(s.Quorum, func(addr string) bool { return slices.Contains(have.Quorum, addr) })
+			return have.ID == s.ID || have.ID < 0 && have.Client != "" && have.Client == s.Client || have.ID < 0 && slices.ContainsFunc(s.Quorum, func(addr string) bool { return slices.Contains(have.Quorum, addr) })
 		})
 		if i < 0 {
 			o.Servers = append(o.Servers, s)
@@ -240,6 +240,29 @@ func (o *Old) AddMembers(text string) error {
 		}
 	}
 	return nil
+}
+
+// ForgetStreams leaves one entry for each server of an ensemble of zkgo. Its list of servers
+// doesn't say where they send their state (observerMasterPort), so it can't be matched with the
+// addresses that the operator has named for that. If the operator has named as many client
+// addresses as there are servers, they are the ones that clients know; otherwise the list has
+// them.
+func (o *Old) ForgetStreams() {
+	listed, named := 0, 0
+	for i := range o.Servers {
+		switch s := &o.Servers[i]; {
+		case s.named:
+			named++
+		case s.ID >= 0:
+			listed++
+		}
+	}
+	if listed == 0 {
+		return
+	}
+	o.Servers = slices.DeleteFunc(o.Servers, func(s OldServer) bool {
+		return !s.named && (s.ID < 0 || named >= listed)
+	})
 }
 
 // QuorumAddrs returns the addresses where the leader may listen.

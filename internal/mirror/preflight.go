@@ -23,6 +23,8 @@ type Preflight struct {
 	Mirror Status
 	// ACLs yields the access control lists of all znodes, e.g. State.ACLs of zkfiles.
 	ACLs iter.Seq2[string, []proto.ACL]
+	// Zkgo says that the ensemble consists of zkgo servers, or is a single one.
+	Zkgo bool
 	// Schemes are those of access control lists that this server has; default the
 	// built-in ones.
 	Schemes []string
@@ -54,7 +56,7 @@ func (p *Preflight) Check(ctx context.Context) Findings {
 		fs.server(v)
 	}
 	fs.versions(all)
-	fs.modes(all)
+	fs.modes(all, p.Zkgo)
 	fs.localSessions(all)
 	p.lag(&fs)
 	p.digests(&fs, all)
@@ -131,7 +133,10 @@ func (fs *Findings) versions(all []*seen) {
 }
 
 // modes reports whether there is one leader that the others follow.
-func (fs *Findings) modes(all []*seen) {
+func (fs *Findings) modes(all []*seen, zkgo bool) {
+	if zkgo && len(all) == 1 && all[0].mode == "standalone" {
+		return
+	}
 	leaders, unknown := 0, 0
 	for _, v := range all {
 		switch {

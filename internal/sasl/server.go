@@ -28,6 +28,10 @@ func NewQuorumServer(users Users, purpose string) *Server {
 	return newServer(users, QuorumRealm, quorumURI+purpose)
 }
 
+// NewLeaderServer returns a Server that authenticates a learner of ZooKeeper
+// (quorum.auth.enableSasl).
+func NewLeaderServer(users Users) *Server { return newServer(users, QuorumRealm, zookeeperURI) }
+
 func newServer(users Users, realm, uri string) *Server {
 	var b [24]byte
 	rand.Read(b[:]) //nolint:errcheck // never fails

@@ -14,6 +14,7 @@ import (
 	"github.com/zkgo/zkgo/internal/mirrored"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/tree"
 )
 
 // CutoverOptions say how to take over.
@@ -35,6 +36,9 @@ type CutoverOptions struct {
 	// LastZxid is the newest zxid in the logs of the old servers, which the operator has
 	// looked up after stopping all of them. It replaces both proofs; 0: there must be one.
 	LastZxid int64 `json:"lastZxid"`
+	// AcceptLost takes over from servers that are gone for good, with what is here. What they
+	// have committed after that is lost.
+	AcceptLost bool `json:"acceptLost"`
 }
 
 // CutoverReport is what a cutover has found and done.
@@ -60,14 +64,14 @@ const applyLimit = 30 * time.Second
 // Cutover takes over from the ensemble. Until the command that does so is in the log, an error
 // leaves both sides as they were. step is told what happens.
 func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
-	release, err := m.beginCutover(n)
+	release, err := m.beginCutover(n, o)
 	if err != nil {
 		return r, err
 	}
 	defer release()
 	_, _, zxid := n.Mirroring().State()
 	r.NextEpoch = zxid>>32 + 1
-	if err := m.addMembers(); err != nil {
+	if err := m.addMembers(n); err != nil {
 		return r, err
 	}
 	if r.Findings = m.preflight(ctx, n, o); r.Findings.Blocked() && !o.Force {
@@ -95,7 +99,7 @@ func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions,
 
 // beginCutover checks that this server can take over, and keeps the connection to the ensemble
 // from being replaced until release.
-func (m *Mirror) beginCutover(n *raftfsm.Node) (release func(), err error) {
+func (m *Mirror) beginCutover(n *raftfsm.Node, o CutoverOptions) (release func(), err error) {
 	state, _, _ := n.Mirroring().State()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -108,6 +112,10 @@ func (m *Mirror) beginCutover(n *raftfsm.Node) (release func(), err error) {
 		return nil, errors.New("this server does not follow the ensemble: it was started with zkgo server; start zkgo mirror instead")
 	case m.to == nil:
 		return nil, fmt.Errorf("server %d leads, not this one: run the command there", n.Status().Leader)
+	case o.AcceptLost && m.conn != nil:
+		return nil, errors.New("the ensemble is not lost: there is a connection to it, so its newest transaction can be proved; leave out --accept-lost")
+	case o.AcceptLost && o.LastZxid != 0:
+		return nil, errors.New("either the newest transaction is known (--last-zxid), or what is not here is given up (--accept-lost)")
 	case m.cutting != nil:
 		return nil, errors.New("another cutover is under way")
 	}
@@ -119,15 +127,26 @@ func (m *Mirror) beginCutover(n *raftfsm.Node) (release func(), err error) {
 	}, nil
 }
 
-// addMembers completes what the operator said about the ensemble by what its leader says.
-func (m *Mirror) addMembers() error {
+// addMembers completes what the operator said about the ensemble by its list of servers, which
+// is also in the state.
+func (m *Mirror) addMembers(n *raftfsm.Node) error {
+	t := n.Tree()
+	t.RLock()
+	text := string(t.Get(tree.ConfigPath).Data())
+	t.RUnlock()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.old = &mirror.Old{Servers: slices.Clone(m.cfg.Old.Servers), Settings: m.cfg.Old.Settings}
-	if m.conn == nil {
-		return nil
+	if m.conn != nil && m.conn.Members() != "" {
+		text = m.conn.Members()
 	}
-	return m.old.AddMembers(m.conn.Members())
+	if err := m.old.AddMembers(text); err != nil {
+		return err
+	}
+	if m.zkgo {
+		m.old.ForgetStreams()
+	}
+	return nil
 }
 
 // preflight looks at the old ensemble from outside.
@@ -139,13 +158,20 @@ func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOption
 			Exact: s.Broken == "", Zxid: s.Zxid, Proposed: s.Proposed, Heard: m.cfg.Wall().Add(-time.Duration(s.LagMillis) * time.Millisecond),
 			Compared: s.Compared, Transactions: s.Compared, Znodes: s.Znodes, Sessions: s.Sessions,
 		},
+		Zkgo: m.zkgo,
 		ACLs: func(yield func(string, []proto.ACL) bool) { lists(n, yield) },
 	}
 	found := p.Check(ctx)
+	if o.AcceptLost {
+		return append(found.Lost(), mirror.Finding{
+			Severity: mirror.Warns, Check: "lost", Text: fmt.Sprintf("what the ensemble has committed after zxid 0x%x is given up; the newest one that it has announced is 0x%x", s.Zxid, max(s.Zxid, s.Proposed)),
+			Do: "make sure that no old server can start again where clients reach it",
+		})
+	}
 	if m.current() == nil && o.LastZxid == 0 && o.LogCommand == "" {
 		found = append(found, mirror.Finding{
 			Severity: mirror.Blocks, Check: "connection", Text: "there is no connection to the old leader: " + s.Problem,
-			Do: "wait until there is one; if all old servers are stopped for good, name a command that prints the newest zxid of their logs with --log-command, or that zxid with --last-zxid",
+			Do: "wait until there is one; if all old servers are stopped for good, name a command that prints the newest zxid of their logs with --log-command, or that zxid with --last-zxid; if they are lost, --accept-lost takes over with what is here",
 		})
 	}
 	return found
@@ -213,6 +239,10 @@ const barrierSession = mirrored.Sessions<<56 | 1
 
 // prove returns the zxid of the old ensemble's newest transaction once it is applied here.
 func (m *Mirror) prove(ctx context.Context, n *raftfsm.Node, o CutoverOptions) (zxid int64, err error) {
+	if o.AcceptLost {
+		_, _, zxid := n.Mirroring().State()
+		return zxid, nil
+	}
 	if o.LastZxid != 0 {
 		if err := applied(ctx, n, o.LastZxid); err != nil {
 			return 0, err

@@ -23,8 +23,10 @@ type Config struct {
 	Learner learner.Config // Touched is ours
 	Old     *mirror.Old    // the ensemble to follow
 	Serve   bool           // clients are served before the cutover
-	Logger  *slog.Logger
-	Wall    func() time.Time // default time.Now
+	// ReadsOnly serves only clients that accept read-only sessions before the cutover.
+	ReadsOnly bool
+	Logger    *slog.Logger
+	Wall      func() time.Time // default time.Now
 }
 
 // Mirror follows an ensemble whenever its server leads. Its methods are safe for concurrent
@@ -40,6 +42,7 @@ type Mirror struct {
 	gone     context.Context // ends with the connection
 	old      *mirror.Old     // the ensemble, as the cutover under way knows it
 	cutting  chan struct{}   // closed when the cutover under way ends; nil: none is
+	zkgo     bool            // the newest connection was to a zkgo server
 	problem  string          // why there is no connection
 	received int64           // bytes of a snapshot that is arriving
 }
@@ -70,6 +73,9 @@ const (
 // Serves implements server.Mirror.
 func (m *Mirror) Serves() bool { return m.cfg.Serve }
 
+// ReadsOnly implements server.Mirror.
+func (m *Mirror) ReadsOnly() bool { return m.cfg.ReadsOnly && !m.cfg.Serve }
+
 // Lead follows the ensemble until ctx ends, with the leadership of this server.
 func (m *Mirror) Lead(ctx context.Context, to raftfsm.Mirroring) { m.lead(ctx, to) }
 
@@ -93,7 +99,7 @@ func (m *Mirror) lead(ctx context.Context, to Target) {
 			return
 		}
 		m.set(func() { m.problem = err.Error() })
-		if errors.Is(err, learner.ErrTrunc) {
+		if errors.Is(err, learner.ErrTrunc) || errors.Is(err, errReadOnly) {
 			m.cfg.Logger.Error("the ensemble is no longer followed", "err", err)
 			return
 		}
@@ -127,6 +133,9 @@ func (m *Mirror) waitForCutover(ctx context.Context) bool {
 	return true
 }
 
+// errReadOnly ends a mirror that would pass on writes to zkgo.
+var errReadOnly = errors.New("takeover: the other side is a zkgo server, which takes no writes from a standby: start it with --serve=read-only, or without --serve")
+
 // once follows the ensemble over one connection and returns why that ended.
 func (m *Mirror) once(ctx context.Context, to Target) error {
 	// What clients wanted on an earlier connection has no answer any more. The servers know
@@ -147,10 +156,16 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	if err != nil {
 		return err
 	}
+	if conn.Zkgo() && m.cfg.Serve {
+		return errors.Join(errReadOnly, conn.Close())
+	}
 	f := newFeed(to, conn.Addr(), zxid, m.cfg.Wall)
-	last := &mirror.Last{Receiver: f}
+	last := &mirror.Last{Receiver: f, SyncProves: conn.Zkgo()}
 	gone, ended := context.WithCancel(context.Background())
-	m.set(func() { m.conn, m.feed, m.last, m.gone, m.received, m.problem = conn, f, last, gone, 0, "" })
+	m.set(func() {
+		m.conn, m.feed, m.last, m.gone, m.received, m.problem = conn, f, last, gone, 0, ""
+		m.zkgo = conn.Zkgo()
+	})
 	defer m.set(func() { m.conn, m.feed, m.last = nil, nil, nil })
 	defer ended()
 	m.cfg.Logger.Info("connected to the ensemble", "leader", conn.Addr(), "epoch", conn.Epoch(), "our zxid", fmt.Sprintf("0x%x", zxid))

@@ -16,6 +16,7 @@ type Options struct {
 	From, Clients string // the ensemble, for mirror.Describe
 	ObserverID    int64  // our number in the ensemble
 	Serve         bool   // clients are served before the cutover
+	ReadsOnly     bool   // only clients that accept read-only sessions are
 	// User and Password authenticate us with SASL DIGEST-MD5, and TLS is the configuration
 	// for connections to the ensemble's leader; none and nil: neither.
 	User, Password string
@@ -43,6 +44,6 @@ func Configure(o Options) (*Mirror, error) {
 			Addrs: old.QuorumAddrs(), ID: o.ObserverID, TLS: o.TLS, User: o.User, Password: o.Password, MaxRequest: o.MaxRequest,
 			Policy: o.Policy & tree.Emulate353TTL, Limits: zkfiles.Limits{MaxField: o.MaxField},
 		},
-		Old: old, Serve: o.Serve, Logger: o.Logger,
+		Old: old, Serve: o.Serve, ReadsOnly: o.ReadsOnly, Logger: o.Logger,
 	}), nil
 }

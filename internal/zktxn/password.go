@@ -27,3 +27,12 @@ func Password(session int64) [proto.PasswordSize]byte {
 	}
 	return p
 }
+
+// PasswordOf returns the password of the session, whose id is given.
+func (c *CreateSessionTxn) PasswordOf(session int64) (p [16]byte) {
+	if c.Password == nil {
+		return Password(session)
+	}
+	copy(p[:], c.Password)
+	return p
+}

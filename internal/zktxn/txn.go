@@ -69,8 +69,12 @@ type (
 		Path    string
 		Version int32
 	}
-	// CreateSessionTxn is the body of createSession. The timeout is in milliseconds.
-	CreateSessionTxn struct{ Timeout int32 }
+	// CreateSessionTxn is the body of createSession. The timeout is in milliseconds. Only
+	// zkgo tells another zkgo the password, 16 bytes; ZooKeeper's follows from the id.
+	CreateSessionTxn struct {
+		Timeout  int32
+		Password []byte // nil: ZooKeeper's
+	}
 	// CloseSessionTxn is the body of closeSession. ZooKeeper before 3.6 writes no
 	// paths.
 	CloseSessionTxn struct{ Paths []string }
@@ -154,7 +158,11 @@ func decodeBody(op proto.Op, d *proto.Reader, tail int) (any, error) {
 	case proto.OpCheck:
 		body = &CheckTxn{Path: d.String(), Version: d.Int()}
 	case proto.OpCreateSession:
-		body = &CreateSessionTxn{Timeout: d.Int()}
+		c := &CreateSessionTxn{Timeout: d.Int()}
+		if d.Len() == proto.PasswordSize || tail > 0 && d.Len() == proto.PasswordSize+tail {
+			c.Password = proto.AppendLong(proto.AppendLong(nil, d.Long()), d.Long())
+		}
+		body = c
 	case proto.OpError:
 		body = &ErrorTxn{Code: proto.Code(d.Int())}
 	case proto.OpMulti:

@@ -60,6 +60,8 @@ type Config struct {
 	PortBindRetry                   int
 	MultiAddressReachabilityCheck   bool
 	MultiAddressReachabilityTimeout time.Duration
+	ObserverMasterPort              int // 0 or less: no port for observers
+	ObserverMasterBytes             int // observerMaster.sizeLimit, 0 means the server's default
 	LocalSessionsEnabled            bool
 	LocalSessionsUpgradingEnabled   bool
 	LeaderServes                    bool

@@ -79,6 +79,8 @@ func ensembleKeys() []key {
 		{name: "multiAddress.reachabilityCheckEnabled", set: boolean(func(c *Config) *bool { return &c.MultiAddressReachabilityCheck })},
 		{name: "multiAddress.reachabilityCheckTimeoutMs", set: millis(anyInt, func(c *Config, d time.Duration) { c.MultiAddressReachabilityTimeout = d },
 			func(c *Config) *time.Duration { return &c.MultiAddressReachabilityTimeout })},
+		{name: "observerMasterPort", set: integer(anyInt, func(c *Config) *int { return &c.ObserverMasterPort })},
+		{name: "observerMaster.sizeLimit", set: propInt(0, func(c *Config) *int { return &c.ObserverMasterBytes })},
 		{name: "localSessionsEnabled", set: boolean(func(c *Config) *bool { return &c.LocalSessionsEnabled })},
 		{name: "localSessionsUpgradingEnabled", set: boolean(func(c *Config) *bool { return &c.LocalSessionsUpgradingEnabled })},
 		{name: "leaderServes", set: onUnlessNo(func(c *Config) *bool { return &c.LeaderServes })},

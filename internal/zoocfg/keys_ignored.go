@@ -6,7 +6,6 @@ func checkedKeys() []key {
 	return []key{
 		{name: "electionAlg", set: checked(electionAlg), ignored: true},
 		{name: "connectToLearnerMasterLimit", set: checked(anyInteger), ignored: true},
-		{name: "observerMasterPort", set: checked(anyInteger), ignored: true},
 		{name: "syncEnabled", set: checked(anyBoolean), ignored: true},
 		{name: "quorum.cnxn.threads.size", set: checked(anyInteger), ignored: true},
 		{name: "jvm.pause.monitor", set: checked(anyBoolean), ignored: true},
@@ -40,7 +39,7 @@ func ignoredKeys() []string {
 		"leaderConnectDelayDuringRetryMs", "learner.asyncSending", "learner.closeSocketAsync",
 		"learner.reconnectDelayMs", "follower.skipLearnerRequestToNextProcessor", "forceSnapshotSync",
 		"forward_learner_requests_to_commit_processor_disabled", "observer.reconnectDelayMs",
-		"observer.election.DelayMs", "observer.syncEnabled", "observerMaster.sizeLimit", "quorumCnxnTimeoutMs",
+		"observer.election.DelayMs", "observer.syncEnabled", "quorumCnxnTimeoutMs",
 		"leader.nodelay", "follower.nodelay", "ipReachableTimeout",
 		// metrics, audit and administration
 		"metricsProvider.numWorkerThreads", "metricsProvider.maxQueueSize", "metricsProvider.workerShutdownTimeoutMs",

@@ -31,6 +31,7 @@ func All() server.Formats {
 		WriteState: func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error {
 			return zkfiles.WriteSnapshot(w, snap, sessions, zkfiles.None)
 		},
+		WriteBody: zkfiles.WriteBody,
 		ReadState: backup.ReadState,
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"io"
 	"iter"
 	"slices"
+
+	"github.com/zkgo/zkgo/internal/zab"
 )
 
 // A log file has a header and records. A record has the Adler-32 of the payload as a
@@ -140,7 +142,7 @@ func (l *Log) record() ([]byte, error) {
 	if size <= 0 {
 		return nil, l.ends(fmt.Sprintf("a record of length %d", size), h[:])
 	}
-	rest, err := ReadUpTo(l.r, min(int(size), l.most)+1)
+	rest, err := zab.ReadUpTo(l.r, min(int(size), l.most)+1)
 	if err != nil {
 		return nil, err
 	}
@@ -159,28 +161,6 @@ func (l *Log) record() ([]byte, error) {
 	}
 	l.off += recordHeader + int64(size) + 1
 	return payload, nil
-}
-
-// ReadUpTo reads n bytes, or fewer at the end of r. We allocate memory only as bytes
-// arrive.
-func ReadUpTo(r io.Reader, n int) ([]byte, error) {
-	b := make([]byte, 0, min(n, readStep))
-	for len(b) < n {
-		have := len(b)
-		step := min(n-have, max(readStep, have))
-		if cap(b) < have+step {
-			b = append(make([]byte, 0, have+step), b...)
-		}
-		b = b[:have+step]
-		k, err := io.ReadFull(r, b[have:])
-		switch {
-		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-			return b[:have+k], nil
-		case err != nil:
-			return nil, err
-		}
-	}
-	return b, nil
 }
 
 // ends handles the absence of a complete record at l.off. Zeros up to the end of the file

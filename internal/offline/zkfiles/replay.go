@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -37,8 +38,15 @@ func (s *State) apply(h *Header, body any) error {
 		}
 	case *CreateSessionTxn:
 		s.Sessions[h.Session] = b.Timeout
+		if b.Password != nil {
+			if s.Passwords == nil {
+				s.Passwords = make(map[int64][proto.PasswordSize]byte)
+			}
+			s.Passwords[h.Session] = b.PasswordOf(h.Session)
+		}
 	case *CloseSessionTxn:
 		delete(s.Sessions, h.Session)
+		delete(s.Passwords, h.Session)
 		s.endSession(h.Session, h.Zxid, b.Paths)
 	case *MultiTxn:
 		return s.multi(h, b)

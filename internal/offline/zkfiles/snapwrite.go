@@ -43,16 +43,7 @@ func WriteSnapshot(w io.Writer, snap *tree.Snapshot, sessions *session.Table, c 
 	s.buf = proto.AppendInt(s.buf, snapMagic)
 	s.buf = proto.AppendInt(s.buf, fileVersion)
 	s.buf = proto.AppendLong(s.buf, snapDB)
-	s.buf = proto.AppendInt(s.buf, int32(sessions.Len()))
-	for row := range sessions.All {
-		s.buf = proto.AppendLong(s.buf, row.ID)
-		s.buf = proto.AppendInt(s.buf, row.Timeout)
-	}
-	s.lists(nodes)
-	for n := range nodes {
-		s.node(n)
-	}
-	s.buf = proto.AppendString(s.buf, "/")
+	s.body(nodes, sessions)
 	s.seal()
 	s.buf = proto.AppendLong(s.buf, snap.Zxid())
 	s.buf = proto.AppendInt(s.buf, digestVersion)
@@ -69,11 +60,41 @@ func WriteSnapshot(w io.Writer, snap *tree.Snapshot, sessions *session.Table, c 
 	return nil
 }
 
+// WriteBody writes what ReadBody reads: the snapshot as a leader sends it to a learner. The rest
+// is as for WriteSnapshot.
+func WriteBody(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error {
+	nodes, err := snap.Stored()
+	if err != nil {
+		return err
+	}
+	s := snapshotWriter{sink: newSink(w), numbers: make(map[*proto.ACL]int64)}
+	s.body(nodes, sessions)
+	s.flush()
+	if s.err == nil {
+		s.err = s.w.Flush()
+	}
+	return s.err
+}
+
 // snapshotWriter writes znodes and the access control lists they use. We identify a list by
 // its address, because a tree stores each list only once.
 type snapshotWriter struct {
 	*sink
 	numbers map[*proto.ACL]int64
+}
+
+// body writes the sessions, the lists and the znodes.
+func (s *snapshotWriter) body(nodes func(func(*tree.Stored) bool), sessions *session.Table) {
+	s.buf = proto.AppendInt(s.buf, int32(sessions.Len()))
+	for row := range sessions.All {
+		s.buf = proto.AppendLong(s.buf, row.ID)
+		s.buf = proto.AppendInt(s.buf, row.Timeout)
+	}
+	s.lists(nodes)
+	for n := range nodes {
+		s.node(n)
+	}
+	s.buf = proto.AppendString(s.buf, "/")
 }
 
 // lists numbers and writes the lists of all znodes.

@@ -14,6 +14,8 @@ import (
 type State struct {
 	Zxid     int64           // of the newest transaction in it
 	Sessions map[int64]int32 // timeout in milliseconds by id
+	// Passwords has the passwords of the sessions that didn't get ZooKeeper's.
+	Passwords map[int64][proto.PasswordSize]byte
 
 	policy   tree.Policy
 	nodes    map[string]*node           // the root is ""
@@ -110,8 +112,8 @@ func (s *State) isSession(id int64) bool {
 	return is
 }
 
-// Fill replaces the content of t and adds the sessions to table, each with the
-// password that ZooKeeper gave it. First, like ZooKeeper after loading a state, it
+// Fill replaces the content of t and adds the sessions to table, each with its password, by
+// default that which ZooKeeper gave it. First, like ZooKeeper after loading a state, it
 // deletes ephemeral znodes without a session. Fill consumes the State. After an
 // error, t is a fresh tree.
 func (s *State) Fill(t *tree.Tree, table *session.Table) error {
@@ -128,7 +130,11 @@ func (s *State) Fill(t *tree.Tree, table *session.Table) error {
 		return fmt.Errorf("zkfiles: the tree has digest %#x where what was read has %#x", t.Digest(), want)
 	}
 	for id, timeout := range s.Sessions {
-		table.Put(session.Session{ID: id, Timeout: timeout, Password: Password(id), Gen: 1, Server: 1})
+		password, own := s.Passwords[id]
+		if !own {
+			password = Password(id)
+		}
+		table.Put(session.Session{ID: id, Timeout: timeout, Password: password, Gen: 1, Server: 1})
 	}
 	return nil
 }

@@ -72,6 +72,7 @@ func (m *Machine) applyRequest(c *command.Command) error {
 		m.out.Code = code
 		if code == proto.ErrSessionExpired { // the refusal takes a zxid, as in ZooKeeper
 			m.advance(c)
+			m.rec.nothing(code)
 		}
 		return nil
 	}
@@ -82,6 +83,7 @@ func (m *Machine) applyRequest(c *command.Command) error {
 		m.applyReconfig(c, req.(*proto.ReconfigRequest))
 	default:
 		m.ran(m.Tree.Apply(m.begin(c), c.Op, req))
+		m.rec.result(c, m.out.Result)
 	}
 	return nil
 }
@@ -105,6 +107,7 @@ func (m *Machine) ran(res *tree.Result) {
 func (m *Machine) endSession(c *command.Command) {
 	m.out.Op, m.out.Body = proto.OpCloseSession, nil
 	m.ran(m.Tree.Apply(m.begin(c), proto.OpCloseSession, nil))
+	m.rec.endSession(m.out.Result)
 	if row, ok := m.Sessions.Get(c.Session); ok {
 		m.Rows ^= rowDigest(row)
 		m.Sessions.Remove(c.Session)
@@ -124,6 +127,7 @@ func (m *Machine) applyAttach(server uint8, c *command.Command) {
 		}
 		m.out.Session = m.attached.ID
 		m.advance(c)
+		m.rec.session(&m.attached)
 	} else {
 		old, _ := m.Sessions.Get(c.Session)
 		row, ok := m.Sessions.Attach(c.Session, c.Password[:], c.Timeout, server)
@@ -149,6 +153,7 @@ func (m *Machine) applyReap(c *command.Command) error {
 	}
 	m.out.Op, m.out.Body = proto.OpDeleteContainer, nil
 	m.ran(m.Tree.Apply(m.begin(c), proto.OpDeleteContainer, &m.reap))
+	m.rec.result(c, m.out.Result)
 	return nil
 }
 

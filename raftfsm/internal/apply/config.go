@@ -49,13 +49,21 @@ func (s *State) establish(zxid int64, policy tree.Policy) error {
 func (m *Machine) dissolve(s *command.LeaderStart) {
 	m.Config = nil
 	m.tx = tree.Txn{Zxid: NextZxid(m.Tree.LastZxid()), Time: s.Time, Policy: s.Policy}
-	m.tell(m.Tree.SetConfig(&m.tx, nil, 0))
+	m.setConfig(nil, 0)
 }
 
 // installConfig writes the config text into its znode, as every new leader does. If the
 // text changes, the watches on the znode fire.
 func (m *Machine) installConfig() {
-	m.tell(m.Tree.SetConfig(&m.tx, membership.ConfigText(m.Config), -1))
+	m.setConfig(membership.ConfigText(m.Config), -1)
+}
+
+// setConfig writes the config text into its znode in the transaction m.tx.
+func (m *Machine) setConfig(text []byte, version int32) {
+	m.tx.Record = m.rec.recording()
+	res := m.Tree.SetConfig(&m.tx, text, version)
+	m.rec.config()
+	m.tell(res)
 }
 
 // tell makes the handler fire the watches for a change of /zookeeper/config that no client
@@ -97,7 +105,7 @@ func (m *Machine) applyMembership(c *command.Command) error {
 		next.Version = uint64(tx.Zxid)
 	}
 	m.Config = next.State()
-	m.tell(m.Tree.SetConfig(tx, membership.ConfigText(m.Config), -1))
+	m.installConfig()
 	return nil
 }
 
@@ -109,6 +117,7 @@ func (m *Machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
 	}
 	if code != proto.Ok {
 		m.advance(c)
+		m.rec.nothing(code)
 		m.out.Code = code
 		return
 	}
@@ -119,6 +128,7 @@ func (m *Machine) applyReconfig(c *command.Command, q *proto.ReconfigRequest) {
 	}
 	m.Config = next.State()
 	m.ran(m.Tree.SetConfig(tx, membership.ConfigText(m.Config), -1))
+	m.rec.config()
 }
 
 // applyRefusal applies a reconfig that the leader refused.
@@ -132,10 +142,12 @@ func (m *Machine) applyRefusal(c *command.Command) error {
 		m.out.Code = session
 		if session == proto.ErrSessionExpired {
 			m.advance(c)
+			m.rec.nothing(session)
 		}
 		return nil
 	}
 	m.advance(c)
+	m.rec.nothing(code)
 	m.out.Code = code
 	return nil
 }

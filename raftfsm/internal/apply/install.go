@@ -229,6 +229,7 @@ func (m *Machine) Load(r io.Reader) error {
 	if err := c.End(); err != nil {
 		return err
 	}
+	m.rec.jump()
 	m.SumRows()
 	if got := m.digest(); got != h.digest {
 		return fmt.Errorf("the state has digest %#x, the snapshot says %#x", got, h.digest)

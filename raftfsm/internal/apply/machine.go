@@ -64,6 +64,7 @@ type Environment struct {
 	Settled      func(id uint64, o Restored)              // called when a state transfer ends
 	Fail         func(error)                              // reports the error that stopped the machine
 	Evidence     func(write func(io.Writer) error) string // stores the dump, and returns where
+	Stream       Stream                                   // of the transactions; nil: no server wants them
 	// Configured is called for every change of Raft's configuration.
 	Configured func(index uint64, conf raft.Configuration)
 }
@@ -82,6 +83,7 @@ func New(env Environment, ops int, bytes int64) *Machine {
 	m.SnapCounter = snapCounter{maxOps: ops, maxBytes: bytes, trigger: make(chan struct{}, 1)}
 	m.SnapCounter.reset()
 	m.Mirroring.m = m
+	m.rec = recorder{to: env.Stream, tree: m.Tree, tx: &m.tx}
 	return m
 }
 
@@ -96,6 +98,7 @@ type scratch struct {
 	waiters  []command.Waiter
 	requests proto.Requests
 	reap     tree.Reap
+	rec      recorder
 }
 
 var _ raft.FSM = (*Machine)(nil)
@@ -186,7 +189,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 	case m.Mirror.Phase == mirrored.Following: // zxids and the list of servers are the ensemble's
 	case s.Flags&command.FlagStandalone == 0:
 		zxid := (m.Tree.LastZxid()>>32 + 1) << 32
-		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy}
+		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy, Record: m.rec.recording()}
 		if m.Config != nil {
 			if err := m.establish(zxid, m.tx.Policy); err != nil {
 				return err
@@ -194,6 +197,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 			m.installConfig()
 		} else {
 			m.Tree.Advance(zxid)
+			m.rec.nothing(proto.Ok)
 		}
 	case m.Config != nil && s.Flags&command.FlagConfig == 0:
 		m.dissolve(&s)
@@ -308,5 +312,6 @@ func (m *Machine) begin(c *command.Command) *tree.Txn {
 	m.tx.Zxid = NextZxid(m.Tree.LastZxid())
 	m.tx.Session = c.Session
 	m.tx.IDs, m.tx.Prints = c.IDs, c.Prints
+	m.tx.Record = m.rec.recording()
 	return &m.tx
 }

@@ -223,6 +223,9 @@ func (g *mirroring) replayAll(b []byte) error {
 		if err == nil {
 			err = g.replay(tx)
 		}
+		if err == nil {
+			m.rec.foreign(tx.Zxid, payload)
+		}
 		if err != nil {
 			m.Mirror.Broken = err.Error()
 			g.giveUp()
@@ -244,7 +247,7 @@ func (g *mirroring) replay(tx *zktxn.Txn) error {
 	var row session.Session
 	switch body := tx.Body.(type) {
 	case *zktxn.CreateSessionTxn:
-		row = session.Session{ID: tx.Session, Timeout: body.Timeout, Password: zktxn.Password(tx.Session), Gen: 1}
+		row = session.Session{ID: tx.Session, Timeout: body.Timeout, Password: body.PasswordOf(tx.Session), Gen: 1}
 		g.putSession(row)
 	case *zktxn.CloseSessionTxn:
 		if row, ok := m.Sessions.Get(tx.Session); ok {
@@ -308,16 +311,18 @@ func (g *mirroring) end(b []byte) error {
 	g.giveUp()
 	m.Mirror = mirrored.State{Phase: mirrored.Open, Zxid: last}
 	m.Sessions.Skip(uint64(m.tx.Time) << 16) // above the ids that ZooKeeper has made from its clock
-	m.tx.Zxid = epoch << 32
+	m.tx.Zxid, m.tx.Session = epoch<<32, 0
 	if m.Config != nil {
 		if err := m.establish(m.tx.Zxid, m.tx.Policy); err != nil {
 			return err
 		}
 		m.installConfig()
 	} else if len(m.Tree.Get(tree.ConfigPath).Data()) > 0 {
-		m.tell(m.Tree.SetConfig(&m.tx, nil, 0)) // clients must not follow the list to the old servers
+		m.setConfig(nil, 0) // clients must not follow the list to the old servers
+	} else {
+		m.Tree.Advance(epoch << 32)
+		m.rec.nothing(proto.Ok)
 	}
-	m.Tree.Advance(epoch << 32)
 	for row := range m.Sessions.All {
 		m.events = m.changed(attachedEvent(row))
 	}

@@ -248,6 +248,7 @@ func replace(m *Machine, t *tree.Tree, keepConfig bool) {
 // settle reports that the state has been replaced by the one that a carried.
 func settle(m *Machine, a *stateTransfer, k command.Kind) {
 	zxid := m.Tree.LastZxid()
+	m.rec.jump()
 	m.SnapCounter.Soon()
 	m.Settled(a.id, Restored{Zxid: zxid})
 	m.out = command.Applied{Kind: k, Zxid: zxid} // belongs to no session

@@ -1,0 +1,34 @@
+// Package observermaster sends the state of a zkgo server, and each transaction after it, to
+// observers. It speaks the leader's side of ZooKeeper's learner protocol, as an observer master
+// of ZooKeeper does (observerMasterPort), and package learner speaks the other one.
+//
+// An observer is a standby in another location, or an ensemble that takes over (zkgo mirror). It
+// never votes, and nothing waits for it: it gets what this server has applied, and may lag.
+//
+//	observer                        this server
+//	OBSERVERINFO                →
+//	                            ←   LEADERINFO  epoch
+//	ACKEPOCH     its last zxid  →
+//	                            ←   DIFF, and each transaction that it lacks as PROPOSAL, COMMIT;
+//	                                or SNAP and the whole state
+//	                            ←   NEWLEADER   list of servers
+//	ACK                         →
+//	                            ←   UPTODATE
+//	                            ←   INFORM      each further transaction
+//	PING, REQUEST sync          ↔   PING, SYNC
+//
+// # Invariants
+//
+//   - The position in the History and the state that is sent belong together: we take both while
+//     we hold the tree's lock, under which the state machine adds to the History. So no
+//     transaction is missing between them, and none comes twice.
+//   - SYNC answers a sync that went through the log of this ensemble. Everything that was
+//     committed before the sync has been sent before SYNC.
+//   - All observers read the same History, which has a limit. What an observer can't read in
+//     time is gone, and its connection ends. It comes back, and gets a DIFF or a SNAP.
+//   - TRUNC is never sent. An observer with a newer zxid than ours is turned away.
+//   - An observer writes nothing: apart from sync, a REQUEST or a REVALIDATE ends its connection.
+//
+// May import: of this module internal/sasl, internal/zab, proto,
+// session and tree.
+package observermaster

@@ -1,0 +1,268 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/zkgo/zkgo/internal/learner"
+	"github.com/zkgo/zkgo/internal/mirror"
+	"github.com/zkgo/zkgo/proto"
+	"github.com/zkgo/zkgo/session"
+	"github.com/zkgo/zkgo/tree"
+)
+
+// withObservers makes a server listen for observers.
+func withObservers(c *Config) {
+	c.Quorum.ObserverMasterAddr, c.Znodes.ExtendedTypes = "127.0.0.1:0", true
+}
+
+// standby is an observer of a server, with a copy of its state.
+type standby struct {
+	t    *testing.T
+	cfg  learner.Config
+	copy *mirror.Replica
+	last *mirror.Last
+	conn *learner.Conn
+	snap bool // its newest connection began with a snapshot
+	err  chan error
+}
+
+func newStandby(t *testing.T, addrs ...string) *standby {
+	t.Helper()
+	return &standby{t: t, cfg: learner.Config{Addrs: addrs, ID: 126}, copy: new(mirror.Replica)}
+}
+
+// follow connects to a server.
+func (s *standby) follow() {
+	s.t.Helper()
+	zxid, before := s.copy.Zxid(), s.copy.Status().Snapshots
+	conn, err := learner.Dial(s.t.Context(), s.cfg, zxid)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.conn, s.err, s.last = conn, make(chan error, 1), &mirror.Last{Receiver: s.copy, SyncProves: conn.Zkgo()}
+	ended, last := s.err, s.last
+	go func() { ended <- conn.Follow(zxid, last) }()
+	s.t.Cleanup(func() { _ = conn.Close() })
+	s.caughtUp(zxid)
+	s.snap = s.copy.Status().Snapshots > before
+}
+
+// caughtUp waits until the copy is exact and at least at zxid.
+func (s *standby) caughtUp(zxid int64) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("the copy is at 0x%x", zxid), func() bool {
+		select {
+		case err := <-s.err:
+			s.t.Fatal(err)
+		default:
+		}
+		st := s.copy.Status()
+		return st.Exact && st.Zxid >= zxid
+	})
+}
+
+// leave ends the connection.
+func (s *standby) leave() {
+	_ = s.conn.Close()
+	<-s.err
+}
+
+// compare compares the copy with the state of a server, and is the end of the copy.
+func (s *standby) compare(with *Server) {
+	s.t.Helper()
+	s.caughtUp(with.lastZxid())
+	s.leave()
+	state, err := s.copy.Take()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	t, sessions := tree.New(), session.NewTable()
+	if err := state.Fill(t, sessions); err != nil {
+		s.t.Fatal(err)
+	}
+	with.tree.RLock()
+	defer with.tree.RUnlock()
+	if t.FullDigest() != with.tree.FullDigest() {
+		var got, want strings.Builder
+		_, _ = t.Dump(&got), with.tree.Dump(&want)
+		s.t.Errorf("the copy differs:\n%s\nfrom\n%s", got.String(), want.String())
+	}
+	if sessions.Len() != with.node.Sessions().Len() {
+		s.t.Errorf("%d sessions instead of %d", sessions.Len(), with.node.Sessions().Len())
+	}
+	for row := range with.node.Sessions().All {
+		if own, _ := sessions.Get(row.ID); own.Password != row.Password || own.Timeout != row.Timeout {
+			s.t.Errorf("session %+v instead of %+v", own, row)
+		}
+	}
+}
+
+// workload changes the state in every way that a client can.
+func workload(t *testing.T, s *Server, at string) {
+	t.Helper()
+	c, other := connect(t, s), connect(t, s)
+	open := proto.OpenACL()
+	create := func(w *wire, path string, flags int32) {
+		w.must(proto.OpCreate, &proto.CreateRequest{Path: path, Data: []byte(path), ACL: open, Flags: flags})
+	}
+	create(c, at, 0)
+	for range 3 {
+		create(c, at+"/s-", 2)
+	}
+	create(c, at+"/mine", 1)
+	create(other, at+"/theirs", 1)
+	create(other, at+"/theirs-", 3)
+	c.must(proto.OpCreateContainer, &proto.CreateRequest{Path: at + "/box", ACL: open, Flags: 4})
+	c.must(proto.OpCreateTTL, &proto.CreateTTLRequest{Path: at + "/ttl", ACL: open, Flags: 5, TTL: 1e9})
+	c.must(proto.OpSetData, &proto.SetDataRequest{Path: at, Data: []byte("new"), Version: 0})
+	c.must(proto.OpSetACL, &proto.SetACLRequest{Path: at + "/box", ACL: []proto.ACL{{Perms: 31, ID: proto.ID{Scheme: "world", ID: "anyone"}}, {Perms: 1, ID: proto.ID{Scheme: "ip", ID: "10.0.0.1"}}}, Version: -1})
+	c.call(proto.OpDelete, &proto.DeleteRequest{Path: at, Version: 9})
+	multi := func(last proto.Record, op proto.Op) {
+		c.call(proto.OpMulti, &proto.MultiRequest{Ops: []proto.MultiOp{
+			{Op: proto.OpCreate, Req: &proto.CreateRequest{Path: at + "/m", ACL: open}},
+			{Op: proto.OpCreate2, Req: &proto.CreateRequest{Path: at + "/m/k", Data: []byte("k"), ACL: open}},
+			{Op: proto.OpCheck, Req: &proto.CheckVersionRequest{Path: at, Version: -1}},
+			{Op: proto.OpDelete, Req: &proto.DeleteRequest{Path: at + "/m/k", Version: -1}},
+			{Op: op, Req: last},
+		}})
+	}
+	multi(&proto.SetDataRequest{Path: at + "/none", Version: -1}, proto.OpSetData)
+	multi(&proto.SetDataRequest{Path: at + "/m", Data: []byte("m"), Version: -1}, proto.OpSetData)
+	create(c, "/zookeeper/quota"+at, 0)
+	create(c, "/zookeeper/quota"+at+"/zookeeper_limits", 0)
+	create(c, "/zookeeper/quota"+at+"/zookeeper_stats", 0)
+	create(c, at+"/counted", 0)
+	c.must(proto.OpDelete, &proto.DeleteRequest{Path: at + "/m", Version: -1})
+	other.must(proto.OpCloseSession, nil)
+}
+
+// TestObserverHasTheState: an observer has the same tree and sessions as the server, whether it
+// came before or after the transactions, and after it was away.
+func TestObserverHasTheState(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprint(n, " servers"), func(t *testing.T) {
+			t.Parallel()
+			var servers []*Server
+			if n == 1 {
+				servers = []*Server{startServer(t, withObservers)}
+				<-servers[0].Ready()
+			} else {
+				servers = startEnsemble(t, n, withObservers).servers
+			}
+			from := servers[n-1]
+			early, away, late := newStandby(t, from.observers.master.Addr()), newStandby(t, from.observers.master.Addr()), newStandby(t, from.observers.master.Addr())
+			early.follow()
+			away.follow()
+			if !early.conn.Zkgo() || !early.snap {
+				t.Errorf("the first connection: zkgo %v, snapshot %v", early.conn.Zkgo(), early.snap)
+			}
+			workload(t, servers[0], "/one")
+			eventually(t, "the writes are here", func() bool { return from.lastZxid() >= servers[0].lastZxid() })
+			away.caughtUp(from.lastZxid())
+			away.leave()
+			workload(t, servers[0], "/two")
+			eventually(t, "the writes are here", func() bool { return from.lastZxid() >= servers[0].lastZxid() })
+			away.follow()
+			if away.snap {
+				t.Error("an observer that was away for a moment got everything again")
+			}
+			late.follow()
+			early.caughtUp(from.lastZxid())
+			if st := early.copy.Status(); st.Compared == 0 {
+				t.Errorf("%+v", st)
+			}
+			early.compare(from)
+			away.compare(from)
+			late.compare(from)
+		})
+	}
+}
+
+// TestObserverOfManySessions: passwords come with the snapshot, in as many packets as it takes.
+func TestObserverOfManySessions(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, withObservers)
+	<-s.Ready()
+	for range 20 {
+		connect(t, s)
+	}
+	o := newStandby(t, s.observers.master.Addr())
+	o.follow()
+	o.compare(s)
+}
+
+// TestObserverProvesTheLast: a sync proves the newest transaction, and whatever else an observer
+// asks for ends its connection.
+func TestObserverProvesTheLast(t *testing.T) {
+	t.Parallel()
+	servers := startEnsemble(t, 3, withObservers).servers
+	o := newStandby(t, servers[2].observers.master.Addr())
+	o.follow()
+	w := connect(t, servers[0])
+	w.must(proto.OpCreate, &proto.CreateRequest{Path: "/last", ACL: proto.OpenACL()})
+	zxid, err := o.last.Prove(t.Context(), o.conn, 126<<56|1)
+	if err != nil || zxid != servers[0].lastZxid() || zxid != o.copy.Status().Zxid {
+		t.Errorf("0x%x %v, not 0x%x", zxid, err, servers[0].lastZxid())
+	}
+	w.must(proto.OpCreate, &proto.CreateRequest{Path: "/later", ACL: proto.OpenACL()})
+	if err := <-o.err; !errors.Is(err, mirror.ErrSealed) {
+		t.Errorf("a transaction after the proof: %v", err)
+	}
+	for name, ask := range map[string]func(c *learner.Conn) error{
+		"write":      func(c *learner.Conn) error { return c.Request(learner.Request{Session: 1, Op: proto.OpCloseSession}) },
+		"revalidate": func(c *learner.Conn) error { return c.Revalidate(1, 1) },
+	} {
+		o := newStandby(t, servers[2].observers.master.Addr())
+		o.follow()
+		if err := ask(o.conn); err != nil {
+			t.Error(name, err)
+		}
+		if err := <-o.err; !strings.Contains(err.Error(), "closed the connection") && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestObserverMustLogIn: the port demands what the servers demand from each other.
+func TestObserverMustLogIn(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	s := startServer(t, withObservers, func(c *Config) {
+		c.Quorum.SASL = &QuorumSASL{Users: map[string]string{"zk": "secret"}, User: "zk", Password: "secret", LearnerRequire: true, ServerRequire: true}
+		c.Quorum.TLS = &QuorumTLS{KeyStores: a.options()}
+	})
+	<-s.Ready()
+	secure := a.client(alice)
+	secure.ServerName = "127.0.0.1"
+	for name, c := range map[string]learner.Config{
+		"plaintext":      {User: "zk", Password: "secret"},
+		"no certificate": {TLS: a.client(nil), User: "zk", Password: "secret"},
+		"no login":       {TLS: secure},
+		"wrong password": {TLS: secure, User: "zk", Password: "wrong"},
+	} {
+		c.Addrs, c.ID = []string{s.observers.master.Addr()}, 126
+		if conn, err := learner.Dial(context.Background(), c, 0); err == nil {
+			t.Errorf("%s: accepted", name)
+			_ = conn.Close()
+		}
+	}
+	o := newStandby(t, s.observers.master.Addr())
+	o.cfg.TLS, o.cfg.User, o.cfg.Password = secure, "zk", "secret"
+	o.follow()
+	workload(t, s, "/secret")
+	o.compare(s)
+}
+
+// TestNoObservers: without a port, nothing is kept for observers.
+func TestNoObservers(t *testing.T) {
+	t.Parallel()
+	s := startServer(t)
+	if s.observers.history != nil || s.observers.master != nil {
+		t.Error("a server without observerMasterPort keeps transactions")
+	}
+}
