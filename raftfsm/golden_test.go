@@ -14,8 +14,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/zkgo/zkgo/internal/mirrored"
+	"github.com/zkgo/zkgo/internal/zktxn"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
+	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
 )
 
@@ -63,9 +66,24 @@ func everyKind() [][]byte {
 	}
 	restore := restoreOf(12, content.Bytes(), 300)
 	late := restoreOf(11, content.Bytes(), 300)[:2]
+	mirror := following100()
 	return append(log, l.batch(create(s, "/g", 0), acl, multi), l.batch(command.Command{Kind: command.KindSync}, command.Command{Kind: command.KindRaise, Body: binary.BigEndian.AppendUint32(nil, 1)},
 		refused, command.Command{Kind: command.KindMembership, Body: moved}, reconfig, create(s, "/g/c", flagContainer), create(s, "/g/s", flagSequential)),
-		l.batch(late...), l.batch(abortOf(11)), l.batch(restore[:2]...), l.batch(append(restore[2:], create(s, "/gone", 0), attach)...))
+		l.batch(late...), l.batch(abortOf(11)), l.batch(restore[:2]...), l.batch(append(restore[2:], create(s, "/gone", 0), attach)...),
+		l.batch(mirror...), l.batch(attach, create(s, "/gone", 0), phaseOf(mirrored.Fenced), attach, phaseOf(mirrored.Open), phaseOf(mirrored.Done), attach))
+}
+
+// following100 returns the commands that make the servers follow an ensemble in epoch 100, and
+// take over from it.
+func following100() []command.Command {
+	empty := restoreOf(13, bytesOf(nopTB{}, tree.New()), 300)
+	tr, sessions := treeOf(nopTB{}, 100, 3), session.NewTable()
+	sessions.Put(session.Session{ID: oldSession, Timeout: 6000, Password: zktxn.Password(oldSession), Gen: 1})
+	e := &ofEnsemble{tr.LastZxid()}
+	z := e.prev
+	cmds := append(empty, mirrorOf(nopTB{}, tr, sessions)...)
+	return append(cmds, e.command(createTxn(z+1, oldSession, 1, "/followed", true, 2), append(txnHead(z+2, 99, 0, proto.OpCreateSession), 0, 0, 0x10, 0)),
+		markOf(mirrored.Mark{InSync: true}), attachCommand(), endOf(z+2))
 }
 
 func acl10() []proto.ACL {
