@@ -68,7 +68,7 @@ func (s *standby) caughtUp(zxid int64) {
 // leave ends the connection.
 func (s *standby) leave() {
 	_ = s.conn.Close()
-	<-s.err
+	_ = <-s.err
 }
 
 // compare compares the copy with the state of a server, and is the end of the copy.

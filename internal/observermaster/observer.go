@@ -71,7 +71,7 @@ func (o *observer) run() error {
 	go func() { heard <- o.listen() }()
 	err = o.follow(at, heard)
 	_ = o.raw.Close() // ends listen
-	<-heard
+	_ = <-heard
 	return err
 }
 
