@@ -72,18 +72,7 @@ func (m *modes) update(change func(*modes)) {
 	was, before := m.now, m.status
 	change(m)
 	mute := s.cfg.Quorum.LeaderNoClients && m.status.Role == raftfsm.Leader
-	switch {
-	case m.forced:
-		m.set(readOnly)
-	case m.status.Serving && m.touch && m.copying:
-		m.set(readOnly)
-	case m.status.Serving && m.touch && !mute && !m.resting:
-		m.countOutage()
-		m.set(serving)
-	case m.now == serving || m.now == readOnly && m.copying && !s.cfg.ReadOnlyMode:
-		m.since, m.down = s.cfg.Env.Now(), time.Now()
-		m.set(notServing)
-	}
+	m.decide(mute)
 	now, st, resting := m.now, m.status, m.resting
 	if (now == serving || mute && st.Serving) && !m.isReady {
 		m.isReady = true
@@ -111,6 +100,21 @@ func (m *modes) update(change func(*modes)) {
 			}
 		})
 		s.clients.endLocals() // they end with this mode
+	}
+}
+
+// decide sets the mode; m.mu is held. mute says that no client may use this server.
+func (m *modes) decide(mute bool) {
+	fresh := m.status.Serving && m.touch
+	switch {
+	case m.forced || fresh && m.copying:
+		m.set(readOnly)
+	case fresh && !mute && !m.resting:
+		m.countOutage()
+		m.set(serving)
+	case m.now == serving || m.now == readOnly && m.copying && !m.s.cfg.ReadOnlyMode:
+		m.since, m.down = m.s.cfg.Env.Now(), time.Now()
+		m.set(notServing)
 	}
 }
 

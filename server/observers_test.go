@@ -68,7 +68,9 @@ func (s *standby) caughtUp(zxid int64) {
 // leave ends the connection.
 func (s *standby) leave() {
 	_ = s.conn.Close()
-	<-s.err
+	if err := <-s.err; err == nil {
+		s.t.Error("a connection ended without an error")
+	}
 }
 
 // compare compares the copy with the state of a server, and is the end of the copy.

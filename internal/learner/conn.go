@@ -202,11 +202,6 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-func (c *Conn) readFull(b []byte) error {
-	_, err := io.ReadFull(c.r, b)
-	return err
-}
-
 func (c *Conn) readPacket() (zab.Packet, error) { return zab.ReadPacket(c.r, c.cfg.maxPacket()) }
 
 func (c *Conn) sendPacket(p zab.Packet) error {

@@ -318,8 +318,9 @@ func FuzzFollow(f *testing.F) {
 	synced := zab.AppendPacket(zab.AppendPacket(zab.AppendPacket(nil, zab.Packet{Kind: zab.KindDiff}), zab.Packet{Kind: zab.KindNewLeader, Data: []byte("version=0")}), zab.Packet{Kind: zab.KindUpToDate})
 	f.Add(zab.AppendPacket(zab.AppendPacket(synced, zab.Packet{Kind: zab.KindSync}), zab.Packet{Kind: zab.KindRevalidate, Data: validity(7, 1)}))
 	f.Add(zab.AppendPacket(zab.AppendPacket(synced, zab.Packet{Kind: zab.KindPing, Zxid: 9}), zab.Packet{Kind: zab.KindRevalidate, Data: validity(7, 1)[:8]}))
+	f.Add(append(begin, append(snapshot("BenWasHere"), zab.AppendPacket(nil, zab.Packet{Kind: zab.KindPasswords, Data: make([]byte, zab.PasswordSize)})...)...))
 	f.Fuzz(func(t *testing.T, stream []byte) {
-		c := &Conn{cfg: Config{Limits: zkfiles.Limits{MaxField: 1 << 16}}.withDefaults(), conn: discard{}, epoch: 1, timeout: time.Second}
+		c := &Conn{zkgo: len(stream)%2 == 1, cfg: Config{Limits: zkfiles.Limits{MaxField: 1 << 16}}.withDefaults(), conn: discard{}, epoch: 1, timeout: time.Second}
 		c.r = bufio.NewReader(bytes.NewReader(stream))
 		c.cfg.Touched = func(to []Touch) []Touch { return append(to, Touch{7, 30_000}) }
 		c.asked.syncs, c.asked.sessions = []syncRequest{{7, 1}}, []int64{7}
@@ -335,3 +336,31 @@ type discard struct{ net.Conn }
 func (discard) Close() error                     { return nil }
 func (discard) Write(b []byte) (int, error)      { return len(b), nil }
 func (discard) SetWriteDeadline(time.Time) error { return nil }
+
+// TestPasswords: after the snapshot of a zkgo server come the passwords of its sessions, and of
+// no others.
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		packet zab.Packet
+		want   string
+	}{
+		{zab.Packet{Kind: zab.KindPasswords}, "the leader closed the connection"},
+		{zab.Packet{Kind: zab.KindPasswords, Data: make([]byte, 23)}, "PASSWORDS with 23 bytes instead of the passwords"},
+		{zab.Packet{Kind: zab.KindPing}, "PING with 0 bytes instead of the passwords"},
+		{zab.Packet{Kind: zab.KindPasswords, Data: proto.AppendLong(make([]byte, 0, 24), 0x999)[:24]}, "which the snapshot does not have"},
+	} {
+		_, err := follow(t, 0, func(l *leader) {
+			info := proto.AppendLong(proto.AppendInt(proto.AppendLong(nil, 200), 0x10000), 0)
+			l.expect(zab.Packet{Kind: zab.KindObserverInfo, Data: info})
+			l.send(zab.Packet{Kind: zab.KindLeaderInfo, Zxid: 1 << 32, Data: append(proto.AppendInt(nil, 0x10000), zab.Extension...)})
+			l.expect(zab.Packet{Kind: zab.KindAckEpoch, Data: append(proto.AppendInt(nil, 0), zab.Extension...)})
+			l.send(zab.Packet{Kind: zab.KindSnap, Zxid: 5})
+			l.raw(snapshot("BenWasHere"))
+			l.send(c.packet)
+		})
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want %q", c.packet.Kind, err, c.want)
+		}
+	}
+}

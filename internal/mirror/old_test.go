@@ -132,3 +132,28 @@ func TestAddMembers(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestForgetStreams: of zkgo servers, the entries are those with the addresses that clients know.
+func TestForgetStreams(t *testing.T) {
+	t.Parallel()
+	const members = "server.1=zk1:2888:3888:participant;0.0.0.0:2181\nserver.2=zk2:2888:3888:participant;0.0.0.0:2181\nversion=0"
+	for _, c := range []struct {
+		from, clients, members string
+		want                   []string
+		servers                int
+	}{
+		{"zk1:2191,zk2:2191", "", members, []string{"zk1:2181", "zk2:2181"}, 2},
+		{"zk1:2191", "", members, []string{"zk1:2181", "zk2:2181"}, 2},
+		{"zk1:2191,zk2:2191", "proxy:1,proxy:2", members, []string{"proxy:1", "proxy:2"}, 2},
+		{"zk1:2191", "proxy:1", members, []string{"proxy:1", "zk1:2181", "zk2:2181"}, 3},
+		{"zk1:2191", "zk1:2181", "", []string{"zk1:2181"}, 1},
+		{"zk1:2191", "", "", nil, 1}, // a standalone server: its client port is not known
+	} {
+		old := must.Get(Describe(c.from, c.clients))(t)
+		must.Do(t, old.AddMembers(c.members))
+		old.ForgetStreams()
+		if got := old.ClientAddrs(); !slices.Equal(got, c.want) || len(old.Servers) != c.servers {
+			t.Errorf("%s %s: %q, %+v", c.from, c.clients, got, old.Servers)
+		}
+	}
+}

@@ -227,3 +227,30 @@ func TestPreflightLearns(t *testing.T) {
 		t.Error(text)
 	}
 }
+
+// TestModesOfZkgo: a single zkgo server may be followed; a single ZooKeeper has no quorum port.
+func TestModesOfZkgo(t *testing.T) {
+	t.Parallel()
+	for _, zkgo := range []bool{false, true} {
+		var fs Findings
+		fs.modes([]*seen{{server: &OldServer{ID: -1}, mode: "standalone"}}, zkgo)
+		if fs.Blocked() == zkgo {
+			t.Errorf("zkgo %v: %+v", zkgo, fs)
+		}
+	}
+}
+
+// TestLost: what only a lost server could tell doesn't block; a state that is wrong does.
+func TestLost(t *testing.T) {
+	t.Parallel()
+	var fs Findings
+	fs.add(Blocks, "servers", "it does not answer", "")
+	fs.add(Blocks, "lag", "not heard", "")
+	if fs = fs.Lost(); fs.Blocked() {
+		t.Errorf("%+v", fs)
+	}
+	fs.add(Blocks, "ACL schemes", "unknown", "")
+	if fs = fs.Lost(); !fs.Blocked() {
+		t.Errorf("%+v", fs)
+	}
+}

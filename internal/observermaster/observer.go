@@ -71,7 +71,9 @@ func (o *observer) run() error {
 	go func() { heard <- o.listen() }()
 	err = o.follow(at, heard)
 	_ = o.raw.Close() // ends listen
-	<-heard
+	if ended := <-heard; err == nil {
+		err = ended
+	}
 	return err
 }
 
