@@ -218,7 +218,7 @@ func (m *Machine) Load(r io.Reader) error {
 	c := snapio.NewReader(r)
 	h, err := readSnapshotHeader(c)
 	if err == nil {
-		err = m.takeHeader(h)
+		err = h.enter(m)
 	}
 	if err != nil {
 		return err
@@ -300,8 +300,8 @@ func (h *snapshotHeader) decodeSessions(t *session.Table) error {
 	return err
 }
 
-// takeHeader makes the header part of this machine's state.
-func (m *Machine) takeHeader(h *snapshotHeader) error {
+// enter makes the header a part of the machine's state.
+func (h *snapshotHeader) enter(m *Machine) error {
 	if h.level > m.Newest {
 		return fmt.Errorf("snapshot: %w", m.tooNew(h.level))
 	}
