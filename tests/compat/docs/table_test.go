@@ -90,6 +90,7 @@ var steps = map[string]step{
 
 	"docs/operate/migrate.md: zkgo mirror --from zk1:2888,zk2:2888,zk3:2888 /etc/zkgo/zoo.cfg":                             {why: mirrored},
 	"docs/operate/migrate.md: zkgo mirror status /etc/zkgo/zoo.cfg":                                                        {why: mirrored},
+	"docs/operate/migrate.md: zkgo mirror --from zk1:2191,zk2:2191,zk3:2191 --serve=read-only /etc/zkgo/zoo.cfg":           {why: mirrored},
 	"docs/operate/migrate.md: zkgo mirror cutover --dry-run /etc/zkgo/zoo.cfg":                                             {why: mirrored},
 	"docs/operate/migrate.md: zkgo mirror cutover --fence-command 'ssh {host} close-client-port {port}' /etc/zkgo/zoo.cfg": {why: mirrored},
 	"docs/operate/migrate.md: zkgo mirror finalize /etc/zkgo/zoo.cfg":                                                      {why: mirrored},
