@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/zkgo/zkgo/internal/defaults"
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 	"github.com/zkgo/zkgo/internal/offline/migrate"
 	"github.com/zkgo/zkgo/internal/takeover"
@@ -109,6 +111,7 @@ func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 		return err
 	}
 	return runServer(ctx, &f.server, stderr, func(cfg *server.Config) (started, error) {
+		o.MinTimeout = cmp.Or(cfg.MinSessionTimeout, defaults.MinSessionTicks*cmp.Or(cfg.TickTime, defaults.TickTime))
 		o.MaxField, o.MaxRequest, o.Logger = migrate.MaxField(cfg), cfg.Limits.JuteMaxBuffer, cfg.Logger
 		if cfg.Znodes.Emulate353TTL {
 			o.Policy = tree.Emulate353TTL

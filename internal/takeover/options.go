@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/zkgo/zkgo/internal/learner"
 	"github.com/zkgo/zkgo/internal/mirror"
@@ -21,10 +22,23 @@ type Options struct {
 	// for connections to the ensemble's leader; none and nil: neither.
 	User, Password string
 	TLS            *tls.Config
+	// MinTimeout is the shortest session timeout that we negotiate with clients.
+	MinTimeout     time.Duration
 	MaxField       int // the longest field in bytes that we read
 	MaxRequest     int // jute.maxbuffer
 	Policy         tree.Policy
 	Logger         *slog.Logger
+}
+
+// silence returns how long the ensemble's leader may be silent; 0: the default. While we serve
+// clients, their sessions are as old at the ensemble's leader as its last ping, with which we
+// told it that they live. So we have to notice its silence, and close the clients, before it
+// can end a session: else a client could rely on a lock that another one has got there.
+func silence(serve bool, minTimeout time.Duration) time.Duration {
+	if !serve {
+		return 0
+	}
+	return minTimeout * 2 / 3
 }
 
 // Configure returns the Mirror that o describes.
@@ -41,6 +55,7 @@ func Configure(o Options) (*Mirror, error) {
 	}
 	return New(Config{
 		Learner: learner.Config{
+			SilenceTimeout: silence(o.Serve, o.MinTimeout),
 			Addrs: old.QuorumAddrs(), ID: o.ObserverID, TLS: o.TLS, User: o.User, Password: o.Password, MaxRequest: o.MaxRequest,
 			Policy: o.Policy & tree.Emulate353TTL, Limits: zkfiles.Limits{MaxField: o.MaxField},
 		},

@@ -120,7 +120,7 @@ var rules = []rule{
 	{"internal/cli/subtree", []string{"client", "proto"}, "copying and comparing trees takes a client, of any ZooKeeper"},
 	{"internal/manual", []string{"internal/cli", "internal/version", "internal/zoocfg"}, "man pages are made of descriptions, without a server"},
 	{"internal/bench", []string{"proto"}, "the load generator must measure any ZooKeeper: nothing of our server or client"},
-	{"cmd/zkgo", []string{"internal/bench", "internal/cli", "internal/cli/...", "internal/listen", "internal/manual", "internal/version", "server", "server/...", "internal/control", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/spelling", "internal/statefulset", "internal/takeover", "internal/zoocfg", "tree"}, "the command is flags and terminal only"},
+	{"cmd/zkgo", []string{"internal/bench", "internal/defaults", "internal/cli", "internal/cli/...", "internal/listen", "internal/manual", "internal/version", "server", "server/...", "internal/control", "internal/auth/...", "internal/ops/...", "raftfsm", "raftfsm/boltlog", "internal/vfs", "internal/raftlog", "internal/quorum", "internal/offline/...", "client", "recipes", "proto", "internal/smallfile", "internal/spelling", "internal/statefulset", "internal/takeover", "internal/zoocfg", "tree"}, "the command is flags and terminal only"},
 }
 
 // libraries lists which packages may import which library families.

@@ -80,7 +80,7 @@ func newRig(t *testing.T, n int, flags ...string) *rig {
 	args := append([]string{"mirror", "--from", strings.Join(quorum, ","), "--clients", strings.Join(clients, ",")}, flags...)
 	dir := must.Get(os.MkdirTemp("", "zkgo"))(t) // the path of a socket must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	for _, s := range must.Get(oracle.Configure(dir, n, "tickTime=1000", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"))(t) {
+	for _, s := range must.Get(oracle.Configure(dir, n, "tickTime=1000", "syncLimit=5", "extendedTypesEnabled=true", "minSessionTimeout=9000", "maxSessionTimeout=600000"))(t) {
 		r.new = append(r.new, &zkgo{t: t, addr: s.Addr(), config: filepath.Join(s.Dir, "zoo.cfg"), data: filepath.Join(s.Dir, "data"), dir: s.Dir, args: args})
 	}
 	t.Cleanup(func() {
