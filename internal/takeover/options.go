@@ -23,11 +23,11 @@ type Options struct {
 	User, Password string
 	TLS            *tls.Config
 	// MinTimeout is the shortest session timeout that we negotiate with clients.
-	MinTimeout     time.Duration
-	MaxField       int // the longest field in bytes that we read
-	MaxRequest     int // jute.maxbuffer
-	Policy         tree.Policy
-	Logger         *slog.Logger
+	MinTimeout time.Duration
+	MaxField   int // the longest field in bytes that we read
+	MaxRequest int // jute.maxbuffer
+	Policy     tree.Policy
+	Logger     *slog.Logger
 }
 
 // silence returns how long the ensemble's leader may be silent; 0: the default. While we serve
@@ -56,7 +56,7 @@ func Configure(o Options) (*Mirror, error) {
 	return New(Config{
 		Learner: learner.Config{
 			SilenceTimeout: silence(o.Serve, o.MinTimeout),
-			Addrs: old.QuorumAddrs(), ID: o.ObserverID, TLS: o.TLS, User: o.User, Password: o.Password, MaxRequest: o.MaxRequest,
+			Addrs:          old.QuorumAddrs(), ID: o.ObserverID, TLS: o.TLS, User: o.User, Password: o.Password, MaxRequest: o.MaxRequest,
 			Policy: o.Policy & tree.Emulate353TTL, Limits: zkfiles.Limits{MaxField: o.MaxField},
 		},
 		Old: old, Serve: o.Serve, ReadsOnly: o.ReadsOnly, Logger: o.Logger,
