@@ -19,7 +19,7 @@ import (
 )
 
 var ( //nolint:gochecknoglobals // flags
-	seeds   = flag.Int("sim.seeds", 18, "how many seeds to run, from sim.seed on")
+	seeds   = flag.Int("sim.seeds", 12, "how many seeds to run, from sim.seed on")
 	seed    = flag.Uint64("sim.seed", 1, "the first seed")
 	minutes = flag.Int("sim.minutes", 10, "simulated minutes of each run")
 	repeat  = flag.Int("sim.repeat", 1, "how often to run each seed")
