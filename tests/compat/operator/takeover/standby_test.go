@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -128,6 +129,7 @@ func TestStandby(t *testing.T) {
 				}
 			}
 			primary[leader].launch()
+			wait.Eventually(t, "the killed primary to serve", func() bool { _, err := process.Ask(primary[leader].addr, time.Second); return err == nil })
 			r.inSync()
 			l.goesOn()
 			if out, err := r.leader().zkgo("cutover", "--dry-run"); err != nil || !strings.Contains(out, "nothing was changed") {
