@@ -2,7 +2,8 @@ package zkfiles
 
 import "github.com/zkgo/zkgo/internal/zktxn"
 
-// The transactions of a log.
+// What a log holds is described in package zktxn.
+
 type (
 	Header           = zktxn.Header
 	Txn              = zktxn.Txn

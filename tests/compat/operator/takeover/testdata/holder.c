@@ -25,7 +25,7 @@ static void watch(zhandle_t *zh, int type, int state, const char *path, void *co
   do {                                                                                  \
     int rc, tries = 0;                                                                  \
     while ((rc = (what)) == ZCONNECTIONLOSS || rc == ZOPERATIONTIMEOUT) {               \
-      if (++tries > 600) { printf("no connection\n"); exit(1); }                        \
+      if (++tries > 3000) { printf("no connection\n"); exit(1); }                        \
       usleep(100000);                                                                   \
     }                                                                                   \
     if (rc != ZOK && rc != ZNODEEXISTS) { printf("%s: %s\n", #what, zerror(rc)); exit(1); } \
