@@ -2,22 +2,34 @@ package zkfiles
 
 import "github.com/zkgo/zkgo/internal/zktxn"
 
-// What a log holds is described in package zktxn.
-
+// The types of package zktxn.
 type (
-	Header           = zktxn.Header
-	Txn              = zktxn.Txn
-	Digest           = zktxn.Digest
-	CreateTxn        = zktxn.CreateTxn
-	DeleteTxn        = zktxn.DeleteTxn
-	SetDataTxn       = zktxn.SetDataTxn
-	SetACLTxn        = zktxn.SetACLTxn
-	CheckTxn         = zktxn.CheckTxn
+	// Header is zktxn.Header.
+	Header = zktxn.Header
+	// Txn is zktxn.Txn.
+	Txn = zktxn.Txn
+	// Digest is zktxn.Digest.
+	Digest = zktxn.Digest
+	// CreateTxn is zktxn.CreateTxn.
+	CreateTxn = zktxn.CreateTxn
+	// DeleteTxn is zktxn.DeleteTxn.
+	DeleteTxn = zktxn.DeleteTxn
+	// SetDataTxn is zktxn.SetDataTxn.
+	SetDataTxn = zktxn.SetDataTxn
+	// SetACLTxn is zktxn.SetACLTxn.
+	SetACLTxn = zktxn.SetACLTxn
+	// CheckTxn is zktxn.CheckTxn.
+	CheckTxn = zktxn.CheckTxn
+	// CreateSessionTxn is zktxn.CreateSessionTxn.
 	CreateSessionTxn = zktxn.CreateSessionTxn
-	CloseSessionTxn  = zktxn.CloseSessionTxn
-	ErrorTxn         = zktxn.ErrorTxn
-	MultiTxn         = zktxn.MultiTxn
-	MultiOp          = zktxn.MultiOp
+	// CloseSessionTxn is zktxn.CloseSessionTxn.
+	CloseSessionTxn = zktxn.CloseSessionTxn
+	// ErrorTxn is zktxn.ErrorTxn.
+	ErrorTxn = zktxn.ErrorTxn
+	// MultiTxn is zktxn.MultiTxn.
+	MultiTxn = zktxn.MultiTxn
+	// MultiOp is zktxn.MultiOp.
+	MultiOp = zktxn.MultiOp
 )
 
 // DecodeTxn is zktxn.Decode.
