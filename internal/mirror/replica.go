@@ -3,7 +3,6 @@ package mirror
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -110,7 +109,7 @@ func (r *Replica) compare(tx *zkfiles.Txn) error {
 		return nil
 	}
 	r.status.Exact = false
-	return fmt.Errorf("mirror: %w: %#x instead of %#x after transaction %#x (%s)", ErrDigest, r.state.Digest(), d.Value, tx.Zxid, describe(tx))
+	return fmt.Errorf("mirror: %w: %#x instead of %#x after transaction %#x (%s)", ErrDigest, r.state.Digest(), d.Value, tx.Zxid, tx.Describe())
 }
 
 // Synced implements learner.Receiver.
@@ -137,13 +136,3 @@ func (r *Replica) Revalidated(int64, bool) error { return nil }
 
 // SyncDone implements learner.Receiver.
 func (r *Replica) SyncDone(int64, int32) error { return nil }
-
-// describe names the operation and the paths of a transaction.
-func describe(tx *zkfiles.Txn) string {
-	paths := tx.Paths()
-	const most = 8
-	if len(paths) > most {
-		paths = append(paths[:most:most], fmt.Sprintf("and %d more", len(paths)-most))
-	}
-	return strings.TrimSpace(tx.Type.String() + " " + strings.Join(paths, ", "))
-}

@@ -3,6 +3,7 @@ package zktxn
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/zkgo/zkgo/proto"
 )
@@ -238,6 +239,16 @@ func inMulti(op proto.Op) bool {
 
 // Paths returns the paths of the znodes that the transaction names.
 func (tx *Txn) Paths() []string { return pathsOf(tx.Body) }
+
+// Describe names the operation and the paths of a transaction.
+func (tx *Txn) Describe() string {
+	paths := tx.Paths()
+	const most = 8
+	if len(paths) > most {
+		paths = append(paths[:most:most], fmt.Sprintf("and %d more", len(paths)-most))
+	}
+	return strings.TrimSpace(tx.Type.String() + " " + strings.Join(paths, ", "))
+}
 
 func pathsOf(body any) (paths []string) {
 	switch b := body.(type) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/zkgo/zkgo/internal/zktxn"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/session"
 	"github.com/zkgo/zkgo/tree"
@@ -16,7 +17,7 @@ const (
 	fileVersion   = 2
 	snapDB        = -1
 	openACL       = -1 // the number of the ACL that grants all permissions to all clients
-	digestVersion = 2
+	digestVersion = zktxn.DigestVersion
 )
 
 // SnapshotName returns the file name that ZooKeeper expects: snapshot.<zxid> and the

@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"strings"
 	"sync/atomic"
 
 	"github.com/zkgo/zkgo/internal/mirrored"
@@ -262,7 +261,7 @@ func (g *mirroring) replay(tx *zktxn.Txn) error {
 	m.Handler.Applied(&m.out)
 	if d := tx.Digest; d != nil && d.Comparable() {
 		if own := m.Tree.Digest(); own != d.Value {
-			return fmt.Errorf("the digest after transaction 0x%x (%s) is %#x here and %#x in the ensemble: the states differ", tx.Zxid, describe(tx), own, d.Value)
+			return fmt.Errorf("the digest after transaction 0x%x (%s) is %#x here and %#x in the ensemble: the states differ", tx.Zxid, tx.Describe(), own, d.Value)
 		}
 		m.Numbers.Compared.Add(1)
 	}
@@ -277,16 +276,6 @@ func (g *mirroring) putSession(row session.Session) {
 	}
 	m.Sessions.Put(row)
 	m.Rows ^= rowDigest(row)
-}
-
-// describe names the operation and the paths of a transaction.
-func describe(tx *zktxn.Txn) string {
-	paths := tx.Paths()
-	const most = 8
-	if len(paths) > most {
-		paths = append(paths[:most:most], fmt.Sprintf("and %d more", len(paths)-most))
-	}
-	return strings.TrimSpace(tx.Type.String() + " " + strings.Join(paths, ", "))
 }
 
 // end takes over from the ensemble if the state is the one after its newest
