@@ -70,6 +70,7 @@ type feed struct {
 // item is a part of the queue for the log: a transaction, or the answer to a request that has none.
 type item struct {
 	txn    []byte
+	zxid   int64 // of txn
 	answer *mirrored.Answer
 }
 
@@ -98,7 +99,7 @@ func (f *feed) Commit(tx *zkfiles.Txn) error {
 	f.mu.Lock()
 	full := f.queued > queueLimit
 	if !full {
-		f.queue = append(f.queue, item{txn: tx.Raw})
+		f.queue = append(f.queue, item{txn: tx.Raw, zxid: tx.Zxid})
 		f.queued += len(tx.Raw)
 		f.zxid = tx.Zxid
 	}
@@ -138,21 +139,21 @@ func (f *feed) signal() {
 	}
 }
 
-// take returns the next part of the queue: a state to begin with, a run of transactions, or an
-// answer.
-func (f *feed) take() (begin *zkfiles.State, run [][]byte, answer *mirrored.Answer) {
+// take returns the next part of the queue: a state to begin with, a run of transactions with the
+// zxid of its last one, or an answer.
+func (f *feed) take() (begin *zkfiles.State, run [][]byte, last int64, answer *mirrored.Answer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if begin = f.begin; begin != nil {
 		f.begin = nil
-		return begin, nil, nil
+		return begin, nil, 0, nil
 	}
 	size := 0
 	for _, it := range f.queue {
 		if it.answer != nil || len(run) > 0 && size+len(it.txn) > runLimit {
 			break
 		}
-		run = append(run, it.txn)
+		run, last = append(run, it.txn), it.zxid
 		size += len(it.txn)
 	}
 	n := len(run)
@@ -164,7 +165,7 @@ func (f *feed) take() (begin *zkfiles.State, run [][]byte, answer *mirrored.Answ
 		f.queue = nil
 	}
 	f.queued -= size
-	return nil, run, answer
+	return nil, run, last, answer
 }
 
 // run proposes what arrives until ctx ends or a proposal has no effect. It returns when nothing
@@ -234,7 +235,7 @@ func (f *feed) pump(ctx context.Context, fail context.CancelCauseFunc, lost <-ch
 	}
 	announced := false // the servers know that we are in sync
 	for {
-		begin, run, answer := f.take()
+		begin, run, last, answer := f.take()
 		var err error
 		switch {
 		case begin != nil:
@@ -242,9 +243,8 @@ func (f *feed) pump(ctx context.Context, fail context.CancelCauseFunc, lost <-ch
 			err = f.start(ctx, begin)
 		case len(run) > 0:
 			from := prev
-			if prev, err = zxidOf(run[len(run)-1]); err == nil {
-				err = propose(func(done func(error)) error { return f.to.Append(from, run, done) })
-			}
+			prev = last
+			err = propose(func(done func(error)) error { return f.to.Append(from, run, done) })
 		case answer != nil:
 			mark := f.mark()
 			mark.Answer = *answer
@@ -286,17 +286,4 @@ func (f *feed) mark() mirrored.Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return mirrored.Mark{Proposed: max(f.proposed, f.zxid), Time: f.wall().UnixMilli(), InSync: f.synced, Leader: f.addr}
-}
-
-// zxidOf returns the zxid of an encoded transaction that was decoded before.
-func zxidOf(txn []byte) (int64, error) {
-	const before = 8 + 4 // session and cxid (zookeeper.jute: TxnHeader)
-	if len(txn) < before+8 {
-		return 0, errors.New("takeover: a transaction without a header")
-	}
-	zxid := int64(0)
-	for _, b := range txn[before : before+8] {
-		zxid = zxid<<8 | int64(b)
-	}
-	return zxid, nil
 }

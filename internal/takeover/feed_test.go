@@ -59,7 +59,11 @@ func (g *target) Begin(_ context.Context, t *tree.Tree, s *session.Table) error 
 func (g *target) Append(prev int64, txns [][]byte, done func(error)) error {
 	zxids := make([]int64, len(txns))
 	for i := range txns {
-		zxids[i], _ = zxidOf(txns[i])
+		tx, err := zktxn.Decode(txns[i])
+		if err != nil {
+			return err
+		}
+		zxids[i] = tx.Zxid
 	}
 	return g.add(done, "append %d → %d", prev, zxids)
 }
@@ -214,7 +218,7 @@ func TestFeedIsBounded(t *testing.T) {
 	if n*len(big.Raw) < queueLimit || n*len(big.Raw) > queueLimit+2*len(big.Raw) {
 		t.Errorf("%d transactions wait", n)
 	}
-	if _, run, _ := f.take(); len(run) != 1 {
+	if _, run, _, _ := f.take(); len(run) != 1 {
 		t.Errorf("a run of %d long transactions", len(run))
 	}
 }
