@@ -135,34 +135,53 @@ func verdict(ok bool) string {
 	return "**missed**"
 }
 
-// harm returns the table of the faults that must never happen, summed up by scenario.
+// harm returns the table of the faults that must never happen, summed up by program.
 func (r *Report) harm() string {
 	var b strings.Builder
 	b.WriteString("||incidents|seconds|needless elections|lost: sessions/ephemerals/writes|other errors|connections lost|writes|reads|\n" +
 		"|---|--:|--:|--:|--:|--:|--:|--:|--:|\n")
+	var programs []string
 	for _, res := range r.Results {
 		if res.Skipped != "" {
 			fmt.Fprintf(&b, "|%s, %s|not run: %s|\n", res.Scenario, res.Program, res.Skipped)
+		} else if !slices.Contains(programs, res.Program) {
+			programs = append(programs, res.Program)
+		}
+	}
+	for _, program := range programs {
+		r.harmOf(&b, program)
+	}
+	return b.String()
+}
+
+// harmOf writes the row of one program.
+func (r *Report) harmOf(b *strings.Builder, program string) {
+	var o Outcome
+	var took float64
+	incidents, elections, wrong, other, lost := 0, 0, 0, 0, 0
+	for _, res := range r.Results {
+		if res.Program != program || res.Skipped != "" || res.Scenario == "idle" {
 			continue
 		}
-		if res.Scenario == "idle" {
-			continue
+		incidents += len(res.Incidents)
+		took += res.Took
+		if res.Scenario == "starve" || res.Scenario == "overload" || res.Scenario == "stall" {
+			elections += int(res.Elections)
 		}
-		o := res.Outcome
-		other := 0
-		for name, n := range o.Errors {
-			if name != connectionLoss {
+		o.SessionsLost += res.Outcome.SessionsLost
+		o.EphemeralsLost += res.Outcome.EphemeralsLost
+		o.Writes += res.Outcome.Writes
+		o.Reads += res.Outcome.Reads
+		wrong += len(res.Outcome.Wrong)
+		for name, n := range res.Outcome.Errors {
+			if name == connectionLoss {
+				lost += n
+			} else {
 				other += n
 			}
 		}
-		elections := "–"
-		if res.Scenario == "starve" || res.Scenario == "overload" || res.Scenario == "stall" {
-			elections = fmt.Sprint(res.Elections)
-		}
-		fmt.Fprintf(&b, "|%s, %s|%d|%.0f|%s|%d/%d/%d|%d|%d|%d|%d|\n", res.Scenario, res.Program, len(res.Incidents), res.Took, elections,
-			o.SessionsLost, o.EphemeralsLost, len(o.Wrong), other, o.Errors[connectionLoss], o.Writes, o.Reads)
 	}
-	return b.String()
+	fmt.Fprintf(b, "|%s|%d|%.0f|%d|%d/%d/%d|%d|%d|%d|%d|\n", program, incidents, took, elections, o.SessionsLost, o.EphemeralsLost, wrong, other, lost, o.Writes, o.Reads)
 }
 
 // Page returns the whole report in Markdown.

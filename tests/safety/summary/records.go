@@ -1,8 +1,10 @@
 package summary
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -18,7 +20,7 @@ type Record struct {
 const maxFailures = 3
 
 // WriteRecords writes the cumulative record of a suite as Markdown: a table with a row for
-// each commit, the sums by kind of fault, and the failures.
+// each commit, the rarest kinds of faults, and the failures.
 func WriteRecords(w io.Writer, suite string, records []Record) error {
 	records = slices.DeleteFunc(slices.Clone(records), func(r Record) bool { return len(r.Runs) == 0 })
 	if len(records) == 0 {
@@ -38,7 +40,7 @@ func WriteRecords(w io.Writer, suite string, records []Record) error {
 		compact(&b, r.Commit, ended(r.Runs).UTC().Format("01-02"), sum(r.Runs))
 	}
 	compact(&b, "all", "", all)
-	fmt.Fprintf(&b, "\nFaults by kind: %s.\n\n", list(all.Faults))
+	fmt.Fprintf(&b, "\n%d kinds of faults. The rarest: %s.\n\n", len(all.Faults), rarest(all.Faults))
 	var failures []string
 	for _, r := range records {
 		all := sum(r.Runs).Failures
@@ -53,6 +55,18 @@ func WriteRecords(w io.Writer, suite string, records []Record) error {
 	paragraph(&b, "Undecided", all.Undecided)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// rarest formats the three kinds of faults that happened least often.
+func rarest(faults map[string]int) string {
+	kinds := slices.SortedFunc(maps.Keys(faults), func(a, b string) int {
+		return cmp.Or(cmp.Compare(faults[a], faults[b]), cmp.Compare(a, b))
+	})
+	var parts []string
+	for _, k := range kinds[:min(3, len(kinds))] {
+		parts = append(parts, k+" "+number(faults[k]))
+	}
+	return strings.Join(parts, ", ")
 }
 
 // compact writes one row.

@@ -101,7 +101,7 @@ func TestRecords(t *testing.T) {
 	for _, want := range []string{
 		"## Chaos\n",
 		"|aaa|09-09|1.2|3|0|0|3,000|0|0|3|0|\n|bbb|11-09|1.2|3|0|1|3,000|0|0|6|0|\n|all||2.5|6|0|1|6,000|0|0|9|0|\n",
-		"Faults by kind: kill-one 6, wipe 3.\n",
+		"2 kinds of faults. The rarest: wipe 3, kill-one 6.\n",
 		"- bbb, seed 0, 3 servers, wal: server 1 is gone\n",
 	} {
 		if !strings.Contains(b.String(), want) {
