@@ -173,6 +173,14 @@ httpGet:
   port: http-admin
 {{- end -}}
 
+{{/* Whether a custom probe runs a shell, as SigNoz's does: the image has none. */}}
+{{- define "zk.shell" -}}
+{{- if kindIs "map" . -}}
+{{- $command := dig "exec" "command" (list "") . -}}
+{{- if has (base (first $command | toString)) (list "sh" "bash") -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Checks that the schema can't express. */}}
 {{- define "zk.validate" -}}
 {{- if ne .Values.podManagementPolicy "Parallel" -}}
