@@ -182,6 +182,26 @@ func TestDependency(t *testing.T) {
 	}
 }
 
+// TestImage: the values of other charts name ZooKeeper's image, and get ours.
+func TestImage(t *testing.T) {
+	for values, want := range map[string]string{
+		``: "ghcr.io/zkgo/zkgo:0.1.0",
+		`image: {registry: docker.io, repository: signoz/zookeeper, tag: 3.7.1}`:                                          "ghcr.io/zkgo/zkgo:0.1.0",
+		`image: {registry: docker.io, repository: bitnamilegacy/zookeeper, tag: 3.9.3-debian-12-r22, digest: "sha256:0"}`: "ghcr.io/zkgo/zkgo:0.1.0",
+		`{image: {repository: bitnami/zookeeper}, global: {imageRegistry: mirror.example.org}}`:                           "mirror.example.org/zkgo/zkgo:0.1.0",
+		`image: {registry: registry.example.org, repository: zk/zookeeper, tag: 7}`:                                       "registry.example.org/zk/zookeeper:7",
+		`image: {registry: "", repository: zkgo, digest: "sha256:0"}`:                                                     "zkgo@sha256:0",
+	} {
+		objects, err := render(chartDir, release{"zk", "test"}, []byte(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template.Spec.Containers[0].Image; got != want {
+			t.Errorf("%s: the image is %s, not %s", values, got, want)
+		}
+	}
+}
+
 // TestNoShell: probes and commands that need the shell of another image get those of the chart.
 func TestNoShell(t *testing.T) {
 	c := named[appsv1.StatefulSet](t, file(t, "signoz"), "zk-zookeeper").Spec.Template.Spec.Containers[0]
