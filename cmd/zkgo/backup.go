@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/zkgo/zkgo/internal/cli"
 	"github.com/zkgo/zkgo/internal/cli/diagnose"
@@ -74,7 +75,7 @@ same, unseen by others.`,
 	f.register(flags, backupSettings)
 	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back, which takes the memory of the whole tree")
 	flags.BoolVar(&f.force, "force", false, "replace FILE if it is a regular file or a symlink to one, when the new backup is whole")
-	flags.IntVar(&f.keep, "keep", 0, "afterwards, remove all but the `N` newest files *.zkb in the directory of FILE; 0 removes none")
+	keepVar(flags, &f.keep)
 	flags.IntVar(&f.retry, "retry", 3, "how often a server is asked again that has just answered somebody else")
 	outputVar(flags, &f.output)
 	cmd.AddCommand(backupVerifyCommand(), backupExtractCommand())
@@ -131,7 +132,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 		}
 		r, err := f.take(ctx, src, path, created)
 		if err == nil {
-			return errors.Join(out.print(stdout, backupResult{r}), f.prune(path))
+			return errors.Join(out.print(stdout, backupResult{r}), prune(f.keep, path))
 		}
 		errs = append(errs, f.explain(ctx, from, err))
 		if ctx.Err() != nil || errors.Is(err, os.ErrExist) {
@@ -141,12 +142,17 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 	return errors.Join(errs...)
 }
 
+// keepVar registers --keep.
+func keepVar(flags *pflag.FlagSet, keep *int) {
+	flags.IntVar(keep, "keep", 0, "afterwards, remove all but the `N` newest files *.zkb in the directory of FILE; 0 removes none")
+}
+
 // prune removes older backups with --keep.
-func (f *backupFlags) prune(path string) error {
-	if f.keep == 0 {
+func prune(keep int, path string) error {
+	if keep == 0 {
 		return nil
 	}
-	return removeOlder(f.keep, path)
+	return removeOlder(keep, path)
 }
 
 // explain explains why an AdminServer is unreachable, in the same words as all commands
@@ -276,24 +282,30 @@ func (i contentInfo) Text(w io.Writer) error {
 }
 
 func backupVerifyCommand() *cobra.Command {
-	out := resultFlags{}
+	out, keep := resultFlags{}, 0
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Read a backup to its end, and load it",
 		Long: `Read a backup to its end, check every checksum, load the tree and compare it
 with the digest in it: what zkgo restore does before it writes anything. FILE - is
-the standard input.`,
+the standard input.
+
+With --keep it removes older backups only if this one is whole.`,
 		Example: `  zkgo backup verify zk.zkb -o json
   ssh vault cat zk.zkb | zkgo backup verify -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkKeep(keep, args[0]); err != nil {
+				return err
+			}
 			name, c, err := loadBackup(args[0], stdin(cmd))
 			if err != nil {
 				return err
 			}
-			return out.print(cmd.OutOrStdout(), describe(name, c))
+			return errors.Join(out.print(cmd.OutOrStdout(), describe(name, c)), prune(keep, args[0]))
 		},
 	}
+	keepVar(cmd.Flags(), &keep)
 	outputVar(cmd.Flags(), &out.output)
 	return cmd
 }

@@ -3,6 +3,7 @@ package zoocfg
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -152,7 +153,11 @@ func (c *Config) storageWords() string {
 }
 
 func (c *Config) operatorWords() string {
-	words := fmt.Sprintf("Four-letter words: %s.", strings.Join(append([]string{"srvr"}, c.FourLetterWhitelist...), ", "))
+	list := c.FourLetterWhitelist
+	if !slices.Contains(list, "srvr") { // always answered
+		list = slices.Concat([]string{"srvr"}, list)
+	}
+	words := fmt.Sprintf("Four-letter words: %s.", strings.Join(list, ", "))
 	if c.FourLetterAll() {
 		words = "Four-letter words: all."
 	}

@@ -67,11 +67,15 @@ annotations:
 {{- end }}
 {{- end -}}
 
+{{/* An image of ZooKeeper, which the values of a chart with ZooKeeper name, stands for ours. */}}
 {{- define "zk.image" -}}
-{{- $registry := default .Values.image.registry (dig "imageRegistry" "" (default (dict) .Values.global)) -}}
-{{- $image := .Values.image.repository -}}
-{{- if $registry -}}{{- $image = printf "%s/%s" $registry $image -}}{{- end -}}
-{{- if .Values.image.digest -}}{{ printf "%s@%s" $image .Values.image.digest }}{{- else -}}{{ printf "%s:%s" $image (default .Chart.AppVersion (toString (default "" .Values.image.tag))) }}{{- end -}}
+{{- $i := .Values.image -}}
+{{- if regexMatch "^(library/)?zookeeper$|^(bitnami|bitnamilegacy|bitnamisecure|signoz)/zookeeper$" (toString $i.repository) -}}
+{{- $i = dict "registry" "ghcr.io" "repository" "zkgo/zkgo" -}}
+{{- end -}}
+{{- $registry := default $i.registry (dig "imageRegistry" "" (default (dict) .Values.global)) -}}
+{{- if $registry -}}{{ $registry }}/{{- end -}}{{ $i.repository }}
+{{- if $i.digest -}}@{{ $i.digest }}{{- else -}}:{{ default .Chart.AppVersion (toString (default "" $i.tag)) }}{{- end -}}
 {{- end -}}
 
 {{- define "zk.pullSecrets" -}}
@@ -171,6 +175,14 @@ imagePullSecrets:
 httpGet:
   path: {{ .path }}
   port: http-admin
+{{- end -}}
+
+{{/* Whether a custom probe runs a shell, as SigNoz's does: the image has none. */}}
+{{- define "zk.shell" -}}
+{{- if kindIs "map" . -}}
+{{- $command := dig "exec" "command" (list "") . -}}
+{{- if has (base (first $command | toString)) (list "sh" "bash") -}}true{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Checks that the schema can't express. */}}

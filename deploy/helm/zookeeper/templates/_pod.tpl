@@ -103,9 +103,9 @@ spec:
           securityContext:
             {{- include "zk.security" $v.containerSecurityContext | nindent 12 }}
           {{- end }}
-          {{- with $v.command }}
+          {{- if not (or (empty $v.command) (eq (toJson $v.command) "[\"/scripts/setup.sh\"]")) }}
           command:
-            {{- include "zk.tpl" (dict "value" . "context" $) | nindent 12 }}
+            {{- include "zk.tpl" (dict "value" $v.command "context" $) | nindent 12 }}
           {{- end }}
           args:
             {{- if $v.args }}
@@ -177,10 +177,11 @@ spec:
           # because a restart would not help.
           {{- range $kind, $path := dict "startupProbe" "/livez" "livenessProbe" "/livez" "readinessProbe" "/readyz" }}
           {{- $custom := get $v (printf "custom%s%s" (substr 0 1 $kind | upper) (substr 1 -1 $kind)) }}
-          {{- if $custom }}
+          {{- $shell := include "zk.shell" $custom }}
+          {{- if and $custom (not $shell) }}
           {{ $kind }}:
             {{- include "zk.tpl" (dict "value" $custom "context" $) | nindent 12 }}
-          {{- else if (get $v $kind).enabled }}
+          {{- else if or $shell (get $v $kind).enabled }}
           {{ $kind }}:
             {{- include "zk.probe" (dict "probe" (get $v $kind) "path" $path) | nindent 12 }}
           {{- end }}

@@ -43,6 +43,7 @@ type cluster struct {
 	ca       []byte
 	dir      string
 	pod      chartPod
+	issuer   *authority // of the pods' certificates
 	pods     map[string]*pod
 	made     int // hosts
 
@@ -63,15 +64,19 @@ type chartPod struct {
 	Config, Ready, Live string
 	Args                []string
 	Env                 map[string]string
+	Certificates        map[string][]string // names by Secret
 }
 
-// newCluster starts the resolver and the API.
-func newCluster(t *testing.T) *cluster {
+// newCluster starts the resolver and the API. The pods are those of a file.
+func newCluster(t *testing.T, recorded string) *cluster {
 	t.Helper()
 	process.Needed(t)
 	netns.Needed(t)
 	c := &cluster{t: t, net: netns.New(1), dir: t.TempDir(), pods: map[string]*pod{}, sets: map[string]set{}}
-	must.Do(t, json.Unmarshal(must.Get(os.ReadFile("chart/testdata/pod/pod.json"))(t), &c.pod))
+	read(t, recorded, &c.pod)
+	if len(c.pod.Certificates) > 0 {
+		c.issuer = newAuthority(t)
+	}
 	c.pod.Env["ZOO_TICK_TIME"] = "1000" // to wait less
 	t.Cleanup(func() { _ = c.net.Close() })
 	c.dns.names = map[string]netip.Addr{}
@@ -91,6 +96,12 @@ func newCluster(t *testing.T) *cluster {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return c
+}
+
+// read reads what the tests of the chart have recorded.
+func read(t *testing.T, name string, v any) {
+	t.Helper()
+	must.Do(t, json.Unmarshal(must.Get(os.ReadFile("chart/testdata/pod/"+name+".json"))(t), v))
 }
 
 // answer is the API: the size of a StatefulSet, for the pods' service account.
@@ -181,7 +192,24 @@ func (c *cluster) image(name string) string {
 	} {
 		must.Do(c.t, os.WriteFile(filepath.Join(root, path), []byte(text), 0o644))
 	}
+	c.certify(root, c.issuer, "client", "quorum")
 	return root
+}
+
+// certify writes what cert-manager puts into the Secrets with the certificates of ports.
+func (c *cluster) certify(root string, issuer *authority, ports ...string) {
+	c.t.Helper()
+	for _, port := range ports {
+		names := c.pod.Certificates[voterSet+"-"+port+"-crt"]
+		if len(names) == 0 {
+			continue
+		}
+		dir := filepath.Join(root, "certs", port)
+		must.Do(c.t, os.MkdirAll(dir, 0o755))
+		for name, text := range issuer.issue(c.t, names) {
+			must.Do(c.t, os.WriteFile(filepath.Join(dir, name), text, 0o644))
+		}
+	}
 }
 
 // own makes directories of the image's user.

@@ -29,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if built.dir != "" {
-		_ = os.RemoveAll(built.dir) // in the temp dir
+	if dir, err := buildDir(); err == nil {
+		_ = os.RemoveAll(dir) // in the temp dir
 	}
 	os.Exit(code)
 }
@@ -38,31 +38,36 @@ func TestMain(m *testing.M) {
 // root is the path of the repository.
 const root = "../../../.."
 
-// built is the program that the tests run.
-var built struct {
-	once sync.Once
-	dir  string
-	err  error
+// The programs that the tests run are built once, as the Dockerfile does: without C libraries.
+var (
+	buildDir  = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "zkgo-kubernetes-test-") })
+	buildZkgo = sync.OnceValues(func() (string, error) {
+		return build("zkgo", func(out string) *exec.Cmd {
+			return exec.Command("make", "-C", root, "binary", "OUT="+out, "VERSION=1.0.0-test")
+		})
+	})
+	buildRclone = sync.OnceValues(func() (string, error) {
+		return build("rclone", func(out string) *exec.Cmd { return exec.Command("go", "build", "-C", "rclone", "-o", out, ".") })
+	})
+)
+
+func build(name string, to func(out string) *exec.Cmd) (string, error) {
+	dir, err := buildDir()
+	if err != nil {
+		return "", err
+	}
+	out := filepath.Join(dir, name)
+	cmd := to(out)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", cmd, err, text)
+	}
+	return out, nil
 }
 
-// program builds the program, once, as the Dockerfile does: without C libraries.
-func program(t *testing.T) string {
-	t.Helper()
-	built.once.Do(func() {
-		if built.dir, built.err = os.MkdirTemp("", "zkgo-kubernetes-test-"); built.err != nil {
-			return
-		}
-		cmd := exec.Command("make", "-C", root, "binary", "OUT="+filepath.Join(built.dir, "zkgo"), "VERSION=1.0.0-test")
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("%s: %w\n%s", cmd, err, out)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return filepath.Join(built.dir, "zkgo")
-}
+func program(t *testing.T) string { t.Helper(); return must.Get(buildZkgo())(t) }
+
+func rclone(t *testing.T) string { t.Helper(); return must.Get(buildRclone())(t) }
 
 // selfSigned returns a certificate for an address, and its PEM text.
 func selfSigned(t *testing.T, addr netip.Addr) (tls.Certificate, []byte) {
@@ -100,7 +105,7 @@ func voters(n int) (members []string) {
 // without a command, removed ones leave before they stop, and restarts change no membership.
 func TestScale(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, "pod")
 	c.scale(voterSet, 3)
 	// The name of the last pod resolves late: the others wait for it.
 	c.start(false, "zk-zookeeper-0", "zk-zookeeper-1")
@@ -165,7 +170,7 @@ func TestScale(t *testing.T) {
 // TestScaleToNothing: zero replicas stop the ensemble, and remove no member.
 func TestScaleToNothing(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, "pod")
 	c.scale(voterSet, 3)
 	c.start(false, pods(3)...)
 	c.ready(pods(3)...)
@@ -189,7 +194,7 @@ func TestScaleToNothing(t *testing.T) {
 // their own, although they are a majority of the new list.
 func TestFromOneToThree(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, "pod")
 	c.scale(voterSet, 1)
 	c.start(false, "zk-zookeeper-0")
 	c.ready("zk-zookeeper-0")
@@ -227,7 +232,7 @@ func TestFromOneToThree(t *testing.T) {
 // doesn't join.
 func TestObservers(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t)
+	c := newCluster(t, "pod")
 	c.scale(voterSet, 1)
 	c.scale(voterSet+"-observer", 1)
 	c.start(false, "zk-zookeeper-0", "zk-zookeeper-observer-0")

@@ -3,11 +3,10 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -153,10 +152,10 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestDependency embeds the chart as those of Pinot, SigNoz, NiFi and ClickHouse embed
+// TestDependency embeds the chart as those of Pinot, SigNoz, NiFi, ClickHouse and Solr embed
 // ZooKeeper: the parent changes only the repository and the image.
 func TestDependency(t *testing.T) {
-	for _, name := range []string{"pinot", "signoz", "nifi", "clickhouse"} {
+	for _, name := range []string{"pinot", "signoz", "nifi", "clickhouse", "solr"} {
 		child, err := loader.Load(chartDir)
 		if err != nil {
 			t.Fatal(err)
@@ -183,30 +182,103 @@ func TestDependency(t *testing.T) {
 	}
 }
 
-// TestPod compares the pod that the tests of real processes run with the chart's.
+// TestImage: the values of other charts name ZooKeeper's image, and get ours.
+func TestImage(t *testing.T) {
+	for values, want := range map[string]string{
+		``: "ghcr.io/zkgo/zkgo:0.1.0",
+		`image: {registry: docker.io, repository: signoz/zookeeper, tag: 3.7.1}`:                                          "ghcr.io/zkgo/zkgo:0.1.0",
+		`image: {registry: docker.io, repository: bitnamilegacy/zookeeper, tag: 3.9.3-debian-12-r22, digest: "sha256:0"}`: "ghcr.io/zkgo/zkgo:0.1.0",
+		`{image: {repository: bitnami/zookeeper}, global: {imageRegistry: mirror.example.org}}`:                           "mirror.example.org/zkgo/zkgo:0.1.0",
+		`image: {registry: registry.example.org, repository: zk/zookeeper, tag: 7}`:                                       "registry.example.org/zk/zookeeper:7",
+		`image: {registry: "", repository: zkgo, digest: "sha256:0"}`:                                                     "zkgo@sha256:0",
+	} {
+		objects, err := render(chartDir, release{"zk", "test"}, []byte(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template.Spec.Containers[0].Image; got != want {
+			t.Errorf("%s: the image is %s, not %s", values, got, want)
+		}
+	}
+}
+
+// TestNoShell: probes and commands that need the shell of another image get those of the chart.
+func TestNoShell(t *testing.T) {
+	c := named[appsv1.StatefulSet](t, file(t, "signoz"), "zk-zookeeper").Spec.Template.Spec.Containers[0]
+	for path, probe := range map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
+		if probe == nil || probe.Exec != nil || probe.HTTPGet.Path != path {
+			t.Errorf("instead of SigNoz's: %+v", probe)
+		}
+	}
+	if got := named[appsv1.StatefulSet](t, file(t, "bitnami"), "zk-zookeeper").Spec.Template.Spec.Containers[0].Command; len(got) != 0 {
+		t.Errorf("the command is %q", got)
+	}
+	objects, err := render(chartDir, release{"zk", "test"}, []byte(`{command: [/zkgo, container], customLivenessProbe: {exec: {command: [/bin/zkServer.sh, status]}}, customReadinessProbe: {tcpSocket: {port: 2181}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c = named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template.Spec.Containers[0]
+	if c.LivenessProbe.Exec == nil || c.ReadinessProbe.TCPSocket == nil || len(c.Command) != 2 {
+		t.Errorf("%+v %+v %q", c.LivenessProbe, c.ReadinessProbe, c.Command)
+	}
+}
+
+var rewrite = flag.Bool("rewrite", false, "write testdata/pod anew")
+
+// TestPod compares the pods that the tests of real processes run with the chart's: servers,
+// servers with the certificates of cert-manager, and backups.
 func TestPod(t *testing.T) {
-	objects := file(t, "default")
+	for file, got := range map[string]any{"pod": server(t, "default"), "certmanager": server(t, "certmanager"), "backup": job(t, "backup"), "s3": job(t, "s3")} {
+		var text bytes.Buffer
+		e := json.NewEncoder(&text)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(got); err != nil {
+			t.Fatal(err)
+		}
+		path := "testdata/pod/" + file + ".json"
+		if *rewrite {
+			if err := os.WriteFile(path, text.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		recorded, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(text.Bytes(), recorded) {
+			t.Errorf("%s is not the chart's pod, see -rewrite:\n%s", path, text.Bytes())
+		}
+	}
+}
+
+// server returns what a server of a value file needs, without Kubernetes.
+func server(t *testing.T, values string) any {
+	t.Helper()
+	objects := file(t, values)
 	c := named[appsv1.StatefulSet](t, objects, "zk-zookeeper").Spec.Template.Spec.Containers[0]
 	env := map[string]string{}
 	for _, e := range c.Env {
 		env[e.Name] = e.Value
 	}
-	rendered := map[string]any{"config": config(t, "default"), "args": c.Args, "env": env, "ready": c.ReadinessProbe.HTTPGet.Path, "live": c.LivenessProbe.HTTPGet.Path}
-	text, err := json.Marshal(rendered)
-	if err != nil {
-		t.Fatal(err)
+	names := map[string][]string{}
+	for _, certificate := range all[certmanager.Certificate](objects) {
+		names[certificate.Name] = certificate.Spec.DNSNames
 	}
-	recorded, err := os.ReadFile("testdata/pod/pod.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var a, b any
-	if err := errors.Join(json.Unmarshal(text, &a), json.Unmarshal(recorded, &b)); err != nil {
-		t.Fatal(err)
-	}
-	if !reflect.DeepEqual(a, b) {
-		t.Errorf("testdata/pod/pod.json is not the chart's pod:\n%s", text)
-	}
+	return struct {
+		Config       string              `json:"config"`
+		Args         []string            `json:"args"`
+		Env          map[string]string   `json:"env"`
+		Ready        string              `json:"ready"`
+		Live         string              `json:"live"`
+		Certificates map[string][]string `json:"certificates,omitempty"`
+	}{config(t, values), c.Args, env, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, names}
+}
+
+// job returns the pod of a value file's backups.
+func job(t *testing.T, values string) any {
+	t.Helper()
+	return named[batchv1.CronJob](t, file(t, values), "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
 }
 
 // TestScalingKeepsThePods: another number of replicas must not change the pods, because every
@@ -405,11 +477,11 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestBackup: a backup is taken, stored and restored, in this order.
+// TestBackup: a backup is taken, stored and restored, in this order, before older ones are removed.
 func TestBackup(t *testing.T) {
 	for name, want := range map[string]string{
-		"backup": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 --keep=5 /backup/$(POD_NAME).zkb\n" +
-			"restore --data-dir=/scratch/restored /backup/$(POD_NAME).zkb\n",
+		"backup": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 /backup/$(POD_NAME).zkb\n" +
+			"restore --data-dir=/scratch/restored /backup/$(POD_NAME).zkb\nbackup verify --keep=5 /backup/$(POD_NAME).zkb\n",
 		"s3": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 /scratch/$(POD_NAME).zkb\n" +
 			"copyto --s3-no-check-bucket /scratch/$(POD_NAME).zkb :s3:zk/prod/zk/$(POD_NAME).zkb\ncopyto --s3-no-check-bucket :s3:zk/prod/zk/$(POD_NAME).zkb /scratch/fetched.zkb\n" +
 			"restore --data-dir=/scratch/restored /scratch/fetched.zkb\n",

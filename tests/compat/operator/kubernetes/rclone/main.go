@@ -1,0 +1,15 @@
+// Command rclone is rclone with what the chart's backup job runs, and with a server for S3.
+//
+// It is a separate module, so that zkgo doesn't depend on rclone. Its version is that of the
+// image in the chart's values.
+package main
+
+import (
+	_ "github.com/rclone/rclone/backend/local"
+	_ "github.com/rclone/rclone/backend/s3"
+	"github.com/rclone/rclone/cmd"
+	_ "github.com/rclone/rclone/cmd/copyto"
+	_ "github.com/rclone/rclone/cmd/serve/s3"
+)
+
+func main() { cmd.Main() }
