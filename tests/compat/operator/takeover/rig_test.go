@@ -57,16 +57,33 @@ type rig struct {
 // after launch.
 func newRig(t *testing.T, n int, flags ...string) *rig {
 	t.Helper()
+	return newRigWith(t, n, oracle.Options{}, flags...)
+}
+
+// newRigWith is newRig with more settings of the old ensemble.
+func newRigWith(t *testing.T, n int, more oracle.Options, flags ...string) *rig {
+	t.Helper()
+	need(t)
+	_, lib, _ := strings.Cut(*oldLib, "=")
+	return follow(t, n, oracle.Ensemble(t, 3, oracle.Options{
+		Lib: lib, Config: append([]string{"tickTime=1000", "initLimit=10", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"}, more.Config...),
+		JVM: append([]string{"-Dzookeeper.digest.enabled=true"}, more.JVM...),
+	}), flags...)
+}
+
+// need skips a test unless the environment asks for it.
+func need(t *testing.T) {
+	t.Helper()
 	if os.Getenv("ZKGO_LIVE") != "1" || os.Getenv("ZKGO_REQUIRE") != "1" {
 		t.Skip("runs the real ZooKeeper; set ZKGO_REQUIRE=1 and ZKGO_LIVE=1")
 	}
 	oracle.Need(t)
-	_, lib, _ := strings.Cut(*oldLib, "=")
-	r := &rig{t: t, fence: t.TempDir()}
-	r.old = oracle.Ensemble(t, 3, oracle.Options{
-		Lib: lib, Config: []string{"tickTime=1000", "initLimit=10", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"},
-		JVM: []string{"-Dzookeeper.digest.enabled=true"},
-	})
+}
+
+// follow puts an ensemble behind gates and configures n zkgo servers that follow it.
+func follow(t *testing.T, n int, old []*oracle.Server, flags ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, old: old, fence: t.TempDir()}
 	var quorum, clients []string
 	text := must.Get(os.ReadFile(filepath.Join(r.old[0].Dir, "zoo.cfg")))(t)
 	for _, m := range regexp.MustCompile(`(?m)^server\.\d+=([^:]+:\d+)`).FindAllSubmatch(text, -1) {
