@@ -4,9 +4,11 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -16,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/client"
 	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 	"github.com/zkgo/zkgo/tests/kit/wait"
@@ -75,7 +78,8 @@ func (a *authority) issue(ip string) string {
 type refused struct {
 	name  string
 	flags []string
-	want  []string
+	cause string // at which server, and why
+	help  string
 }
 
 // TestQuorumSecurity: zkgo follows servers that secure the connections between each other, and
@@ -99,13 +103,12 @@ QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required user
 			oracle.Options{Config: []string{"sslQuorum=true", "ssl.quorum.keyStore.location=" + store, "ssl.quorum.trustStore.location=" + ca.file}},
 			[]string{"--tls-cert", store, "--tls-ca", ca.file},
 			[]refused{
-				{"plaintext", nil, []string{"--tls-cert"}},
-				{"an authority that we don't know", []string{"--tls-cert", store, "--tls-ca", other.file}, []string{"--tls-ca"}},
-				{"an authority that they don't know", []string{"--tls-cert", stranger, "--tls-ca", ca.file}, []string{"--tls-cert"}},
-				{"no certificate", []string{"--tls-ca", ca.file}, []string{"--tls-cert"}},
-				{"a certificate of another machine", []string{"--tls-cert", ca.issue("127.0.0.9"), "--tls-ca", ca.file}, []string{"--tls-cert"}},
-				{"a login", []string{"--tls-cert", store, "--tls-ca", ca.file, "--sasl", "zk:secret"}, []string{"--sasl"}},
-				{"another name", []string{"--tls-cert", store, "--tls-ca", ca.file, "--tls-server-name", "zk1"}, []string{"--tls-server-name"}},
+				{"plaintext", nil, "may require SASL (quorum.auth.serverRequireSasl), TLS (sslQuorum)", "--sasl may be missing, or --tls-cert and --tls-ca"},
+				{"an authority that we don't know", []string{"--tls-cert", store, "--tls-ca", other.file}, "certificate signed by unknown authority", "--tls-ca must name"},
+				{"an authority that they don't know", []string{"--tls-cert", stranger, "--tls-ca", ca.file}, "does not accept our certificate", "--tls-cert must name"},
+				{"no certificate", []string{"--tls-ca", ca.file}, "does not accept our certificate", "--tls-cert must name"},
+				{"another name", []string{"--tls-cert", store, "--tls-ca", ca.file, "--tls-server-name", "zk1"}, "zk1", "see --tls-server-name"},
+				{"a login", []string{"--tls-cert", store, "--tls-ca", ca.file, "--sasl", "zk:secret"}, "does not use SASL", "leave out --sasl"},
 			},
 		},
 		"SASL": {
@@ -115,10 +118,10 @@ QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required user
 			},
 			[]string{"--sasl", "zk:secret"},
 			[]refused{
-				{"no login", nil, []string{"--sasl"}},
-				{"a wrong password", []string{"--sasl", "zk:wrong"}, []string{"--sasl"}},
-				{"an unknown user", []string{"--sasl", "zoo:secret"}, []string{"--sasl"}},
-				{"TLS", []string{"--sasl", "zk:secret", "--tls-ca", ca.file}, []string{"--tls"}},
+				{"no login", nil, "may require SASL", "--sasl may be missing"},
+				{"a wrong password", []string{"--sasl", "zk:wrong"}, "authentication refused for user \"zk\"", "--sasl must name"},
+				{"an unknown user", []string{"--sasl", "zoo:secret"}, "authentication refused for user \"zoo\"", "--sasl must name"},
+				{"TLS", []string{"--sasl", "zk:secret", "--tls-ca", ca.file}, "may not use TLS", "leave out the --tls flags"},
 			},
 		},
 	} {
@@ -130,18 +133,60 @@ QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required user
 			for _, w := range c.refused {
 				s.args = append(slices.Clone(good[:len(good)-len(c.flags)]), w.flags...)
 				s.launch()
-				problem := ""
-				err := wait.For(patience, "", func() (bool, error) {
+				must.Do(t, wait.Success(patience, w.name, func() error {
 					st, err := s.status()
-					problem = st.Problem
-					return err == nil && problem != "", nil
-				})
-				t.Logf("%s: %v\n%s\n", w.name, err, problem)
+					if err != nil || st.InSync || !strings.Contains(st.Problem, w.cause) || !strings.Contains(st.Problem, w.help) || !strings.Contains(st.Problem, "127.0.0.1:") {
+						return fmt.Errorf("%w %+v", err, st)
+					}
+					return nil
+				}))
 				s.kill()
 			}
 			s.args = good
 			r.sameState()
-			_ = strings.Contains
 		})
+	}
+}
+
+// TestSecureClientPort: zkgo takes over from servers whose clients need TLS. It asks those that
+// accept its certificate, and says which it can't ask.
+func TestSecureClientPort(t *testing.T) {
+	t.Parallel()
+	need(t)
+	ca, other := newAuthority(t), newAuthority(t)
+	store := ca.issue("127.0.0.1")
+	r := &rig{t: t, fence: t.TempDir()}
+	r.old = must.Get(oracle.Configure(t.TempDir(), 3, "tickTime=1000", "initLimit=10", "syncLimit=5",
+		"sslQuorum=true", "ssl.quorum.keyStore.location="+store, "ssl.quorum.trustStore.location="+ca.file,
+		"ssl.keyStore.location="+store, "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory"))(t)
+	for i, s := range r.old {
+		// The gate has the port that the server tells, at another address.
+		secure := fmt.Sprintf("127.0.0.2:%d", s.Port)
+		trust := []string{ca.file, other.file, other.file}[i]
+		path := filepath.Join(s.Dir, "zoo.cfg")
+		text := string(must.Get(os.ReadFile(path))(t))
+		text = strings.NewReplacer("clientPort=", "secureClientPort=", "clientPortAddress=127.0.0.1", "secureClientPortAddress=127.0.0.2").Replace(text) + "ssl.trustStore.location=" + trust + "\n"
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+		must.Do(t, s.With("-Dzookeeper.digest.enabled=true").Launch())
+		t.Cleanup(s.Stop)
+		r.gates = append(r.gates, newGateAt(t, s.Port, secure, r.fence))
+	}
+	r.configure(1, "--tls-cert", store, "--tls-ca", ca.file)
+	r.launch()
+	pair := must.Get(tls.LoadX509KeyPair(store, store))(t)
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.cert)
+	old := must.Get(client.Connect(t.Context(), r.gates[0].addr, client.WithTLS(&tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: roots, MinVersion: tls.VersionTLS12})))(t)
+	t.Cleanup(func() { _ = old.Close() })
+	must.Get(old.Create(t.Context(), "/a", []byte("data")))(t)
+	out, err := r.leader().zkgo("cutover", "--dry-run")
+	if err != nil || strings.Count(out, ": 3.9.5, ") != 1 || strings.Count(out, "the port takes only TLS (remote error: tls: ") != 2 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	must.Do(t, r.cutover())
+	c := must.Get(client.Connect(t.Context(), r.new[0].addr))(t)
+	t.Cleanup(func() { _ = c.Close() })
+	if data, _, err := c.Get(t.Context(), "/a"); err != nil || string(data) != "data" {
+		t.Errorf("%q %v", data, err)
 	}
 }
