@@ -8,9 +8,6 @@ import (
 	"github.com/zkgo/zkgo/internal/zab"
 )
 
-// errNoAuth is the cause when the server doesn't speak SASL.
-var errNoAuth = errors.New("the server does not use SASL between servers (quorum.auth.enableSasl): leave out the user")
-
 // authenticate logs in with DIGEST-MD5, as SaslQuorumAuthLearner does.
 func (c *Conn) authenticate(user, password string) error {
 	client := sasl.NewLearnerClient(user, password)
@@ -24,7 +21,7 @@ func (c *Conn) authenticate(user, password string) error {
 			return err
 		}
 		if status != zab.AuthInProgress && status != zab.AuthSuccess {
-			return fmt.Errorf("%w for user %q", sasl.ErrRefused, user)
+			return fmt.Errorf("%w for user %q: %w", sasl.ErrRefused, user, ErrLogin)
 		}
 		next, done, err := client.Next(answer)
 		switch {
@@ -46,9 +43,12 @@ func (c *Conn) sendToken(token []byte) error {
 
 func (c *Conn) readToken() (status int32, token []byte, err error) {
 	status, token, err = zab.ReadToken(c.r)
+	if ended(err) {
+		return 0, nil, fmt.Errorf("%w (%w)", ErrNoLogin, err)
+	}
 	var none *zab.NoTokenError
 	if errors.As(err, &none) {
-		err = fmt.Errorf("%w (magic %#x)", errNoAuth, none.Magic)
+		err = fmt.Errorf("%w (magic %#x)", ErrNoLogin, none.Magic)
 	}
 	return status, token, err
 }

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/zab"
@@ -34,6 +36,52 @@ type Conn struct {
 // ErrNoLeader is the error when none of the addresses leads to a leader. It wraps what each
 // of them said.
 var ErrNoLeader = errors.New("learner: no leader")
+
+// The causes when a server and we don't agree how to secure the connection. Their texts name the
+// settings of the ensemble; the caller knows which of its own help.
+var (
+	// ErrCertificate means that we don't trust the server's certificate.
+	ErrCertificate = errors.New("the server's certificate (ssl.quorum.keyStore) is not trusted here")
+	// ErrOurCertificate means that the server doesn't trust ours, or that we have none.
+	ErrOurCertificate = errors.New("the server does not accept our certificate: its authority must be in ssl.quorum.trustStore there")
+	// ErrNoTLS means that the server ended the handshake.
+	ErrNoTLS = errors.New("the server does not answer the TLS handshake: it may not use TLS between servers (sslQuorum)")
+	// ErrLogin means that the user or the password is wrong.
+	ErrLogin = errors.New("the user or the password is not that in section QuorumServer of its JAAS file")
+	// ErrNoLogin means that the server didn't take a login at all.
+	ErrNoLogin = errors.New("the server does not use SASL between servers (quorum.auth.enableSasl), or uses TLS before it (sslQuorum)")
+	// ErrTurnedAway means that the server closed the connection when it read who we are.
+	ErrTurnedAway = errors.New("the server closed the connection when we registered: it may require SASL (quorum.auth.serverRequireSasl), TLS (sslQuorum) or another certificate, or it has stopped leading")
+)
+
+// ended reports whether the other side has closed a connection.
+func ended(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
+// refused reports whether an error is the server's alert that it does not accept our certificate.
+// With TLS 1.3 it arrives after the handshake.
+func refused(err error) bool {
+	var alert *net.OpError
+	return errors.As(err, &alert) && alert.Op == "remote error" && strings.Contains(alert.Err.Error(), "certificate")
+}
+
+// handshakeError adds the cause to the error of a TLS handshake.
+func handshakeError(err error) error {
+	var (
+		record tls.RecordHeaderError
+		verify *tls.CertificateVerificationError
+	)
+	switch {
+	case refused(err):
+		return fmt.Errorf("%w (%w)", ErrOurCertificate, err)
+	case errors.As(err, &verify):
+		return fmt.Errorf("%w (%w)", ErrCertificate, err)
+	case errors.As(err, &record), ended(err):
+		return fmt.Errorf("%w (%w)", ErrNoTLS, err)
+	}
+	return err
+}
 
 // Dial finds the leader among cfg.Addrs and registers as an observer that has all transactions
 // up to zxid; 0 means none. Only a leader listens at its quorum port. We try all of them at
@@ -86,6 +134,9 @@ func dial(ctx context.Context, cfg *Config, addr string, zxid int64) (*Conn, err
 	c.r = bufio.NewReaderSize(&deadlineReader{c}, 256<<10)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	err = c.start(zxid)
+	if refused(err) {
+		err = fmt.Errorf("%w (%w)", ErrOurCertificate, err)
+	}
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -120,7 +171,7 @@ func connect(ctx context.Context, cfg *Config, addr string) (net.Conn, error) {
 	}
 	secure := tls.Client(conn, config)
 	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: TLS: %w", addr, err), conn.Close())
+		return nil, errors.Join(fmt.Errorf("%s: TLS: %w", addr, handshakeError(err)), conn.Close())
 	}
 	return secure, nil
 }
@@ -130,13 +181,14 @@ func (c *Conn) register(zxid int64) error {
 	info := proto.AppendLong(nil, c.cfg.ID)
 	info = proto.AppendInt(info, zab.ProtocolVersion)
 	info = proto.AppendLong(info, 0) // the version of the configuration we know; a higher one than the leader's is refused
-	if err := c.sendPacket(zab.Packet{Kind: zab.KindObserverInfo, Zxid: zab.EpochOf(zxid) << 32, Data: info}); err != nil {
-		return err
+	err := c.sendPacket(zab.Packet{Kind: zab.KindObserverInfo, Zxid: zab.EpochOf(zxid) << 32, Data: info})
+	var p zab.Packet
+	if err == nil {
+		p, err = c.readPacket()
 	}
-	p, err := c.readPacket()
 	switch {
-	case errors.Is(err, io.EOF):
-		return errors.New("the server closed the connection when we registered: it may require SASL (quorum.auth.serverRequireSasl) or TLS (sslQuorum), or it has stopped leading")
+	case ended(err):
+		return fmt.Errorf("%w (%w)", ErrTurnedAway, err)
 	case err != nil:
 		return err
 	case p.Kind != zab.KindLeaderInfo:

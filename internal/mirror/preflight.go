@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"iter"
@@ -28,8 +29,10 @@ type Preflight struct {
 	// Schemes are those of access control lists that this server has; default the
 	// built-in ones.
 	Schemes []string
-	// Dial connects to the servers.
+	// Dial connects to the servers, and TLS is for those whose client ports take nothing else;
+	// nil: the system's authorities, and no certificate.
 	Dial Dial
+	TLS  *tls.Config
 	// Timeout limits each question; default 3 s.
 	Timeout time.Duration
 	// MaxLag is the number of transactions that the copy may be behind the leader;
@@ -50,6 +53,7 @@ func (p *Preflight) Check(ctx context.Context) Findings {
 	if p.MaxSilence <= 0 {
 		p.MaxSilence = 10 * time.Second
 	}
+	silent := time.Since(p.Mirror.Heard) // now: it takes a while to ask a server that does not answer
 	all := p.look(ctx)
 	var fs Findings
 	for _, v := range all {
@@ -58,7 +62,7 @@ func (p *Preflight) Check(ctx context.Context) Findings {
 	fs.versions(all)
 	fs.modes(all, p.Zkgo)
 	fs.localSessions(all)
-	p.lag(&fs)
+	p.lag(&fs, silent)
 	p.digests(&fs, all)
 	p.schemes(&fs)
 	p.plugins(&fs)
@@ -72,11 +76,11 @@ func (p *Preflight) look(ctx context.Context) []*seen {
 	var done sync.WaitGroup
 	for i := range p.Old.Servers {
 		s := &p.Old.Servers[i]
-		if s.Client == "" {
+		if s.Client == "" && s.Secure == "" {
 			all[i] = &seen{server: s, local: -1, err: errNoClient}
 			continue
 		}
-		done.Go(func() { all[i] = look(ctx, p.Dial, s, p.Timeout) })
+		done.Go(func() { all[i] = look(ctx, s, asker{dial: p.Dial, limit: p.Timeout, config: p.TLS}) })
 	}
 	done.Wait()
 	return all
@@ -87,14 +91,12 @@ var errNoClient = errors.New("its client address is unknown")
 // server reports whether a server was seen.
 func (fs *Findings) server(v *seen) {
 	switch {
-	case errors.Is(v.err, errNoClient) && v.server.Secure != "":
-		fs.of(v, Warns, "servers", "it has no client port without TLS, so it can't be asked", "look at its log yourself: it should follow the leader")
 	case errors.Is(v.err, errNoClient):
 		fs.of(v, Blocks, "servers", v.err.Error()+", so it can't be fenced either", "name it with --clients, one address for each server in the order of --from")
 	case errors.Is(v.err, errNotServing):
 		fs.of(v, Blocks, "servers", v.err.Error(), "wait until it follows the leader, or stop it")
 	case errors.Is(v.err, errTLSOnly):
-		fs.of(v, Warns, "servers", v.err.Error()+", so it can't be asked", "look at its log yourself: it should follow the leader")
+		fs.of(v, Warns, "servers", v.err.Error()+", so it can't be asked", "look at its log yourself: it should follow the leader; with sslQuorum, --tls-cert and --tls-ca are used here too")
 	case v.err != nil:
 		fs.of(v, Blocks, "servers", fmt.Sprintf("it does not answer: %v", v.err),
 			"start it, or remove it from the old ensemble's configuration and from --from: clients could write to it when it comes up later")
@@ -178,14 +180,16 @@ func (fs *Findings) localSessions(all []*seen) {
 }
 
 // lag reports how far the copy is behind the leader.
-func (p *Preflight) lag(fs *Findings) {
+func (p *Preflight) lag(fs *Findings, silent time.Duration) {
 	m := &p.Mirror
 	const follow = "wait, and look at zkgo mirror status"
 	switch lag := m.Proposed - m.Zxid; {
 	case !m.Exact:
 		fs.add(Blocks, "lag", "the copy is not exact yet", follow)
-	case m.Heard.IsZero() || time.Since(m.Heard) > p.MaxSilence:
-		fs.add(Blocks, "lag", "the old leader has not been heard for "+silence(m.Heard), "check that it runs, and look at zkgo mirror status")
+	case m.Heard.IsZero():
+		fs.add(Blocks, "lag", "the old leader has not been heard", "check that it runs, and look at zkgo mirror status")
+	case silent > p.MaxSilence:
+		fs.add(Blocks, "lag", "the old leader has not been heard for "+silent.Round(time.Second).String(), "check that it runs, and look at zkgo mirror status")
 	case m.Proposed>>32 != m.Zxid>>32 && lag > 0 && m.Proposed&(1<<32-1) != 0:
 		fs.add(Blocks, "lag", fmt.Sprintf("the copy is at %#x, the leader in a later epoch at %#x", m.Zxid, m.Proposed), follow)
 	case lag > p.MaxLag && m.Proposed>>32 == m.Zxid>>32:
@@ -193,13 +197,6 @@ func (p *Preflight) lag(fs *Findings) {
 	default:
 		fs.add(OK, "lag", fmt.Sprintf("the copy is at %#x, the leader at %#x", m.Zxid, max(m.Zxid, m.Proposed)), "")
 	}
-}
-
-func silence(heard time.Time) string {
-	if heard.IsZero() {
-		return "the whole time"
-	}
-	return time.Since(heard).Round(time.Second).String()
 }
 
 // digests reports whether the old ensemble's digests prove that the copy is exact. A digest

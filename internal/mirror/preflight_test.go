@@ -43,7 +43,7 @@ func (a answers) with(word, old, text string) answers {
 
 // dialer connects to fake servers. An address that has none refuses connections.
 func dialer(servers map[string]answers) Dial {
-	return func(_ context.Context, _, addr string) (net.Conn, error) {
+	return func(ctx context.Context, _, addr string) (net.Conn, error) {
 		a, up := servers[addr]
 		if !up {
 			return nil, errors.New("connection refused")
@@ -55,6 +55,7 @@ func dialer(servers map[string]answers) Dial {
 			if _, err := io.ReadFull(there, word); err != nil {
 				return
 			}
+			go func() { _, _ = io.Copy(io.Discard, there) }() // the rest of a handshake
 			text, listed := a[string(word)]
 			if !listed {
 				text = string(word) + " is not executed because it is not in the whitelist.\n"
@@ -62,7 +63,7 @@ func dialer(servers map[string]answers) Dial {
 			if text != "mute" {
 				_, _ = io.WriteString(there, text)
 			} else {
-				_, _ = there.Read(word)
+				<-ctx.Done()
 			}
 		}()
 		return here, nil
@@ -119,9 +120,10 @@ func TestPreflight(t *testing.T) {
 			s["zk2:2181"] = answers{"srvr": "mute", "mntr": "mute", "conf": "mute", "dump": "mute"}
 		}, Blocks, "no answer to dump"},
 		"unknown address": {func(p *Preflight, _ map[string]answers) { p.Old.Servers[1].Client = "" }, Blocks, "name it with --clients"},
-		"only TLS": {func(p *Preflight, _ map[string]answers) {
+		"only TLS": {func(p *Preflight, s map[string]answers) {
 			p.Old.Servers[1].Client, p.Old.Servers[1].Secure = "", "zk2:2281"
-		}, Warns, "server 2 (zk2:2281): it has no client port without TLS"},
+			s["zk2:2281"] = answers{"\x16\x03\x01\x05": "\x15\x03\x03\x00\x02\x02\x28"}
+		}, Warns, "server 2 (zk2:2281): the port takes only TLS (remote error: tls: handshake failure), so it can't be asked"},
 		"TLS": {func(_ *Preflight, s map[string]answers) {
 			s["zk2:2181"] = answers{"srvr": "\x15\x03\x01", "mntr": "\x15\x03\x01", "conf": "\x15\x03\x01", "dump": "\x15\x03\x01"}
 		}, Warns, "takes only TLS"},
@@ -143,7 +145,7 @@ func TestPreflight(t *testing.T) {
 		"local by file":   {setting("localSessionsEnabled", "true"), Warns, "the old zoo.cfg has localSessionsEnabled=true"},
 		"inexact":         {status(func(s *Status) { s.Exact = false }), Blocks, "the copy is not exact yet"},
 		"silent":          {status(func(s *Status) { s.Heard = s.Heard.Add(-time.Minute) }), Blocks, "has not been heard for 1m0s"},
-		"never heard":     {status(func(s *Status) { s.Heard = time.Time{} }), Blocks, "has not been heard for the whole time"},
+		"never heard":     {status(func(s *Status) { s.Heard = time.Time{} }), Blocks, "the old leader has not been heard"},
 		"lag":             {status(func(s *Status) { s.Proposed += 10_001 }), Blocks, "the copy is 10001 transactions behind the leader"},
 		"later epoch":     {status(func(s *Status) { s.Proposed += 1 << 32 }), Blocks, "the leader in a later epoch at 0x200000005"},
 		"no digest":       {status(func(s *Status) { s.Compared = 0 }), Warns, "no digest has been compared"},

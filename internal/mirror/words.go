@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -32,16 +33,91 @@ var (
 // i.e. that of dump, is at its beginning.
 const mostOfWord = 256 << 10
 
-// ask sends a four-letter word and returns the answer.
-func ask(ctx context.Context, dial Dial, addr, word string, limit time.Duration) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
+// asker asks one server.
+type asker struct {
+	dial   Dial
+	addr   string
+	limit  time.Duration // for each question
+	config *tls.Config   // for a port that takes only TLS; nil: the system's authorities
+	secure bool          // the port takes only TLS
+	asked  bool          // once
+}
+
+// ask sends a four-letter word and returns the answer. If a server does not answer the first one,
+// it may wait for the rest of a TLS handshake.
+func (a *asker) ask(ctx context.Context, word string) (string, error) {
+	if a.secure {
+		return a.askTLS(ctx, word)
+	}
+	first := !a.asked
+	a.asked = true
+	text, err := a.once(ctx, word, nil)
+	var none *dialError
+	if !first || err == nil || errors.Is(err, errNotListed) || errors.Is(err, errNotServing) || errors.As(err, &none) {
+		return text, err
+	}
+	secret, wrong := a.askTLS(ctx, word)
+	switch {
+	case wrong == nil, errors.Is(wrong, errTLSOnly):
+		a.secure = true
+		return secret, wrong
+	case errors.Is(err, errTLSOnly):
+		a.secure = true
+		return "", fmt.Errorf("%w (%w)", err, wrong)
+	}
+	return "", err
+}
+
+// askTLS sends a word inside TLS.
+func (a *asker) askTLS(ctx context.Context, word string) (string, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if a.config != nil {
+		config = a.config.Clone()
+	}
+	if config.ServerName == "" {
+		config.ServerName, _, _ = net.SplitHostPort(a.addr)
+	}
+	return a.once(ctx, word, config)
+}
+
+// dialError is the error when there is no connection.
+type dialError struct{ error }
+
+// Unwrap returns the cause.
+func (e *dialError) Unwrap() error { return e.error }
+
+// once asks on a connection of its own, inside TLS if config is not nil.
+func (a *asker) once(ctx context.Context, word string, config *tls.Config) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
-	conn, err := dial.to(ctx, addr)
+	conn, err := a.dial.to(ctx, a.addr)
 	if err != nil {
-		return "", err
+		return "", &dialError{err}
 	}
 	defer conn.Close()
-	return exchange(ctx, conn, word)
+	if config == nil {
+		return exchange(ctx, conn, word)
+	}
+	secure := tls.Client(conn, config)
+	err = secure.HandshakeContext(ctx)
+	if err != nil && !answersTLS(err) {
+		return "", err
+	}
+	text := ""
+	if err == nil {
+		text, err = exchange(ctx, secure, word)
+	}
+	if err != nil && !errors.Is(err, errNotListed) && !errors.Is(err, errNotServing) {
+		err = fmt.Errorf("%w (%w)", errTLSOnly, err)
+	}
+	return text, err
+}
+
+// answersTLS reports whether the error of a handshake shows that the other side speaks TLS.
+func answersTLS(err error) bool {
+	var verify *tls.CertificateVerificationError
+	var alert *net.OpError
+	return errors.As(err, &verify) || errors.As(err, &alert) && alert.Op == "remote error"
 }
 
 // exchange sends a four-letter word on an open connection.
@@ -84,14 +160,17 @@ type seen struct {
 }
 
 // look asks a server, and adds to its description what is missing there.
-func look(ctx context.Context, dial Dial, s *OldServer, limit time.Duration) *seen {
+func look(ctx context.Context, s *OldServer, a asker) *seen {
 	v := &seen{server: s, local: -1}
+	if a.addr = s.Client; a.addr == "" {
+		a.addr, a.secure = s.Secure, true
+	}
 	answered := false
 	for _, word := range []string{"srvr", "mntr", "conf", "dump"} {
 		if word == "dump" && !v.needsDump() {
 			continue // with many sessions, the answer is work for the server
 		}
-		text, err := ask(ctx, dial, s.Client, word, limit)
+		text, err := a.ask(ctx, word)
 		switch {
 		case errors.Is(err, errNotListed):
 			answered, v.unlisted = true, append(v.unlisted, word)
@@ -100,6 +179,10 @@ func look(ctx context.Context, dial Dial, s *OldServer, limit time.Duration) *se
 		default:
 			answered = true
 			v.read(word, text)
+		}
+		var none *dialError
+		if errors.Is(err, errTLSOnly) || errors.As(err, &none) {
+			break // the next word would fail, too
 		}
 	}
 	if answered && !errors.Is(v.err, errNotServing) {

@@ -158,7 +158,7 @@ func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOption
 			Exact: s.Broken == "", Zxid: s.Zxid, Proposed: s.Proposed, Heard: m.cfg.Wall().Add(-time.Duration(s.LagMillis) * time.Millisecond),
 			Compared: s.Compared, Transactions: s.Compared, Znodes: s.Znodes, Sessions: s.Sessions,
 		},
-		Zkgo: m.zkgo,
+		Zkgo: m.zkgo, TLS: m.cfg.Learner.TLS,
 		ACLs: func(yield func(string, []proto.ACL) bool) { lists(n, yield) },
 	}
 	found := p.Check(ctx)

@@ -154,6 +154,9 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	cfg.Touched = m.touched(to)
 	conn, err := learner.Dial(ctx, cfg, zxid)
 	if err != nil {
+		if text := advice(err, &cfg); text != "" {
+			err = fmt.Errorf("%w\n%s", err, text)
+		}
 		return err
 	}
 	if conn.Zkgo() && m.cfg.Serve {

@@ -2,6 +2,7 @@ package takeover
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -39,6 +40,31 @@ func silence(serve bool, minTimeout time.Duration) time.Duration {
 		return 0
 	}
 	return minTimeout * 2 / 3
+}
+
+// advice says which flags of zkgo mirror help against an error of learner.Dial; "" if none does.
+func advice(err error, c *learner.Config) string {
+	switch {
+	case errors.Is(err, learner.ErrCertificate):
+		return "--tls-ca must name the authority of the ensemble's certificates, and they must have the host names of --from (or see --tls-server-name)"
+	case errors.Is(err, learner.ErrOurCertificate):
+		return "--tls-cert must name a certificate that the ensemble's servers accept from each other"
+	case errors.Is(err, learner.ErrNoTLS):
+		return "if the ensemble does not set sslQuorum, leave out the --tls flags"
+	case errors.Is(err, learner.ErrLogin):
+		return "--sasl must name a user of the ensemble's JAAS file, and the password"
+	case errors.Is(err, learner.ErrNoLogin) && c.TLS == nil:
+		return "leave out --sasl, or add --tls-cert and --tls-ca"
+	case errors.Is(err, learner.ErrNoLogin):
+		return "leave out --sasl"
+	case !errors.Is(err, learner.ErrTurnedAway):
+		return ""
+	case c.User != "": // the login was accepted
+		return ""
+	case c.TLS != nil:
+		return "--sasl may be missing, or --tls-cert wrong"
+	}
+	return "--sasl may be missing, or --tls-cert and --tls-ca"
 }
 
 // Configure returns the Mirror that o describes.

@@ -57,24 +57,45 @@ type rig struct {
 // after launch.
 func newRig(t *testing.T, n int, flags ...string) *rig {
 	t.Helper()
+	return newRigWith(t, n, oracle.Options{}, flags...)
+}
+
+// newRigWith is newRig with more settings of the old ensemble.
+func newRigWith(t *testing.T, n int, more oracle.Options, flags ...string) *rig {
+	t.Helper()
+	need(t)
+	_, lib, _ := strings.Cut(*oldLib, "=")
+	r := &rig{t: t, fence: t.TempDir()}
+	r.old = oracle.Ensemble(t, 3, oracle.Options{
+		Lib: lib, Config: append([]string{"tickTime=1000", "initLimit=10", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"}, more.Config...),
+		JVM: append([]string{"-Dzookeeper.digest.enabled=true"}, more.JVM...),
+	})
+	for _, s := range r.old {
+		r.gates = append(r.gates, newGate(t, s.Addr(), r.fence))
+	}
+	r.configure(n, flags...)
+	return r
+}
+
+// need skips a test unless the environment asks for it.
+func need(t *testing.T) {
+	t.Helper()
 	if os.Getenv("ZKGO_LIVE") != "1" || os.Getenv("ZKGO_REQUIRE") != "1" {
 		t.Skip("runs the real ZooKeeper; set ZKGO_REQUIRE=1 and ZKGO_LIVE=1")
 	}
 	oracle.Need(t)
-	_, lib, _ := strings.Cut(*oldLib, "=")
-	r := &rig{t: t, fence: t.TempDir()}
-	r.old = oracle.Ensemble(t, 3, oracle.Options{
-		Lib: lib, Config: []string{"tickTime=1000", "initLimit=10", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"},
-		JVM: []string{"-Dzookeeper.digest.enabled=true"},
-	})
+}
+
+// configure configures n zkgo servers that follow the ensemble.
+func (r *rig) configure(n int, flags ...string) {
+	t := r.t
+	t.Helper()
 	var quorum, clients []string
 	text := must.Get(os.ReadFile(filepath.Join(r.old[0].Dir, "zoo.cfg")))(t)
 	for _, m := range regexp.MustCompile(`(?m)^server\.\d+=([^:]+:\d+)`).FindAllSubmatch(text, -1) {
 		quorum = append(quorum, string(m[1]))
 	}
-	for _, s := range r.old {
-		g := newGate(t, s.Addr(), r.fence)
-		r.gates = append(r.gates, g)
+	for _, g := range r.gates {
 		clients = append(clients, g.addr)
 	}
 	args := append([]string{"mirror", "--from", strings.Join(quorum, ","), "--clients", strings.Join(clients, ",")}, flags...)
@@ -96,7 +117,6 @@ func newRig(t *testing.T, n int, flags ...string) *rig {
 			}
 		}
 	})
-	return r
 }
 
 // launch starts the zkgo servers and waits until they are in sync.
@@ -226,15 +246,19 @@ type gate struct {
 // newGate returns an open gate, which closes once dir has a file with the name of its port.
 func newGate(t *testing.T, target, dir string) *gate {
 	t.Helper()
-	g := &gate{target: target, conns: make(map[net.Conn]bool)}
-	ports := must.Get(oracle.FreePorts(1))(t)
-	g.addr = fmt.Sprintf("127.0.0.1:%d", ports[0])
+	return newGateAt(t, must.Get(oracle.FreePorts(1))(t)[0], target, dir)
+}
+
+// newGateAt is newGate for a port.
+func newGateAt(t *testing.T, port int, target, dir string) *gate {
+	t.Helper()
+	g := &gate{addr: fmt.Sprintf("127.0.0.1:%d", port), target: target, conns: make(map[net.Conn]bool)}
 	g.open(t)
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
 		for {
-			if _, err := os.Stat(filepath.Join(dir, fmt.Sprint(ports[0]))); err == nil {
+			if _, err := os.Stat(filepath.Join(dir, fmt.Sprint(port))); err == nil {
 				g.close()
 			}
 			select {

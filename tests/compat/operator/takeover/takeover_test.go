@@ -99,7 +99,13 @@ func back(t *testing.T, r *rig, l *load) {
 // cutover.
 func TestSameState(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, 1)
+	newRig(t, 1).sameState()
+}
+
+// sameState writes, takes over and compares.
+func (r *rig) sameState() {
+	t := r.t
+	t.Helper()
 	c := dial(t, r.old[0].Addr())
 	for _, p := range []string{"/a", "/a/b", "/z"} {
 		must.Get(c.Create(p, []byte(p), 0, all))(t)
@@ -112,7 +118,7 @@ func TestSameState(t *testing.T) {
 	must.Get(c.Set("/a/b", []byte("new"), -1))(t)
 	must.Do(t, c.Delete("/z", -1))
 	must.Get(c.SetACL("/a/b", []zk.ACL{{Perms: 31, Scheme: "world", ID: "anyone"}, {Perms: 1, Scheme: "ip", ID: "10.0.0.1"}}, -1))(t)
-	if release() == "" {
+	if !strings.HasPrefix(release(), "3.4.") {
 		must.Get(c.CreateContainer("/container", nil, 4, all))(t)
 		must.Get(c.CreateTTL("/ttl", nil, zk.FlagTTL, all, 1e12))(t)
 	}
