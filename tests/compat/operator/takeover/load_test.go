@@ -28,9 +28,18 @@ const sessionTimeout = 20 * time.Second
 type person struct {
 	*zk.Conn
 	connected atomic.Bool
+	heard     atomic.Int64 // when a request of it succeeded last, in nanoseconds; 0: never
 	expired   atomic.Int64
+	early     atomic.Int64 // sessions that have expired too soon after that
 	events    sync.WaitGroup
 }
+
+// alive is how long after a success a session must not expire: its timeout, less the time that
+// an answer may take in a network with faults.
+const alive = sessionTimeout / 2
+
+// ok notes that a request has succeeded.
+func (p *person) ok() { p.heard.Store(time.Now().UnixNano()) }
 
 // dial returns a client of these addresses.
 func dial(t *testing.T, addrs ...string) *person {
@@ -43,6 +52,9 @@ func dial(t *testing.T, addrs ...string) *person {
 			p.connected.Store(e.State == zk.StateHasSession)
 			if e.State == zk.StateExpired {
 				p.expired.Add(1)
+				if at := p.heard.Load(); at > 0 && time.Since(time.Unix(0, at)) < alive {
+					p.early.Add(1)
+				}
 			}
 		}
 	})
@@ -62,6 +74,8 @@ type load struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	acked   [4]atomic.Int64 // newest value that the ensemble has acknowledged, by writer
+	acks    [4]atomic.Int64 // number of acknowledged writes
+	fired   atomic.Int64    // number of watches that have fired
 	tried   [4]atomic.Int64 // newest value that was sent
 	longest atomic.Int64    // nanoseconds between two acknowledged writes of a writer
 
@@ -70,6 +84,7 @@ type load struct {
 	holder   *person
 	acquired int
 	twice    []string // the sessions that held a lock at the same time
+	wrong    []string // what else was wrong
 }
 
 // startLoad makes clients of these addresses write, create and lock until stop.
@@ -99,6 +114,9 @@ func startLoad(t *testing.T, addrs []string) *load {
 		l.people = append(l.people, p)
 		l.work.Go(func() { l.lock(ctx, p) })
 	}
+	p := dial(t, addrs...)
+	l.people = append(l.people, p)
+	l.work.Go(func() { l.watch(ctx, p) })
 	return l
 }
 
@@ -116,11 +134,18 @@ func pause(err error) {
 
 func (l *load) write(ctx context.Context, p *person, w int) {
 	last := time.Now()
+	var before zk.Stat
 	for n := int64(1); ctx.Err() == nil; n++ {
 		l.tried[w].Store(n)
-		_, err := p.Set(fmt.Sprint("/w/", w), []byte(strconv.FormatInt(n, 10)), -1)
+		stat, err := p.Set(fmt.Sprint("/w/", w), []byte(strconv.FormatInt(n, 10)), -1)
 		if err == nil {
+			p.ok()
 			l.acked[w].Store(n)
+			l.acks[w].Add(1)
+			if stat.Version <= before.Version || stat.Mzxid <= before.Mzxid || stat.Czxid != before.Czxid && before.Czxid != 0 {
+				l.note("writer %d: the stat is %+v after %+v", w, *stat, before)
+			}
+			before = *stat
 			if gap := int64(time.Since(last)); gap > l.longest.Load() {
 				l.longest.Store(gap)
 			}
@@ -130,11 +155,38 @@ func (l *load) write(ctx context.Context, p *person, w int) {
 	}
 }
 
+func (l *load) note(format string, args ...any) {
+	l.mu.Lock()
+	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
+	l.mu.Unlock()
+}
+
+// watch waits for changes of the first writer's znode, which is written again and again.
+func (l *load) watch(ctx context.Context, p *person) {
+	for ctx.Err() == nil {
+		_, _, fired, err := p.GetW("/w/0")
+		if err != nil {
+			pause(err)
+			continue
+		}
+		p.ok()
+		select {
+		case e := <-fired:
+			if e.Type == zk.EventNodeDataChanged {
+				l.fired.Add(1)
+			}
+			<-time.After(time.Millisecond)
+		case <-ctx.Done():
+		}
+	}
+}
+
 func (l *load) create(ctx context.Context, p *person, c int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		data := fmt.Sprint(c, "-", n)
 		path, err := p.Create("/seq/n-", []byte(data), zk.FlagSequence, all)
 		if err == nil {
+			p.ok()
 			l.mu.Lock()
 			l.created[path] = data
 			l.mu.Unlock()
@@ -156,6 +208,7 @@ func (l *load) lock(ctx context.Context, p *person) {
 			}
 			continue
 		}
+		p.ok()
 		l.mu.Lock()
 		l.acquired++
 		if h := l.holder; h != nil && h != p && h.connected.Load() {
@@ -200,6 +253,7 @@ func (l *load) goesOn() {
 	l.mu.Lock()
 	created, acquired := len(l.created), l.acquired
 	l.mu.Unlock()
+	fired := l.fired.Load()
 	var acked [len(l.acked)]int64
 	for w := range acked {
 		acked[w] = l.acked[w].Load()
@@ -215,6 +269,9 @@ func (l *load) goesOn() {
 		if len(l.created) < created+3 || l.acquired < acquired+3 {
 			return fmt.Errorf("%d znodes created, %d locks acquired", len(l.created), l.acquired)
 		}
+		if n := l.fired.Load(); n < fired+3 {
+			return fmt.Errorf("%d watches have fired", n)
+		}
 		return nil
 	})
 	if err != nil {
@@ -223,18 +280,53 @@ func (l *load) goesOn() {
 	}
 }
 
-// check stops the clients and checks what they know against what the servers have.
+// check stops the clients and checks what they know against what each server has.
 func (l *load) check(addrs ...string) {
 	l.t.Helper()
 	l.stop()
+	for _, addr := range addrs {
+		l.checkAt(addr)
+	}
+	l.mu.Lock()
+	for _, both := range slices.Compact(l.twice) {
+		l.t.Errorf("the lock was held twice, by %s", both)
+	}
+	for _, wrong := range l.wrong {
+		l.t.Error(wrong)
+	}
+	l.mu.Unlock()
+	for _, p := range l.people {
+		if n := p.early.Load(); n > 0 {
+			l.t.Errorf("%d sessions have expired within %v after they were heard, the last one before %#x", n, alive, p.SessionID())
+		}
+		p.Close()
+	}
 	c := dial(l.t, addrs...)
+	must.Do(l.t, wait.Success(patience, "the ephemeral znodes of closed sessions to go", func() error {
+		names, _, err := c.Children("/turns")
+		if err == nil && len(names) > 0 {
+			err = fmt.Errorf("%q are there", names)
+		}
+		return err
+	}))
+	l.t.Logf("%s, longest pause of a writer %v", l.summary(), rounded(l.longest.Load()))
+}
+
+// checkAt checks what one server has.
+func (l *load) checkAt(addr string) {
+	l.t.Helper()
+	c := dial(l.t, addr)
 	must.Get(c.Sync("/"))(l.t)
 	for w := range l.acked {
-		data, _, err := c.Get(fmt.Sprint("/w/", w))
+		data, stat, err := c.Get(fmt.Sprint("/w/", w))
 		must.Do(l.t, err)
 		n := must.Get(strconv.ParseInt(string(data), 10, 64))(l.t)
-		if acked, tried := l.acked[w].Load(), l.tried[w].Load(); n < acked || n > tried {
-			l.t.Errorf("writer %d: the value is %d, %d was acknowledged and %d tried", w, n, acked, tried)
+		acked, acks, tried := l.acked[w].Load(), l.acks[w].Load(), l.tried[w].Load()
+		if n < acked || n > tried {
+			l.t.Errorf("%s: writer %d: the value is %d, %d was acknowledged and %d tried", addr, w, n, acked, tried)
+		}
+		if v := int64(stat.Version); v < acks || v > tried {
+			l.t.Errorf("%s: writer %d: the version is %d, %d writes were acknowledged and %d tried", addr, w, v, acks, tried)
 		}
 	}
 	names, _, err := c.Children("/seq")
@@ -244,21 +336,18 @@ func (l *load) check(addrs ...string) {
 		data, _, err := c.Get("/seq/" + name)
 		must.Do(l.t, err)
 		if other, twice := seen[string(data)]; twice {
-			l.t.Errorf("%s and %s are the same create", other, name)
+			l.t.Errorf("%s: %s and %s are the same create", addr, other, name)
 		}
 		seen[string(data)] = name
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	for path, data := range l.created {
 		if "/seq/"+seen[data] != path {
-			l.t.Errorf("%s (%s) was acknowledged and is missing", path, data)
+			l.t.Errorf("%s: %s (%s) was acknowledged and is missing", addr, path, data)
 		}
 	}
-	for _, both := range slices.Compact(l.twice) {
-		l.t.Errorf("the lock was held twice, by %s", both)
-	}
-	l.mu.Unlock()
-	l.t.Logf("%s, longest pause of a writer %v", l.summary(), rounded(l.longest.Load()))
+	c.Close()
 }
 
 // expired returns how many sessions have expired.
