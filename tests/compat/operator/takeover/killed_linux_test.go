@@ -107,7 +107,7 @@ func (s step) String() string {
 
 // begins is how the line of a cutover begins that says that a step does.
 func (s step) begins() string {
-	return [...]string{fencing: "closing", proving: "no old server", opening: "the newest transaction"}[s]
+	return [...]string{fencing: "closing", proving: "no old server", opening: "the newest transaction", opened: ""}[s]
 }
 
 // cutoverAmongFaults takes over while a server fails at a step, and tries again with open gates
@@ -115,6 +115,9 @@ func (s step) begins() string {
 func (f *faults) cutoverAmongFaults(at step) {
 	f.t.Helper()
 	for try := 0; ; try++ {
+		for _, s := range f.old { // otherwise the preflight ends the cutover
+			wait.Eventually(f.t, "the old server to serve", func() bool { _, err := process.Ask(s.Addr(), time.Second); return err == nil })
+		}
 		one := fault{"no fault", func() func() { return func() {} }}
 		if try < 5 {
 			one = f.any()
