@@ -149,7 +149,9 @@ func (f *faults) cutoverWith(at step, one fault) (out string, err error) {
 		limit = time.Duration(f.random.IntN(3000)) * time.Millisecond
 	}
 	early := time.Duration(f.random.IntN(100)) * time.Millisecond
-	// The fence command waits, so that a fault of this step comes before it.
+	// The fence command waits, so that a fault of this step comes before it and clients go on
+	// meanwhile.
+	fence := time.Duration(f.random.IntN(500)) * time.Millisecond
 	goOn := filepath.Join(f.fence, "go")
 	_ = os.Remove(goOn)
 	cmd := exec.CommandContext(f.t.Context(), process.Binary(f.t), "mirror", "cutover", "--fence-timeout", "10s",
@@ -160,7 +162,7 @@ func (f *faults) cutoverWith(at step, one fault) (out string, err error) {
 	must.Do(f.t, cmd.Start())
 	lines := linesOf(pipe)
 	run := injection{f: f, fault: one, step: at, limit: limit}
-	var timer <-chan time.Time
+	var timer, slow <-chan time.Time
 	if at == preflight {
 		timer = time.After(early)
 	}
@@ -178,8 +180,10 @@ func (f *faults) cutoverWith(at step, one fault) (out string, err error) {
 				run.inject()
 			}
 			if strings.HasPrefix(l.text, fencing.begins()) {
-				must.Do(f.t, os.WriteFile(goOn, nil, 0o600))
+				slow = time.After(fence)
 			}
+		case <-slow:
+			must.Do(f.t, os.WriteFile(goOn, nil, 0o600))
 		case <-timer:
 			run.inject()
 		case <-run.repairs:
@@ -208,6 +212,7 @@ func linesOf(r io.Reader) <-chan line {
 		for s := bufio.NewScanner(r); s.Scan(); {
 			lines <- line{s.Text(), time.Now()}
 		}
+		lines <- line{"", time.Now()}
 	}()
 	return lines
 }
@@ -218,36 +223,38 @@ type injection struct {
 	fault
 	step    step
 	limit   time.Duration
-	done    time.Time        // when the fault was there
+	began   time.Time        // when the fault was injected
 	late    bool             // the next step had begun before that
 	repairs <-chan time.Time // when the repair is due
 	undo    func()
 }
 
 func (r *injection) inject() {
-	if !r.done.IsZero() {
+	if !r.began.IsZero() {
 		return
 	}
+	r.began = time.Now()
 	r.undo = r.fault.inject()
-	r.done, r.repairs = time.Now(), time.After(r.limit)
+	r.repairs = time.After(r.limit)
 }
 
-// passed looks whether a line that has come after the fault was written before it.
+// passed looks whether a line that was read after the fault was written before it. The end of
+// the output counts as one.
 func (r *injection) passed(l line) {
-	r.late = r.late || !r.done.IsZero() && l.at.Before(r.done)
+	r.late = r.late || !r.began.IsZero() && l.at.Before(r.began)
 }
 
 func (r *injection) repair() {
 	r.repairs = nil
 	if r.undo == nil {
-		if r.done.IsZero() {
+		if r.began.IsZero() {
 			r.f.t.Logf("the cutover ended before %v; meant for it: %s", r.step, r.name)
 		}
 		return
 	}
 	r.undo()
 	r.undo = nil
-	r.f.t.Logf("cutover, in %v (late: %v): %s, for %v", r.step, r.late, r.name, time.Since(r.done).Round(time.Millisecond))
+	r.f.t.Logf("cutover, in %v (late: %v): %s, for %v", r.step, r.late, r.name, time.Since(r.began).Round(time.Millisecond))
 }
 
 // open reports whether the zkgo servers have taken over.

@@ -95,9 +95,11 @@ func startLoad(t *testing.T, addrs []string) *load {
 	t.Cleanup(l.stop)
 	admin := dial(t, addrs...)
 	l.people = append(l.people, admin)
-	for _, path := range []string{"/w", "/seq"} {
+	for _, path := range []string{"/w", "/seq", "/gone"} {
 		must.Get(admin.Create(path, nil, 0, all))(t)
 	}
+	l.work.Go(func() { l.look(ctx, admin) })
+	l.work.Go(func() { l.comeAndGo(ctx, addrs) })
 	for w := range l.acked {
 		p := dial(t, addrs...)
 		l.people = append(l.people, p)
@@ -163,13 +165,18 @@ func (l *load) note(format string, args ...any) {
 
 // watch waits for changes of the first writer's znode, which is written again and again.
 func (l *load) watch(ctx context.Context, p *person) {
-	for ctx.Err() == nil {
-		_, _, fired, err := p.GetW("/w/0")
+	for newest := int64(0); ctx.Err() == nil; {
+		data, _, fired, err := p.GetW("/w/0")
 		if err != nil {
 			pause(err)
 			continue
 		}
 		p.ok()
+		n, err := strconv.ParseInt(string(data), 10, 64)
+		if err != nil || n < newest {
+			l.note("writer 0: the value is %q after %d", data, newest)
+		}
+		newest = n
 		select {
 		case e := <-fired:
 			if e.Type == zk.EventNodeDataChanged {
@@ -178,6 +185,32 @@ func (l *load) watch(ctx context.Context, p *person) {
 			<-time.After(time.Millisecond)
 		case <-ctx.Done():
 		}
+	}
+}
+
+// look reads now and then.
+func (*load) look(ctx context.Context, p *person) {
+	for ctx.Err() == nil {
+		if _, _, err := p.Get("/w"); err == nil {
+			p.ok()
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// comeAndGo begins sessions, lets each create an ephemeral znode, and ends them.
+func (l *load) comeAndGo(ctx context.Context, addrs []string) {
+	for n := 0; ctx.Err() == nil; n++ {
+		c, _, err := zk.Connect(addrs, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+		if err != nil {
+			l.note("a client: %v", err)
+			return
+		}
+		for err = zk.ErrNoServer; err != nil && !errors.Is(err, zk.ErrNodeExists) && ctx.Err() == nil; pause(err) {
+			_, err = c.Create(fmt.Sprint("/gone/", n), nil, zk.FlagEphemeral, all)
+		}
+		c.Close()
+		<-time.After(100 * time.Millisecond)
 	}
 }
 
@@ -303,11 +336,16 @@ func (l *load) check(addrs ...string) {
 	}
 	c := dial(l.t, addrs...)
 	must.Do(l.t, wait.Success(patience, "the ephemeral znodes of closed sessions to go", func() error {
-		names, _, err := c.Children("/turns")
-		if err == nil && len(names) > 0 {
-			err = fmt.Errorf("%q are there", names)
+		for _, path := range []string{"/turns", "/gone"} {
+			names, _, err := c.Children(path)
+			if err == nil && len(names) > 0 {
+				err = fmt.Errorf("%q are in %s", names, path)
+			}
+			if err != nil {
+				return err
+			}
 		}
-		return err
+		return nil
 	}))
 	l.t.Logf("%s, longest pause of a writer %v", l.summary(), rounded(l.longest.Load()))
 }
