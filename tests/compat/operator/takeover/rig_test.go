@@ -2,7 +2,6 @@ package takeover
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -158,7 +157,11 @@ func (r *rig) inSync() {
 	r.t.Helper()
 	must.Do(r.t, wait.Success(patience, "the mirror to be in sync", func() error {
 		for _, s := range r.new {
-			if st, err := s.status(); err != nil || st.Phase != "following" || !st.InSync {
+			st, err := s.status()
+			if st.Broken != "" {
+				r.t.Fatalf("%s: %s", s.addr, st.Broken)
+			}
+			if err != nil || st.Phase != "following" || !st.InSync {
 				return fmt.Errorf("%s: %+v %w", s.addr, st, err)
 			}
 		}
@@ -250,12 +253,9 @@ func (s *zkgo) status() (st takeover.Status, err error) {
 	if s.proc == nil {
 		return st, os.ErrProcessDone
 	}
-	cmd := exec.Command(process.Binary(s.t), "mirror", "status", "-o", "json", s.config)
-	out, err := cmd.Output()
-	if len(out) == 0 {
-		return st, err
-	}
-	return st, json.Unmarshal(out, &st)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Second) // it may be stopped
+	defer cancel()
+	return takeover.NewClient(s.data).Status(ctx)
 }
 
 // gate is a proxy before a client port. While it is closed, it refuses connections and has none.
