@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -81,6 +82,7 @@ type load struct {
 
 	mu       sync.Mutex
 	created  map[string]string // data of acknowledged sequential znodes, by path
+	changed  map[string]bool   // those of them whose only change was acknowledged
 	holder   *person
 	acquired int
 	twice    []string // the sessions that held a lock at the same time
@@ -91,7 +93,7 @@ type load struct {
 func startLoad(t *testing.T, addrs []string) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{t: t, cancel: cancel, created: make(map[string]string)}
+	l := &load{t: t, cancel: cancel, created: make(map[string]string), changed: make(map[string]bool)}
 	t.Cleanup(l.stop)
 	admin := dial(t, addrs...)
 	l.people = append(l.people, admin)
@@ -214,6 +216,11 @@ func (l *load) comeAndGo(ctx context.Context, addrs []string) {
 	}
 }
 
+// changed ends the data of a sequential znode after its only change.
+const changed = " changed"
+
+// create creates sequential znodes, and changes each once: no later change hides that this one
+// is missing.
 func (l *load) create(ctx context.Context, p *person, c int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		data := fmt.Sprint(c, "-", n)
@@ -222,6 +229,12 @@ func (l *load) create(ctx context.Context, p *person, c int) {
 			p.ok()
 			l.mu.Lock()
 			l.created[path] = data
+			l.mu.Unlock()
+			_, err = p.Set(path, []byte(data+changed), 0)
+		}
+		if err == nil {
+			l.mu.Lock()
+			l.changed[path] = true
 			l.mu.Unlock()
 		}
 		pause(err)
@@ -371,12 +384,18 @@ func (l *load) checkAt(addr string) {
 	must.Do(l.t, err)
 	seen := make(map[string]string)
 	for _, name := range names {
-		data, _, err := c.Get("/seq/" + name)
+		b, stat, err := c.Get("/seq/" + name)
 		must.Do(l.t, err)
-		if other, twice := seen[string(data)]; twice {
+		data, is := strings.CutSuffix(string(b), changed)
+		if other, twice := seen[data]; twice {
 			l.t.Errorf("%s: %s and %s are the same create", addr, other, name)
 		}
-		seen[string(data)] = name
+		seen[data] = name
+		l.mu.Lock()
+		if acked := l.changed["/seq/"+name]; acked && !is || is != (stat.Version == 1) {
+			l.t.Errorf("%s: %s has the data %q and the version %d; its change was acknowledged: %v", addr, name, b, stat.Version, acked)
+		}
+		l.mu.Unlock()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
