@@ -44,9 +44,22 @@ func (f *faults) any() fault {
 	return f.cut(names("new", len(f.new)), f.some("old", f.anOld(), len(f.old)))
 }
 
+// at is a fault for a step of a cutover: in half of the cases, one of what the step needs.
+func (f *faults) at(s step) fault {
+	switch {
+	case f.random.IntN(2) == 0:
+	case s == fencing || s == proving:
+		return f.cut([]string{nameOf("new", f.leads())}, []string{nameOf("old", f.oldLeader().ID)})
+	case s == opening:
+		return f.oursAt(f.leads())
+	}
+	return f.any()
+}
+
 // ours is a fault of a zkgo server: the leader, or any.
-func (f *faults) ours() fault {
-	id := f.aNew()
+func (f *faults) ours() fault { return f.oursAt(f.aNew()) }
+
+func (f *faults) oursAt(id int) fault {
 	s := f.new[id-1]
 	switch f.random.IntN(3) {
 	case 0:

@@ -2,6 +2,7 @@ package takeover
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -57,7 +58,11 @@ func round(t *testing.T, seed uint64) {
 		f.inSync()
 		l.goesOn()
 	}
-	f.cutoverAmongFaults(step(seed % uint64(steps)))
+	at := step(seed % uint64(steps))
+	if *atStep >= 0 {
+		at = step(*atStep)
+	}
+	f.cutoverAmongFaults(at)
 	l.goesOn()
 	for range 2 {
 		f.last(f.ours())
@@ -70,6 +75,8 @@ func round(t *testing.T, seed uint64) {
 	l.check(addrs...)
 	t.Logf("%d sessions have expired", l.expired())
 }
+
+var atStep = flag.Int("at", -1, "`step` of the cutover at which TestKilled injects its first fault, from 0; by default it follows from the seed")
 
 // after waits for a time below limit.
 func after(random *rand.Rand, limit time.Duration) {
@@ -120,7 +127,7 @@ func (f *faults) cutoverAmongFaults(at step) {
 		}
 		one := fault{"no fault", func() func() { return func() {} }}
 		if try < 5 {
-			one = f.any()
+			one = f.at(at)
 		}
 		out, err := f.cutoverWith(at, one)
 		if err == nil || f.open() {

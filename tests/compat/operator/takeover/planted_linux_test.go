@@ -22,6 +22,7 @@ type mistake struct {
 	name  string
 	edits []edit
 	test  string   // that has to find it
+	at    string   // flag -at of the test; "" for the default
 	found []string // regular expressions of what the test says; one has to match
 }
 
@@ -42,8 +43,8 @@ func mistakes() []mistake {
 	}
 	res := m.Tree.Replay(`}
 	return []mistake{
-		{"a transaction is dropped", []edit{dropped}, "TestKilled", []string{"the states differ"}},
-		{"a transaction is dropped and no digest compared", []edit{dropped, noDigests}, "TestKilled", []string{`its change was acknowledged`}},
+		{"a transaction is dropped", []edit{dropped}, "TestKilled", "", []string{"the states differ"}},
+		{"a transaction is dropped and no digest compared", []edit{dropped, noDigests}, "TestKilled", "", []string{`its change was acknowledged`}},
 		{"a session is lost at the cutover", []edit{{applyMirror, "	for row := range m.Sessions.All {\n		m.events = m.changed(attachedEvent(row))\n	}\n	m.Log", `	var lost session.Session
 	for row := range m.Sessions.All {
 		m.events = m.changed(attachedEvent(row))
@@ -52,20 +53,20 @@ func mistakes() []mistake {
 	lost, _ = m.Sessions.Get(lost.ID)
 	m.Rows ^= rowDigest(lost)
 	m.Sessions.Remove(lost.ID)
-	m.Log`}}, "TestKilled", []string{"sessions have expired within", "is in /gone"}},
-		{"a write is passed on twice", []edit{{"internal/takeover/serve.go", "	err := conn.Request(r)\n", "	err := conn.Request(r)\n	if r.Op.Kind() == proto.Write {\n		_ = conn.Request(r)\n	}\n"}},
-			"TestKilled", []string{"the version is", "are the same create"}},
+	m.Log`}}, "TestKilled", "", []string{"sessions have expired within", "is in /gone"}},
+		{"a write is passed on twice", []edit{{"internal/takeover/serve.go", "	err := conn.Request(r)\n", "	err := conn.Request(r)\n	if r.Op == proto.OpSetData {\n		_ = conn.Request(r)\n	}\n"}},
+			"TestKilled", "", []string{"the version is"}},
 		{"the newest transaction is not proved", []edit{{cutoverFile, "	if o.LastZxid != 0 {\n", "	if o.LastZxid == 0 {\n		_, _, zxid := n.Mirroring().State()\n		return zxid, nil\n	}\n	if o.LastZxid != 0 {\n"}},
-			"TestKilled", []string{"was acknowledged", "writes were acknowledged"}},
+			"TestKilled", "1", []string{"was acknowledged", "writes were acknowledged"}},
 		{"one old server stays open", []edit{{cutoverFile, "Run(ctx, m.old.Servers)", "Run(ctx, m.old.Servers[1:])"}, {cutoverFile, "if err := f.Closed(waiting); err != nil {", "if err := f.Closed(waiting); err != nil && waiting.Err() == nil {"}},
-			"TestKilled", []string{"was acknowledged", "writes were acknowledged", "held twice", "the stat is"}},
-		{"the time of a change is wrong and no digest compared", []edit{{applyMirror, "Time: tx.Time,", "Time: tx.Time + 1,"}, noDigests}, "TestSameState", []string{"want"}},
-		{"the watches of a client that reconnects are dropped", []edit{{"server/watches.go", "		r.catchUp(&req)\n", ""}}, "TestKilled", []string{"watches have fired"}},
+			"TestKilled", "", []string{"was acknowledged", "writes were acknowledged", "held twice", "the stat is"}},
+		{"the time of a change is wrong and no digest compared", []edit{{applyMirror, "Time: tx.Time,", "Time: tx.Time + 1,"}, noDigests}, "TestSameState", "", []string{"want"}},
+		{"the watches of a client that reconnects are dropped", []edit{{"server/watches.go", "		r.catchUp(&req)\n", ""}}, "TestKilled", "", []string{"watches have fired"}},
 		{"a session that ends leaves its znodes, and no digest compared", []edit{{applyMirror, "res := m.Tree.Replay(", `if tx.Type == proto.OpCloseSession {
 		g.replays = append(g.replays[:0], tree.Change{Op: proto.OpCheck})
 	}
-	res := m.Tree.Replay(`}, noDigests}, "TestKilled", []string{"in /gone"}},
-		{"the sessions begin with no time left", []edit{{applyMirror, "	for row := range m.Sessions.All {\n		m.events = m.changed(attachedEvent(row))\n	}\n	m.Log", "	m.Log"}}, "TestKilled", []string{"sessions have expired within"}},
+	res := m.Tree.Replay(`}, noDigests}, "TestKilled", "", []string{"in /gone"}},
+		{"the sessions begin with no time left", []edit{{applyMirror, "	for row := range m.Sessions.All {\n		m.events = m.changed(attachedEvent(row))\n	}\n	m.Log", "	m.Log"}}, "TestKilled", "", []string{"sessions have expired within"}},
 	}
 }
 
@@ -91,6 +92,9 @@ func TestPlanted(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+m.test+"$", "-test.v", "-rounds", fmt.Sprint(*rounds), "-seed", fmt.Sprint(*seed))
+			if m.at != "" {
+				cmd.Args = append(cmd.Args, "-at", m.at)
+			}
 			cmd.Env = append(os.Environ(), "ZKGO_BINARY="+bin)
 			out, _ := cmd.CombinedOutput()
 			for _, want := range m.found {
