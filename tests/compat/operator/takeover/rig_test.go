@@ -92,6 +92,9 @@ func newRigIn(t *testing.T, in network, n int, flags ...string) *rig {
 		Lib: lib, Config: []string{"tickTime=1000", "initLimit=10", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"},
 		JVM: []string{"-Dzookeeper.digest.enabled=true"},
 	}
+	if *znodes > 200_000 {
+		o.JVM = append(o.JVM, "-Xmx2g")
+	}
 	lines := []string{"tickTime=1000", "syncLimit=5", "extendedTypesEnabled=true", "minSessionTimeout=9000", "maxSessionTimeout=600000"}
 	if in != nil {
 		o.Config, lines = append(o.Config, in.lines("old", 3)...), append(lines, in.lines("new", n)...)
