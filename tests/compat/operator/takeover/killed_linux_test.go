@@ -62,6 +62,7 @@ func round(t *testing.T, seed uint64) {
 	if *atStep >= 0 {
 		at = step(*atStep)
 	}
+	l.abandon(f.gates[random.IntN(len(f.gates))].addr)
 	f.cutoverAmongFaults(at)
 	l.goesOn()
 	for range 2 {

@@ -15,7 +15,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/must"
+	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
@@ -214,6 +216,22 @@ func (l *load) comeAndGo(ctx context.Context, addrs []string) {
 		c.Close()
 		<-time.After(100 * time.Millisecond)
 	}
+}
+
+// abandon leaves a session whose ephemeral znode has to go when the session expires.
+func (l *load) abandon(addr string) {
+	l.t.Helper()
+	must.Do(l.t, wait.Success(patience, "a session to abandon", func() error {
+		c, err := process.Connect(addr, 0, nil, sessionTimeout)
+		if err != nil {
+			return err
+		}
+		err = c.Create("/gone/abandoned", nil, proto.ModeEphemeral)
+		if errors.Is(err, proto.ErrNodeExists) { // of a try whose answer did not arrive
+			err = nil
+		}
+		return errors.Join(err, c.Close())
+	}))
 }
 
 // changed ends the data of a sequential znode after its only change.
