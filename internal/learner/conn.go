@@ -86,7 +86,8 @@ func handshakeError(err error) error {
 // Dial finds the leader among cfg.Addrs and registers as an observer that has all transactions
 // up to zxid; 0 means none. Only a leader listens at its quorum port. We try all of them at
 // once and take the first that accepts us: a server that is down may not answer at all, and
-// one without a quorum may still believe that it leads.
+// one without a quorum may still believe that it leads. While such a server keeps us waiting,
+// we ask the others again, because one of them may become the leader.
 func Dial(ctx context.Context, cfg Config, zxid int64) (*Conn, error) {
 	cfg = cfg.withDefaults()
 	if len(cfg.Addrs) == 0 {
@@ -95,34 +96,53 @@ func Dial(ctx context.Context, cfg Config, zxid int64) (*Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type result struct {
+		i    int
 		conn *Conn
 		err  error
 	}
 	results := make(chan result)
-	for _, addr := range cfg.Addrs {
-		go func() {
-			c, err := dial(ctx, &cfg, addr, zxid)
-			results <- result{c, err}
-		}()
+	attempt := func(i int, pause time.Duration) {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+		c, err := dial(ctx, &cfg, cfg.Addrs[i], zxid)
+		results <- result{i, c, err}
+	}
+	for i := range cfg.Addrs {
+		go attempt(i, 0)
 	}
 	var found *Conn
-	failed := []error{ErrNoLeader}
-	for range cfg.Addrs {
-		switch r := <-results; {
+	failed := make([]error, len(cfg.Addrs)) // what each server said first
+	first := len(failed)                    // attempts that are the first to their server, and not over
+	for running := first; running > 0; running-- {
+		r := <-results
+		if failed[r.i] == nil {
+			failed[r.i] = r.err
+			first--
+		}
+		switch {
 		case r.err != nil:
-			failed = append(failed, r.err)
 		case found != nil:
 			_ = r.conn.Close() // we need one
 		default:
 			found = r.conn
+		}
+		if found != nil || first == 0 {
 			cancel()
+		} else if ctx.Err() == nil {
+			running++
+			go attempt(r.i, again)
 		}
 	}
 	if found == nil {
-		return nil, errors.Join(failed...)
+		return nil, errors.Join(append([]error{ErrNoLeader}, failed...)...)
 	}
 	return found, nil
 }
+
+// again is the pause before we ask a server again.
+const again = 200 * time.Millisecond
 
 // dial connects to one server and registers there.
 func dial(ctx context.Context, cfg *Config, addr string, zxid int64) (*Conn, error) {

@@ -308,6 +308,31 @@ func TestFindsTheLeader(t *testing.T) {
 	})
 }
 
+// While a server that stands still keeps Dial waiting, another one becomes the leader.
+func TestFindsANewLeader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		elected := time.Now().Add(6 * time.Second)
+		dial := func(_ context.Context, _, addr string) (net.Conn, error) {
+			here, there := net.Pipe()
+			switch {
+			case addr == "frozen:1":
+				go func() { _, _ = io.Copy(io.Discard, there) }()
+			case time.Now().Before(elected):
+				return nil, errors.New("connection refused")
+			default:
+				go (&leader{t, there, bufio.NewReader(there)}).accept(2, 0, 0)
+			}
+			return here, nil
+		}
+		c := must.Get(Dial(t.Context(), Config{Addrs: []string{"frozen:1", "elected:1"}, ID: 200, Dial: dial}, 0))(t)
+		if late := time.Since(elected); c.Addr() != "elected:1" || late > again {
+			t.Error(c.Addr(), late)
+		}
+		must.Do(t, c.Close())
+	})
+}
+
 // FuzzFollow feeds a learner whatever a leader could send. It must end with an error and with
 // bounded memory.
 func FuzzFollow(f *testing.F) {

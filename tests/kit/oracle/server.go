@@ -26,6 +26,8 @@ type Options struct {
 	// Lib is the directory with the jars of another release; "" means those of
 	// Version.
 	Lib string
+	// Place, if it isn't nil, is called with each server before it starts, e.g. to call In.
+	Place func(s *Server) error
 }
 
 // Server is one ZooKeeper process.
@@ -37,9 +39,10 @@ type Server struct {
 	// Dir holds zoo.cfg, the data directory and the log "out".
 	Dir string
 
-	jvm  []string
-	lib  string
-	proc *process.Proc // nil after Stop
+	jvm   []string
+	lib   string
+	enter func() (end bool, err error)
+	proc  *process.Proc // nil after Stop
 }
 
 // Addr returns the client address, host:port.
@@ -81,6 +84,9 @@ func (s *Server) With(jvm ...string) *Server {
 	return s
 }
 
+// In makes the server start on a thread on which enter was called (see process.LaunchIn).
+func (s *Server) In(enter func() (end bool, err error)) { s.enter = enter }
+
 // Launch is Run without the wait: a server of an ensemble serves only after
 // enough of the others were started.
 func (s *Server) Launch() error {
@@ -99,7 +105,7 @@ func (s *Server) Launch() error {
 		"org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(s.Dir, "zoo.cfg"))
 	cmd := exec.Command("java", args...)
 	cmd.Dir = s.Dir
-	p, err := process.Launch(cmd, s.log())
+	p, err := process.LaunchIn(s.enter, cmd, s.log())
 	if err != nil {
 		return fmt.Errorf("oracle: %w", err)
 	}
@@ -192,6 +198,11 @@ func startAll(dir string, n int, o Options) ([]*Server, error) {
 	}
 	for _, s := range servers {
 		s.jvm, s.lib = o.JVM, o.Lib
+		if o.Place != nil {
+			if err := o.Place(s); err != nil {
+				return servers, err
+			}
+		}
 		if err := s.Launch(); err != nil {
 			return servers, err
 		}

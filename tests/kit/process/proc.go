@@ -27,11 +27,12 @@ type Proc struct {
 // Launch starts a command. Its output is appended to the file at log; if log is "", it
 // stays in memory.
 func Launch(cmd *exec.Cmd, log string) (*Proc, error) {
-	return LaunchIn(func() (bool, error) { return false, nil }, cmd, log)
+	return LaunchIn(nil, cmd, log)
 }
 
 // LaunchIn is Launch on a thread on which enter was called, for example to enter a
-// network namespace. enter reports whether the thread can't be used for anything else.
+// network namespace. enter reports whether the thread can't be used for anything else. It may
+// be nil.
 func LaunchIn(enter func() (end bool, err error), cmd *exec.Cmd, log string) (*Proc, error) {
 	p := &Proc{cmd: cmd, log: log, out: &lockedBuffer{}, done: make(chan struct{})}
 	cmd.SysProcAttr = sysProcAttr(cmd.SysProcAttr)
@@ -50,7 +51,10 @@ func LaunchIn(enter func() (end bool, err error), cmd *exec.Cmd, log string) (*P
 		// The kernel kills the child when the thread that started it ends, so we keep that
 		// thread.
 		runtime.LockOSThread()
-		end, err := enter()
+		end, err := false, error(nil)
+		if enter != nil {
+			end, err = enter()
+		}
 		if !end {
 			defer runtime.UnlockOSThread()
 		}

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,7 +15,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/must"
+	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
@@ -28,9 +31,18 @@ const sessionTimeout = 20 * time.Second
 type person struct {
 	*zk.Conn
 	connected atomic.Bool
+	heard     atomic.Int64 // when a request of it succeeded last, in nanoseconds; 0: never
 	expired   atomic.Int64
+	early     atomic.Int64 // sessions that have expired too soon after that
 	events    sync.WaitGroup
 }
+
+// alive is how long after a success a session must not expire: its timeout, less the time that
+// an answer may take in a network with faults.
+const alive = sessionTimeout / 2
+
+// ok notes that a request has succeeded.
+func (p *person) ok() { p.heard.Store(time.Now().UnixNano()) }
 
 // dial returns a client of these addresses.
 func dial(t *testing.T, addrs ...string) *person {
@@ -43,6 +55,9 @@ func dial(t *testing.T, addrs ...string) *person {
 			p.connected.Store(e.State == zk.StateHasSession)
 			if e.State == zk.StateExpired {
 				p.expired.Add(1)
+				if at := p.heard.Load(); at > 0 && time.Since(time.Unix(0, at)) < alive {
+					p.early.Add(1)
+				}
 			}
 		}
 	})
@@ -62,27 +77,33 @@ type load struct {
 	cancel  context.CancelFunc
 	work    sync.WaitGroup
 	acked   [4]atomic.Int64 // newest value that the ensemble has acknowledged, by writer
+	acks    [4]atomic.Int64 // number of acknowledged writes
+	fired   atomic.Int64    // number of watches that have fired
 	tried   [4]atomic.Int64 // newest value that was sent
 	longest atomic.Int64    // nanoseconds between two acknowledged writes of a writer
 
 	mu       sync.Mutex
 	created  map[string]string // data of acknowledged sequential znodes, by path
+	changed  map[string]bool   // those of them whose only change was acknowledged
 	holder   *person
 	acquired int
 	twice    []string // the sessions that held a lock at the same time
+	wrong    []string // what else was wrong
 }
 
 // startLoad makes clients of these addresses write, create and lock until stop.
 func startLoad(t *testing.T, addrs []string) *load {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l := &load{t: t, cancel: cancel, created: make(map[string]string)}
+	l := &load{t: t, cancel: cancel, created: make(map[string]string), changed: make(map[string]bool)}
 	t.Cleanup(l.stop)
 	admin := dial(t, addrs...)
 	l.people = append(l.people, admin)
-	for _, path := range []string{"/w", "/seq"} {
+	for _, path := range []string{"/w", "/seq", "/gone"} {
 		must.Get(admin.Create(path, nil, 0, all))(t)
 	}
+	l.work.Go(func() { l.look(ctx, admin) })
+	l.work.Go(func() { l.comeAndGo(ctx, addrs) })
 	for w := range l.acked {
 		p := dial(t, addrs...)
 		l.people = append(l.people, p)
@@ -99,6 +120,9 @@ func startLoad(t *testing.T, addrs []string) *load {
 		l.people = append(l.people, p)
 		l.work.Go(func() { l.lock(ctx, p) })
 	}
+	p := dial(t, addrs...)
+	l.people = append(l.people, p)
+	l.work.Go(func() { l.watch(ctx, p) })
 	return l
 }
 
@@ -116,11 +140,18 @@ func pause(err error) {
 
 func (l *load) write(ctx context.Context, p *person, w int) {
 	last := time.Now()
+	var before zk.Stat
 	for n := int64(1); ctx.Err() == nil; n++ {
 		l.tried[w].Store(n)
-		_, err := p.Set(fmt.Sprint("/w/", w), []byte(strconv.FormatInt(n, 10)), -1)
+		stat, err := p.Set(fmt.Sprint("/w/", w), []byte(strconv.FormatInt(n, 10)), -1)
 		if err == nil {
+			p.ok()
 			l.acked[w].Store(n)
+			l.acks[w].Add(1)
+			if stat.Version <= before.Version || stat.Mzxid <= before.Mzxid || stat.Czxid != before.Czxid && before.Czxid != 0 {
+				l.note("writer %d: the stat is %+v after %+v", w, *stat, before)
+			}
+			before = *stat
 			if gap := int64(time.Since(last)); gap > l.longest.Load() {
 				l.longest.Store(gap)
 			}
@@ -130,13 +161,98 @@ func (l *load) write(ctx context.Context, p *person, w int) {
 	}
 }
 
+func (l *load) note(format string, args ...any) {
+	l.mu.Lock()
+	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
+	l.mu.Unlock()
+}
+
+// watch waits for changes of the first writer's znode, which is written again and again.
+func (l *load) watch(ctx context.Context, p *person) {
+	for newest := int64(0); ctx.Err() == nil; {
+		data, _, fired, err := p.GetW("/w/0")
+		if err != nil {
+			pause(err)
+			continue
+		}
+		p.ok()
+		n, err := strconv.ParseInt(string(data), 10, 64)
+		if err != nil || n < newest {
+			l.note("writer 0: the value is %q after %d", data, newest)
+		}
+		newest = n
+		select {
+		case e := <-fired:
+			if e.Type == zk.EventNodeDataChanged {
+				l.fired.Add(1)
+			}
+			<-time.After(time.Millisecond)
+		case <-ctx.Done():
+		}
+	}
+}
+
+// look reads now and then.
+func (*load) look(ctx context.Context, p *person) {
+	for ctx.Err() == nil {
+		if _, _, err := p.Get("/w"); err == nil {
+			p.ok()
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// comeAndGo begins sessions, lets each create an ephemeral znode, and ends them.
+func (l *load) comeAndGo(ctx context.Context, addrs []string) {
+	for n := 0; ctx.Err() == nil; n++ {
+		c, _, err := zk.Connect(addrs, sessionTimeout, zk.WithLogInfo(false), zk.WithLogger(quiet{}))
+		if err != nil {
+			l.note("a client: %v", err)
+			return
+		}
+		for err = zk.ErrNoServer; err != nil && !errors.Is(err, zk.ErrNodeExists) && ctx.Err() == nil; pause(err) {
+			_, err = c.Create(fmt.Sprint("/gone/", n), nil, zk.FlagEphemeral, all)
+		}
+		c.Close()
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// abandon leaves a session whose ephemeral znode has to go when the session expires.
+func (l *load) abandon(addr string) {
+	l.t.Helper()
+	must.Do(l.t, wait.Success(patience, "a session to abandon", func() error {
+		c, err := process.Connect(addr, 0, nil, sessionTimeout)
+		if err != nil {
+			return err
+		}
+		err = c.Create("/gone/abandoned", nil, proto.ModeEphemeral)
+		if errors.Is(err, proto.ErrNodeExists) { // of a try whose answer did not arrive
+			err = nil
+		}
+		return errors.Join(err, c.Close())
+	}))
+}
+
+// changed ends the data of a sequential znode after its only change.
+const changed = " changed"
+
+// create creates sequential znodes, and changes each once: no later change hides that this one
+// is missing.
 func (l *load) create(ctx context.Context, p *person, c int) {
 	for n := 0; ctx.Err() == nil; n++ {
 		data := fmt.Sprint(c, "-", n)
 		path, err := p.Create("/seq/n-", []byte(data), zk.FlagSequence, all)
 		if err == nil {
+			p.ok()
 			l.mu.Lock()
 			l.created[path] = data
+			l.mu.Unlock()
+			_, err = p.Set(path, []byte(data+changed), 0)
+		}
+		if err == nil {
+			l.mu.Lock()
+			l.changed[path] = true
 			l.mu.Unlock()
 		}
 		pause(err)
@@ -156,6 +272,7 @@ func (l *load) lock(ctx context.Context, p *person) {
 			}
 			continue
 		}
+		p.ok()
 		l.mu.Lock()
 		l.acquired++
 		if h := l.holder; h != nil && h != p && h.connected.Load() {
@@ -200,6 +317,7 @@ func (l *load) goesOn() {
 	l.mu.Lock()
 	created, acquired := len(l.created), l.acquired
 	l.mu.Unlock()
+	fired := l.fired.Load()
 	var acked [len(l.acked)]int64
 	for w := range acked {
 		acked[w] = l.acked[w].Load()
@@ -215,6 +333,9 @@ func (l *load) goesOn() {
 		if len(l.created) < created+3 || l.acquired < acquired+3 {
 			return fmt.Errorf("%d znodes created, %d locks acquired", len(l.created), l.acquired)
 		}
+		if n := l.fired.Load(); n < fired+3 {
+			return fmt.Errorf("%d watches have fired", n)
+		}
 		return nil
 	})
 	if err != nil {
@@ -223,42 +344,85 @@ func (l *load) goesOn() {
 	}
 }
 
-// check stops the clients and checks what they know against what the servers have.
+// check stops the clients and checks what they know against what each server has.
 func (l *load) check(addrs ...string) {
 	l.t.Helper()
 	l.stop()
+	for _, addr := range addrs {
+		l.checkAt(addr)
+	}
+	l.mu.Lock()
+	for _, both := range slices.Compact(l.twice) {
+		l.t.Errorf("the lock was held twice, by %s", both)
+	}
+	for _, wrong := range l.wrong {
+		l.t.Error(wrong)
+	}
+	l.mu.Unlock()
+	for _, p := range l.people {
+		if n := p.early.Load(); n > 0 {
+			l.t.Errorf("%d sessions have expired within %v after they were heard, the last one before %#x", n, alive, p.SessionID())
+		}
+		p.Close()
+	}
 	c := dial(l.t, addrs...)
+	must.Do(l.t, wait.Success(patience, "the ephemeral znodes of closed sessions to go", func() error {
+		for _, path := range []string{"/turns", "/gone"} {
+			names, _, err := c.Children(path)
+			if err == nil && len(names) > 0 {
+				err = fmt.Errorf("%q are in %s", names, path)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	l.t.Logf("%s, longest pause of a writer %v", l.summary(), rounded(l.longest.Load()))
+}
+
+// checkAt checks what one server has.
+func (l *load) checkAt(addr string) {
+	l.t.Helper()
+	c := dial(l.t, addr)
 	must.Get(c.Sync("/"))(l.t)
 	for w := range l.acked {
-		data, _, err := c.Get(fmt.Sprint("/w/", w))
+		data, stat, err := c.Get(fmt.Sprint("/w/", w))
 		must.Do(l.t, err)
 		n := must.Get(strconv.ParseInt(string(data), 10, 64))(l.t)
-		if acked, tried := l.acked[w].Load(), l.tried[w].Load(); n < acked || n > tried {
-			l.t.Errorf("writer %d: the value is %d, %d was acknowledged and %d tried", w, n, acked, tried)
+		acked, acks, tried := l.acked[w].Load(), l.acks[w].Load(), l.tried[w].Load()
+		if n < acked || n > tried {
+			l.t.Errorf("%s: writer %d: the value is %d, %d was acknowledged and %d tried", addr, w, n, acked, tried)
+		}
+		if v := int64(stat.Version); v < acks || v > tried {
+			l.t.Errorf("%s: writer %d: the version is %d, %d writes were acknowledged and %d tried", addr, w, v, acks, tried)
 		}
 	}
 	names, _, err := c.Children("/seq")
 	must.Do(l.t, err)
 	seen := make(map[string]string)
 	for _, name := range names {
-		data, _, err := c.Get("/seq/" + name)
+		b, stat, err := c.Get("/seq/" + name)
 		must.Do(l.t, err)
-		if other, twice := seen[string(data)]; twice {
-			l.t.Errorf("%s and %s are the same create", other, name)
+		data, is := strings.CutSuffix(string(b), changed)
+		if other, twice := seen[data]; twice {
+			l.t.Errorf("%s: %s and %s are the same create", addr, other, name)
 		}
-		seen[string(data)] = name
+		seen[data] = name
+		l.mu.Lock()
+		if acked := l.changed["/seq/"+name]; acked && !is || is != (stat.Version == 1) {
+			l.t.Errorf("%s: %s has the data %q and the version %d; its change was acknowledged: %v", addr, name, b, stat.Version, acked)
+		}
+		l.mu.Unlock()
 	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	for path, data := range l.created {
 		if "/seq/"+seen[data] != path {
-			l.t.Errorf("%s (%s) was acknowledged and is missing", path, data)
+			l.t.Errorf("%s: %s (%s) was acknowledged and is missing", addr, path, data)
 		}
 	}
-	for _, both := range slices.Compact(l.twice) {
-		l.t.Errorf("the lock was held twice, by %s", both)
-	}
-	l.mu.Unlock()
-	l.t.Logf("%s, longest pause of a writer %v", l.summary(), rounded(l.longest.Load()))
+	c.Close()
 }
 
 // expired returns how many sessions have expired.

@@ -1,7 +1,7 @@
 package takeover
 
 import (
-	"encoding/json"
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -50,26 +50,53 @@ type rig struct {
 	old   []*oracle.Server
 	gates []*gate
 	new   []*zkgo
+	place network // nil: the loopback network of this machine
 	fence string // directory: a file named like a gate's port closes the gate
+}
+
+// network is where the servers of a rig run. Each has the address s.Addr() on this machine.
+type network interface {
+	// lines returns what the zoo.cfg of n servers of a side says about addresses.
+	lines(side string, n int) []string
+	// enter returns what the thread calls that starts a server (process.LaunchIn).
+	enter(side string, id int) func() (end bool, err error)
+	// door makes an address of this machine lead to the client port of a server.
+	door(addr, side string, id int)
+	// behind makes the gate lead to the client port of an old server, and returns the address
+	// at which the zkgo servers see the gate.
+	behind(g *gate, id int) (addr string)
 }
 
 // newRig starts the old ensemble and n zkgo servers with these flags. The zkgo servers run
 // after launch.
 func newRig(t *testing.T, n int, flags ...string) *rig {
 	t.Helper()
-	return newRigWith(t, n, oracle.Options{}, flags...)
+	return newRigIn(t, nil, n, oracle.Options{}, flags...)
 }
 
-// newRigWith is newRig with more settings of the old ensemble.
-func newRigWith(t *testing.T, n int, more oracle.Options, flags ...string) *rig {
+// newRigIn is newRig in a network, with more settings of the old ensemble. If in is nil, it is
+// the loopback network of this machine.
+func newRigIn(t *testing.T, in network, n int, more oracle.Options, flags ...string) *rig {
 	t.Helper()
 	need(t)
 	_, lib, _ := strings.Cut(*oldLib, "=")
-	r := &rig{t: t, fence: t.TempDir()}
-	r.old = oracle.Ensemble(t, 3, oracle.Options{
+	r := &rig{t: t, place: in, fence: t.TempDir()}
+	o := oracle.Options{
 		Lib: lib, Config: append([]string{"tickTime=1000", "initLimit=10", "syncLimit=5", "extendedTypesEnabled=true", "maxSessionTimeout=600000"}, more.Config...),
 		JVM: append([]string{"-Dzookeeper.digest.enabled=true"}, more.JVM...),
-	})
+	}
+	if *znodes > 200_000 {
+		o.JVM = append(o.JVM, "-Xmx2g")
+	}
+	if in != nil {
+		o.Config = append(o.Config, in.lines("old", 3)...)
+		o.Place = func(s *oracle.Server) error {
+			in.door(s.Addr(), "old", s.ID)
+			s.In(in.enter("old", s.ID))
+			return nil
+		}
+	}
+	r.old = oracle.Ensemble(t, 3, o)
 	for _, s := range r.old {
 		r.gates = append(r.gates, newGate(t, s.Addr(), r.fence))
 	}
@@ -88,21 +115,34 @@ func need(t *testing.T) {
 
 // configure configures n zkgo servers that follow the ensemble.
 func (r *rig) configure(n int, flags ...string) {
-	t := r.t
+	t, in := r.t, r.place
 	t.Helper()
+	lines := []string{"tickTime=1000", "syncLimit=5", "extendedTypesEnabled=true", "minSessionTimeout=9000", "maxSessionTimeout=600000"}
+	if in != nil {
+		lines = append(lines, in.lines("new", n)...)
+	}
 	var quorum, clients []string
 	text := must.Get(os.ReadFile(filepath.Join(r.old[0].Dir, "zoo.cfg")))(t)
 	for _, m := range regexp.MustCompile(`(?m)^server\.\d+=([^:]+:\d+)`).FindAllSubmatch(text, -1) {
 		quorum = append(quorum, string(m[1]))
 	}
-	for _, g := range r.gates {
-		clients = append(clients, g.addr)
+	for i, g := range r.gates {
+		addr := g.addr
+		if in != nil {
+			addr = in.behind(g, r.old[i].ID)
+		}
+		clients = append(clients, addr)
 	}
 	args := append([]string{"mirror", "--from", strings.Join(quorum, ","), "--clients", strings.Join(clients, ",")}, flags...)
 	dir := must.Get(os.MkdirTemp("", "zkgo"))(t) // the path of a socket must be short
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	for _, s := range must.Get(oracle.Configure(dir, n, "tickTime=1000", "syncLimit=5", "extendedTypesEnabled=true", "minSessionTimeout=9000", "maxSessionTimeout=600000"))(t) {
-		r.new = append(r.new, &zkgo{t: t, addr: s.Addr(), config: filepath.Join(s.Dir, "zoo.cfg"), data: filepath.Join(s.Dir, "data"), dir: s.Dir, args: args})
+	for _, s := range must.Get(oracle.Configure(dir, n, lines...))(t) {
+		z := &zkgo{t: t, addr: s.Addr(), config: filepath.Join(s.Dir, "zoo.cfg"), data: filepath.Join(s.Dir, "data"), dir: s.Dir, args: args}
+		if in != nil {
+			in.door(s.Addr(), "new", s.ID)
+			z.enter = in.enter("new", s.ID)
+		}
+		r.new = append(r.new, z)
 	}
 	t.Cleanup(func() {
 		for _, s := range r.new {
@@ -133,7 +173,11 @@ func (r *rig) inSync() {
 	r.t.Helper()
 	must.Do(r.t, wait.Success(patience, "the mirror to be in sync", func() error {
 		for _, s := range r.new {
-			if st, err := s.status(); err != nil || st.Phase != "following" || !st.InSync {
+			st, err := s.status()
+			if st.Broken != "" {
+				r.t.Fatalf("%s: %s", s.addr, st.Broken)
+			}
+			if err != nil || st.Phase != "following" || !st.InSync {
 				return fmt.Errorf("%s: %+v %w", s.addr, st, err)
 			}
 		}
@@ -197,6 +241,7 @@ type zkgo struct {
 	t                       *testing.T
 	addr, config, data, dir string
 	args                    []string
+	enter                   func() (end bool, err error)
 	proc                    *process.Proc
 }
 
@@ -205,7 +250,7 @@ func (s *zkgo) log() string { return filepath.Join(s.dir, "log") }
 func (s *zkgo) launch() {
 	s.t.Helper()
 	cmd := exec.Command(process.Binary(s.t), append(append([]string(nil), s.args...), s.config)...)
-	s.proc = must.Get(process.Launch(cmd, s.log()))(s.t)
+	s.proc = must.Get(process.LaunchIn(s.enter, cmd, s.log()))(s.t)
 }
 
 func (s *zkgo) kill() {
@@ -224,23 +269,21 @@ func (s *zkgo) status() (st takeover.Status, err error) {
 	if s.proc == nil {
 		return st, os.ErrProcessDone
 	}
-	cmd := exec.Command(process.Binary(s.t), "mirror", "status", "-o", "json", s.config)
-	out, err := cmd.Output()
-	if len(out) == 0 {
-		return st, err
-	}
-	return st, json.Unmarshal(out, &st)
+	ctx, cancel := context.WithTimeout(s.t.Context(), time.Second) // it may be stopped
+	defer cancel()
+	return takeover.NewClient(s.data).Status(ctx)
 }
 
-// gate is a proxy before a client port of an old server. While it is closed, it refuses
-// connections and has none.
+// gate is a proxy before a client port. While it is closed, it refuses connections and has none.
 type gate struct {
-	addr string
-
-	mu     sync.Mutex
-	l      net.Listener // nil while it is closed
-	conns  map[net.Conn]bool
+	addr   string
 	target string
+	dial   func(ctx context.Context, addr string) (net.Conn, error)
+	listen []func() (net.Listener, error)
+
+	mu    sync.Mutex
+	ls    []net.Listener // none while it is closed
+	conns map[net.Conn]bool
 }
 
 // newGate returns an open gate, which closes once dir has a file with the name of its port.
@@ -252,8 +295,7 @@ func newGate(t *testing.T, target, dir string) *gate {
 // newGateAt is newGate for a port.
 func newGateAt(t *testing.T, port int, target, dir string) *gate {
 	t.Helper()
-	g := &gate{addr: fmt.Sprintf("127.0.0.1:%d", port), target: target, conns: make(map[net.Conn]bool)}
-	g.open(t)
+	g := gateAt(t, fmt.Sprintf("127.0.0.1:%d", port), target)
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -272,43 +314,68 @@ func newGateAt(t *testing.T, port int, target, dir string) *gate {
 	return g
 }
 
+// gateAt returns an open gate at an address of this machine.
+func gateAt(t *testing.T, addr, target string) *gate {
+	t.Helper()
+	g := &gate{addr: addr, target: target, conns: make(map[net.Conn]bool)}
+	g.dial = func(ctx context.Context, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	g.listen = append(g.listen, func() (net.Listener, error) {
+		return new(net.ListenConfig).Listen(t.Context(), "tcp", addr)
+	})
+	g.open(t)
+	t.Cleanup(g.close)
+	return g
+}
+
 func (g *gate) open(t *testing.T) {
 	t.Helper()
-	l := must.Get(new(net.ListenConfig).Listen(t.Context(), "tcp", g.addr))(t)
+	var ls []net.Listener
+	for _, listen := range g.listen {
+		ls = append(ls, must.Get(listen())(t))
+	}
 	g.mu.Lock()
-	g.l = l
+	g.ls = ls
 	g.mu.Unlock()
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
+	for _, l := range ls {
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return
+				}
+				go g.carry(c)
 			}
-			go g.carry(c)
-		}
-	}()
+		}()
+	}
 }
 
 func (g *gate) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.l != nil {
-		_ = g.l.Close()
-		g.l = nil
+	for _, l := range g.ls {
+		_ = l.Close()
 	}
+	g.ls = nil
 	for c := range g.conns {
 		_ = c.Close()
 	}
 }
 
+// dialLimit is how long a gate tries to reach a server that doesn't answer.
+const dialLimit = 5 * time.Second
+
 func (g *gate) carry(c net.Conn) {
-	s, err := net.Dial("tcp", g.target)
+	ctx, cancel := context.WithTimeout(context.Background(), dialLimit)
+	s, err := g.dial(ctx, g.target)
+	cancel()
 	if err != nil {
 		_ = c.Close()
 		return
 	}
 	g.mu.Lock()
-	if g.l == nil {
+	if g.ls == nil {
 		g.mu.Unlock()
 		_, _ = c.Close(), s.Close()
 		return

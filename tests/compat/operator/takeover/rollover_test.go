@@ -14,7 +14,7 @@ import (
 func TestRollover(t *testing.T) {
 	t.Parallel()
 	const last = 1<<32 - 1 // a leader steps down instead of using it
-	r := newRigWith(t, 1, oracle.Options{JVM: []string{fmt.Sprint("-Dzookeeper.testingonly.initialZxid=", last-2000)}}, "--serve")
+	r := newRigIn(t, nil, 1, oracle.Options{JVM: []string{fmt.Sprint("-Dzookeeper.testingonly.initialZxid=", last-2000)}}, "--serve")
 	l := startLoad(t, r.addrs())
 	r.launch()
 	s := r.new[0]

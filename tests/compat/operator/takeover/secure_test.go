@@ -127,7 +127,7 @@ QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required user
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRigWith(t, 1, c.old, c.flags...)
+			r := newRigIn(t, nil, 1, c.old, c.flags...)
 			s := r.new[0]
 			good := s.args
 			for _, w := range c.refused {
