@@ -10,6 +10,6 @@
 //     reach it (Fence, Hook), and the mirror must have everything that a client was told of
 //     (Last). None of this changes a znode or a session of the old ensemble.
 //
-// May import: of this module proto, internal/learner, internal/offline/zkfiles, internal/smallfile
-// and internal/zoocfg.
+// May import: of this module proto, internal/learner, internal/offline/zkfiles, internal/smallfile,
+// internal/words and internal/zoocfg.
 package mirror

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/words"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -29,7 +30,7 @@ type Preflight struct {
 	// built-in ones.
 	Schemes []string
 	// Dial connects to the servers.
-	Dial Dial
+	Dial words.Dial
 	// Timeout limits each question; default 3 s.
 	Timeout time.Duration
 	// MaxLag is the number of transactions that the copy may be behind the leader;
@@ -91,9 +92,9 @@ func (fs *Findings) server(v *seen) {
 		fs.of(v, Warns, "servers", "it has no client port without TLS, so it can't be asked", "look at its log yourself: it should follow the leader")
 	case errors.Is(v.err, errNoClient):
 		fs.of(v, Blocks, "servers", v.err.Error()+", so it can't be fenced either", "name it with --clients, one address for each server in the order of --from")
-	case errors.Is(v.err, errNotServing):
+	case errors.Is(v.err, words.ErrNotServing):
 		fs.of(v, Blocks, "servers", v.err.Error(), "wait until it follows the leader, or stop it")
-	case errors.Is(v.err, errTLSOnly):
+	case errors.Is(v.err, words.ErrTLS):
 		fs.of(v, Warns, "servers", v.err.Error()+", so it can't be asked", "look at its log yourself: it should follow the leader")
 	case v.err != nil:
 		fs.of(v, Blocks, "servers", fmt.Sprintf("it does not answer: %v", v.err),

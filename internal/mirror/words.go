@@ -3,71 +3,18 @@ package mirror
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/words"
 )
-
-// Dial connects to an address; nil is net.Dialer.
-type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-
-func (d Dial) to(ctx context.Context, addr string) (net.Conn, error) {
-	if d == nil {
-		d = new(net.Dialer).DialContext
-	}
-	return d(ctx, "tcp", addr)
-}
-
-// The causes when a server answers a four-letter word, but not with what it should tell.
-var (
-	errNotListed  = errors.New("the word is not in the server's 4lw.commands.whitelist")
-	errNotServing = errors.New("the server does not serve clients: it has no quorum, or is starting")
-	errTLSOnly    = errors.New("the port takes only TLS")
-)
-
-// mostOfWord limits the bytes of an answer that we read. What we look for in a longer answer,
-// i.e. that of dump, is at its beginning.
-const mostOfWord = 256 << 10
 
 // ask sends a four-letter word and returns the answer.
-func ask(ctx context.Context, dial Dial, addr, word string, limit time.Duration) (string, error) {
+func ask(ctx context.Context, dial words.Dial, addr, word string, limit time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	conn, err := dial.to(ctx, addr)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	return exchange(ctx, conn, word)
-}
-
-// exchange sends a four-letter word on an open connection.
-func exchange(ctx context.Context, conn net.Conn, word string) (string, error) {
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(io.LimitReader(conn, mostOfWord))
-	text := string(answer)
-	switch {
-	case text == "" && ctx.Err() != nil:
-		return "", fmt.Errorf("no answer to %s: %w", word, ctx.Err())
-	case text == "" && err != nil:
-		return "", err
-	case text == "":
-		return "", fmt.Errorf("no answer to %s: the server closed the connection", word)
-	case strings.HasPrefix(text, "\x15\x03"): // an alert
-		return "", errTLSOnly
-	case strings.Contains(text, "is not executed because it is not in the whitelist"):
-		return "", errNotListed
-	case strings.HasPrefix(text, "This ZooKeeper instance is not currently serving requests"):
-		return "", errNotServing
-	}
-	return text, nil
+	return words.Ask(ctx, dial, addr, word)
 }
 
 // seen is what one server of the old ensemble says about itself.
@@ -84,7 +31,7 @@ type seen struct {
 }
 
 // look asks a server, and adds to its description what is missing there.
-func look(ctx context.Context, dial Dial, s *OldServer, limit time.Duration) *seen {
+func look(ctx context.Context, dial words.Dial, s *OldServer, limit time.Duration) *seen {
 	v := &seen{server: s, local: -1}
 	answered := false
 	for _, word := range []string{"srvr", "mntr", "conf", "dump"} {
@@ -93,7 +40,7 @@ func look(ctx context.Context, dial Dial, s *OldServer, limit time.Duration) *se
 		}
 		text, err := ask(ctx, dial, s.Client, word, limit)
 		switch {
-		case errors.Is(err, errNotListed):
+		case errors.Is(err, words.ErrNotListed):
 			answered, v.unlisted = true, append(v.unlisted, word)
 		case err != nil:
 			v.err = err
@@ -102,7 +49,7 @@ func look(ctx context.Context, dial Dial, s *OldServer, limit time.Duration) *se
 			v.read(word, text)
 		}
 	}
-	if answered && !errors.Is(v.err, errNotServing) {
+	if answered && !errors.Is(v.err, words.ErrNotServing) {
 		v.err = nil // an answer that is missing shows in what it should tell
 	}
 	return v
@@ -123,18 +70,15 @@ func (v *seen) read(word, text string) {
 		v.dump(text)
 		return
 	}
-	for line := range strings.Lines(text) {
-		switch line = strings.TrimSpace(line); word {
-		case "srvr":
-			key, value, _ := strings.Cut(line, ": ")
-			v.srvr(key, value)
-		case "mntr":
-			key, value, _ := strings.Cut(line, "\t")
-			v.mntr(key, value)
-		case "conf":
-			key, value, _ := strings.Cut(line, "=")
-			v.conf(key, value)
-		}
+	take, separator := v.srvr, ": "
+	switch word {
+	case "mntr":
+		take, separator = v.mntr, "\t"
+	case "conf":
+		take, separator = v.conf, "="
+	}
+	for name, value := range words.Fields(text, separator) {
+		take(name, value)
 	}
 }
 
