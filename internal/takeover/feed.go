@@ -53,6 +53,8 @@ type feed struct {
 	addr string // of the ensemble's leader
 	from int64  // zxid of the state in the log when the connection began
 	wall func() time.Time
+	// complete is called when the state is exact, and begun when it is in the log.
+	complete, begun func()
 
 	state *zkfiles.State // that has arrived and isn't exact yet; only the connection's goroutine uses it
 
@@ -75,7 +77,8 @@ type item struct {
 }
 
 func newFeed(to Target, addr string, zxid int64, wall func() time.Time) *feed {
-	return &feed{to: to, addr: addr, from: zxid, zxid: zxid, wall: wall, changed: make(chan struct{}, 1)}
+	nothing := func() {}
+	return &feed{to: to, addr: addr, from: zxid, zxid: zxid, wall: wall, complete: nothing, begun: nothing, changed: make(chan struct{}, 1)}
 }
 
 var _ learner.Receiver = (*feed)(nil)
@@ -113,6 +116,7 @@ func (f *feed) Commit(tx *zkfiles.Txn) error {
 
 // Synced implements learner.Receiver.
 func (f *feed) Synced() error {
+	f.complete()
 	f.set(func() { f.begin, f.synced = f.state, true })
 	f.state = nil
 	f.signal()
@@ -241,6 +245,7 @@ func (f *feed) pump(ctx context.Context, fail context.CancelCauseFunc, lost <-ch
 		case begin != nil:
 			prev = begin.Zxid
 			err = f.start(ctx, begin)
+			f.begun()
 		case len(run) > 0:
 			from := prev
 			prev = last

@@ -27,6 +27,7 @@ type Options struct {
 	MaxField   int // the longest field in bytes that we read
 	MaxRequest int // jute.maxbuffer
 	Policy     tree.Policy
+	Progress   func(*Arrival) // as in Config; nil: the log is told
 	Logger     *slog.Logger
 }
 
@@ -59,6 +60,6 @@ func Configure(o Options) (*Mirror, error) {
 			Addrs:          old.QuorumAddrs(), ID: o.ObserverID, TLS: o.TLS, User: o.User, Password: o.Password, MaxRequest: o.MaxRequest,
 			Policy: o.Policy & tree.Emulate353TTL, Limits: zkfiles.Limits{MaxField: o.MaxField},
 		},
-		Old: old, Serve: o.Serve, ReadsOnly: o.ReadsOnly, Logger: o.Logger,
+		Old: old, Serve: o.Serve, ReadsOnly: o.ReadsOnly, Progress: o.Progress, Logger: o.Logger,
 	}), nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// askEvery is how many bytes of content are read between two calls of Limits.Room.
+// askEvery is how many bytes of content are read between two calls of Limits.Room and Progress.
 const askEvery = 1 << 20
 
 // DefaultMaxField is the default maximum length of a field in bytes. We use a value larger
@@ -31,6 +31,9 @@ type Limits struct {
 	// Room is called after every MiB of content. If it returns an error, reading ends
 	// with that error. It may be nil.
 	Room func() error
+	// Progress is told after every MiB of content, and at the end of a body, how many bytes and
+	// znodes have been read. It may be nil.
+	Progress func(bytes int64, znodes int)
 }
 
 func (l Limits) maxField() int {
@@ -49,7 +52,8 @@ type source struct {
 	name string
 	r    *bufio.Reader
 	Limits
-	asked int64       // offset of the last call of Limits.Room
+	asked int64       // offset of the last call of Limits.Room and Progress
+	taken int         // znodes read
 	sum   hash.Hash32 // Adler-32 of all bytes read
 	off   int64
 	err   error
@@ -82,14 +86,25 @@ func (s *source) fill(b []byte) bool {
 	}
 	s.off += int64(len(b))
 	s.sum.Write(b)
-	if s.Room != nil && s.off-s.asked >= askEvery {
-		s.asked = s.off
+	if s.off-s.asked < askEvery {
+		return true
+	}
+	s.asked = s.off
+	s.tell()
+	if s.Room != nil {
 		if err := s.Room(); err != nil {
 			s.fail(err)
 			return false
 		}
 	}
 	return true
+}
+
+// tell calls Limits.Progress.
+func (s *source) tell() {
+	if s.Progress != nil {
+		s.Progress(s.off, s.taken)
+	}
 }
 
 func (s *source) int() int32 {
