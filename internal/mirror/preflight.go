@@ -40,6 +40,19 @@ type Preflight struct {
 	MaxSilence time.Duration
 }
 
+// Status is how far our copy of the ensemble's state is.
+type Status struct {
+	// Exact reports whether the copy is what the ensemble had at Zxid. It is false after a
+	// digest that differed.
+	Exact bool
+	Zxid  int64
+	// Proposed is the newest zxid that the leader has proposed, and Heard the time at which
+	// it said so.
+	Proposed int64
+	Heard    time.Time
+	Compared int64 // digests that matched
+}
+
 // Check asks all servers of the old ensemble, and returns what it finds.
 func (p *Preflight) Check(ctx context.Context) Findings {
 	if p.Timeout <= 0 {

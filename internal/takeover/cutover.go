@@ -156,7 +156,7 @@ func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOption
 		Old: m.old,
 		Mirror: mirror.Status{
 			Exact: s.Broken == "", Zxid: s.Zxid, Proposed: s.Proposed, Heard: m.cfg.Wall().Add(-time.Duration(s.LagMillis) * time.Millisecond),
-			Compared: s.Compared, Transactions: s.Compared, Znodes: s.Znodes, Sessions: s.Sessions,
+			Compared: s.Compared,
 		},
 		Zkgo: m.zkgo,
 		ACLs: func(yield func(string, []proto.ACL) bool) { lists(n, yield) },

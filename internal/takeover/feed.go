@@ -56,7 +56,9 @@ type feed struct {
 	// complete is called when the state is exact, and begun when it is in the log.
 	complete, begun func()
 
-	state *zkfiles.State // that has arrived and isn't exact yet; only the connection's goroutine uses it
+	// Only the connection's goroutine uses these.
+	state *zkfiles.State // that has arrived and isn't exact yet
+	based bool           // there is a state that the transactions belong to
 
 	mu       sync.Mutex
 	changed  chan struct{}  // has room for one signal to run
@@ -78,20 +80,26 @@ type item struct {
 
 func newFeed(to Target, addr string, zxid int64, wall func() time.Time) *feed {
 	nothing := func() {}
-	return &feed{to: to, addr: addr, from: zxid, zxid: zxid, wall: wall, complete: nothing, begun: nothing, changed: make(chan struct{}, 1)}
+	return &feed{to: to, addr: addr, from: zxid, zxid: zxid, based: zxid > 0, wall: wall, complete: nothing, begun: nothing, changed: make(chan struct{}, 1)}
 }
 
 var _ learner.Receiver = (*feed)(nil)
 
 // Snapshot implements learner.Receiver.
 func (f *feed) Snapshot(s *zkfiles.State) error {
-	f.state = s
+	f.state, f.based = s, true
 	f.set(func() { f.zxid = s.Zxid })
 	return nil
 }
 
+// errNoState closes a connection on which there is nothing to begin with.
+var errNoState = errors.New("takeover: the ensemble's leader has sent no snapshot, and there is no state here")
+
 // Commit implements learner.Receiver.
 func (f *feed) Commit(tx *zkfiles.Txn) error {
+	if !f.based {
+		return errNoState
+	}
 	if f.state != nil {
 		if err := f.state.Apply(tx); err != nil {
 			return fmt.Errorf("takeover: %w", err)
@@ -116,6 +124,9 @@ func (f *feed) Commit(tx *zkfiles.Txn) error {
 
 // Synced implements learner.Receiver.
 func (f *feed) Synced() error {
+	if !f.based {
+		return errNoState
+	}
 	f.complete()
 	f.set(func() { f.begin, f.synced = f.state, true })
 	f.state = nil
