@@ -2,9 +2,17 @@ package server
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/big"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +25,7 @@ import (
 	"github.com/zkgo/zkgo/internal/takeover"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // withObservers makes a server listen for observers.
@@ -311,6 +320,79 @@ func TestObserverMustLogIn(t *testing.T) {
 	o.follow()
 	workload(t, s, "/secret")
 	o.compare(s)
+}
+
+// TestObserverCertificate: an observer's certificate must name the host that it calls from, if
+// those of other servers must.
+func TestObserverCertificate(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	issue := func(hosts []string, ips ...net.IP) *tls.Config {
+		key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+		der := must.Get(x509.CreateCertificate(rand.Reader, &x509.Certificate{
+			SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "127.0.0.1"}, NotAfter: time.Now().Add(time.Hour), DNSNames: hosts, IPAddresses: ips,
+		}, a.cert, &key.PublicKey, a.key))(t)
+		c := a.client(nil)
+		c.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+		return c
+	}
+	for _, verify := range []bool{true, false} {
+		s := startServer(t, withObservers, func(c *Config) {
+			c.Quorum.TLS = &QuorumTLS{KeyStores: a.options()}
+			c.Quorum.TLS.VerifyClientHost = verify
+		})
+		<-s.Ready()
+		for name, own := range map[string]struct {
+			config *tls.Config
+			fits   bool
+		}{
+			"of this host":      {issue(nil, net.IPv4(127, 0, 0, 1)), true},
+			"as ZooKeeper's":    {issue(nil), true}, // its common name counts
+			"of another server": {issue([]string{"elsewhere.example"}), false},
+		} {
+			conn, err := learner.Dial(t.Context(), learner.Config{Addrs: []string{s.observers.master.Addr()}, ID: 126, TLS: own.config}, 0)
+			if err == nil {
+				_ = conn.Close()
+			}
+			if accepted := err == nil; accepted != (own.fits || !verify) {
+				t.Errorf("verify %v, a certificate %s: %v", verify, name, err)
+			}
+		}
+	}
+}
+
+// TestObserverMetrics: a server shows how many observers it has, and the lag of each.
+func TestObserverMetrics(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, withObservers)
+	<-s.Ready()
+	value := func(line string) string {
+		for _, m := range sourceOf(s).Metrics() {
+			if m.Line() == line {
+				return m.Value
+			}
+		}
+		return "none"
+	}
+	if n, lag := value("synced_observers"), value("126_127.0.0.1_observer_master_lag_transactions"); n != "0" || lag != "none" {
+		t.Errorf("without observers: %s, %s", n, lag)
+	}
+	o := newStandby(t, s.observers.master.Addr())
+	o.follow()
+	o.caughtUp(s.lastZxid())
+	eventually(t, "the metrics of an observer", func() bool {
+		return value("synced_observers") == "1" && value("126_127.0.0.1_observer_master_lag_transactions") == "0" && value("126_127.0.0.1_observer_master_lag_milliseconds") != "none"
+	})
+	o.leave()
+	eventually(t, "the end of an observer", func() bool { return value("synced_observers") == "0" })
+	if p := startServer(t); true {
+		<-p.Ready()
+		for _, m := range sourceOf(p).Metrics() {
+			if strings.Contains(m.Name, "observer_master") || m.Name == "synced_observers" {
+				t.Errorf("a server without observerMasterPort shows %s", m.Name)
+			}
+		}
+	}
 }
 
 // TestNoObservers: without a port, nothing is kept for observers.
