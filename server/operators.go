@@ -379,7 +379,7 @@ func (o *observers) open(ctx context.Context, s *Server, security *raftfsm.TLS) 
 	}
 	config := observermaster.Config{
 		Tree: s.tree, Sessions: s.node.Sessions(), History: o.history,
-		WriteBody: c.Env.Formats.WriteBody, Sync: func(done func(error)) error { return syncFor(s, done) },
+		WriteBody: c.Env.Formats.WriteBody, Source: s.modes.mirror.source, Sync: func(done func(error)) error { return syncFor(s, done) },
 		Tick: c.TickTime, InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit, Logger: s.log,
 	}
 	demands := false // a certificate

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -51,6 +52,7 @@ servers, start each of them with this command.
 --sasl and the --tls flags are for the connection to the ensemble's leader.
 
 --from is a list of the quorum addresses of all voters, or a zoo.cfg of one of them.
+A restart may leave out --from and --clients: the data directory remembers them.
 Its data directory must be empty at first. Sessions and znodes of its own are never
 replaced.
 
@@ -97,9 +99,6 @@ func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 	if f.serve != "" && f.serve != serveAll && f.serve != serveReadOnly {
 		return usagef("--serve=%s: want %s or %s", f.serve, serveAll, serveReadOnly)
 	}
-	if f.from == "" {
-		return usagef("which ensemble? Name its servers with --from host:quorumport,…, or its zoo.cfg")
-	}
 	o := takeover.Options{Progress: arrivalProgress(stderr), From: f.from, Clients: f.clients, ObserverID: f.id, Serve: f.serve == serveAll, ReadsOnly: f.serve == serveReadOnly}
 	var err error
 	if f.connect.sasl != "" {
@@ -116,8 +115,12 @@ func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 		if cfg.Znodes.Emulate353TTL {
 			o.Policy = tree.Emulate353TTL
 		}
+		o.DataDir = cfg.DataDir
 		m, err := takeover.Configure(o)
-		if err != nil {
+		switch {
+		case errors.Is(err, takeover.ErrNoEnsemble):
+			return nil, usagef("%v", err)
+		case err != nil:
 			return nil, err
 		}
 		cfg.Env.Mirror = m

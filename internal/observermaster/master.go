@@ -22,6 +22,9 @@ type Config struct {
 	History  *History       // of the same state
 	// WriteBody writes the state as a leader sends it to a learner (zkfiles.WriteBody).
 	WriteBody func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
+	// Source reports whether the state is itself that of another ensemble, or why there is no
+	// state for observers yet; nil: neither.
+	Source func() (copies bool, err error)
 	// Sync proposes a sync, and calls done once it is applied here.
 	Sync func(done func(error)) error
 	// TLS begins TLS with an observer, which it may refuse; nil: plaintext.

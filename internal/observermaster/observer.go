@@ -96,7 +96,17 @@ func (o *observer) register() (zxid int64, err error) {
 	}
 	_, last := o.m.cfg.History.end()
 	o.epoch = zab.EpochOf(last)
-	info := append(proto.AppendInt(nil, zab.ProtocolVersion), zab.Extension...)
+	extension := zab.Extension
+	if source := o.m.cfg.Source; source != nil {
+		copies, err := source()
+		if err != nil {
+			return 0, err
+		}
+		if copies {
+			extension = zab.ExtensionOfMirror
+		}
+	}
+	info := append(proto.AppendInt(nil, zab.ProtocolVersion), extension...)
 	if err := o.send(zab.Packet{Kind: zab.KindLeaderInfo, Zxid: o.epoch << 32, Data: info}); err != nil {
 		return 0, err
 	}

@@ -53,6 +53,8 @@ type feed struct {
 	addr string // of the ensemble's leader
 	from int64  // zxid of the state in the log when the connection began
 	wall func() time.Time
+
+	source mirrored.Source // what the ensemble's servers are
 	// complete is called when the state is exact, and begun when it is in the log.
 	complete, begun func()
 
@@ -301,5 +303,5 @@ func (f *feed) start(ctx context.Context, s *zkfiles.State) error {
 func (f *feed) mark() mirrored.Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return mirrored.Mark{Proposed: max(f.proposed, f.zxid), Time: f.wall().UnixMilli(), InSync: f.synced, Leader: f.addr}
+	return mirrored.Mark{Proposed: max(f.proposed, f.zxid), Time: f.wall().UnixMilli(), InSync: f.synced, Leader: f.addr, Source: f.source}
 }

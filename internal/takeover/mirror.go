@@ -23,7 +23,9 @@ const ObserverID = mirrored.Sessions
 type Config struct {
 	Learner learner.Config // Touched is ours
 	Old     *mirror.Old    // the ensemble to follow
-	Serve   bool           // clients are served before the cutover
+	// Memory is what the data directory keeps of this for the next start.
+	Memory Memory
+	Serve  bool // clients are served before the cutover
 	// ReadsOnly serves only clients that accept read-only sessions before the cutover.
 	ReadsOnly bool
 	// Progress is told how much of a snapshot has arrived, and nil when none is arriving any
@@ -47,7 +49,7 @@ type Mirror struct {
 	gone    context.Context // ends with the connection
 	old     *mirror.Old     // the ensemble, as the cutover under way knows it
 	cutting chan struct{}   // closed when the cutover under way ends; nil: none is
-	zkgo    bool            // the newest connection was to a zkgo server
+	source  mirrored.Source // of the newest connection
 	problem string          // why there is no connection
 	arrival *Arrival        // of a snapshot; nil: none is arriving
 }
@@ -57,7 +59,7 @@ func New(cfg Config) *Mirror {
 	if cfg.Wall == nil {
 		cfg.Wall = time.Now
 	}
-	return &Mirror{cfg: cfg}
+	return &Mirror{cfg: cfg, source: cfg.Memory.Source}
 }
 
 // Pauses between two attempts to connect.
@@ -165,13 +167,14 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 		return errors.Join(errReadOnly, conn.Close())
 	}
 	f := newFeed(to, conn.Addr(), zxid, m.cfg.Wall)
+	f.source = sourceOf(conn)
 	f.complete, f.begun = m.complete, m.settled
 	defer m.settled()
 	last := &mirror.Last{Receiver: f, SyncProves: conn.Zkgo()}
 	gone, ended := context.WithCancel(context.Background())
 	m.set(func() {
 		m.conn, m.feed, m.last, m.gone, m.problem = conn, f, last, gone, ""
-		m.zkgo = conn.Zkgo()
+		m.source = f.source
 	})
 	defer m.set(func() { m.conn, m.feed, m.last = nil, nil, nil })
 	defer ended()
@@ -188,6 +191,17 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	work.Wait()
 	_ = conn.Close() // it may be closed already
 	return context.Cause(ctx)
+}
+
+// sourceOf returns what the other side of a connection is.
+func sourceOf(conn *learner.Conn) mirrored.Source {
+	switch {
+	case conn.Mirror():
+		return mirrored.Mirror
+	case conn.Zkgo():
+		return mirrored.Zkgo
+	}
+	return mirrored.ZooKeeper
 }
 
 // await proposes a command and waits for its outcome.

@@ -14,7 +14,8 @@ import (
 
 // Options are what an operator says about a mirror.
 type Options struct {
-	From, Clients string // the ensemble, for mirror.Describe
+	From, Clients string // the ensemble, for mirror.Describe; empty: as at the last start
+	DataDir       string // of the server
 	ObserverID    int64  // our number in the ensemble
 	Serve         bool   // clients are served before the cutover
 	ReadsOnly     bool   // only clients that accept read-only sessions are
@@ -44,7 +45,11 @@ func silence(serve bool, minTimeout time.Duration) time.Duration {
 
 // Configure returns the Mirror that o describes.
 func Configure(o Options) (*Mirror, error) {
-	old, err := mirror.Describe(o.From, o.Clients)
+	memory, err := recall(o.DataDir, o.From, o.Clients)
+	if err != nil {
+		return nil, err
+	}
+	old, err := mirror.Describe(memory.From, memory.Clients)
 	if err != nil {
 		return nil, err
 	}
@@ -60,6 +65,6 @@ func Configure(o Options) (*Mirror, error) {
 			Addrs:          old.QuorumAddrs(), ID: o.ObserverID, TLS: o.TLS, User: o.User, Password: o.Password, MaxRequest: o.MaxRequest,
 			Policy: o.Policy & tree.Emulate353TTL, Limits: zkfiles.Limits{MaxField: o.MaxField},
 		},
-		Old: old, Serve: o.Serve, ReadsOnly: o.ReadsOnly, Progress: o.Progress, Logger: o.Logger,
+		Old: old, Memory: memory, Serve: o.Serve, ReadsOnly: o.ReadsOnly, Progress: o.Progress, Logger: o.Logger,
 	}), nil
 }

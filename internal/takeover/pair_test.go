@@ -46,17 +46,17 @@ func newMember(t *testing.T, o Options) *member {
 	return m
 }
 
-// start starts the server on its directory.
+// start starts the server on its directory. With DataDir, it follows what it did before.
 func (m *member) start(o Options) {
 	m.t.Helper()
 	cfg := m.cfg
-	if o.From != "" {
+	if o.From != "" || o.DataDir != "" {
 		o.Logger, o.ObserverID = cfg.Logger, ObserverID
 		m.mirror = must.Get(Configure(o))(m.t)
 		cfg.Env.Mirror = m.mirror
 	}
 	m.Server = must.Get(server.Start(context.WithoutCancel(m.t.Context()), cfg))(m.t)
-	if o.From == "" {
+	if m.mirror == nil {
 		<-m.Ready()
 	}
 }

@@ -104,7 +104,7 @@ var rules = []rule{
 	{"internal/control", []string{"proto", "server", "server/zktest"}, "an endpoint is a call of zktest, and knows no more"},
 	{"internal/zktxn", []string{"proto", "tree"}, "a transaction of ZooKeeper means the same in a file and on a connection"},
 	{"internal/mirrored", []string{"proto"}, "the vocabulary of a mirror stands on nothing"},
-	{"internal/takeover", []string{"proto", "tree", "session", "raftfsm", "internal/learner", "internal/mirror", "internal/mirrored", "internal/offline/zkfiles", "internal/words", "internal/zktxn"}, "a mirror knows its server by what it may propose"},
+	{"internal/takeover", []string{"proto", "tree", "session", "raftfsm", "internal/learner", "internal/mirror", "internal/mirrored", "internal/offline/zkfiles", "internal/smallfile", "internal/vfs", "internal/words", "internal/zktxn"}, "a mirror knows its server by what it may propose"},
 	{"internal/offline/zkfiles", []string{"proto", "tree", "session", "internal/zab", "internal/zktxn"}, "ZooKeeper's files are read and written without a server"},
 	{"internal/offline/migrate", []string{"tree", "session", "raftfsm", "server", "internal/defaults", "internal/vfs", "internal/raftlog", "internal/offline/zkfiles"}, "ZooKeeper's files become the state of a server that is stopped"},
 	{"internal/offline/inspect", []string{"proto", "tree", "session", "raftfsm", "raftfsm/boltlog", "internal/raftlog", "internal/offline/zkfiles", "internal/offline/backup"}, "what lies on disks is looked at without a server"},
