@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -443,6 +444,18 @@ func (g *mirrorGate) copies() bool {
 	}
 	state, _, _ := g.s.node.Mirroring().State()
 	return state.Phase == mirrored.Following && state.Broken == ""
+}
+
+// errNoCopy turns away observers of a server whose state is about to be replaced.
+var errNoCopy = errors.New("this server is to follow another ensemble, and has nothing of it yet")
+
+// source reports whether the state is that of another ensemble, or why it isn't yet.
+func (g *mirrorGate) source() (copies bool, err error) {
+	state, _, _ := g.s.node.Mirroring().State()
+	if state.Phase == mirrored.None && g.s.cfg.Env.Mirror != nil {
+		return false, errNoCopy
+	}
+	return state.Phase == mirrored.Following, nil
 }
 
 // following reports whether clients are served while the state follows another ensemble.

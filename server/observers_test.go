@@ -2,16 +2,30 @@ package server
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math/big"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/zkgo/zkgo/internal/learner"
 	"github.com/zkgo/zkgo/internal/mirror"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
+	"github.com/zkgo/zkgo/internal/takeover"
 	"github.com/zkgo/zkgo/proto"
-	"github.com/zkgo/zkgo/session"
-	"github.com/zkgo/zkgo/tree"
+	"github.com/zkgo/zkgo/raftfsm"
+	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
 // withObservers makes a server listen for observers.
@@ -19,80 +33,88 @@ func withObservers(c *Config) {
 	c.Quorum.ObserverMasterAddr, c.Znodes.ExtendedTypes = "127.0.0.1:0", true
 }
 
-// standby is an observer of a server, with a copy of its state.
+// standby is a server that follows another one.
 type standby struct {
-	t    *testing.T
-	cfg  learner.Config
-	copy *mirror.Replica
-	last *mirror.Last
-	conn *learner.Conn
-	snap bool // its newest connection began with a snapshot
-	err  chan error
+	t     *testing.T
+	cfg   learner.Config
+	srv   *Server
+	leads chan raftfsm.Mirroring
+	to    raftfsm.Mirroring
+	m     *takeover.Mirror
+	snap  bool // its newest connection began with a snapshot
+	stop  func()
 }
 
-func newStandby(t *testing.T, addrs ...string) *standby {
+// newStandby starts a server that follows the one with that address for observers, once follow is
+// called.
+func newStandby(t *testing.T, addr string) *standby {
 	t.Helper()
-	return &standby{t: t, cfg: learner.Config{Addrs: addrs, ID: 126}, copy: new(mirror.Replica)}
+	s := &standby{t: t, cfg: learner.Config{Addrs: []string{addr}, ID: 126}, leads: make(chan raftfsm.Mirroring, 1), stop: func() {}}
+	s.srv = startServer(t, func(c *Config) { c.Env.Mirror = s })
+	s.to = <-s.leads
+	t.Cleanup(func() { s.stop() })
+	return s
 }
 
-// follow connects to a server.
+// Serves implements Mirror.
+func (*standby) Serves() bool { return false }
+
+// ReadsOnly implements Mirror.
+func (*standby) ReadsOnly() bool { return false }
+
+// Lead implements Mirror.
+func (s *standby) Lead(ctx context.Context, to raftfsm.Mirroring) {
+	s.leads <- to
+	<-ctx.Done()
+}
+
+// follow connects to the other server, and waits until the state is exact.
 func (s *standby) follow() {
 	s.t.Helper()
-	zxid, before := s.copy.Zxid(), s.copy.Status().Snapshots
-	conn, err := learner.Dial(s.t.Context(), s.cfg, zxid)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	s.conn, s.err, s.last = conn, make(chan error, 1), &mirror.Last{Receiver: s.copy, SyncProves: conn.Zkgo()}
-	ended, last := s.err, s.last
-	go func() { ended <- conn.Follow(zxid, last) }()
-	s.t.Cleanup(func() { _ = conn.Close() })
+	var snap atomic.Bool
+	_, _, zxid := s.to.State()
+	s.m = takeover.New(takeover.Config{
+		Learner: s.cfg, Old: new(mirror.Old), Logger: slog.New(slog.DiscardHandler),
+		Progress: func(*takeover.Arrival) { snap.Store(true) },
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	var work sync.WaitGroup
+	work.Go(func() { s.m.Lead(ctx, s.to) })
+	s.stop = func() { cancel(); work.Wait() }
 	s.caughtUp(zxid)
-	s.snap = s.copy.Status().Snapshots > before
+	s.snap = snap.Load()
 }
 
-// caughtUp waits until the copy is exact and at least at zxid.
+// caughtUp waits until the state is exact and at least that of zxid.
 func (s *standby) caughtUp(zxid int64) {
 	s.t.Helper()
 	eventually(s.t, fmt.Sprintf("the copy is at 0x%x", zxid), func() bool {
-		select {
-		case err := <-s.err:
-			s.t.Fatal(err)
-		default:
+		st := s.m.StatusOf(s.srv.Node())
+		if st.Broken != "" {
+			s.t.Fatal(st.Broken)
 		}
-		st := s.copy.Status()
-		return st.Exact && st.Zxid >= zxid
+		return st.InSync && st.Phase == "following" && st.Zxid >= zxid
 	})
 }
 
 // leave ends the connection.
-func (s *standby) leave() {
-	_ = s.conn.Close()
-	if err := <-s.err; err == nil {
-		s.t.Error("a connection ended without an error")
-	}
-}
+func (s *standby) leave() { s.stop() }
 
-// compare compares the copy with the state of a server, and is the end of the copy.
+// compare compares the state with that of another server.
 func (s *standby) compare(with *Server) {
 	s.t.Helper()
 	s.caughtUp(with.lastZxid())
 	s.leave()
-	state, err := s.copy.Take()
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	t, sessions := tree.New(), session.NewTable()
-	if err := state.Fill(t, sessions); err != nil {
-		s.t.Fatal(err)
-	}
 	with.tree.RLock()
 	defer with.tree.RUnlock()
-	if t.FullDigest() != with.tree.FullDigest() {
+	s.srv.tree.RLock()
+	defer s.srv.tree.RUnlock()
+	if s.srv.tree.FullDigest() != with.tree.FullDigest() {
 		var got, want strings.Builder
-		_, _ = t.Dump(&got), with.tree.Dump(&want)
+		_, _ = s.srv.tree.Dump(&got), with.tree.Dump(&want)
 		s.t.Errorf("the copy differs:\n%s\nfrom\n%s", got.String(), want.String())
 	}
+	sessions := s.srv.node.Sessions()
 	if sessions.Len() != with.node.Sessions().Len() {
 		s.t.Errorf("%d sessions instead of %d", sessions.Len(), with.node.Sessions().Len())
 	}
@@ -160,8 +182,8 @@ func TestObserverHasTheState(t *testing.T) {
 			early, away, late := newStandby(t, from.observers.master.Addr()), newStandby(t, from.observers.master.Addr()), newStandby(t, from.observers.master.Addr())
 			early.follow()
 			away.follow()
-			if !early.conn.Zkgo() || !early.snap {
-				t.Errorf("the first connection: zkgo %v, snapshot %v", early.conn.Zkgo(), early.snap)
+			if !early.snap {
+				t.Error("the first connection began without a snapshot")
 			}
 			workload(t, servers[0], "/one")
 			eventually(t, "the writes are here", func() bool { return from.lastZxid() >= servers[0].lastZxid() })
@@ -175,8 +197,8 @@ func TestObserverHasTheState(t *testing.T) {
 			}
 			late.follow()
 			early.caughtUp(from.lastZxid())
-			if st := early.copy.Status(); st.Compared == 0 {
-				t.Errorf("%+v", st)
+			if early.to.Compared() == 0 {
+				t.Error("no digest was compared")
 			}
 			early.compare(from)
 			away.compare(from)
@@ -198,33 +220,73 @@ func TestObserverOfManySessions(t *testing.T) {
 	o.compare(s)
 }
 
+// end is an observer that only notes what it has got.
+type end struct {
+	learner.Receiver
+	zxid   atomic.Int64
+	synced chan struct{}
+}
+
+// Snapshot implements learner.Receiver.
+func (e *end) Snapshot(s *zkfiles.State) error { e.zxid.Store(s.Zxid); return nil }
+
+// Commit implements learner.Receiver.
+func (e *end) Commit(tx *zkfiles.Txn) error { e.zxid.Store(tx.Zxid); return nil }
+
+// Synced implements learner.Receiver.
+func (e *end) Synced() error { close(e.synced); return nil }
+
+// Ping implements learner.Receiver.
+func (*end) Ping(int64, time.Time) error { return nil }
+
+// observe connects an observer, and waits until it is in sync.
+func observe(t *testing.T, addr string) (conn *learner.Conn, last *mirror.Last, e *end, ended chan error) {
+	t.Helper()
+	conn, err := learner.Dial(t.Context(), learner.Config{Addrs: []string{addr}, ID: 126}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	e, ended = &end{synced: make(chan struct{})}, make(chan error, 1)
+	last = &mirror.Last{Receiver: e, SyncProves: conn.Zkgo()}
+	go func() { ended <- conn.Follow(0, last) }()
+	select {
+	case <-e.synced:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	return conn, last, e, ended
+}
+
 // TestObserverProvesTheLast: a sync proves the newest transaction, and whatever else an observer
 // asks for ends its connection.
 func TestObserverProvesTheLast(t *testing.T) {
 	t.Parallel()
 	servers := startEnsemble(t, 3, withObservers).servers
-	o := newStandby(t, servers[2].observers.master.Addr())
-	o.follow()
+	addr := servers[2].observers.master.Addr()
+	conn, last, e, ended := observe(t, addr)
+	if !conn.Zkgo() {
+		t.Error("the observer takes the server for ZooKeeper")
+	}
 	w := connect(t, servers[0])
 	w.must(proto.OpCreate, &proto.CreateRequest{Path: "/last", ACL: proto.OpenACL()})
-	zxid, err := o.last.Prove(t.Context(), o.conn, 126<<56|1)
-	if err != nil || zxid != servers[0].lastZxid() || zxid != o.copy.Status().Zxid {
+	zxid, err := last.Prove(t.Context(), conn, 126<<56|1)
+	if err != nil || zxid != servers[0].lastZxid() || zxid != e.zxid.Load() {
 		t.Errorf("0x%x %v, not 0x%x", zxid, err, servers[0].lastZxid())
 	}
 	w.must(proto.OpCreate, &proto.CreateRequest{Path: "/later", ACL: proto.OpenACL()})
-	if err := <-o.err; !errors.Is(err, mirror.ErrSealed) {
+	if err := <-ended; !errors.Is(err, mirror.ErrSealed) {
 		t.Errorf("a transaction after the proof: %v", err)
 	}
 	for name, ask := range map[string]func(c *learner.Conn) error{
 		"write":      func(c *learner.Conn) error { return c.Request(learner.Request{Session: 1, Op: proto.OpCloseSession}) },
 		"revalidate": func(c *learner.Conn) error { return c.Revalidate(1, 1) },
 	} {
-		o := newStandby(t, servers[2].observers.master.Addr())
-		o.follow()
-		if err := ask(o.conn); err != nil {
+		conn, _, _, ended := observe(t, addr)
+		if err := ask(conn); err != nil {
 			t.Error(name, err)
 		}
-		if err := <-o.err; !strings.Contains(err.Error(), "closed the connection") && !strings.Contains(err.Error(), "reset") {
+		if err := <-ended; !strings.Contains(err.Error(), "closed the connection") && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -258,6 +320,79 @@ func TestObserverMustLogIn(t *testing.T) {
 	o.follow()
 	workload(t, s, "/secret")
 	o.compare(s)
+}
+
+// TestObserverCertificate: an observer's certificate must name the host that it calls from, if
+// those of other servers must.
+func TestObserverCertificate(t *testing.T) {
+	t.Parallel()
+	a := newAuthority(t)
+	issue := func(hosts []string, ips ...net.IP) *tls.Config {
+		key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+		der := must.Get(x509.CreateCertificate(rand.Reader, &x509.Certificate{
+			SerialNumber: big.NewInt(7), Subject: pkix.Name{CommonName: "127.0.0.1"}, NotAfter: time.Now().Add(time.Hour), DNSNames: hosts, IPAddresses: ips,
+		}, a.cert, &key.PublicKey, a.key))(t)
+		c := a.client(nil)
+		c.Certificates = []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}
+		return c
+	}
+	for _, verify := range []bool{true, false} {
+		s := startServer(t, withObservers, func(c *Config) {
+			c.Quorum.TLS = &QuorumTLS{KeyStores: a.options()}
+			c.Quorum.TLS.VerifyClientHost = verify
+		})
+		<-s.Ready()
+		for name, own := range map[string]struct {
+			config *tls.Config
+			fits   bool
+		}{
+			"of this host":      {issue(nil, net.IPv4(127, 0, 0, 1)), true},
+			"as ZooKeeper's":    {issue(nil), true}, // its common name counts
+			"of another server": {issue([]string{"elsewhere.example"}), false},
+		} {
+			conn, err := learner.Dial(t.Context(), learner.Config{Addrs: []string{s.observers.master.Addr()}, ID: 126, TLS: own.config}, 0)
+			if err == nil {
+				_ = conn.Close()
+			}
+			if accepted := err == nil; accepted != (own.fits || !verify) {
+				t.Errorf("verify %v, a certificate %s: %v", verify, name, err)
+			}
+		}
+	}
+}
+
+// TestObserverMetrics: a server shows how many observers it has, and the lag of each.
+func TestObserverMetrics(t *testing.T) {
+	t.Parallel()
+	s := startServer(t, withObservers)
+	<-s.Ready()
+	value := func(line string) string {
+		for _, m := range sourceOf(s).Metrics() {
+			if m.Line() == line {
+				return m.Value
+			}
+		}
+		return "none"
+	}
+	if n, lag := value("synced_observers"), value("126_127.0.0.1_observer_master_lag_transactions"); n != "0" || lag != "none" {
+		t.Errorf("without observers: %s, %s", n, lag)
+	}
+	o := newStandby(t, s.observers.master.Addr())
+	o.follow()
+	o.caughtUp(s.lastZxid())
+	eventually(t, "the metrics of an observer", func() bool {
+		return value("synced_observers") == "1" && value("126_127.0.0.1_observer_master_lag_transactions") == "0" && value("126_127.0.0.1_observer_master_lag_milliseconds") != "none"
+	})
+	o.leave()
+	eventually(t, "the end of an observer", func() bool { return value("synced_observers") == "0" })
+	if p := startServer(t); true {
+		<-p.Ready()
+		for _, m := range sourceOf(p).Metrics() {
+			if strings.Contains(m.Name, "observer_master") || m.Name == "synced_observers" {
+				t.Errorf("a server without observerMasterPort shows %s", m.Name)
+			}
+		}
+	}
 }
 
 // TestNoObservers: without a port, nothing is kept for observers.

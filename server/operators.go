@@ -19,6 +19,7 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/httpport"
 	"github.com/zkgo/zkgo/internal/ops/snapshots"
 	"github.com/zkgo/zkgo/internal/ops/status"
+	"github.com/zkgo/zkgo/internal/quorum"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/raftfsm"
 	"github.com/zkgo/zkgo/session"
@@ -378,16 +379,18 @@ func (o *observers) open(ctx context.Context, s *Server, security *raftfsm.TLS) 
 	}
 	config := observermaster.Config{
 		Tree: s.tree, Sessions: s.node.Sessions(), History: o.history,
-		WriteBody: c.Env.Formats.WriteBody, Sync: func(done func(error)) error { return syncFor(s, done) },
+		WriteBody: c.Env.Formats.WriteBody, Source: s.modes.mirror.source, Sync: func(done func(error)) error { return syncFor(s, done) },
 		Tick: c.TickTime, InitLimit: c.Quorum.InitLimit, SyncLimit: c.Quorum.SyncLimit, Logger: s.log,
 	}
-	if security != nil {
-		config.TLS, config.AcceptPlain = security.Config, security.AcceptPlain
+	demands := false // a certificate
+	if t := security; t != nil {
+		demands = !t.AcceptPlain && t.Config().ClientAuth >= tls.RequireAndVerifyClientCert
+		config.TLS = (&quorum.TLS{Config: t.Config, AcceptPlain: t.AcceptPlain, VerifyCaller: t.VerifyCaller, ReverseDNS: t.ReverseDNS}).Accept
 	}
 	if q := c.Quorum.SASL; q != nil {
 		config.Users, config.RequireLogin = q.Users, q.ServerRequire
 	}
-	if !config.RequireLogin && (config.AcceptPlain || !demandsCertificate(config.TLS)) {
+	if !config.RequireLogin && !demands {
 		s.log.Warn("every program that reaches the port for observers gets all znodes and the passwords of all sessions: protect it (docs/operate/security.md)",
 			"address", l.Addr().String())
 	}
@@ -400,11 +403,6 @@ func (o *observers) open(ctx context.Context, s *Server, security *raftfsm.TLS) 
 // observersSetting is the key that names the port.
 const observersSetting = "observerMasterPort"
 
-// demandsCertificate reports whether TLS turns away observers without a certificate.
-func demandsCertificate(config func() *tls.Config) bool {
-	return config != nil && config().ClientAuth >= tls.RequireAndVerifyClientCert
-}
-
 // syncFor proposes a sync, and calls done once it is applied here.
 func syncFor(s *Server, done func(error)) error {
 	return s.node.Propose(&raftfsm.Command{Kind: raftfsm.KindSync, Waiter: s.Waiter(func(a *raftfsm.Applied) {
@@ -414,6 +412,17 @@ func syncFor(s *Server, done func(error)) error {
 		}
 		done(nil)
 	})})
+}
+
+// list returns the observers that keep up.
+func (o *observers) list() (all []status.Observer) {
+	if o.master == nil {
+		return nil
+	}
+	for _, l := range o.master.Lags() {
+		all = append(all, status.Observer{Name: l.Observer, LagTransactions: l.Transactions, LagMillis: l.Behind.Milliseconds()})
+	}
+	return all
 }
 
 // close closes the port and the connections.

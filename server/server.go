@@ -146,7 +146,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if s.memory != nil {
 		s.spawn(func() { s.memory.Watch(s.done, s.node.UntilNext) })
 	}
-	if err := errors.Join(s.ports.openAll(ctx), s.openAdmin(ctx), s.openMetrics(ctx), s.observers.open(ctx, s, security)); err != nil {
+	if err := errors.Join(s.observers.open(ctx, s, security), s.ports.openAll(ctx), s.openAdmin(ctx), s.openMetrics(ctx)); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	s.ports.follow()

@@ -102,6 +102,9 @@ func sourceOf(s *Server) statusSource {
 		Distributed: s.cfg.distributed(), InMemory: s.cfg.Memory, Admin: s.cfg.Admin != nil, EnsembleScheme: s.cfg.ensembleScheme(),
 		LargeRequests: s.large.Bounds(), Throttles: s.throttle != nil,
 	}
+	if s.observers.history != nil {
+		v.View.Observers = s.observers.list
+	}
 	return v
 }
 
@@ -116,6 +119,9 @@ func (v statusSource) Server() status.Server {
 	s.stats.Describe(&p)
 	p.OpenFDs, p.MaxFDs = machine.FileDescriptors()
 	v.role(&p)
+	if m := s.observers.master; m != nil {
+		p.SyncedObservers += m.Observers()
+	}
 	p.FileDiffers = s.node.FileDiffers()
 	p.Level, p.Newest = s.node.Level()
 	t := s.tree

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -51,6 +52,7 @@ servers, start each of them with this command.
 --sasl and the --tls flags are for the connection to the ensemble's leader.
 
 --from is a list of the quorum addresses of all voters, or a zoo.cfg of one of them.
+A restart may leave out --from and --clients: the data directory remembers them.
 Its data directory must be empty at first. Sessions and znodes of its own are never
 replaced.
 
@@ -97,10 +99,7 @@ func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 	if f.serve != "" && f.serve != serveAll && f.serve != serveReadOnly {
 		return usagef("--serve=%s: want %s or %s", f.serve, serveAll, serveReadOnly)
 	}
-	if f.from == "" {
-		return usagef("which ensemble? Name its servers with --from host:quorumport,…, or its zoo.cfg")
-	}
-	o := takeover.Options{From: f.from, Clients: f.clients, ObserverID: f.id, Serve: f.serve == serveAll, ReadsOnly: f.serve == serveReadOnly}
+	o := takeover.Options{Progress: arrivalProgress(stderr), From: f.from, Clients: f.clients, ObserverID: f.id, Serve: f.serve == serveAll, ReadsOnly: f.serve == serveReadOnly}
 	var err error
 	if f.connect.sasl != "" {
 		if o.User, o.Password, err = credentials("--sasl", f.connect.sasl); err != nil {
@@ -116,8 +115,12 @@ func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 		if cfg.Znodes.Emulate353TTL {
 			o.Policy = tree.Emulate353TTL
 		}
+		o.DataDir = cfg.DataDir
 		m, err := takeover.Configure(o)
-		if err != nil {
+		switch {
+		case errors.Is(err, takeover.ErrNoEnsemble):
+			return nil, usagef("%v", err)
+		case err != nil:
 			return nil, err
 		}
 		cfg.Env.Mirror = m
@@ -193,8 +196,8 @@ func (s mirrorStatus) Text(w io.Writer) error {
 	}
 	line("in sync", "%v", s.InSync)
 	line("digests", "%s matched since the start", count(s.Compared, "digest"))
-	if s.Received > 0 && s.Phase == "none" {
-		line("snapshot", "%d MiB have arrived", s.Received>>20)
+	if a := s.Snapshot; a != nil {
+		line("snapshot", "%s", arrivalText(a))
 	}
 	if s.Problem != "" {
 		line("problem", "%s", s.Problem)
@@ -203,23 +206,47 @@ func (s mirrorStatus) Text(w io.Writer) error {
 	return nil
 }
 
+// arrivalText says how much of a snapshot has arrived.
+func arrivalText(a *takeover.Arrival) string {
+	text := fmt.Sprintf("%s, %d MiB", count(a.Znodes, "znode"), a.Bytes>>20)
+	switch {
+	case a.Complete:
+		return text + " have arrived, and go into the log"
+	case a.Expected > 0:
+		return fmt.Sprintf("%s of about %d znodes (%d %%, an estimate)", text, a.Expected, min(99, 100*a.Znodes/a.Expected))
+	}
+	return text + " have arrived; how many there are is not known"
+}
+
 func mirrorStatusCommand() *cobra.Command {
 	var f mirrorCommandFlags
 	var every time.Duration
 	cmd := mirrorSubcommand("status", "Show how far a mirror is",
 		`Show the phase of a mirror, how far it is behind the old ensemble, and what keeps it
 from following. Ask on any of the servers. The exit code is 1 if the mirror is broken, or
-follows and is not in sync.`,
+follows and is not in sync.
+
+With --every on a terminal, a snapshot that arrives has a progress bar. Its size is an estimate:
+the number of znodes that the ensemble had when the snapshot began.`,
 		`  zkgo mirror status zoo.cfg
   zkgo mirror status --every 1s --data-dir /var/lib/zkgo
   zkgo mirror status -o json zoo.cfg`, &f, func(cmd *cobra.Command, c *takeover.Client) error {
+			var bar func(*takeover.Arrival)
+			if every > 0 && f.output != "json" {
+				bar = arrivalProgress(cmd.OutOrStdout())
+			}
 			for {
 				s, err := c.Status(cmd.Context())
 				if err != nil {
 					return err
 				}
-				if err := f.print(cmd.OutOrStdout(), mirrorStatus{s}); err != nil {
-					return err
+				if bar != nil {
+					bar(s.Snapshot)
+				}
+				if bar == nil || s.Snapshot == nil {
+					if err := f.print(cmd.OutOrStdout(), mirrorStatus{s}); err != nil {
+						return err
+					}
 				}
 				if every == 0 {
 					if s.Broken != "" || !s.InSync && (s.Phase == "following" || s.Phase == "none") {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
+
+	"github.com/zkgo/zkgo/internal/takeover"
 )
 
 // progressEvery is the interval between updates of a progress bar.
@@ -22,9 +24,7 @@ func byteProgress(w io.Writer, what string) (show func(done, total int64), done 
 	var bar *progressbar.ProgressBar
 	show = func(done, total int64) {
 		if bar == nil {
-			bar = progressbar.NewOptions64(total,
-				progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
-				progressbar.OptionShowElapsedTimeOnFinish(), progressbar.OptionThrottle(progressEvery), progressbar.OptionFullWidth())
+			bar = newBar(w, what, total, progressbar.OptionShowBytes(true))
 		}
 		if bar.GetMax64() != total {
 			bar.ChangeMax64(total)
@@ -36,6 +36,54 @@ func byteProgress(w io.Writer, what string) (show func(done, total int64), done 
 			_ = bar.Finish()
 			_, _ = io.WriteString(w, "\n")
 		}
+	}
+}
+
+// newBar returns a progress bar; total is −1 if it isn't known.
+func newBar(w io.Writer, what string, total int64, how ...progressbar.Option) *progressbar.ProgressBar {
+	return progressbar.NewOptions64(total, append([]progressbar.Option{
+		progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(what), progressbar.OptionShowElapsedTimeOnFinish(),
+		progressbar.OptionThrottle(progressEvery), progressbar.OptionFullWidth(), progressbar.OptionSetSpinnerChangeInterval(0),
+	}, how...)...)
+}
+
+// arrivalProgress returns a function that shows a progress bar for the snapshot of a mirror. A
+// call with nil ends the bar. On other outputs than a terminal it returns nil.
+func arrivalProgress(w io.Writer) func(*takeover.Arrival) {
+	if !isTerminalOut(w) {
+		return nil
+	}
+	return arrivalBar(w, progressEvery)
+}
+
+// arrivalBar is arrivalProgress for a terminal, which it updates after each interval.
+func arrivalBar(w io.Writer, every time.Duration) func(*takeover.Arrival) {
+	var bar *progressbar.ProgressBar
+	estimated := false // bar has a total
+	return func(a *takeover.Arrival) {
+		if a == nil {
+			if bar != nil {
+				_, _ = io.WriteString(w, "\n") // errors of a closed terminal don't matter
+			}
+			bar = nil
+			return
+		}
+		done, total, what := int64(a.Znodes), int64(-1), "snapshot (its size is not known)"
+		switch {
+		case a.Complete:
+			total, what = max(done, 1), "snapshot has arrived, goes into the log"
+		case a.Expected > 0: // an estimate may be too low, and only a.Complete is the end
+			total, what = max(int64(a.Expected), done+1), "snapshot (its size is an estimate)"
+		}
+		if known := total >= 0; bar == nil || known != estimated {
+			estimated = known
+			bar = newBar(w, what, total, progressbar.OptionShowCount(), progressbar.OptionShowIts(), progressbar.OptionSetItsString("znodes"), progressbar.OptionThrottle(every))
+		}
+		bar.Describe(what)
+		if estimated && bar.GetMax64() != total {
+			bar.ChangeMax64(total)
+		}
+		_ = bar.Set64(done)
 	}
 }
 

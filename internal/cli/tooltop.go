@@ -21,6 +21,7 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/diagnose"
 	"github.com/zkgo/zkgo/internal/cli/overview"
 	"github.com/zkgo/zkgo/internal/cli/terminal"
+	"github.com/zkgo/zkgo/internal/words"
 )
 
 func topCommand() Command {
@@ -167,9 +168,9 @@ func (c topCall) explainer() func(ctx context.Context, address string, err error
 // answerError returns the failure of a connect that an unexpected answer means.
 func answerError(err error) error {
 	switch {
-	case errors.Is(err, overview.ErrNotServing):
+	case errors.Is(err, words.ErrNotServing):
 		return diagnose.ErrNotServing
-	case errors.Is(err, overview.ErrTLSAlert):
+	case errors.Is(err, words.ErrTLS):
 		return client.ErrTLSRequired
 	}
 	return err

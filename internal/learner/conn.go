@@ -25,6 +25,7 @@ type Conn struct {
 	addr    string
 	epoch   int64
 	zkgo    bool          // the other side is a zkgo server
+	mirror  bool          // and its state is that of another ensemble
 	timeout time.Duration // for the next byte from the leader; Follow changes it, holding send
 
 	send    sync.Mutex // guards writes and what follows
@@ -218,7 +219,9 @@ func (c *Conn) register(zxid int64) error {
 	if version := d.Int(); d.Err() != nil || version != zab.ProtocolVersion {
 		return fmt.Errorf("the leader speaks version %#x of the learner protocol, we know %#x", version, zab.ProtocolVersion)
 	}
-	c.zkgo = string(d.Rest()) == zab.Extension
+	extension := string(d.Rest())
+	c.mirror = extension == zab.ExtensionOfMirror
+	c.zkgo = extension == zab.Extension || c.mirror
 	c.epoch = zab.EpochOf(p.Zxid)
 	ours, current := zab.EpochOf(zxid), int32(-1)
 	switch {
@@ -249,6 +252,10 @@ func (c *Conn) Addr() string { return c.addr }
 // Zkgo reports whether the other side is a zkgo server. It need not lead its ensemble, and takes
 // no Request but sync.
 func (c *Conn) Zkgo() bool { return c.zkgo }
+
+// Mirror reports whether the other side is a zkgo server that follows another ensemble itself. It
+// answers no sync.
+func (c *Conn) Mirror() bool { return c.mirror }
 
 // Epoch returns the leader's epoch.
 func (c *Conn) Epoch() int64 { return c.epoch }

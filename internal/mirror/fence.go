@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/words"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -44,7 +45,7 @@ type Fence struct {
 	Addrs []string
 	// Proxies are those of Addrs that belong to a proxy.
 	Proxies []string
-	Dial    Dial
+	Dial    words.Dial
 	// Tries is the number of attempts that must fail in a row, default 3; Pause is the
 	// time between them, default 50 ms, and Timeout that for each, default 500 ms.
 	Tries          int
@@ -208,7 +209,7 @@ func (t *target) String() string {
 func (f *Fence) try(ctx context.Context, t *target) error {
 	dialing, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
-	conn, err := f.Dial.to(dialing, t.addr)
+	conn, err := f.Dial.To(dialing, t.addr)
 	switch {
 	case err == nil && t.proxy:
 		_ = conn.Close()
@@ -238,7 +239,7 @@ func isTimeout(err error) bool {
 func (f *Fence) tryProxy(ctx context.Context, t *target) error {
 	connect := proto.ConnectRequest{TimeOut: 10_000, SessionID: 1, Passwd: make([]byte, 16)}
 	for _, hello := range [][]byte{[]byte("srvr"), proto.AppendFrame(nil, connect.Append(nil))} {
-		conn, err := f.Dial.to(ctx, t.addr)
+		conn, err := f.Dial.To(ctx, t.addr)
 		if err != nil {
 			continue // closed now
 		}

@@ -110,7 +110,7 @@ func (f *Fence) keep(ctx context.Context, t *target) {
 func (f *Fence) hold(ctx context.Context, t *target) (more bool) {
 	dialing, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
-	conn, err := f.Dial.to(dialing, t.addr)
+	conn, err := f.Dial.To(dialing, t.addr)
 	if err == nil {
 		return t.held.add(conn)
 	}

@@ -18,7 +18,7 @@ import (
 
 // receiver writes down what Last passes on.
 type receiver struct {
-	Replica
+	learner.Receiver
 	lines []string
 	fail  error
 }

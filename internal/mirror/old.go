@@ -247,7 +247,10 @@ func (o *Old) AddMembers(text string) error {
 // addresses that the operator has named for that. If the operator has named as many client
 // addresses as there are servers, they are the ones that clients know; otherwise the list has
 // them.
-func (o *Old) ForgetStreams() {
+//
+// The servers that a mirror follows remain in any case: the list is theirs, and clients must not
+// reach them either.
+func (o *Old) ForgetStreams(mirror bool) {
 	listed, named := 0, 0
 	for i := range o.Servers {
 		switch s := &o.Servers[i]; {
@@ -261,7 +264,7 @@ func (o *Old) ForgetStreams() {
 		return
 	}
 	o.Servers = slices.DeleteFunc(o.Servers, func(s OldServer) bool {
-		return !s.named && (s.ID < 0 || named >= listed)
+		return !s.named && (s.ID < 0 || named >= listed && !mirror)
 	})
 }
 

@@ -151,9 +151,15 @@ func TestForgetStreams(t *testing.T) {
 	} {
 		old := must.Get(Describe(c.from, c.clients))(t)
 		must.Do(t, old.AddMembers(c.members))
-		old.ForgetStreams()
+		old.ForgetStreams(false)
 		if got := old.ClientAddrs(); !slices.Equal(got, c.want) || len(old.Servers) != c.servers {
 			t.Errorf("%s %s: %q, %+v", c.from, c.clients, got, old.Servers)
 		}
+	}
+	old := must.Get(Describe("b1:2191,b2:2191", "b1:2181,b2:2181"))(t)
+	must.Do(t, old.AddMembers(members)) // those that b1 and b2 follow
+	old.ForgetStreams(true)
+	if got := old.ClientAddrs(); !slices.Equal(got, []string{"b1:2181", "b2:2181", "zk1:2181", "zk2:2181"}) {
+		t.Errorf("a mirror of a mirror: %q", got)
 	}
 }

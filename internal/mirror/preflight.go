@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/words"
 	"github.com/zkgo/zkgo/proto"
 )
 
@@ -31,7 +32,7 @@ type Preflight struct {
 	Schemes []string
 	// Dial connects to the servers, and TLS is for those whose client ports take nothing else;
 	// nil: the system's authorities, and no certificate.
-	Dial Dial
+	Dial words.Dial
 	TLS  *tls.Config
 	// Timeout limits each question; default 3 s.
 	Timeout time.Duration
@@ -40,6 +41,19 @@ type Preflight struct {
 	MaxLag int64
 	// MaxSilence limits the time since the leader's last ping; default 10 s.
 	MaxSilence time.Duration
+}
+
+// Status is how far our copy of the ensemble's state is.
+type Status struct {
+	// Exact reports whether the copy is what the ensemble had at Zxid. It is false after a
+	// digest that differed.
+	Exact bool
+	Zxid  int64
+	// Proposed is the newest zxid that the leader has proposed, and Heard the time at which
+	// it said so.
+	Proposed int64
+	Heard    time.Time
+	Compared int64 // digests that matched
 }
 
 // Check asks all servers of the old ensemble, and returns what it finds.
@@ -93,9 +107,9 @@ func (fs *Findings) server(v *seen) {
 	switch {
 	case errors.Is(v.err, errNoClient):
 		fs.of(v, Blocks, "servers", v.err.Error()+", so it can't be fenced either", "name it with --clients, one address for each server in the order of --from")
-	case errors.Is(v.err, errNotServing):
+	case errors.Is(v.err, words.ErrNotServing):
 		fs.of(v, Blocks, "servers", v.err.Error(), "wait until it follows the leader, or stop it")
-	case errors.Is(v.err, errTLSOnly):
+	case errors.Is(v.err, words.ErrTLS):
 		fs.of(v, Warns, "servers", v.err.Error()+", so it can't be asked", "look at its log yourself: it should follow the leader; with sslQuorum, --tls-cert and --tls-ca are used here too")
 	case v.err != nil:
 		fs.of(v, Blocks, "servers", fmt.Sprintf("it does not answer: %v", v.err),

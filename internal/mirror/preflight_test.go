@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/zkgo/zkgo/internal/words"
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
@@ -42,7 +43,7 @@ func (a answers) with(word, old, text string) answers {
 }
 
 // dialer connects to fake servers. An address that has none refuses connections.
-func dialer(servers map[string]answers) Dial {
+func dialer(servers map[string]answers) words.Dial {
 	return func(ctx context.Context, _, addr string) (net.Conn, error) {
 		a, up := servers[addr]
 		if !up {

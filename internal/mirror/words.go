@@ -5,37 +5,17 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/words"
 )
-
-// Dial connects to an address; nil is net.Dialer.
-type Dial func(ctx context.Context, network, addr string) (net.Conn, error)
-
-func (d Dial) to(ctx context.Context, addr string) (net.Conn, error) {
-	if d == nil {
-		d = new(net.Dialer).DialContext
-	}
-	return d(ctx, "tcp", addr)
-}
-
-// The causes when a server answers a four-letter word, but not with what it should tell.
-var (
-	errNotListed  = errors.New("the word is not in the server's 4lw.commands.whitelist")
-	errNotServing = errors.New("the server does not serve clients: it has no quorum, or is starting")
-	errTLSOnly    = errors.New("the port takes only TLS")
-)
-
-// mostOfWord limits the bytes of an answer that we read. What we look for in a longer answer,
-// i.e. that of dump, is at its beginning.
-const mostOfWord = 256 << 10
 
 // asker asks one server.
 type asker struct {
-	dial   Dial
+	dial   words.Dial
 	addr   string
 	limit  time.Duration // for each question
 	config *tls.Config   // for a port that takes only TLS; nil: the system's authorities
@@ -53,15 +33,15 @@ func (a *asker) ask(ctx context.Context, word string) (string, error) {
 	a.asked = true
 	text, err := a.once(ctx, word, nil)
 	var none *dialError
-	if !first || err == nil || errors.Is(err, errNotListed) || errors.Is(err, errNotServing) || errors.As(err, &none) {
+	if !first || err == nil || errors.Is(err, words.ErrNotListed) || errors.Is(err, words.ErrNotServing) || errors.As(err, &none) {
 		return text, err
 	}
 	secret, wrong := a.askTLS(ctx, word)
 	switch {
-	case wrong == nil, errors.Is(wrong, errTLSOnly):
+	case wrong == nil, errors.Is(wrong, words.ErrTLS):
 		a.secure = true
 		return secret, wrong
-	case errors.Is(err, errTLSOnly):
+	case errors.Is(err, words.ErrTLS):
 		a.secure = true
 		return "", fmt.Errorf("%w (%w)", err, wrong)
 	}
@@ -90,13 +70,13 @@ func (e *dialError) Unwrap() error { return e.error }
 func (a *asker) once(ctx context.Context, word string, config *tls.Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
-	conn, err := a.dial.to(ctx, a.addr)
+	conn, err := a.dial.To(ctx, a.addr)
 	if err != nil {
 		return "", &dialError{err}
 	}
 	defer conn.Close()
 	if config == nil {
-		return exchange(ctx, conn, word)
+		return words.AskOn(ctx, conn, word)
 	}
 	secure := tls.Client(conn, config)
 	err = secure.HandshakeContext(ctx)
@@ -105,10 +85,10 @@ func (a *asker) once(ctx context.Context, word string, config *tls.Config) (stri
 	}
 	text := ""
 	if err == nil {
-		text, err = exchange(ctx, secure, word)
+		text, err = words.AskOn(ctx, secure, word)
 	}
-	if err != nil && !errors.Is(err, errNotListed) && !errors.Is(err, errNotServing) {
-		err = fmt.Errorf("%w (%w)", errTLSOnly, err)
+	if err != nil && !errors.Is(err, words.ErrNotListed) && !errors.Is(err, words.ErrNotServing) {
+		err = fmt.Errorf("%w (%w)", words.ErrTLS, err)
 	}
 	return text, err
 }
@@ -118,32 +98,6 @@ func answersTLS(err error) bool {
 	var verify *tls.CertificateVerificationError
 	var alert *net.OpError
 	return errors.As(err, &verify) || errors.As(err, &alert) && alert.Op == "remote error"
-}
-
-// exchange sends a four-letter word on an open connection.
-func exchange(ctx context.Context, conn net.Conn, word string) (string, error) {
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(io.LimitReader(conn, mostOfWord))
-	text := string(answer)
-	switch {
-	case text == "" && ctx.Err() != nil:
-		return "", fmt.Errorf("no answer to %s: %w", word, ctx.Err())
-	case text == "" && err != nil:
-		return "", err
-	case text == "":
-		return "", fmt.Errorf("no answer to %s: the server closed the connection", word)
-	case strings.HasPrefix(text, "\x15\x03"): // an alert
-		return "", errTLSOnly
-	case strings.Contains(text, "is not executed because it is not in the whitelist"):
-		return "", errNotListed
-	case strings.HasPrefix(text, "This ZooKeeper instance is not currently serving requests"):
-		return "", errNotServing
-	}
-	return text, nil
 }
 
 // seen is what one server of the old ensemble says about itself.
@@ -172,7 +126,7 @@ func look(ctx context.Context, s *OldServer, a asker) *seen {
 		}
 		text, err := a.ask(ctx, word)
 		switch {
-		case errors.Is(err, errNotListed):
+		case errors.Is(err, words.ErrNotListed):
 			answered, v.unlisted = true, append(v.unlisted, word)
 		case err != nil:
 			v.err = err
@@ -181,11 +135,11 @@ func look(ctx context.Context, s *OldServer, a asker) *seen {
 			v.read(word, text)
 		}
 		var none *dialError
-		if errors.Is(err, errTLSOnly) || errors.As(err, &none) {
+		if errors.Is(err, words.ErrTLS) || errors.As(err, &none) {
 			break // the next word would fail, too
 		}
 	}
-	if answered && !errors.Is(v.err, errNotServing) {
+	if answered && !errors.Is(v.err, words.ErrNotServing) {
 		v.err = nil // an answer that is missing shows in what it should tell
 	}
 	return v
@@ -206,18 +160,15 @@ func (v *seen) read(word, text string) {
 		v.dump(text)
 		return
 	}
-	for line := range strings.Lines(text) {
-		switch line = strings.TrimSpace(line); word {
-		case "srvr":
-			key, value, _ := strings.Cut(line, ": ")
-			v.srvr(key, value)
-		case "mntr":
-			key, value, _ := strings.Cut(line, "\t")
-			v.mntr(key, value)
-		case "conf":
-			key, value, _ := strings.Cut(line, "=")
-			v.conf(key, value)
-		}
+	take, separator := v.srvr, ": "
+	switch word {
+	case "mntr":
+		take, separator = v.mntr, "\t"
+	case "conf":
+		take, separator = v.conf, "="
+	}
+	for name, value := range words.Fields(text, separator) {
+		take(name, value)
 	}
 }
 

@@ -88,12 +88,24 @@ func (s *State) Decode(b []byte) error {
 	return nil
 }
 
+// Source is what kind of server the state comes from.
+type Source int32
+
+// The sources.
+const (
+	ZooKeeper Source = iota
+	Zkgo             // a zkgo server
+	Mirror           // a zkgo server whose state comes from another ensemble in turn
+	sourceEnd        // one past the last
+)
+
 // Mark is what the leader of the ensemble has said last, as the servers' leader heard it.
 type Mark struct {
 	Proposed int64  // the newest zxid that the ensemble's leader has proposed
 	Time     int64  // of the servers' leader, in milliseconds since the Unix epoch
 	InSync   bool   // the servers' leader is connected to it and has had all of its state
 	Leader   string // its address
+	Source   Source // what it is
 	Answer   Answer
 }
 
@@ -110,6 +122,7 @@ func (m *Mark) Append(b []byte) []byte {
 	b = binary.BigEndian.AppendUint64(b, uint64(m.Proposed))
 	b = binary.BigEndian.AppendUint64(b, uint64(m.Time))
 	b = proto.AppendBool(b, m.InSync)
+	b = proto.AppendInt(b, int32(m.Source))
 	b = proto.AppendLong(b, m.Answer.Session)
 	b = proto.AppendInt(b, m.Answer.Cxid)
 	b = proto.AppendInt(b, int32(m.Answer.Code))
@@ -120,8 +133,11 @@ func (m *Mark) Append(b []byte) []byte {
 func (m *Mark) Decode(b []byte) error {
 	d := proto.NewReader(b)
 	*m = Mark{
-		Proposed: d.Long(), Time: d.Long(), InSync: d.Bool(),
+		Proposed: d.Long(), Time: d.Long(), InSync: d.Bool(), Source: Source(d.Int()),
 		Answer: Answer{d.Long(), d.Int(), proto.Code(d.Int())}, Leader: d.String(),
+	}
+	if d.Err() == nil && (m.Source < 0 || m.Source >= sourceEnd) {
+		return fmt.Errorf("mirror: source %d", m.Source)
 	}
 	return d.Err()
 }

@@ -1,11 +1,12 @@
 package observermaster
 
 import (
-	"crypto/tls"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,12 +22,13 @@ type Config struct {
 	History  *History       // of the same state
 	// WriteBody writes the state as a leader sends it to a learner (zkfiles.WriteBody).
 	WriteBody func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
+	// Source reports whether the state is itself that of another ensemble, or why there is no
+	// state for observers yet; nil: neither.
+	Source func() (copies bool, err error)
 	// Sync proposes a sync, and calls done once it is applied here.
 	Sync func(done func(error)) error
-	// TLS returns the configuration for the next handshake; nil: plaintext. AcceptPlain
-	// accepts plaintext too.
-	TLS         func() *tls.Config
-	AcceptPlain bool
+	// TLS begins TLS with an observer, which it may refuse; nil: plaintext.
+	TLS func(conn net.Conn, by time.Time) (net.Conn, error)
 	// Users may log in with SASL DIGEST-MD5; nil: no SASL. RequireLogin turns away observers
 	// that don't.
 	Users        sasl.Users
@@ -55,14 +57,13 @@ type Master struct {
 
 	mu     sync.Mutex
 	closed bool
-	conns  map[net.Conn]struct{}
-	synced int // observers that get each transaction as it is applied
+	conns  map[net.Conn]*observer
 	work   sync.WaitGroup
 }
 
 // New returns a Master of the observers that connect to l, which it owns.
 func New(cfg Config, l net.Listener) *Master {
-	return &Master{cfg: cfg, l: l, conns: make(map[net.Conn]struct{})}
+	return &Master{cfg: cfg, l: l, conns: make(map[net.Conn]*observer)}
 }
 
 // Serve accepts observers until Close.
@@ -79,37 +80,34 @@ func (m *Master) Serve() {
 			continue
 		}
 		pause = 0
-		if !m.begin(conn) {
+		o := newObserver(m, conn)
+		if !m.begin(o) {
 			m.cfg.Logger.Warn("an observer is turned away: there are too many", "from", conn.RemoteAddr().String(), "limit", maxObservers)
 			_ = conn.Close()
 			continue
 		}
-		go m.serve(conn)
+		go m.serve(o)
 	}
 }
 
 // begin registers a connection, unless there are too many.
-func (m *Master) begin(conn net.Conn) bool {
+func (m *Master) begin(o *observer) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.closed || len(m.conns) >= maxObservers {
 		return false
 	}
-	m.conns[conn] = struct{}{}
+	m.conns[o.raw] = o
 	m.work.Add(1)
 	return true
 }
 
-func (m *Master) serve(conn net.Conn) {
+func (m *Master) serve(o *observer) {
 	defer m.work.Done()
-	o := newObserver(m, conn)
-	err := o.run()
+	conn, err := o.raw, o.run()
 	_ = conn.Close() // it may be closed already
 	m.mu.Lock()
 	delete(m.conns, conn)
-	if o.synced {
-		m.synced--
-	}
 	closed := m.closed
 	m.mu.Unlock()
 	if !closed {
@@ -118,10 +116,46 @@ func (m *Master) serve(conn net.Conn) {
 }
 
 // Observers returns the number of observers that get each transaction as it is applied.
-func (m *Master) Observers() int {
+func (m *Master) Observers() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.synced
+	for _, o := range m.conns {
+		if o.synced {
+			n++
+		}
+	}
+	return n
+}
+
+// Lag is how far an observer is that gets each transaction as it is applied.
+type Lag struct {
+	Observer string // its number and the address that it calls from
+	// Transactions are those that are applied here and have not been sent to it. Behind is the
+	// time since a moment at which it is known to have had everything: it confirms pings.
+	Transactions int64
+	Behind       time.Duration
+}
+
+// Lags returns the lag of each observer that gets each transaction as it is applied. Of several
+// observers with the same name, the one that lags most counts.
+func (m *Master) Lags() (list []Lag) {
+	next, _ := m.cfg.History.end()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, o := range m.conns {
+		if !o.synced {
+			continue
+		}
+		own := o.lag(next)
+		i := slices.IndexFunc(list, func(l Lag) bool { return l.Observer == own.Observer })
+		if i < 0 {
+			list = append(list, own)
+			continue
+		}
+		list[i].Transactions, list[i].Behind = max(list[i].Transactions, own.Transactions), max(list[i].Behind, own.Behind)
+	}
+	slices.SortFunc(list, func(a, b Lag) int { return strings.Compare(a.Observer, b.Observer) })
+	return list
 }
 
 // Addr returns the address that it listens at.

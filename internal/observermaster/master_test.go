@@ -327,6 +327,51 @@ func TestJump(t *testing.T) {
 	})
 }
 
+// TestLags: an observer lags by what was not sent to it, and by the time since it confirmed a ping
+// that came after everything.
+func TestLags(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, 1<<20, nil)
+		r.apply(3, 10)
+		p := r.dial()
+		p.register(0)
+		p.snap(3)
+		if list := r.m.Lags(); len(list) != 0 {
+			t.Errorf("before it is up to date: %+v", list)
+		}
+		p.upToDate()
+		synctest.Wait()
+		lags := func(transactions int64, behind time.Duration) {
+			t.Helper()
+			synctest.Wait()
+			if list := r.m.Lags(); len(list) != 1 || list[0] != (Lag{"9@pipe", transactions, behind}) {
+				t.Errorf("%+v, want %d and %v", list, transactions, behind)
+			}
+		}
+		lags(0, 0)
+		p.expect(zab.KindPing, 3) // half a tick later
+		p.send(zab.KindPing, 3, nil)
+		lags(0, 0)
+		r.apply(2, 10)
+		lags(2, 0) // it doesn't read
+		time.Sleep(tick)
+		lags(2, tick)
+		p.expect(zab.KindInform, 4)
+		p.expect(zab.KindInform, 5)
+		p.expect(zab.KindPing, 5)
+		time.Sleep(tick / 4)
+		lags(0, tick+tick/4)
+		p.send(zab.KindPing, 5, nil)
+		lags(0, tick/4)
+		_ = p.Close()
+		synctest.Wait()
+		if list := r.m.Lags(); len(list) != 0 {
+			t.Errorf("after it has left: %+v", list)
+		}
+	})
+}
+
 // TestTooMany: the connections are bounded, and a closed Master has none.
 func TestTooMany(t *testing.T) {
 	t.Parallel()

@@ -25,9 +25,12 @@ type observer struct {
 	id     int64
 	epoch  int64
 	zkgo   bool // it wants the passwords of sessions
-	synced bool // counted in Master.synced
+	synced bool // it gets each transaction as it is applied; Master.mu guards it
 
 	mu    sync.Mutex
+	sent  uint64        // number of the next transaction to send, once synced
+	pings []ping        // not confirmed, oldest first
+	known time.Time     // when it is known to have had everything
 	syncs []uint64      // for each sync to answer, the number of the transaction that follows it
 	wake  chan struct{} // has room for one signal that there are more syncs
 }
@@ -62,8 +65,8 @@ func (o *observer) run() error {
 	if err := o.send(zab.Packet{Kind: zab.KindUpToDate}); err != nil {
 		return err
 	}
+	o.note(func() { o.sent, o.known = at.next, time.Now() })
 	o.m.mu.Lock()
-	o.m.synced++
 	o.synced = true
 	o.m.mu.Unlock()
 	o.m.cfg.Logger.Info("an observer is up to date", "from", o.raw.RemoteAddr().String(), "id", o.id)
@@ -93,7 +96,17 @@ func (o *observer) register() (zxid int64, err error) {
 	}
 	_, last := o.m.cfg.History.end()
 	o.epoch = zab.EpochOf(last)
-	info := append(proto.AppendInt(nil, zab.ProtocolVersion), zab.Extension...)
+	extension := zab.Extension
+	if source := o.m.cfg.Source; source != nil {
+		copies, err := source()
+		if err != nil {
+			return 0, err
+		}
+		if copies {
+			extension = zab.ExtensionOfMirror
+		}
+	}
+	info := append(proto.AppendInt(nil, zab.ProtocolVersion), extension...)
 	if err := o.send(zab.Packet{Kind: zab.KindLeaderInfo, Zxid: o.epoch << 32, Data: info}); err != nil {
 		return 0, err
 	}
@@ -242,13 +255,13 @@ func (o *observer) follow(at cursor, heard chan error) error {
 		}
 		o.answerSyncs(at.next)
 		if time.Since(pinged) >= every {
-			_, last := o.m.cfg.History.end()
-			o.out = zab.AppendPacket(o.out, zab.Packet{Kind: zab.KindPing, Zxid: last})
 			pinged = time.Now()
+			o.ping(at.next, pinged)
 		}
 		if err := o.flushAbove(0); err != nil {
 			return err
 		}
+		o.note(func() { o.sent = at.next })
 		if len(list) > 0 {
 			continue
 		}
@@ -261,6 +274,58 @@ func (o *observer) follow(at cursor, heard chan error) error {
 			return err
 		}
 	}
+}
+
+// ping is a sign of life that the observer confirms after everything that was sent before it.
+type ping struct {
+	zxid int64
+	at   time.Time
+	all  bool // everything that was applied at that time had been sent
+}
+
+// maxPings limits the pings without a confirmation that we remember.
+const maxPings = 1000
+
+// ping queues a ping after the transactions before next.
+func (o *observer) ping(next uint64, now time.Time) {
+	end, last := o.m.cfg.History.end()
+	o.out = zab.AppendPacket(o.out, zab.Packet{Kind: zab.KindPing, Zxid: last})
+	o.note(func() {
+		if len(o.pings) < maxPings {
+			o.pings = append(o.pings, ping{last, now, next == end})
+		}
+	})
+}
+
+// confirmed takes the confirmation of a ping. An observer with many clients confirms a ping
+// several times.
+func (o *observer) confirmed(zxid int64) {
+	o.note(func() {
+		if len(o.pings) == 0 || o.pings[0].zxid != zxid {
+			return
+		}
+		if o.pings[0].all {
+			o.known = o.pings[0].at
+		}
+		o.pings = o.pings[1:]
+	})
+}
+
+func (o *observer) note(change func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	change()
+}
+
+// lag returns how far the observer is from the transaction next.
+func (o *observer) lag(next uint64) Lag {
+	host, _, err := net.SplitHostPort(o.raw.RemoteAddr().String())
+	if err != nil {
+		host = o.raw.RemoteAddr().String()
+	}
+	l := Lag{Observer: fmt.Sprintf("%d@%s", o.id, host)}
+	o.note(func() { l.Transactions, l.Behind = int64(next-min(o.sent, next)), time.Since(o.known) })
+	return l
 }
 
 // encode returns a transaction as the observer reads it. ZooKeeper's observers don't know the
@@ -290,7 +355,9 @@ func (o *observer) listen() error {
 			return err
 		}
 		switch p.Kind {
-		case zab.KindAck, zab.KindPing:
+		case zab.KindAck:
+		case zab.KindPing:
+			o.confirmed(p.Zxid)
 		case zab.KindRequest:
 			if err := o.request(p.Data); err != nil {
 				return err

@@ -3,6 +3,7 @@ package quorum
 import (
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"time"
@@ -97,6 +98,36 @@ func (h *Hub) admit(conn net.Conn) (net.Conn, *x509.Certificate, error) {
 		return nil, nil, h.refusal(err, who)
 	}
 	return stream, cert, nil
+}
+
+// ErrPlain refuses a caller without TLS.
+var ErrPlain = errors.New("it does not use TLS, which this server demands (sslQuorum)")
+
+// Accept is the TLS handshake with a caller that belongs to no list of servers, e.g. an observer
+// from elsewhere. With VerifyCaller, its certificate must name the host that it calls from.
+func (t *TLS) Accept(conn net.Conn, by time.Time) (net.Conn, error) {
+	var first [1]byte
+	if err := conn.SetReadDeadline(by); err != nil {
+		return nil, err
+	}
+	if _, err := io.ReadFull(conn, first[:]); err != nil {
+		return nil, err
+	}
+	unread := &unreadConn{Conn: conn, first: first[:]}
+	switch {
+	case first[0] != recordHandshake && t.AcceptPlain:
+		return unread, nil
+	case first[0] != recordHandshake:
+		return nil, ErrPlain
+	}
+	stream, cert, err := t.server(unread, by)
+	if err != nil {
+		return nil, fmt.Errorf("TLS: %w", err)
+	}
+	if from := hostOf(conn.RemoteAddr()); t.VerifyCaller && cert != nil && !t.isAt(cert, from) {
+		return nil, &certificateError{cert, fmt.Errorf("it does not name %s, where the call comes from", from)}
+	}
+	return stream, nil
 }
 
 // refusePlain tells a server that speaks plaintext that this server requires TLS.

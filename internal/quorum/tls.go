@@ -138,10 +138,15 @@ func (t *TLS) mayBe(server string, cert *x509.Certificate, remote net.Addr) erro
 		}
 	}
 	from := hostOf(remote)
-	if namesHost(cert, from) == nil || t.ReverseDNS && namesAddress(cert, from) {
+	if t.isAt(cert, from) {
 		return nil
 	}
 	return &certificateError{cert, fmt.Errorf("it names neither a host of server %s, which is known at %s, nor %s, where the call comes from", server, list(its), from)}
+}
+
+// isAt reports whether a certificate names the host that a caller calls from.
+func (t *TLS) isAt(cert *x509.Certificate, from string) bool {
+	return namesHost(cert, from) == nil || t.ReverseDNS && namesAddress(cert, from)
 }
 
 func list(hosts []string) string {

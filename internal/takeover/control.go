@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/zkgo/zkgo/internal/mirrored"
@@ -45,8 +46,13 @@ func (m *Mirror) Serve(ctx context.Context, dataDir string, n *raftfsm.Node) (do
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	ended := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { _ = srv.Close() })
+	var work sync.WaitGroup
+	if m.cfg.Memory.From != "" {
+		work.Go(func() { m.remember(ctx, dataDir, n) })
+	}
 	go func() {
 		defer close(ended)
+		defer work.Wait()
 		defer stop()
 		if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			m.cfg.Logger.Error("the socket for the commands to the mirror has failed", "err", err)

@@ -116,6 +116,8 @@ func (m *Mirror) beginCutover(n *raftfsm.Node, o CutoverOptions) (release func()
 		return nil, errors.New("the ensemble is not lost: there is a connection to it, so its newest transaction can be proved; leave out --accept-lost")
 	case o.AcceptLost && o.LastZxid != 0:
 		return nil, errors.New("either the newest transaction is known (--last-zxid), or what is not here is given up (--accept-lost)")
+	case m.source == mirrored.Mirror && m.conn != nil:
+		return nil, errors.New("the server that is followed here is itself a mirror, and can't prove what its own ensemble has committed last: take over there first (zkgo mirror cutover), or start this server with --from its ensemble")
 	case m.cutting != nil:
 		return nil, errors.New("another cutover is under way")
 	}
@@ -143,8 +145,8 @@ func (m *Mirror) addMembers(n *raftfsm.Node) error {
 	if err := m.old.AddMembers(text); err != nil {
 		return err
 	}
-	if m.zkgo {
-		m.old.ForgetStreams()
+	if m.source != mirrored.ZooKeeper {
+		m.old.ForgetStreams(m.source == mirrored.Mirror)
 	}
 	return nil
 }
@@ -156,14 +158,23 @@ func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOption
 		Old: m.old,
 		Mirror: mirror.Status{
 			Exact: s.Broken == "", Zxid: s.Zxid, Proposed: s.Proposed, Heard: m.cfg.Wall().Add(-time.Duration(s.LagMillis) * time.Millisecond),
-			Compared: s.Compared, Transactions: s.Compared, Znodes: s.Znodes, Sessions: s.Sessions,
+			Compared: s.Compared,
 		},
-		Zkgo: m.zkgo, TLS: m.cfg.Learner.TLS,
+		Zkgo: m.source != mirrored.ZooKeeper, TLS: m.cfg.Learner.TLS,
 		ACLs: func(yield func(string, []proto.ACL) bool) { lists(n, yield) },
 	}
 	found := p.Check(ctx)
 	if o.AcceptLost {
-		return append(found.Lost(), mirror.Finding{
+		found = found.Lost()
+	}
+	if m.source == mirrored.Mirror { // and there is no connection to it
+		found = append(found, mirror.Finding{
+			Severity: mirror.Blocks, Check: "source", Text: "the server that was followed is itself a mirror, and its own ensemble may still serve clients",
+			Do: "start this server with --from that ensemble; if that is lost too, make sure that no client reaches it, and use --ignore-findings",
+		})
+	}
+	if o.AcceptLost {
+		return append(found, mirror.Finding{
 			Severity: mirror.Warns, Check: "lost", Text: fmt.Sprintf("what the ensemble has committed after zxid 0x%x is given up; the newest one that it has announced is 0x%x", s.Zxid, max(s.Zxid, s.Proposed)),
 			Do: "make sure that no old server can start again where clients reach it",
 		})

@@ -17,5 +17,5 @@
 //     everything that the ensemble's leader had ordered after that.
 //
 // May import: of this module internal/learner, internal/mirror, internal/offline/zkfiles,
-// internal/zktxn, proto, raftfsm, session and tree.
+// internal/smallfile, internal/vfs, internal/words, internal/zktxn, proto, raftfsm, session and tree.
 package takeover

@@ -54,7 +54,13 @@ type feed struct {
 	from int64  // zxid of the state in the log when the connection began
 	wall func() time.Time
 
-	state *zkfiles.State // that has arrived and isn't exact yet; only the connection's goroutine uses it
+	source mirrored.Source // what the ensemble's servers are
+	// complete is called when the state is exact, and begun when it is in the log.
+	complete, begun func()
+
+	// Only the connection's goroutine uses these.
+	state *zkfiles.State // that has arrived and isn't exact yet
+	based bool           // there is a state that the transactions belong to
 
 	mu       sync.Mutex
 	changed  chan struct{}  // has room for one signal to run
@@ -75,20 +81,27 @@ type item struct {
 }
 
 func newFeed(to Target, addr string, zxid int64, wall func() time.Time) *feed {
-	return &feed{to: to, addr: addr, from: zxid, zxid: zxid, wall: wall, changed: make(chan struct{}, 1)}
+	nothing := func() {}
+	return &feed{to: to, addr: addr, from: zxid, zxid: zxid, based: zxid > 0, wall: wall, complete: nothing, begun: nothing, changed: make(chan struct{}, 1)}
 }
 
 var _ learner.Receiver = (*feed)(nil)
 
 // Snapshot implements learner.Receiver.
 func (f *feed) Snapshot(s *zkfiles.State) error {
-	f.state = s
+	f.state, f.based = s, true
 	f.set(func() { f.zxid = s.Zxid })
 	return nil
 }
 
+// errNoState closes a connection on which there is nothing to begin with.
+var errNoState = errors.New("takeover: the ensemble's leader has sent no snapshot, and there is no state here")
+
 // Commit implements learner.Receiver.
 func (f *feed) Commit(tx *zkfiles.Txn) error {
+	if !f.based {
+		return errNoState
+	}
 	if f.state != nil {
 		if err := f.state.Apply(tx); err != nil {
 			return fmt.Errorf("takeover: %w", err)
@@ -113,6 +126,10 @@ func (f *feed) Commit(tx *zkfiles.Txn) error {
 
 // Synced implements learner.Receiver.
 func (f *feed) Synced() error {
+	if !f.based {
+		return errNoState
+	}
+	f.complete()
 	f.set(func() { f.begin, f.synced = f.state, true })
 	f.state = nil
 	f.signal()
@@ -241,6 +258,7 @@ func (f *feed) pump(ctx context.Context, fail context.CancelCauseFunc, lost <-ch
 		case begin != nil:
 			prev = begin.Zxid
 			err = f.start(ctx, begin)
+			f.begun()
 		case len(run) > 0:
 			from := prev
 			prev = last
@@ -285,5 +303,5 @@ func (f *feed) start(ctx context.Context, s *zkfiles.State) error {
 func (f *feed) mark() mirrored.Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return mirrored.Mark{Proposed: max(f.proposed, f.zxid), Time: f.wall().UnixMilli(), InSync: f.synced, Leader: f.addr}
+	return mirrored.Mark{Proposed: max(f.proposed, f.zxid), Time: f.wall().UnixMilli(), InSync: f.synced, Leader: f.addr, Source: f.source}
 }

@@ -140,8 +140,10 @@ func TestFeed(t *testing.T) {
 		s.Zxid = 100
 		s.Sessions[9] = 4000
 		must.Do(t, f.Snapshot(s))
-		must.Do(t, f.Commit(txn(101)))
-		expect(t, g) // not exact yet
+		early := txn(101)
+		early.Digest = &zkfiles.Digest{Zxid: 101, Version: zktxn.DigestVersion, Value: 12345}
+		must.Do(t, f.Commit(early)) // its digest means nothing: the snapshot may be ahead of it
+		expect(t, g)                // not exact yet
 		must.Do(t, f.Synced())
 		expect(t, g, "begin 0x65 with 5 znodes, 1 sessions", "mark 101 true {Session:0 Cxid:0 Code:Ok (0)}")
 		must.Do(t, f.Commit(txn(102)))
@@ -199,12 +201,23 @@ func TestFeedEnds(t *testing.T) {
 	})
 }
 
+// TestFeedNeedsAState: a connection ends whose transactions belong to no state.
+func TestFeedNeedsAState(t *testing.T) {
+	t.Parallel()
+	if err := newFeed(newTarget(), "zk1:2888", 0, time.Now).Commit(txn(1)); !errors.Is(err, errNoState) {
+		t.Errorf("a transaction: %v", err)
+	}
+	if err := newFeed(newTarget(), "zk1:2888", 0, time.Now).Synced(); !errors.Is(err, errNoState) {
+		t.Errorf("in sync: %v", err)
+	}
+}
+
 // TestFeedIsBounded: a connection that delivers more than the log takes ends, and a run has a
 // limit.
 func TestFeedIsBounded(t *testing.T) {
 	t.Parallel()
-	f := newFeed(newTarget(), "zk1:2888", 0, time.Now)
-	big := txn(1)
+	f := newFeed(newTarget(), "zk1:2888", 1, time.Now)
+	big := txn(2)
 	big.Raw = append(big.Raw, make([]byte, runLimit)...)
 	var n int
 	for n = 0; ; n++ {

@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/learner"
 	"github.com/zkgo/zkgo/internal/mirror"
 	"github.com/zkgo/zkgo/internal/mirrored"
+	"github.com/zkgo/zkgo/internal/words"
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
@@ -22,11 +23,17 @@ const ObserverID = mirrored.Sessions
 type Config struct {
 	Learner learner.Config // Touched is ours
 	Old     *mirror.Old    // the ensemble to follow
-	Serve   bool           // clients are served before the cutover
+	// Memory is what the data directory keeps of this for the next start.
+	Memory Memory
+	Serve  bool // clients are served before the cutover
 	// ReadsOnly serves only clients that accept read-only sessions before the cutover.
 	ReadsOnly bool
-	Logger    *slog.Logger
-	Wall      func() time.Time // default time.Now
+	// Progress is told how much of a snapshot has arrived, and nil when none is arriving any
+	// more. Without it, the log is told. It isn't called concurrently.
+	Progress func(*Arrival)
+	Dial     words.Dial // to the ensemble's client ports
+	Logger   *slog.Logger
+	Wall     func() time.Time // default time.Now
 }
 
 // Mirror follows an ensemble whenever its server leads. Its methods are safe for concurrent
@@ -34,17 +41,17 @@ type Config struct {
 type Mirror struct {
 	cfg Config
 
-	mu       sync.Mutex
-	to       Target        // while this server leads
-	conn     *learner.Conn // while it is connected
-	feed     *feed
-	last     *mirror.Last
-	gone     context.Context // ends with the connection
-	old      *mirror.Old     // the ensemble, as the cutover under way knows it
-	cutting  chan struct{}   // closed when the cutover under way ends; nil: none is
-	zkgo     bool            // the newest connection was to a zkgo server
-	problem  string          // why there is no connection
-	received int64           // bytes of a snapshot that is arriving
+	mu      sync.Mutex
+	to      Target        // while this server leads
+	conn    *learner.Conn // while it is connected
+	feed    *feed
+	last    *mirror.Last
+	gone    context.Context // ends with the connection
+	old     *mirror.Old     // the ensemble, as the cutover under way knows it
+	cutting chan struct{}   // closed when the cutover under way ends; nil: none is
+	source  mirrored.Source // of the newest connection
+	problem string          // why there is no connection
+	arrival *Arrival        // of a snapshot; nil: none is arriving
 }
 
 // New returns a Mirror.
@@ -52,16 +59,7 @@ func New(cfg Config) *Mirror {
 	if cfg.Wall == nil {
 		cfg.Wall = time.Now
 	}
-	m := &Mirror{cfg: cfg}
-	room := cfg.Learner.Limits.Room
-	m.cfg.Learner.Limits.Room = func() error {
-		m.arrived(1 << 20)
-		if room != nil {
-			return room()
-		}
-		return nil
-	}
-	return m
+	return &Mirror{cfg: cfg, source: cfg.Memory.Source}
 }
 
 // Pauses between two attempts to connect.
@@ -150,8 +148,17 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	if state.Phase != mirrored.Following {
 		zxid = 0
 	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var work sync.WaitGroup
+	var conn *learner.Conn
 	cfg := m.cfg.Learner
 	cfg.Touched = m.touched(to)
+	cfg.Limits.Progress = func(bytes int64, znodes int) {
+		m.arrived(bytes, znodes, func() {
+			work.Go(func() { m.expect(ctx, conn.Addr(), conn.Epoch()) })
+		})
+	}
 	conn, err := learner.Dial(ctx, cfg, zxid)
 	if err != nil {
 		if text := advice(err, &cfg); text != "" {
@@ -163,22 +170,22 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 		return errors.Join(errReadOnly, conn.Close())
 	}
 	f := newFeed(to, conn.Addr(), zxid, m.cfg.Wall)
+	f.source = sourceOf(conn)
+	f.complete, f.begun = m.complete, m.settled
+	defer m.settled()
 	last := &mirror.Last{Receiver: f, SyncProves: conn.Zkgo()}
 	gone, ended := context.WithCancel(context.Background())
 	m.set(func() {
-		m.conn, m.feed, m.last, m.gone, m.received, m.problem = conn, f, last, gone, 0, ""
-		m.zkgo = conn.Zkgo()
+		m.conn, m.feed, m.last, m.gone, m.problem = conn, f, last, gone, ""
+		m.source = f.source
 	})
 	defer m.set(func() { m.conn, m.feed, m.last = nil, nil, nil })
 	defer ended()
 	m.cfg.Logger.Info("connected to the ensemble", "leader", conn.Addr(), "epoch", conn.Epoch(), "our zxid", fmt.Sprintf("0x%x", zxid))
 	defer m.cfg.Logger.Info("disconnected from the ensemble", "leader", conn.Addr())
 
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	defer stop()
-	var work sync.WaitGroup
 	for _, task := range []func() error{func() error { return f.run(ctx) }, func() error { return f.pass(ctx, conn) }} {
 		work.Go(func() { cancel(task()) })
 	}
@@ -187,6 +194,17 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	work.Wait()
 	_ = conn.Close() // it may be closed already
 	return context.Cause(ctx)
+}
+
+// sourceOf returns what the other side of a connection is.
+func sourceOf(conn *learner.Conn) mirrored.Source {
+	switch {
+	case conn.Mirror():
+		return mirrored.Mirror
+	case conn.Zkgo():
+		return mirrored.Zkgo
+	}
+	return mirrored.ZooKeeper
 }
 
 // await proposes a command and waits for its outcome.
@@ -211,36 +229,24 @@ func (m *Mirror) set(change func()) {
 	change()
 }
 
-// arrived counts bytes of a snapshot, and tells the log about them from time to time.
-func (m *Mirror) arrived(n int64) {
-	m.mu.Lock()
-	m.received += n
-	total := m.received
-	m.mu.Unlock()
-	const every = 64 << 20
-	if total%every == 0 {
-		m.cfg.Logger.Info("the ensemble's snapshot is arriving", "MiB", total>>20)
-	}
-}
-
 // Status is what a server knows of a mirror.
 type Status struct {
-	Phase       string `json:"phase"`            // none, following, open, fenced or done
-	Broken      string `json:"broken,omitempty"` // why no more transactions are applied
-	Zxid        int64  `json:"zxid"`             // newest transaction applied on this server
-	Leads       bool   `json:"leads"`            // this server leads the zkgo servers
-	Leader      string `json:"leader,omitempty"` // the ensemble's, host:port of its quorum port
-	InSync      bool   `json:"inSync"`           // our leader is connected to the ensemble's, and has had all of its state
-	Proposed    int64  `json:"proposed"`         // newest zxid that the ensemble's leader has announced
-	Lag         int64  `json:"lag"`              // transactions announced and not applied; −1: of another epoch
-	LagMillis   int64  `json:"lagMillis"`        // since the ensemble's leader was heard
-	Compared    int64  `json:"digestsCompared"`  // digests that have matched on this server since its start
-	Received    int64  `json:"snapshotBytes"`    // of a snapshot that is arriving
-	Problem     string `json:"problem,omitempty"`
-	TakenOverAt int64  `json:"takenOverAt,omitempty"` // the ensemble's newest zxid at the cutover
-	Znodes      int    `json:"znodes"`
-	Sessions    int    `json:"sessions"`
-	Ephemerals  int    `json:"ephemerals"`
+	Phase       string   `json:"phase"`              // none, following, open, fenced or done
+	Broken      string   `json:"broken,omitempty"`   // why no more transactions are applied
+	Zxid        int64    `json:"zxid"`               // newest transaction applied on this server
+	Leads       bool     `json:"leads"`              // this server leads the zkgo servers
+	Leader      string   `json:"leader,omitempty"`   // the ensemble's, host:port of its quorum port
+	InSync      bool     `json:"inSync"`             // our leader is connected to the ensemble's, and has had all of its state
+	Proposed    int64    `json:"proposed"`           // newest zxid that the ensemble's leader has announced
+	Lag         int64    `json:"lag"`                // transactions announced and not applied; −1: of another epoch
+	LagMillis   int64    `json:"lagMillis"`          // since the ensemble's leader was heard
+	Compared    int64    `json:"digestsCompared"`    // digests that have matched on this server since its start
+	Snapshot    *Arrival `json:"snapshot,omitempty"` // that is arriving here
+	Problem     string   `json:"problem,omitempty"`
+	TakenOverAt int64    `json:"takenOverAt,omitempty"` // the ensemble's newest zxid at the cutover
+	Znodes      int      `json:"znodes"`
+	Sessions    int      `json:"sessions"`
+	Ephemerals  int      `json:"ephemerals"`
 }
 
 // StatusOf returns the status of the mirror on the server that n is the Node of. It is
@@ -255,7 +261,11 @@ func (m *Mirror) StatusOf(n *raftfsm.Node) Status {
 	s.Leads = role.Serving && (role.Role == raftfsm.Leader || role.Role == raftfsm.Standalone)
 	at := time.UnixMilli(mark.Time)
 	m.mu.Lock()
-	s.Problem, s.Received = m.problem, m.received
+	s.Problem = m.problem
+	if m.arrival != nil {
+		a := *m.arrival
+		s.Snapshot = &a
+	}
 	if f := m.feed; f != nil {
 		own := f.mark()
 		s.Leader, s.InSync, s.Proposed = own.Leader, own.InSync, own.Proposed

@@ -15,7 +15,8 @@ import (
 
 // Options are what an operator says about a mirror.
 type Options struct {
-	From, Clients string // the ensemble, for mirror.Describe
+	From, Clients string // the ensemble, for mirror.Describe; empty: as at the last start
+	DataDir       string // of the server
 	ObserverID    int64  // our number in the ensemble
 	Serve         bool   // clients are served before the cutover
 	ReadsOnly     bool   // only clients that accept read-only sessions are
@@ -28,6 +29,7 @@ type Options struct {
 	MaxField   int // the longest field in bytes that we read
 	MaxRequest int // jute.maxbuffer
 	Policy     tree.Policy
+	Progress   func(*Arrival) // as in Config; nil: the log is told
 	Logger     *slog.Logger
 }
 
@@ -69,7 +71,11 @@ func advice(err error, c *learner.Config) string {
 
 // Configure returns the Mirror that o describes.
 func Configure(o Options) (*Mirror, error) {
-	old, err := mirror.Describe(o.From, o.Clients)
+	memory, err := recall(o.DataDir, o.From, o.Clients)
+	if err != nil {
+		return nil, err
+	}
+	old, err := mirror.Describe(memory.From, memory.Clients)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +91,6 @@ func Configure(o Options) (*Mirror, error) {
 			Addrs:          old.QuorumAddrs(), ID: o.ObserverID, TLS: o.TLS, User: o.User, Password: o.Password, MaxRequest: o.MaxRequest,
 			Policy: o.Policy & tree.Emulate353TTL, Limits: zkfiles.Limits{MaxField: o.MaxField},
 		},
-		Old: old, Serve: o.Serve, ReadsOnly: o.ReadsOnly, Logger: o.Logger,
+		Old: old, Memory: memory, Serve: o.Serve, ReadsOnly: o.ReadsOnly, Progress: o.Progress, Logger: o.Logger,
 	}), nil
 }

@@ -14,6 +14,10 @@ import (
 // The first packet of another size is the last one.
 const Extension = "zkgo1"
 
+// ExtensionOfMirror is the Extension in LEADERINFO of a server whose state is itself that of
+// another ensemble. It can't prove which transaction is the newest.
+const ExtensionOfMirror = "zkgo1m"
+
 // PasswordSize is the size of an id and a password, and PasswordsSize that of the data of a
 // packet with as many as fit.
 const (

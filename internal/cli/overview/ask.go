@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/words"
 )
 
 // Limits of an answer.
@@ -19,56 +21,18 @@ const (
 	answerTime  = 3 * time.Second
 )
 
-// ErrTLSAlert is the cause when a server answers a four-letter word with an alert of TLS.
-var ErrTLSAlert = errors.New("the server expects TLS")
-
-// ErrNotServing is the cause when a server answers that it doesn't serve clients.
-var ErrNotServing = errors.New("This ZooKeeper instance is not currently serving requests") //nolint:staticcheck // the server's text
-
-// word sends a four-letter word to a server.
-func (w *Watcher) word(ctx context.Context, address, word string) (string, error) {
-	dial := w.Dial
-	if dial == nil {
-		dial = (&net.Dialer{}).DialContext
-	}
-	conn, err := dial(ctx, "tcp", address)
-	if err != nil {
-		return "", err
-	}
-	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) }) //nolint:errcheck // the connection is closed anyway
-	defer stop()
-	if _, err := io.WriteString(conn, word); err != nil {
-		return "", err
-	}
-	answer, err := io.ReadAll(io.LimitReader(conn, answerBytes))
-	text := string(answer)
-	switch {
-	case text == "" && err != nil:
-		return "", err
-	case text == "":
-		return "", fmt.Errorf("no answer to %s: %w", word, io.EOF) // the server closed the connection
-	case strings.HasPrefix(text, "\x15\x03"):
-		return "", ErrTLSAlert
-	case strings.Contains(text, "is not executed because it is not in the whitelist"):
-		return "", fmt.Errorf("%s is not in 4lw.commands.whitelist", word)
-	}
-	return text, nil
-}
-
 // byWords sends srvr, which every server answers, and mntr.
 func (w *Watcher) byWords(ctx context.Context, s *Server) error {
 	begin := time.Now()
-	text, err := w.word(ctx, s.Address, "srvr")
+	text, refused := words.Ask(ctx, w.Dial, s.Address, "srvr")
 	s.AnswerMillis = float64(time.Since(begin).Microseconds()) / 1000
-	refused := err
-	if err == nil {
+	if refused == nil {
 		s.srvr(text)
 		if s.Mode == "" {
-			refused = notServing(text)
+			refused = errors.New(strings.TrimSpace(text))
 		}
 	}
-	more, err := w.word(ctx, s.Address, "mntr")
+	more, err := words.Ask(ctx, w.Dial, s.Address, "mntr")
 	if err != nil {
 		if refused != nil {
 			return refused
@@ -76,26 +40,14 @@ func (w *Watcher) byWords(ctx context.Context, s *Server) error {
 		return err
 	}
 	some := false
-	for line := range strings.Lines(more) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), "\t")
-		if ok {
-			some = true
-			s.monitor(key, value)
-		}
+	for key, value := range words.Fields(more, "\t") {
+		some = true
+		s.monitor(key, value)
 	}
 	if !some {
-		return notServing(more)
+		return errors.New(strings.TrimSpace(more))
 	}
 	return nil
-}
-
-// notServing returns the error for an answer without the server's state.
-func notServing(answer string) error {
-	answer = strings.TrimSpace(answer)
-	if answer == ErrNotServing.Error() {
-		return ErrNotServing
-	}
-	return errors.New(answer)
 }
 
 // byAdmin queries the AdminServer on the same host.

@@ -5,5 +5,5 @@
 // A [Watcher] queries repeatedly and computes rates per second. Unknown values are
 // nil, never 0.
 //
-// It imports the standard library only.
+// May import: of this module internal/words.
 package overview

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/zkgo/zkgo/internal/words"
 )
 
 // Server is the state that one server reports.
@@ -53,11 +55,7 @@ func (z Zxid) MarshalText() ([]byte, error) {
 
 // srvr parses the answer to srvr.
 func (s *Server) srvr(text string) {
-	for line := range strings.Lines(text) {
-		key, value, ok := strings.Cut(strings.TrimSpace(line), ": ")
-		if !ok {
-			continue
-		}
+	for key, value := range words.Fields(text, ": ") {
 		switch key {
 		case "Zookeeper version":
 			s.Version = version(value)

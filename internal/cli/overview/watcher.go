@@ -2,10 +2,12 @@ package overview
 
 import (
 	"context"
-	"net"
+	"errors"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/zkgo/zkgo/internal/words"
 )
 
 // Watcher queries servers. Its fields must not change after the first use, and its
@@ -13,8 +15,8 @@ import (
 type Watcher struct {
 	// Addresses are the servers' client addresses, host:port.
 	Addresses []string
-	// Dial connects for four-letter words; nil means the network.
-	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Dial connects for four-letter words.
+	Dial words.Dial
 	// Admin selects the AdminServers instead: their port, or the URL of one.
 	Admin string
 	// HTTP is the client for AdminServers; nil means http.DefaultClient.
@@ -114,8 +116,8 @@ func (w *Watcher) rate(s *Server, l look) {
 func (w *Watcher) Answers(ctx context.Context, address string) bool {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	_, err := w.word(ctx, address, "srvr")
-	return err == nil
+	_, err := words.Ask(ctx, w.Dial, address, "srvr")
+	return err == nil || errors.Is(err, words.ErrNotServing)
 }
 
 // Leader returns the address of the leader, and whether there is one. The address is

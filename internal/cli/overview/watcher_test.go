@@ -80,7 +80,7 @@ func TestLook(t *testing.T) {
 	if b.Mode != "follower" || b.Watches != nil || !strings.Contains(b.Note, "whitelist") || b.Version != "3.9.5" || *second.Lag(1) != 3 || *second.Lag(0) != 0 {
 		t.Errorf("%+v", b)
 	}
-	if c.Mode != "" || !strings.Contains(c.Error, "not currently serving") || second.Lag(2) != nil {
+	if c.Mode != "" || !strings.Contains(c.Error, "does not serve clients") || second.Lag(2) != nil {
 		t.Errorf("%+v", c)
 	}
 	if d.Mode != "" || d.Error != "connection refused" {

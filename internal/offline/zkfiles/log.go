@@ -228,7 +228,8 @@ type window struct {
 // but keep those that may be the start of a record.
 func (w *window) grow(r io.Reader) error {
 	have := len(w.buf)
-	w.buf = slices.Grow(w.buf, readStep)[:have+readStep]
+	const step = 1 << 20
+	w.buf = slices.Grow(w.buf, step)[:have+step]
 	n, err := io.ReadFull(r, w.buf[have:])
 	w.buf = w.buf[:have+n]
 	switch {

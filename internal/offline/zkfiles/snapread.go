@@ -146,6 +146,7 @@ func (s *snapshotReader) readNodes() {
 		if err := s.place(n, list); err != nil {
 			s.err = fmt.Errorf("%s: at offset %d: %w", s.name, at, err)
 		}
+		s.taken++
 	}
 	if s.err == nil && s.nodes[""] == nil {
 		s.fail(errors.New("there is no root"))
@@ -223,5 +224,6 @@ func ReadBody(name string, r *bufio.Reader, p tree.Policy, l Limits) (*State, er
 	s.sessions()
 	s.acls()
 	s.readNodes()
+	s.tell()
 	return s.State, s.err
 }

@@ -10,11 +10,12 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/zkgo/zkgo/internal/zab"
 	"github.com/zkgo/zkgo/proto"
 )
 
-// readStep is the maximum allocation for a length before its bytes arrive.
-const readStep = 1 << 20
+// askEvery is how many bytes of content are read between two calls of Limits.Room and Progress.
+const askEvery = 1 << 20
 
 // DefaultMaxField is the default maximum length of a field in bytes. We use a value larger
 // than any jute.maxbuffer with which ZooKeeper works well.
@@ -30,6 +31,9 @@ type Limits struct {
 	// Room is called after every MiB of content. If it returns an error, reading ends
 	// with that error. It may be nil.
 	Room func() error
+	// Progress is told after every MiB of content, and at the end of a body, how many bytes and
+	// znodes have been read. It may be nil.
+	Progress func(bytes int64, znodes int)
 }
 
 func (l Limits) maxField() int {
@@ -48,7 +52,8 @@ type source struct {
 	name string
 	r    *bufio.Reader
 	Limits
-	asked int64       // offset of the last call of Limits.Room
+	asked int64       // offset of the last call of Limits.Room and Progress
+	taken int         // znodes read
 	sum   hash.Hash32 // Adler-32 of all bytes read
 	off   int64
 	err   error
@@ -81,14 +86,25 @@ func (s *source) fill(b []byte) bool {
 	}
 	s.off += int64(len(b))
 	s.sum.Write(b)
-	if s.Room != nil && s.off-s.asked >= readStep {
-		s.asked = s.off
+	if s.off-s.asked < askEvery {
+		return true
+	}
+	s.asked = s.off
+	s.tell()
+	if s.Room != nil {
 		if err := s.Room(); err != nil {
 			s.fail(err)
 			return false
 		}
 	}
 	return true
+}
+
+// tell calls Limits.Progress.
+func (s *source) tell() {
+	if s.Progress != nil {
+		s.Progress(s.off, s.taken)
+	}
 }
 
 func (s *source) int() int32 {
@@ -118,19 +134,22 @@ func (s *source) bytes(what string) []byte {
 		s.fail(fmt.Errorf("%s of %d bytes: %w", what, n, ErrTooLong))
 		return nil
 	}
-	b := make([]byte, 0, min(n, readStep))
-	for len(b) < n {
-		have := len(b)
-		step := min(n-have, max(readStep, have))
-		if cap(b) < have+step {
-			b = append(make([]byte, 0, have+step), b...)
-		}
-		b = b[:have+step]
-		if !s.fill(b[have:]) {
-			return nil
-		}
+	b, _ := zab.ReadUpTo(filler{s}, n)
+	if s.err != nil {
+		return nil
 	}
 	return b
+}
+
+// filler is a source as an io.Reader: it reads all that fits, or fails.
+type filler struct{ *source }
+
+// Read implements io.Reader.
+func (f filler) Read(b []byte) (int, error) {
+	if !f.fill(b) {
+		return 0, f.err
+	}
+	return len(b), nil
 }
 
 // string reads a string that must not be null.

@@ -24,6 +24,9 @@ type View struct {
 	Memory     *limits.Memory          // nil: no ceiling
 	Tokens     *limits.SessionThrottle // nil: no limit
 
+	// Observers returns the observers at the observerMasterPort; nil: there is no such port.
+	Observers func() []status.Observer
+
 	// What the server is configured for: metrics of anything else would only be noise.
 	Distributed    bool // an ensemble
 	InMemory       bool
@@ -77,6 +80,7 @@ func (v View) Metrics() []status.Metric {
 	if p.Leads {
 		v.leading(&m, p)
 	}
+	v.observers(&m, p)
 	differs := int64(0)
 	if p.FileDiffers != "" {
 		differs = 1
@@ -107,6 +111,21 @@ func (v View) leading(m *mntr.Lines, p status.Server) {
 	m.Int("last_proposal_size", p.LastProposal)
 	m.Int("min_proposal_size", p.MinProposal)
 	m.Int("max_proposal_size", p.MaxProposal)
+}
+
+// observers adds the observers at the observerMasterPort. ZooKeeper shows their number on a
+// follower, too.
+func (v View) observers(m *mntr.Lines, p status.Server) {
+	if v.Observers == nil {
+		return
+	}
+	if !p.Leads {
+		m.Int("synced_observers", int64(p.SyncedObservers))
+	}
+	for _, o := range v.Observers() {
+		m.Keyed(status.Gauge, o.Name, "observer_master_lag_transactions", o.LagTransactions)
+		m.Keyed(status.Gauge, o.Name, "observer_master_lag_milliseconds", o.LagMillis)
+	}
 }
 
 // mirror adds how far a server is that follows another ensemble, or has taken over from one.

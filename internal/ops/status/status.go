@@ -78,6 +78,13 @@ type Server struct {
 	LeaderUptime    time.Duration
 }
 
+// Observer is an observer that gets this server's state at the observerMasterPort.
+type Observer struct {
+	Name            string // its number and the address that it calls from
+	LagTransactions int64  // applied here and not sent to it
+	LagMillis       int64  // since it is known to have had everything
+}
+
 // Conn is a client's connection.
 type Conn struct {
 	Addr           string // ip:port

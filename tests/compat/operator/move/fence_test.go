@@ -74,7 +74,7 @@ func TestFenceAndProof(t *testing.T) {
 	r.withoutAQuorum(servers)
 	r = join(t, servers)
 	last := must.Get(r.last.Prove(ctx(t), r, mine))(t)
-	if at := r.heard.Status().Zxid; at != last || last < known {
+	if at := r.heard.now().Zxid; at != last || last < known {
 		t.Errorf("the last transaction is %#x, the mirror is at %#x, and clients were told of %#x", last, at, known)
 	}
 	must.Do(t, wait.Success(patience, "every server to be at the proved zxid", func() error {
@@ -167,10 +167,9 @@ func (r *requester) preflight(old *mirror.Old) {
 	r.t.Helper()
 	modern, digests := !strings.HasPrefix(release(), "3.4"), !strings.HasPrefix(release(), "3.4") && !strings.HasPrefix(release(), "3.5")
 	r.await("a ping", func(h *heard) bool {
-		s := h.Status()
-		return !s.Heard.IsZero() && (s.Compared > 0 || !digests)
+		return !h.status.Heard.IsZero() && (h.status.Compared > 0 || !digests)
 	})
-	p := &mirror.Preflight{Old: old, Mirror: r.heard.Status(), ACLs: maps.All(r.heard.acls), Timeout: patience}
+	p := &mirror.Preflight{Old: old, Mirror: r.heard.now(), ACLs: maps.All(r.heard.acls), Timeout: patience}
 	found := p.Check(ctx(r.t))
 	var text strings.Builder
 	must.Do(r.t, found.Write(&text))

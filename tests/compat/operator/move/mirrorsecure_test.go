@@ -36,7 +36,7 @@ QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required user
 	o.JVM = append(o.JVM, "-Djava.security.auth.login.config="+jaas, "-Dzookeeper.fips-mode=false") // which 3.9 needs for DIGEST-MD5
 	servers := oracle.Ensemble(t, 3, o)
 	addrs := quorumAddrs(t, servers[0])
-	follow(t, learner.Config{Addrs: addrs, ID: 200, User: "zk", Password: "secret"}).exact(t, 1)
+	joinWith(t, learner.Config{Addrs: addrs, ID: 200, User: "zk", Password: "secret"})
 	for password, want := range map[string]string{"": "may require SASL", "wrong": "SASL"} {
 		cfg := learner.Config{Addrs: addrs, ID: 201, Password: password}
 		if password != "" {
@@ -56,7 +56,7 @@ func TestMirrorWithTLS(t *testing.T) {
 	o := options("sslQuorum=true", "ssl.quorum.keyStore.location="+file, "ssl.quorum.trustStore.location="+file)
 	servers := oracle.Ensemble(t, 3, o)
 	addrs := quorumAddrs(t, servers[0])
-	follow(t, learner.Config{Addrs: addrs, ID: 200, TLS: config}).exact(t, 1)
+	joinWith(t, learner.Config{Addrs: addrs, ID: 200, TLS: config})
 	_, err := learner.Dial(ctx(t), learner.Config{Addrs: addrs, ID: 201, SyncTimeout: 5 * time.Second}, 0)
 	if !errors.Is(err, learner.ErrNoLeader) || !strings.Contains(err.Error(), "TLS") {
 		t.Errorf("in plaintext: %v", err)

@@ -2,11 +2,16 @@ package move
 
 import (
 	"errors"
+	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -16,8 +21,12 @@ import (
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
+	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
+
+// mirrorLib names a directory with the jars of another release to follow.
+var mirrorLib = flag.String("mirror", "", "`release=directory` with the jars of the ensemble that a learner follows")
 
 // mine is the id of a session that the learner opens. Its high byte is the learner's id.
 const mine = 200<<56 - 1<<64 + 1
@@ -226,35 +235,41 @@ type key struct {
 	cxid    int32
 }
 
-// heard is what a learner has received. It checks digests, too.
+// heard is what a learner has received, and the state that it amounts to. It checks digests, too.
 type heard struct {
-	mirror.Replica
 	mu     sync.Mutex
+	state  *zkfiles.State
+	status mirror.Status
 	txns   map[key]*zkfiles.Txn
 	syncs  map[key]int64 // to the zxid at that time
 	valid  map[int64]bool
 	closed map[int64]bool
 	acls   map[string][]proto.ACL // of the snapshot
 	used   int64                  // session; 0: none
-	synced bool
 }
 
 // join follows an ensemble until the end of the test.
 func join(t *testing.T, servers []*oracle.Server) *requester {
 	t.Helper()
+	return joinWith(t, learner.Config{Addrs: quorumAddrs(t, servers[0]), ID: 200})
+}
+
+// joinWith is join with a configuration.
+func joinWith(t *testing.T, cfg learner.Config) *requester {
+	t.Helper()
 	r := &requester{t: t, ended: make(chan error, 1)}
 	r.heard = heard{txns: map[key]*zkfiles.Txn{}, syncs: map[key]int64{}, valid: map[int64]bool{}, closed: map[int64]bool{}}
 	r.last.Receiver = &r.heard
-	cfg := learner.Config{Addrs: quorumAddrs(t, servers[0]), ID: 200, Touched: r.heard.touches}
+	cfg.Touched = r.heard.touches
 	r.Conn = must.Get(learner.Dial(ctx(t), cfg, 0))(t)
 	go func() { r.ended <- r.Follow(0, &r.last); close(r.ended) }()
 	t.Cleanup(func() {
 		_ = r.Close()
-		if err := <-r.ended; errors.Is(err, mirror.ErrDigest) {
+		if err := <-r.ended; errors.Is(err, errDigest) {
 			t.Error(err)
 		}
 	})
-	r.await("an exact state", func(h *heard) bool { return h.synced })
+	r.await("an exact state", func(h *heard) bool { return h.status.Exact })
 	return r
 }
 
@@ -320,15 +335,26 @@ func (h *heard) Snapshot(s *zkfiles.State) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.acls = maps.Collect(s.ACLs())
-	return h.Replica.Snapshot(s)
+	h.state, h.status.Zxid = s, s.Zxid
+	return nil
 }
 
+// errDigest ends a connection whose transactions don't lead to the ensemble's state.
+var errDigest = errors.New("the digest is another one")
+
 func (h *heard) Commit(tx *zkfiles.Txn) error {
-	if err := h.Replica.Commit(tx); err != nil {
-		return err
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if err := h.state.Apply(tx); err != nil {
+		return err
+	}
+	h.status.Zxid = tx.Zxid
+	if d := tx.Digest; d != nil && d.Comparable() && h.status.Exact {
+		if d.Value != h.state.Digest() {
+			return fmt.Errorf("%w after transaction %#x (%s)", errDigest, tx.Zxid, tx.Describe())
+		}
+		h.status.Compared++
+	}
 	h.txns[key{tx.Session, tx.Cxid}] = tx
 	if tx.Type == proto.OpCloseSession {
 		h.closed[tx.Session] = true
@@ -339,8 +365,22 @@ func (h *heard) Commit(tx *zkfiles.Txn) error {
 func (h *heard) Synced() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.synced = true
-	return h.Replica.Synced()
+	h.status.Exact = true
+	return nil
+}
+
+func (h *heard) Ping(proposed int64, at time.Time) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status.Proposed, h.status.Heard = proposed, at
+	return nil
+}
+
+// now returns how far the learner is.
+func (h *heard) now() mirror.Status {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.status
 }
 
 func (h *heard) Revalidated(session int64, valid bool) error {
@@ -353,7 +393,7 @@ func (h *heard) Revalidated(session int64, valid bool) error {
 func (h *heard) SyncDone(session int64, cxid int32) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.syncs[key{session, cxid}] = h.Zxid()
+	h.syncs[key{session, cxid}] = h.status.Zxid
 	return nil
 }
 
@@ -362,3 +402,37 @@ func body(r proto.Record) []byte { return r.Append(nil) }
 
 // timeout is the body of createSession.
 func timeout(ms int32) []byte { return proto.AppendInt(nil, ms) }
+
+// leaderOf waits for the leader.
+func leaderOf(t *testing.T, servers []*oracle.Server) (leader *oracle.Server) {
+	t.Helper()
+	wait.Eventually(t, "a leader", func() bool {
+		for _, s := range servers {
+			if status, err := process.Ask(s.Addr(), time.Second); err == nil && status.Mode == "leader" {
+				leader = s
+			}
+		}
+		return leader != nil
+	})
+	return leader
+}
+
+// gozk returns a client that works with every release and may read everything.
+func gozk(t *testing.T, addrs ...string) *zk.Conn {
+	t.Helper()
+	c, _, err := zk.Connect(addrs, 10*time.Minute, zk.WithLogInfo(false))
+	must.Do(t, err)
+	t.Cleanup(c.Close)
+	must.Do(t, c.AddAuth("digest", []byte("super:secret")))
+	return c
+}
+
+// quorumAddrs returns the quorum addresses in a server's zoo.cfg.
+func quorumAddrs(t *testing.T, s *oracle.Server) (addrs []string) {
+	t.Helper()
+	text := must.Get(os.ReadFile(filepath.Join(s.Dir, "zoo.cfg")))(t)
+	for _, m := range regexp.MustCompile(`(?m)^server\.\d+=([^:]+:\d+)`).FindAllSubmatch(text, -1) {
+		addrs = append(addrs, string(m[1]))
+	}
+	return addrs
+}

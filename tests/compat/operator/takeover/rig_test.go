@@ -51,7 +51,7 @@ type rig struct {
 	gates []*gate
 	new   []*zkgo
 	place network // nil: the loopback network of this machine
-	fence string // directory: a file named like a gate's port closes the gate
+	fence string  // directory: a file named like a gate's port closes the gate
 }
 
 // network is where the servers of a rig run. Each has the address s.Addr() on this machine.

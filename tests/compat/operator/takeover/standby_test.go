@@ -155,7 +155,8 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// TestLostPrimary: a standby whose primary is gone takes over with what it has, if it is told so.
+// TestLostPrimary: a standby whose primary is gone takes over with what it has, if it is told so,
+// also after a restart that doesn't name the primary.
 func TestLostPrimary(t *testing.T) {
 	t.Parallel()
 	r, primary := newStandbyRig(t, 1, 1)
@@ -180,6 +181,13 @@ func TestLostPrimary(t *testing.T) {
 	wait.Eventually(t, "the standby misses its primary", func() bool {
 		st, err := r.new[0].status()
 		return err == nil && !st.InSync
+	})
+	r.new[0].kill()
+	r.new[0].args = []string{"mirror", "--serve=read-only"}
+	r.new[0].launch()
+	wait.Eventually(t, "the standby misses its primary", func() bool {
+		st, err := r.new[0].status()
+		return err == nil && st.Leads && st.Phase == "following" && st.Problem != ""
 	})
 	r.reads("/a", "multi")
 	if out, err := r.new[0].zkgo("cutover"); err == nil || !strings.Contains(out, "--accept-lost") {

@@ -1,16 +1,20 @@
 package takeover
 
 import (
+	"context"
 	"fmt"
+	"math/rand/v2"
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/zkgo/zkgo/tests/kit/must"
 	"github.com/zkgo/zkgo/tests/kit/oracle"
+	"github.com/zkgo/zkgo/tests/kit/process"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
@@ -96,7 +100,8 @@ func back(t *testing.T, r *rig, l *load) {
 }
 
 // TestSameState: every znode has the same data, stat and access control list after the
-// cutover.
+// cutover, and every digest on the way has matched, although zkgo is killed and the old leader
+// stopped while clients make changes of all kinds.
 func TestSameState(t *testing.T) {
 	t.Parallel()
 	newRig(t, 1).sameState()
@@ -124,11 +129,81 @@ func (r *rig) sameState() {
 	}
 	_, err := c.Multi(&zk.CreateRequest{Path: "/m", Acl: all}, &zk.SetDataRequest{Path: "/a", Data: []byte("multi"), Version: -1})
 	must.Do(t, err)
+	stop := startChanges(t, r)
+	goesOn := func() {
+		t.Helper()
+		from := must.Get(r.new[0].status())(t).Zxid
+		wait.Eventually(t, "more transactions", func() bool { st, err := r.new[0].status(); return err == nil && st.InSync && st.Zxid > from+50 })
+	}
+	for range 2 {
+		goesOn()
+		r.new[0].kill()
+		r.launch()
+	}
+	goesOn()
+	old := r.oldLeader()
+	old.Stop()
+	r.oldLeader()
+	goesOn()
+	must.Do(t, old.Run())
+	stop()
+	must.Get(c.Sync("/"))(t)
+	newest := must.Get(process.Ask(r.oldLeader().Addr(), patience))(t).Zxid
+	wait.Eventually(t, "the newest transaction", func() bool { st, err := r.new[0].status(); return err == nil && st.Zxid == newest })
+	if st := must.Get(r.new[0].status())(t); st.Broken != "" || st.Compared == 0 && !strings.HasPrefix(release(), "3.4") && !strings.HasPrefix(release(), "3.5") {
+		t.Errorf("%+v", st)
+	}
 	want := picture(t, c, "/", nil)
 	must.Do(t, r.cutover())
 	got := picture(t, dial(t, r.new[0].addr), "/", nil)
 	if !slices.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// startChanges makes clients of the old servers change znodes in many ways, until the result is
+// called. Their sessions live until the end of the test.
+func startChanges(t *testing.T, r *rig) (stop func()) {
+	t.Helper()
+	var work sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for w := range 4 {
+		c, dice := dial(t, r.old[w%3].Addr(), r.old[(w+1)%3].Addr()), rand.New(rand.NewPCG(uint64(w), 11))
+		work.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				change(c, dice, fmt.Sprint("/load", w), n)
+			}
+		})
+	}
+	return func() { cancel(); work.Wait() }
+}
+
+// change makes one change. It may fail: what counts is what the ensemble has done.
+func change(c *person, r *rand.Rand, base string, n int) {
+	path := fmt.Sprintf("%s/%d", base, r.IntN(30))
+	child := fmt.Sprintf("%s/%d", path, r.IntN(5))
+	data := []byte(strings.Repeat("x", r.IntN(2000)))
+	switch r.IntN(10) {
+	case 0:
+		_, _ = c.Create(base, data, 0, all)
+	case 1:
+		_, _ = c.Create(path, data, 0, all)
+	case 2:
+		_, _ = c.Create(child, nil, 0, all)
+	case 3:
+		_, _ = c.Create(child, data, zk.FlagEphemeral, all)
+	case 4:
+		_, _ = c.Create(path+"/s-", data, zk.FlagSequence, all)
+	case 5:
+		_, _ = c.Set(path, data, -1)
+	case 6:
+		_ = c.Delete(child, -1)
+	case 7:
+		_ = c.Delete(path, -1)
+	case 8:
+		_, _ = c.SetACL(path, append(zk.WorldACL(zk.PermAll), zk.ACL{Perms: 1, Scheme: "digest", ID: fmt.Sprintf("u%d:x=", n%7)}), -1)
+	case 9:
+		_, _ = c.Multi(&zk.CreateRequest{Path: child, Data: data, Acl: all}, &zk.SetDataRequest{Path: path, Data: data, Version: -1}, &zk.DeleteRequest{Path: child, Version: -1})
 	}
 }
 
