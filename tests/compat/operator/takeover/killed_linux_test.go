@@ -152,10 +152,9 @@ func (f *faults) cutoverAmongFaults(at step) {
 // cutoverWith takes over and injects the fault at a step.
 func (f *faults) cutoverWith(at step, one fault) (out string, err error) {
 	f.t.Helper()
-	hold := f.random.IntN(3) > 0 // until the cutover ends, unless that takes too long
-	limit := 8 * time.Second
-	if !hold {
-		limit = time.Duration(f.random.IntN(3000)) * time.Millisecond
+	limit := time.Duration(f.random.IntN(3000)) * time.Millisecond
+	if f.random.IntN(3) == 0 {
+		limit = 8 * time.Second
 	}
 	early := time.Duration(f.random.IntN(100)) * time.Millisecond
 	// The fence command waits, so that a fault of this step comes before it and clients go on
@@ -202,6 +201,8 @@ func (f *faults) cutoverWith(at step, one fault) (out string, err error) {
 	err = cmd.Wait()
 	if at == opened && err == nil {
 		run.inject()
+	}
+	if run.undo != nil {
 		<-run.repairs
 	}
 	run.repair()
