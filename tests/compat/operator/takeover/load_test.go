@@ -339,8 +339,29 @@ func (l *load) goesOn() {
 		return nil
 	})
 	if err != nil {
+		l.logLock()
 		stacks := make([]byte, 1<<20)
 		l.t.Fatalf("%v\n%s", err, stacks[:runtime.Stack(stacks, true)])
+	}
+}
+
+// logLock logs who waits for the lock.
+func (l *load) logLock() {
+	c := l.people[0]
+	names, _, err := c.Children("/turns")
+	l.t.Log("/turns ", len(names), err)
+	for _, name := range names {
+		_, stat, err := c.Get("/turns/" + name)
+		if err != nil {
+			continue // it has gone
+		}
+		owner := -1
+		for i, p := range l.people {
+			if p.SessionID() == stat.EphemeralOwner {
+				owner = i
+			}
+		}
+		l.t.Logf("%s of client %d (%#x), since zxid %#x, %v", name, owner, stat.EphemeralOwner, stat.Czxid, time.UnixMilli(stat.Ctime).UTC())
 	}
 }
 

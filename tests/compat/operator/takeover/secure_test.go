@@ -136,7 +136,7 @@ QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required user
 				must.Do(t, wait.Success(patience, w.name, func() error {
 					st, err := s.status()
 					if err != nil || st.InSync || !strings.Contains(st.Problem, w.cause) || !strings.Contains(st.Problem, w.help) || !strings.Contains(st.Problem, "127.0.0.1:") {
-						return fmt.Errorf("%w %+v", err, st)
+						return fmt.Errorf("%v %+v", err, st)
 					}
 					return nil
 				}))
