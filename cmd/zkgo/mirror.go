@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -98,6 +100,9 @@ docs/operate/migrate.md has the whole way, and the way back.`,
 func (f *mirrorFlags) run(ctx context.Context, stderr io.Writer) error {
 	if f.serve != "" && f.serve != serveAll && f.serve != serveReadOnly {
 		return usagef("--serve=%s: want %s or %s", f.serve, serveAll, serveReadOnly)
+	}
+	if _, err := os.Stat(f.server.config); f.from == "" && f.server.config != "" && f.server.config != "-" && errors.Is(err, fs.ErrNotExist) {
+		return usagef("%s is neither a command of zkgo mirror nor a zoo.cfg", f.server.config)
 	}
 	o := takeover.Options{Progress: arrivalProgress(stderr), From: f.from, Clients: f.clients, ObserverID: f.id, Serve: f.serve == serveAll, ReadsOnly: f.serve == serveReadOnly}
 	var err error

@@ -22,9 +22,10 @@ func TestArrivalBar(t *testing.T) {
 		{&takeover.Arrival{Bytes: 1 << 20, Znodes: 100}, []string{"not known", "100"}, "%"},
 		{&takeover.Arrival{Bytes: 2 << 20, Znodes: 250, Expected: 1000}, []string{"an estimate", "25%", "250/1000"}, "not known"},
 		{&takeover.Arrival{Bytes: 3 << 20, Znodes: 1200, Expected: 1000}, []string{"an estimate", "1200/1201", "99%"}, "100%"},
-		{&takeover.Arrival{Bytes: 4 << 20, Znodes: 1300, Expected: 1000, Complete: true}, []string{"has arrived", "1300/1300", "100%"}, ""},
-		{nil, []string{"\n"}, ""},
+		{&takeover.Arrival{Bytes: 4 << 20, Znodes: 1300, Expected: 1000, Complete: true}, []string{"has arrived", "1300/1300", "100%", "\n"}, ""},
+		{nil, nil, "\n"}, // the line has ended
 		{&takeover.Arrival{Bytes: 1 << 20, Znodes: 7, Expected: 10}, []string{"7/10"}, "1300"},
+		{nil, []string{"\n"}, ""}, // the connection has ended
 	} {
 		show(step.arrival)
 		text := out.String()

@@ -54,10 +54,10 @@ func (m *Mirror) complete() {
 	m.arrival.Complete = true
 	a := *m.arrival
 	m.mu.Unlock()
-	m.cfg.Logger.Info("the ensemble's snapshot has arrived, and goes into the log", "MiB", a.Bytes>>20, "znodes", a.Znodes)
 	if m.cfg.Progress != nil {
 		m.cfg.Progress(&a)
 	}
+	m.cfg.Logger.Info("the ensemble's snapshot has arrived, and goes into the log", "MiB", a.Bytes>>20, "znodes", a.Znodes)
 }
 
 // settled notes that no snapshot is arriving: it is in the log, or the connection has ended.
