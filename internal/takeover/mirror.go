@@ -11,6 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/learner"
 	"github.com/zkgo/zkgo/internal/mirror"
 	"github.com/zkgo/zkgo/internal/mirrored"
+	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
@@ -163,6 +164,9 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 		return errors.Join(errReadOnly, conn.Close())
 	}
 	f := newFeed(to, conn.Addr(), zxid, m.cfg.Wall)
+	if zxid == 0 { // a leader sends no snapshot of a state in which nothing was ever written
+		f.state = zkfiles.NewState(cfg.Policy)
+	}
 	last := &mirror.Last{Receiver: f, SyncProves: conn.Zkgo()}
 	gone, ended := context.WithCancel(context.Background())
 	m.set(func() {
