@@ -3,6 +3,7 @@ package takeover
 import (
 	"bufio"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"slices"
@@ -43,6 +44,8 @@ func TestNothingWritten(t *testing.T) {
 			t.Errorf("%q", got)
 		}
 		cancel()
-		<-ended
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 	})
 }
