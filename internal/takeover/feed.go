@@ -61,6 +61,7 @@ type feed struct {
 	// Only the connection's goroutine uses these.
 	state *zkfiles.State // that has arrived and isn't exact yet
 	based bool           // there is a state that the transactions belong to
+	empty bool           // it is that of an ensemble in which nothing was ever written
 
 	mu       sync.Mutex
 	changed  chan struct{}  // has room for one signal to run
@@ -89,19 +90,24 @@ var _ learner.Receiver = (*feed)(nil)
 
 // Snapshot implements learner.Receiver.
 func (f *feed) Snapshot(s *zkfiles.State) error {
-	f.state, f.based = s, true
+	f.state, f.based, f.empty = s, true, false
 	f.set(func() { f.zxid = s.Zxid })
 	return nil
 }
+
+// beginEmpty makes the state one in which nothing was ever written. A leader sends no snapshot of
+// that.
+func (f *feed) beginEmpty(p tree.Policy) { f.state, f.based, f.empty = zkfiles.NewState(p), true, true }
 
 // errNoState closes a connection on which there is nothing to begin with.
 var errNoState = errors.New("takeover: the ensemble's leader has sent no snapshot, and there is no state here")
 
 // Commit implements learner.Receiver.
 func (f *feed) Commit(tx *zkfiles.Txn) error {
-	if !f.based {
+	if !f.based || f.empty && uint32(tx.Zxid) != 1 { // an epoch's first transaction has counter 1
 		return errNoState
 	}
+	f.empty = false
 	if f.state != nil {
 		if err := f.state.Apply(tx); err != nil {
 			return fmt.Errorf("takeover: %w", err)

@@ -207,6 +207,13 @@ func TestFeedNeedsAState(t *testing.T) {
 	if err := newFeed(newTarget(), "zk1:2888", 0, time.Now).Commit(txn(1)); !errors.Is(err, errNoState) {
 		t.Errorf("a transaction: %v", err)
 	}
+	for zxid, want := range map[int64]error{3<<32 | 1: nil, 3<<32 | 2: errNoState} {
+		f := newFeed(newTarget(), "zk1:2888", 0, time.Now)
+		f.beginEmpty(0)
+		if err := f.Commit(txn(zxid)); !errors.Is(err, want) {
+			t.Errorf("0x%x as the first transaction: %v", zxid, err)
+		}
+	}
 	if err := newFeed(newTarget(), "zk1:2888", 0, time.Now).Synced(); !errors.Is(err, errNoState) {
 		t.Errorf("in sync: %v", err)
 	}

@@ -172,6 +172,9 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	f := newFeed(to, conn.Addr(), zxid, m.cfg.Wall)
 	f.source = sourceOf(conn)
 	f.complete, f.begun = m.complete, m.settled
+	if zxid == 0 {
+		f.beginEmpty(cfg.Policy)
+	}
 	defer m.settled()
 	last := &mirror.Last{Receiver: f, SyncProves: conn.Zkgo()}
 	gone, ended := context.WithCancel(context.Background())
