@@ -57,7 +57,7 @@ func mistakes() []mistake {
 		{"a write is passed on twice", []edit{{"internal/takeover/serve.go", "	err := conn.Request(r)\n", "	err := conn.Request(r)\n	if r.Op == proto.OpSetData {\n		_ = conn.Request(r)\n	}\n"}},
 			"TestKilled", "", []string{"the version is"}},
 		{"the newest transaction is not proved", []edit{{cutoverFile, "	if o.LastZxid != 0 {\n", "	if o.LastZxid == 0 {\n		_, _, zxid := n.Mirroring().State()\n		return zxid, nil\n	}\n	if o.LastZxid != 0 {\n"}},
-			"TestKilled", "1", []string{"was acknowledged", "writes were acknowledged"}},
+			"TestKilled", "1", []string{"was acknowledged", "writes were acknowledged", "the clients' work to go on"}},
 		{"one old server stays open", []edit{{cutoverFile, "Run(ctx, m.old.Servers)", "Run(ctx, m.old.Servers[1:])"}, {cutoverFile, "if err := f.Closed(waiting); err != nil {", "if err := f.Closed(waiting); err != nil && waiting.Err() == nil {"}},
 			"TestKilled", "", []string{"was acknowledged", "writes were acknowledged", "held twice", "the stat is"}},
 		{"the time of a change is wrong and no digest compared", []edit{{applyMirror, "Time: tx.Time,", "Time: tx.Time + 1,"}, noDigests}, "TestSameState", "", []string{"want"}},
