@@ -334,21 +334,52 @@ func TestMirrorClients(t *testing.T) {
 	f := events[len(events)-1].state.Forward
 	r.mustFeed(t, l.batch(e.command(append(txnHead(z+2, f.Session, f.Cxid, proto.OpCreateSession), 0, 0, 0x10, 0))))
 	expect("new createSession 0")
-	if s, ok := r.Sessions.Get(f.Session); !ok || f.Session>>56 != mirrored.Sessions || s.Password != zktxn.Password(f.Session) {
+	s, ok := r.Sessions.Get(f.Session)
+	if !ok || f.Session>>56 != mirrored.Sessions || s.Password != zktxn.Password(f.Session) {
 		t.Errorf("session %#x: %+v", f.Session, s)
 	}
 	again := attachCommand()
 	again.Session, again.Password = oldSession, row.Password
-	own.apply(t, l, want("again", again))
+	// attach returns the sync that has to be answered before the client gets its session.
+	attach := func(name string) int32 {
+		t.Helper()
+		r.node.mail.take()
+		own.apply(t, l, want(name, again))
+		var passed []*mirrored.Forward
+		for _, ev := range r.node.mail.take() {
+			if ev.kind == evState && ev.state.Kind == apply.Forwarded {
+				passed = append(passed, ev.state.Forward)
+			}
+		}
+		if len(passed) != 2 || passed[0].Cxid != 0 || passed[0].Op != proto.OpCreateSession || passed[1].Op != proto.OpSync || !bytes.Equal(passed[1].Body, (&proto.SyncRequest{Path: "/"}).Append(nil)) {
+			t.Fatalf("%+v", passed)
+		}
+		return passed[1].Cxid
+	}
+	synced := func(cxid int32) {
+		t.Helper()
+		r.mustFeed(t, l.batch(markOf(mirrored.Mark{InSync: true, Answer: mirrored.Answer{Session: oldSession, Cxid: cxid}})))
+	}
+	first := attach("again")
 	own.apply(t, l, want("moved", create(row, "/moved", 0)))
-	expect("again createSession 0", "moved create2 -118")
+	expect("moved create2 -118")
+	synced(first)
+	expect("again createSession 0")
+	first, second := attach("displaced"), attach("last")
+	synced(first)
+	synced(second)
+	expect("displaced createSession -118", "last createSession 0")
 
-	row.Gen++
+	row.Gen += 3
 	own.apply(t, l, want("lost", create(row, "/lost", 0)))
 	r.mustFeed(t, l.batch(markOf(mirrored.Mark{})))
 	expect("lost create2 -118")
 	r.mustFeed(t, l.batch(markOf(mirrored.Mark{InSync: true})))
-	own.apply(t, l, want("deposed", create(row, "/deposed", 0)))
+	ended := attach("ended")
+	r.mustFeed(t, l.batch(e.command(txnHead(z+3, oldSession, 0, proto.OpCloseSession))))
+	synced(ended)
+	expect("ended createSession -112")
+	own.apply(t, l, want("deposed", create(s, "/deposed", 0)))
 	l = newLeader(6, 0)
 	r.mustFeed(t, l.begin())
 	expect("deposed create2 -118")

@@ -29,10 +29,14 @@ import (
 // at the end of the mirror. Before the end, our leader has got the answer to a sync that it
 // sent after the last request.
 //
-// A client that attaches with the id and the password of a session gets it at once: the table
-// has all sessions of the ensemble. Our leader then tells the ensemble's that the session is
-// here now (REVALIDATE), before any request of that client. If the session has just ended
-// there, the transaction that ends it is on its way to us.
+// A client that attaches with the id and the password of a session has it at once: the table
+// has all sessions of the ensemble. But its old server may still have a request of it on the
+// way. So our leader tells the ensemble's that the session is here now (REVALIDATE), after
+// which that one refuses requests from the old server, and then sends a sync. The client gets
+// its answer with that of the sync. What its old server has passed on by then is applied here,
+// and nothing follows: a client that looks for the znode that it had asked for finds it, or
+// may ask again. If the session has ended meanwhile, so has the transaction that ends it
+// arrived.
 
 // forwarded identifies a request that was passed on.
 type forwarded struct {
@@ -46,6 +50,7 @@ type awaited struct {
 	kind   command.Kind
 	op     proto.Op
 	body   []byte
+	gen    uint64 // of the session that a client attached to; 0: it asked for a new one
 }
 
 // forward passes on what a client wants. The tree is locked.
@@ -107,13 +112,24 @@ func (g *mirroring) forwardAttach(server uint8, c *command.Command) {
 	}
 	m.Rows ^= rowDigest(old) ^ rowDigest(row)
 	m.attached = row
-	m.out.Attached = &m.attached
+	m.out.Attached, m.out.Waiter = &m.attached, nil
+	m.Handler.Applied(&m.out) // every server closes the connection that had the session
 	g.pass(mirrored.Forward{Session: c.Session, Timeout: c.Timeout, Op: proto.OpCreateSession}, c)
-	m.Handler.Applied(&m.out)
+	sync := *c
+	sync.Body = syncBody
+	g.pass(mirrored.Forward{Session: c.Session, Cxid: m.Mirror.Cxid, Op: proto.OpSync}, &sync)
+	g.awaitGen(c, proto.OpCreateSession, c.Session, row.Gen)
 }
+
+// syncBody is the body of a sync that no client has asked for.
+var syncBody = (&proto.SyncRequest{Path: "/"}).Append(nil)
 
 // await keeps the waiter of a request of this server.
 func (g *mirroring) await(c *command.Command, op proto.Op, session int64) {
+	g.awaitGen(c, op, session, 0)
+}
+
+func (g *mirroring) awaitGen(c *command.Command, op proto.Op, session int64, gen uint64) {
 	m := g.m
 	if c.Waiter == nil {
 		return
@@ -121,7 +137,7 @@ func (g *mirroring) await(c *command.Command, op proto.Op, session int64) {
 	if g.waiting == nil {
 		g.waiting = make(map[forwarded]awaited)
 	}
-	g.waiting[forwarded{session, m.Mirror.Cxid}] = awaited{c.Waiter, c.Kind, op, append([]byte(nil), c.Body...)}
+	g.waiting[forwarded{session, m.Mirror.Cxid}] = awaited{c.Waiter, c.Kind, op, append([]byte(nil), c.Body...), gen}
 }
 
 // pass hands a copy of f to the control goroutine, if this server leads.
@@ -169,6 +185,17 @@ func (g *mirroring) answerOne(k *mirrored.Answer) {
 	}
 	delete(g.waiting, key)
 	m.out = command.Applied{Kind: a.kind, Op: a.op, Waiter: a.waiter, Session: k.Session, Code: k.Code}
+	if a.gen > 0 && k.Code == proto.Ok {
+		switch row, ok := m.Sessions.Get(k.Session); {
+		case !ok:
+			m.out.Code = proto.ErrSessionExpired
+		case row.Gen != a.gen:
+			m.out.Code = proto.ErrSessionMoved
+		default:
+			m.attached = row
+			m.out.Attached = &m.attached
+		}
+	}
 	m.Handler.Applied(&m.out)
 }
 

@@ -10,12 +10,23 @@ import (
 )
 
 // TestRollover: zkgo follows an ensemble whose leader steps down because the lower 32 bits of its
-// zxids are used up, and takes over from it. Each leader has 1,500 zxids.
+// zxids are used up, and takes over from it. Each leader has 1,500 zxids. Clients know only the old
+// servers, or also zkgo's, to which they move each time.
 func TestRollover(t *testing.T) {
 	t.Parallel()
+	t.Run("old", func(t *testing.T) { t.Parallel(); rollOver(t) })
+	t.Run("serve", func(t *testing.T) { t.Parallel(); rollOver(t, "--serve") })
+}
+
+func rollOver(t *testing.T, flags ...string) {
+	t.Helper()
 	const last = 1<<32 - 1 // a leader steps down instead of using it
-	r := newRigIn(t, nil, 1, oracle.Options{JVM: []string{fmt.Sprint("-Dzookeeper.testingonly.initialZxid=", last-1500)}})
-	l := startLoad(t, r.addrs()[:3])
+	r := newRigIn(t, nil, 1, oracle.Options{JVM: []string{fmt.Sprint("-Dzookeeper.testingonly.initialZxid=", last-1500)}}, flags...)
+	known := r.addrs()
+	if len(flags) == 0 {
+		known = known[:len(r.old)]
+	}
+	l := startLoad(t, known)
 	r.launch()
 	s := r.new[0]
 	var epochs []int64
@@ -48,8 +59,12 @@ func TestRollover(t *testing.T) {
 		}
 		return err
 	}))
-	for _, p := range l.people {
-		p.Close() // they know no zkgo server
+	if len(flags) > 0 {
+		l.goesOn()
+	} else {
+		for _, p := range l.people {
+			p.Close() // they know no zkgo server
+		}
 	}
 	if n := l.expired(); n > 0 {
 		t.Errorf("%d sessions have expired", n)
