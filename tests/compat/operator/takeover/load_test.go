@@ -339,30 +339,25 @@ func (l *load) goesOn() {
 		return nil
 	})
 	if err != nil {
-		l.logLock()
+		l.t.Log(l.queue())
 		stacks := make([]byte, 1<<20)
 		l.t.Fatalf("%v\n%s", err, stacks[:runtime.Stack(stacks, true)])
 	}
 }
 
-// logLock logs who waits for the lock.
-func (l *load) logLock() {
-	c := l.people[0]
-	names, _, err := c.Children("/turns")
-	l.t.Log("/turns ", len(names), err)
-	for _, name := range names {
-		_, stat, err := c.Get("/turns/" + name)
-		if err != nil {
-			continue // it has gone
-		}
-		owner := -1
-		for i, p := range l.people {
-			if p.SessionID() == stat.EphemeralOwner {
-				owner = i
-			}
-		}
-		l.t.Logf("%s of client %d (%#x), since zxid %#x, %v", name, owner, stat.EphemeralOwner, stat.Czxid, time.UnixMilli(stat.Ctime).UTC())
+// queue lists the clients, and the znodes that wait for the lock with their owners.
+func (l *load) queue() string {
+	var b strings.Builder
+	for _, p := range l.people {
+		fmt.Fprintf(&b, "client %#x at %s, connected: %v\n", p.SessionID(), p.Server(), p.connected.Load())
 	}
+	names, _, err := l.people[0].Children("/turns")
+	fmt.Fprintln(&b, "/turns: ", err)
+	for _, name := range names {
+		_, stat, err := l.people[0].Get("/turns/" + name)
+		fmt.Fprintf(&b, "%s of %#x %v\n", name, stat.EphemeralOwner, err)
+	}
+	return b.String()
 }
 
 // check stops the clients and checks what they know against what each server has.
