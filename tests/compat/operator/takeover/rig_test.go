@@ -122,7 +122,12 @@ func (r *rig) configure(n int, flags ...string) {
 		lines = append(lines, in.lines("new", n)...)
 	}
 	var quorum, clients []string
-	text := must.Get(os.ReadFile(filepath.Join(r.old[0].Dir, "zoo.cfg")))(t)
+	var text []byte
+	for _, file := range must.Get(filepath.Glob(filepath.Join(r.old[0].Dir, "zoo.cfg*")))(t) {
+		if !strings.HasSuffix(file, ".bak") { // with reconfigEnabled, the list moves to another file
+			text = append(text, must.Get(os.ReadFile(file))(t)...)
+		}
+	}
 	for _, m := range regexp.MustCompile(`(?m)^server\.\d+=([^:]+:\d+)`).FindAllSubmatch(text, -1) {
 		quorum = append(quorum, string(m[1]))
 	}
