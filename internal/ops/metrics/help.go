@@ -25,7 +25,7 @@ func gauges() map[string]string {
 	return map[string]string{
 		"memory_ceiling_bytes":             "memoryCeiling, in bytes.",
 		"memory_watch_bytes":               "Memory that the watches of all connections take, about.",
-		"memory_used_bytes":                "Memory that is in use, as it is held against the ceiling.",
+		"memory_used_bytes":                "Memory that is compared with the ceiling.",
 		"memory_full":                      "1 while writes that need memory are refused.",
 		"ephemerals_count":                 "Ephemeral znodes in the tree.",
 		"num_alive_connections":            "Connections of clients to this server.",

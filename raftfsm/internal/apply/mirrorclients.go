@@ -35,8 +35,8 @@ import (
 // which that one refuses requests from the old server, and then sends a sync. The client gets
 // its answer with that of the sync. What its old server has passed on by then is applied here,
 // and nothing follows: a client that looks for the znode that it had asked for finds it, or
-// may ask again. If the session has ended meanwhile, so has the transaction that ends it
-// arrived.
+// may ask again. If the session has ended meanwhile, the transaction that ended it is applied
+// here, too.
 
 // forwarded identifies a request that was passed on.
 type forwarded struct {
@@ -50,7 +50,7 @@ type awaited struct {
 	kind   command.Kind
 	op     proto.Op
 	body   []byte
-	gen    uint64 // of the session that a client attached to; 0: it asked for a new one
+	gen    uint64 // of the session that a client attaches to; otherwise 0
 }
 
 // forward passes on what a client wants. The tree is locked.
@@ -87,7 +87,7 @@ func (g *mirroring) forward(server uint8, c *command.Command) error {
 		m.Handler.Applied(&m.out)
 		return nil
 	}
-	g.await(c, f.Op, c.Session)
+	g.await(c, f.Op, c.Session, 0)
 	g.pass(f, c)
 	return nil
 }
@@ -99,7 +99,7 @@ func (g *mirroring) forwardAttach(server uint8, c *command.Command) {
 	if c.Session == 0 {
 		counter := uint64(m.tx.Time)<<16 | uint64(uint16(m.Mirror.Cxid)) // above those of ZooKeeper's servers; the top byte differs anyway
 		id := int64(mirrored.Sessions<<56 | counter&(1<<56-1))
-		g.await(c, proto.OpCreateSession, id)
+		g.await(c, proto.OpCreateSession, id, 0)
 		g.pass(mirrored.Forward{Session: id, Timeout: c.Timeout, Cxid: m.Mirror.Cxid, Op: proto.OpCreateSession}, c)
 		return
 	}
@@ -118,18 +118,15 @@ func (g *mirroring) forwardAttach(server uint8, c *command.Command) {
 	sync := *c
 	sync.Body = syncBody
 	g.pass(mirrored.Forward{Session: c.Session, Cxid: m.Mirror.Cxid, Op: proto.OpSync}, &sync)
-	g.awaitGen(c, proto.OpCreateSession, c.Session, row.Gen)
+	g.await(c, proto.OpCreateSession, c.Session, row.Gen)
 }
 
 // syncBody is the body of a sync that no client has asked for.
 var syncBody = (&proto.SyncRequest{Path: "/"}).Append(nil)
 
-// await keeps the waiter of a request of this server.
-func (g *mirroring) await(c *command.Command, op proto.Op, session int64) {
-	g.awaitGen(c, op, session, 0)
-}
-
-func (g *mirroring) awaitGen(c *command.Command, op proto.Op, session int64, gen uint64) {
+// await keeps the waiter of a request of this server. gen is that of the session that a client
+// attaches to, otherwise 0.
+func (g *mirroring) await(c *command.Command, op proto.Op, session int64, gen uint64) {
 	m := g.m
 	if c.Waiter == nil {
 		return
