@@ -74,7 +74,7 @@ znode, e.g. digest:user:password. ZKGO_AUTH keeps it out of the process list.`,
 	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back (reading it needs memory for the whole tree)")
 	flags.BoolVar(&f.force, "force", false, "replace FILE, a regular file or a symlink to one, once the new backup is complete")
 	keepVar(flags, &f.keep)
-	flags.IntVar(&f.retry, "retry", 3, "how often to retry a server that is busy with another snapshot")
+	flags.IntVar(&f.retry, "retry", 3, "how often to retry a server that rejects the request because of its snapshot rate limit")
 	outputVar(flags, &f.output)
 	cmd.AddCommand(backupVerifyCommand(), backupExtractCommand())
 	return cmd

@@ -68,7 +68,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
 		t.Errorf("beside the backup: %v, %v", left, err)
 	}
-	works("its digest is right", "backup", "verify", file)
+	works("digest matches", "backup", "verify", file)
 	var info struct {
 		Znodes   int
 		Verified bool `json:"digestVerified"`

@@ -193,7 +193,7 @@ func (f *healthFlags) show(w io.Writer, a *healthAnswer, several bool) (err erro
 // connect.
 func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) error {
 	terms := diagnose.ClientTerms()
-	terms.UseTLS, terms.NoTLS = "use --tls (and --tls-ca if needed), or its zoo.cfg", "leave the --tls flags out"
+	terms.UseTLS, terms.NoTLS = "use --tls (and --tls-ca if needed), or its zoo.cfg", "omit the --tls flags"
 	terms.Cert = "--tls-cert and --tls-key, or its zoo.cfg"
 	terms.Closed = "it may expect TLS (--tls), refuse more connections from here, or not be a port for ZooKeeper clients"
 	if t.TLS != nil {

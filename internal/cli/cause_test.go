@@ -240,7 +240,7 @@ func TestExplain(t *testing.T) {
 		{context.DeadlineExceeded, "zk1:2181: context deadline exceeded: check the address and the port"},
 		{&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "zk1:2181: no route to host: check the address"},
 		{errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x15\x03\x01"`), "zk1:2181: the port expects TLS: use --tls"},
-		{errors.New("http: server gave HTTP response to HTTPS client"), "zk1:2181: it does not speak TLS: leave"},
+		{errors.New("http: server gave HTTP response to HTTPS client"), "zk1:2181: it does not speak TLS: omit"},
 		{context.Canceled, "context canceled"},
 	} {
 		err := diagnose.Explain(t.Context(), "zk1:2181", nil, diagnose.ClientTerms(), c.err)

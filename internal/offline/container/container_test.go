@@ -129,7 +129,7 @@ func TestWriteKeepsFiles(t *testing.T) {
 		write(t, path, text)
 	}
 	notes := must.Get(p.Write())(t)
-	if all := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(all, "zoo.cfg is there already") || !strings.Contains(all, "with the id 9: ZOO_MY_ID would be 3") {
+	if all := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(all, "zoo.cfg already exists") || !strings.Contains(all, "with the id 9: ZOO_MY_ID would be 3") {
 		t.Errorf("notes %q", notes)
 	}
 	for path, want := range map[string]string{p.ConfigPath: "# mine\n", p.MyIDPath: "9\n"} {

@@ -20,7 +20,7 @@ var (
 	// ErrNoState reports directories that hold no zkgo state.
 	ErrNoState = errors.New("there is no state of zkgo here")
 	// ErrHasState reports directories that hold zkgo state, which is never replaced.
-	ErrHasState = errors.New("a state of zkgo is there already, which is never replaced: move it away, or name another directory")
+	ErrHasState = errors.New("a state of zkgo already exists, which is never replaced: move it away, or name another directory")
 )
 
 // Dirs are the directories of a server.
