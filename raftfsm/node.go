@@ -163,7 +163,7 @@ func (n *Node) Propose(c *Command) error {
 	switch c.Kind {
 	case command.KindRequest:
 		if !c.Op.Transaction() {
-			return fmt.Errorf("%v is no write", c.Op)
+			return fmt.Errorf("%v is not a write", c.Op)
 		}
 	case command.KindAttach, command.KindSync:
 	default:

@@ -176,7 +176,7 @@ func (c *conn) lookAtSlow(now, limit int64) bool {
 	alive, stalled := q.slow.Look(now, written-int64(unsent), inbox, waiting+unsent)
 	if stalled {
 		c.s.stats.Dropped.Add(1)
-		c.s.complaints.Warn(c.s.clock(), "closing a client that hardly takes what waits for it", "client", c.nc.RemoteAddr(), "bytes", waiting+unsent)
+		c.s.complaints.Warn(c.s.clock(), "closing a client that reads its replies too slowly", "client", c.nc.RemoteAddr(), "bytes", waiting+unsent)
 		c.kill()
 		return false
 	}

@@ -99,7 +99,7 @@ func (w *worker) failed(err error) {
 	if errors.Is(err, poller.ErrClosed) {
 		return
 	}
-	w.s.log.Error("cannot wait for sockets any more", "error", err)
+	w.s.log.Error("cannot wait for sockets", "error", err)
 	w.s.clients.each((*conn).kill)
 }
 

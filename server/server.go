@@ -219,7 +219,7 @@ func keepDynamic(s *Server) {
 	}
 	path, err := filepath.Abs(z.Path)
 	if err != nil {
-		s.log.Warn("the membership will not be written into the configuration file", "file", z.Path, "err", err)
+		s.log.Warn("cannot write the membership to the configuration file", "file", z.Path, "err", err)
 		return
 	}
 	s.spawn(func() {
@@ -240,10 +240,10 @@ func keepDynamic(s *Server) {
 			}
 			switch {
 			case err != nil:
-				s.log.Warn("the membership could not be written into the configuration file: the list there is out of date", "file", path, "err", err)
+				s.log.Warn("could not write the membership to the configuration file: the list there is out of date", "file", path, "err", err)
 			case file != written:
 				written = file
-				s.log.Info("the membership was written", "file", file)
+				s.log.Info("wrote the membership to the configuration file", "file", file)
 			}
 		}
 	})

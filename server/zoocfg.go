@@ -304,7 +304,7 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	t := &z.TLS
 	switch {
 	case z.Auth.SSLScheme != schemes.X509:
-		return fmt.Errorf("ssl.authProvider is %q: a certificate is an identity of the scheme %s and no other here", z.Auth.SSLScheme, schemes.X509)
+		return fmt.Errorf("ssl.authProvider is %q: certificates are identities of the scheme %s only", z.Auth.SSLScheme, schemes.X509)
 	case t.KeyStore.Location == "":
 		return zoocfg.NotSet("ssl.keyStore.location", "a port with TLS needs a certificate")
 	}

@@ -114,7 +114,7 @@ func TestImportRefuses(t *testing.T) {
 		{"import", "no target"},
 		{"import --data-dir " + none, "no source"},
 		{"import --from " + none + " --data-dir " + none, none},
-		{"import --from " + t.TempDir() + " --data-dir " + none, "there are no files of ZooKeeper"},
+		{"import --from " + t.TempDir() + " --data-dir " + none, "no files of ZooKeeper"},
 		{"import --from-log-dir a --no-logs", "none of the others can be"},
 		{"export", "no target"},
 		{"export --to-zookeeper " + none, "no source"},

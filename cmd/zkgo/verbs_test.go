@@ -110,7 +110,7 @@ func TestCompletePaths(t *testing.T) {
 		"cli|ge":              "",
 		"context|use|h":       "here\n:4",
 		"context|use|here|":   ":4",
-		"health|--word":       "--word\tprint the answer to a four-letter word instead\n:4",
+		"health|--word":       "--word\tprint the answer to this four-letter word instead\n:4",
 		"config|check|-o|j":   "text\njson\n:4",
 		"server|--log-level|": "info\ndebug\nwarn\nerror\n:4",
 	} {

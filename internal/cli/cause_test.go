@@ -114,7 +114,7 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 		"refused":                 {down, nil, []string{down + ": connection refused"}},
 		"no such host":            {"nosuch.invalid:2181", nil, []string{"nosuch.invalid:2181: ", "no such host"}},
 		"each server":             {down + ",nosuch.invalid:2181," + http, nil, []string{down + ": connection refused", "nosuch.invalid:2181: ", http + ": ", "HTTP"}},
-		"HTTP":                    {http, nil, []string{"no ZooKeeper server", "HTTP"}},
+		"HTTP":                    {http, nil, []string{"not a ZooKeeper server", "HTTP"}},
 		"silent":                  {silent, nil, []string{silent + ": no answer to ZooKeeper's handshake"}},
 		"no quorum":               {notServing(t), nil, []string{"does not serve", "quorum"}},
 		"closes":                  {answering(t, ""), nil, []string{"closed the connection without an answer"}},

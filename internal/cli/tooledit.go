@@ -66,7 +66,7 @@ func runEdit(ctx context.Context, c *Call) error {
 	if err != nil {
 		now, rerr := terminal.ReadRegular(e.file, maxValue)
 		if !errors.Is(rerr, fs.ErrNotExist) && (rerr != nil || !bytes.Equal(now, e.data)) {
-			return fmt.Errorf("%w\nyour changes are in %s", err, e.file)
+			return fmt.Errorf("%w\nyour text is in %s", err, e.file)
 		}
 		os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 		return err

@@ -343,7 +343,7 @@ func TestEditOfARecreatedZnode(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := <-done
-	text, file, _ := strings.Cut(strings.TrimSpace(b.err.String()), "\nyour changes are in ")
+	text, file, _ := strings.Cut(strings.TrimSpace(b.err.String()), "\nyour text is in ")
 	if code != 1 || !strings.Contains(text, "/app/c was deleted and created again") || b.zs.Get("/app/c") != "theirs" {
 		t.Errorf("%d, %q, %q", code, text, b.zs.Get("/app/c"))
 	}

@@ -63,7 +63,7 @@ type key struct {
 }
 
 // ErrSealed ends a connection on which Last has proved the last zxid.
-var ErrSealed = errors.New("mirror: the last transaction of the old ensemble has been proved; no other is accepted")
+var ErrSealed = errors.New("mirror: the last transaction of the old ensemble is already confirmed; later ones are rejected")
 
 // Requester sends requests to the old leader. It is implemented by learner.Conn.
 type Requester interface {

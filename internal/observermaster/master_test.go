@@ -380,7 +380,7 @@ func TestTooMany(t *testing.T) {
 		for range maxObservers {
 			r.dial()
 		}
-		r.dial().closed("there are too many")
+		r.dial().closed("too many observers")
 		if err := r.m.Close(); err != nil || len(r.m.conns) > 0 {
 			t.Errorf("%d connections: %v", len(r.m.conns), err)
 		}

@@ -17,7 +17,7 @@ import (
 const Max = 16 << 20
 
 // ErrTooLarge is the cause when a file is larger than Max.
-var ErrTooLarge = errors.New("larger than 16 MiB, which no file of this kind is")
+var ErrTooLarge = errors.New("larger than 16 MiB")
 
 // Read returns the content of the file at path, which may be a pipe. It is safe for
 // concurrent use.

@@ -75,7 +75,7 @@ func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions,
 		return r, err
 	}
 	if r.Findings = m.preflight(ctx, n, o); r.Findings.Blocked() && !o.Force {
-		return r, errors.New("nothing was changed: checks have failed (--ignore-findings goes on nevertheless)")
+		return r, errors.New("nothing was changed: checks have failed (to continue anyway, use --ignore-findings)")
 	}
 	if o.DryRun {
 		return r, nil
@@ -115,7 +115,7 @@ func (m *Mirror) beginCutover(n *raftfsm.Node, o CutoverOptions) (release func()
 	case o.AcceptLost && m.conn != nil:
 		return nil, errors.New("the ensemble is not lost: there is a connection to it, so its newest transaction can be proved; leave out --accept-lost")
 	case o.AcceptLost && o.LastZxid != 0:
-		return nil, errors.New("either the newest transaction is known (--last-zxid), or what is not here is given up (--accept-lost)")
+		return nil, errors.New("use either --last-zxid, if the newest transaction is known, or --accept-lost, to give up missing transactions")
 	case m.source == mirrored.Mirror && m.conn != nil:
 		return nil, errors.New("the server that is followed here is itself a mirror, and can't prove what its own ensemble has committed last: take over there first (zkgo mirror cutover), or start this server with --from its ensemble")
 	case m.cutting != nil:
@@ -175,14 +175,14 @@ func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOption
 	}
 	if o.AcceptLost {
 		return append(found, mirror.Finding{
-			Severity: mirror.Warns, Check: "lost", Text: fmt.Sprintf("what the ensemble has committed after zxid 0x%x is given up; the newest one that it has announced is 0x%x", s.Zxid, max(s.Zxid, s.Proposed)),
+			Severity: mirror.Warns, Check: "lost", Text: fmt.Sprintf("transactions that the ensemble committed after zxid 0x%x are lost; the newest one that it announced is 0x%x", s.Zxid, max(s.Zxid, s.Proposed)),
 			Do: "make sure that no old server can start again where clients reach it",
 		})
 	}
 	if m.current() == nil && o.LastZxid == 0 && o.LogCommand == "" {
 		found = append(found, mirror.Finding{
 			Severity: mirror.Blocks, Check: "connection", Text: "there is no connection to the old leader: " + s.Problem,
-			Do: "wait until there is one; if all old servers are stopped for good, name a command that prints the newest zxid of their logs with --log-command, or that zxid with --last-zxid; if they are lost, --accept-lost takes over with what is here",
+			Do: "wait until there is one; if all old servers are stopped permanently, use --log-command, a command that prints the newest zxid of their logs, or --last-zxid; if they are lost, use --accept-lost",
 		})
 	}
 	return found
@@ -240,7 +240,7 @@ func (m *Mirror) fence(ctx context.Context, o CutoverOptions, r *CutoverReport, 
 	r.Fence = time.Since(began)
 	step("no old server answers clients any more")
 	if names := f.Unverified(); len(names) > 0 {
-		step(fmt.Sprintf("whether %v still serve clients that were connected before could not be seen", names))
+		step(fmt.Sprintf("cannot see whether %v still serve clients that were already connected", names))
 	}
 	return nil
 }

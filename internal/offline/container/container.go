@@ -187,7 +187,7 @@ func (p Plan) Check() error {
 	var errs []error
 	for _, word := range p.servers {
 		if !member.MatchString(word) {
-			errs = append(errs, fmt.Errorf("ZOO_SERVERS: %q is no server: want server.N=host:port:port;clientPort, parted by spaces", word))
+			errs = append(errs, fmt.Errorf("ZOO_SERVERS: %q is not a server: want server.N=host:port:port;clientPort, separated by spaces", word))
 		}
 	}
 	return errors.Join(errs...)

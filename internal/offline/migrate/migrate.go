@@ -77,7 +77,7 @@ func emptyDirs(cfg *server.Config) (raftfsm.Config, error) {
 		return dirs, err
 	}
 	if dirs.Memory {
-		return dirs, errors.New("a server that forgets cannot be imported into")
+		return dirs, errors.New("cannot import into a server without a data directory")
 	}
 	if has, err := raftlog.HasState(dirs.FS, dirs.Log.Dir, dirs.DataDir); err != nil {
 		return dirs, err

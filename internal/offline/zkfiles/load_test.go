@@ -84,7 +84,7 @@ func TestLoad(t *testing.T) {
 			for _, name := range byZxid(m, logPrefix) {
 				delete(m, name)
 			}
-		}, "there are snapshots but no transaction logs", ""},
+		}, "snapshots but no transaction logs", ""},
 		{"a missing log", func(m fstest.MapFS, _ *Source) {
 			for _, name := range byZxid(m, snapshotPrefix)[1:] {
 				delete(m, name)
@@ -105,9 +105,9 @@ func TestLoad(t *testing.T) {
 			f := m[byZxid(m, logPrefix)[1]]
 			f.Data = f.Data[:end(f.Data)-5]
 		}, "what was between is missing (src/log.", ""},
-		{"nothing of ZooKeeper's", func(m fstest.MapFS, _ *Source) { clear(m) }, "there are no files of ZooKeeper", ""},
+		{"nothing of ZooKeeper's", func(m fstest.MapFS, _ *Source) { clear(m) }, "no files of ZooKeeper", ""},
 		{"logs in both places", func(m fstest.MapFS, src *Source) { src.Logs = Dir{files(t), "logs"} }, "which are the right ones", ""},
-		{"an epoch that is none", func(m fstest.MapFS, _ *Source) { m["currentEpoch"] = &fstest.MapFile{Data: []byte("x")} }, `src/currentEpoch: "x" is no epoch`, ""},
+		{"an epoch that is none", func(m fstest.MapFS, _ *Source) { m["currentEpoch"] = &fstest.MapFile{Data: []byte("x")} }, `src/currentEpoch: "x" is not an epoch`, ""},
 		{"a file that cannot be read", func(m fstest.MapFS, _ *Source) { m["log.ffff"] = &fstest.MapFile{Mode: fs.ModeDir} }, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestWrongDigest(t *testing.T) {
 	payload[size-1] ^= 1
 	resum(b[lastRecord(b):])
 	src := Source{Data: Dir{m, "src"}}
-	if _, _, err := Load(src); err == nil || !strings.Contains(err.Error(), "is not what the source had") {
+	if _, _, err := Load(src); err == nil || !strings.Contains(err.Error(), "differs from the source") {
 		t.Error(err)
 	}
 	src.IgnoreDigest = true

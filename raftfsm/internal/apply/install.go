@@ -189,7 +189,7 @@ func (m *Machine) Align(snaps raft.SnapshotStore, logs raft.LogStore) error {
 	}
 	newest := list[0]
 	if newest.Index > max(m.Index, m.installed) {
-		m.Log.Info("taking over a snapshot that was left behind", "snapshot", newest.ID, "applied", m.Index)
+		m.Log.Info("using a snapshot that was not installed completely", "snapshot", newest.ID, "applied", m.Index)
 		_, r, err := snaps.Open(newest.ID)
 		if err != nil {
 			return err

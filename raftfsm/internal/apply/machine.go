@@ -224,7 +224,7 @@ func (m *Machine) applyBatch(data []byte) error {
 		return m.diverged(err)
 	}
 	if h.Incarnation != m.Incarnation || h.Seq != m.Seq+1 {
-		m.Log.Info("skipping a batch that a leader left behind", "incarnation", h.Incarnation, "seq", h.Seq, "want", m.Seq+1)
+		m.Log.Info("skipping a batch of a former leader", "incarnation", h.Incarnation, "seq", h.Seq, "want", m.Seq+1)
 		return nil
 	}
 	m.Seq = h.Seq

@@ -168,7 +168,7 @@ func (f *following) judge(quiet *silence, reach *reachability, lasted time.Durat
 		reach.opened.Store(false)
 		reach.failed.Store(false)
 		if f.gone.Swap(nil) != nil {
-			f.log.Info("the leader is heard again", "leader", string(quiet.lead.server))
+			f.log.Info("receiving messages from the leader again", "leader", string(quiet.lead.server))
 		}
 		return
 	}

@@ -9,7 +9,7 @@ type catchUp struct {
 }
 
 // noMember is the reason why a removed server doesn't serve.
-const noMember = "this server is no member of the ensemble any more"
+const noMember = "this server is no longer a member of the ensemble"
 
 // reported records the index that was committed when the leader got a report of this
 // server.

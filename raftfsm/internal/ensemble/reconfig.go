@@ -209,7 +209,7 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 		select {
 		case <-changed:
 		case <-refused.C:
-			c.log.Warn("a reconfig is given up and undone: servers that it needs for a majority have gone down", "asked", string(target.Text()))
+			c.log.Warn("undoing a reconfig: servers that it needs for a majority have gone down", "asked", string(target.Text()))
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}
@@ -246,7 +246,7 @@ func (c *changes) examine(q *DriveRequest, live map[raft.ServerID]bool) (*member
 	}
 	if code == proto.ErrBadArguments && c.env.Machine.MayWriteConfig(policy, q.IDs) {
 		if why := c.env.Machine.Conflict(&req, policy); why != nil {
-			c.log.Warn("a reconfig is refused: the servers couldn't listen at the addresses of its list", "reason", why)
+			c.log.Warn("rejecting a reconfig: servers can't listen at the addresses in its list", "reason", why)
 		}
 	}
 	if code != proto.Ok {
@@ -254,7 +254,7 @@ func (c *changes) examine(q *DriveRequest, live map[raft.ServerID]bool) (*member
 	}
 	if _, ok := c.planFor(target, live).Plan(); !ok {
 		if c.env.Machine.MayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
-			c.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.Text()))
+			c.log.Warn("rejecting a reconfig: no majority of the old or the new voters is up", "asked", string(target.Text()))
 		}
 		return nil, proto.ErrNewConfigNoQuorum
 	}
@@ -306,7 +306,7 @@ func (c *changes) askDrive(ctx context.Context, q *DriveRequest) *driveAnswer {
 	id, _ := c.locate(leader)
 	a, err := askChange(ctx, c.hub, addr, string(id), q)
 	if err != nil {
-		c.log.Debug("the leader could not be asked for a reconfig", "leader", leader, "err", err)
+		c.log.Debug("could not send a reconfig to the leader", "leader", leader, "err", err)
 		return nil
 	}
 	return a

@@ -120,7 +120,7 @@ func (r *Replica) leadAlone() error {
 		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(voters[0].ID), Addr: []byte(r.transport.LocalAddr())},
 	}, &resp)
 	if err != nil { // no harm: the election timeout has the same effect
-		r.log.Warn("could not take the lead at once", "err", err)
+		r.log.Warn("could not become the leader immediately", "err", err)
 	}
 	return nil
 }

@@ -101,7 +101,7 @@ type survivor struct {
 // openSurvivor opens the directories and applies the whole log.
 func openSurvivor(cfg Config) (s *survivor, err error) {
 	if cfg.Memory {
-		return nil, errors.New("only what a server left on a disk can be read")
+		return nil, errors.New("only a server with a disk can be read")
 	}
 	id, err := cfg.Dirs.Owner()
 	if err != nil {

@@ -38,15 +38,15 @@ var (
 	// ErrUnknown reports that the state may have been replaced, or still be replaced later.
 	ErrUnknown = apply.ErrRestoreUnknown
 	// ErrLevel reports that not every server supports restores.
-	ErrLevel = errors.New("not every server of the ensemble is known to know of this")
+	ErrLevel = errors.New("not all servers of the ensemble are known to support a restore")
 	// ErrBusy reports that this server is already running another restore.
 	ErrBusy = errors.New("another restore is under way at this server")
 	// ErrNoLeader reports that nothing was changed, because there is no leader.
-	ErrNoLeader = errors.New("there is no leader: nothing was changed")
+	ErrNoLeader = errors.New("no leader: nothing was changed")
 )
 
 // ErrLost is the reason for giving up a restore in flight.
-var ErrLost = errors.New("the way to the leader was lost: nothing was changed, try again")
+var ErrLost = errors.New("the connection to the leader was lost: nothing was changed, try again")
 
 // Restores proposes the restores of one server, one at a time.
 type Restores struct {

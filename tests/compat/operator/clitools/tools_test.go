@@ -242,7 +242,7 @@ func edit(t *testing.T, sides []*side) {
 	for _, s := range sides {
 		other := script(fmt.Sprintf(`%s cli -q -server %s set /edited theirs && echo mine >"$1"`, process.Binary(t), s.addr))
 		r := s.run(t, "", "edit", "-editor", other, "/edited")
-		if data, _, err := s.zk.Get(t.Context(), "/edited"); r.code != 1 || !strings.Contains(r.err, "somebody else") || string(data) != "theirs" || err != nil {
+		if data, _, err := s.zk.Get(t.Context(), "/edited"); r.code != 1 || !strings.Contains(r.err, "another client") || string(data) != "theirs" || err != nil {
 			t.Errorf("%s: %+v, %q, %v", s.name, r, data, err)
 		}
 		_, kept, _ := strings.Cut(r.err, "is in ")
