@@ -211,7 +211,7 @@ func TestRefusesALeader(t *testing.T) {
 		}},
 		{"cut", "unexpected EOF", func(l *leader) { l.send(diff); l.raw(huge[:9]) }},
 		{"signature", "signature is \"BenWasGone\"", func(l *leader) { l.send(zab.Packet{Kind: zab.KindSnap}); l.raw(snapshot("BenWasGone")) }},
-		{"snapshot without a root", "there is no root", func(l *leader) {
+		{"snapshot without a root", "the root is missing", func(l *leader) {
 			l.send(zab.Packet{Kind: zab.KindSnap})
 			l.raw(proto.AppendString(make([]byte, 8), "/"))
 		}},

@@ -137,15 +137,15 @@ func TestPreflight(t *testing.T) {
 		"standalone":     {second("srvr", "follower", "standalone"), Blocks, "server 2 (zk2:2181): it is standalone"},
 		"two leaders":    {second("srvr", "follower", "leader"), Blocks, "2 servers say that they lead"},
 		"no leader":      {func(_ *Preflight, s map[string]answers) { s["zk1:2181"] = follower() }, Blocks, "no server leads"},
-		"local sessions": {second("mntr", "local_sessions\t0", "local_sessions\t17"), Warns, "only this server knows: 17"},
+		"local sessions": {second("mntr", "local_sessions\t0", "local_sessions\t17"), Warns, "local sessions: 17"},
 		"dump": {func(_ *Preflight, s map[string]answers) {
 			delete(s["zk2:2181"], "mntr")
 			s["zk2:2181"]["dump"] = "SessionTracker dump:\nLocal Session Sets (2)/(18):\n"
-		}, Warns, "only this server knows: 18"},
+		}, Warns, "local sessions: 18"},
 		"unseen sessions": {func(_ *Preflight, s map[string]answers) { delete(s["zk2:2181"], "mntr") }, Warns, "cannot see whether it has local sessions"},
 		"local by file":   {setting("localSessionsEnabled", "true"), Warns, "the old zoo.cfg has localSessionsEnabled=true"},
 		"inexact":         {status(func(s *Status) { s.Exact = false }), Blocks, "the copy is not exact yet"},
-		"silent":          {status(func(s *Status) { s.Heard = s.Heard.Add(-time.Minute) }), Blocks, "has not been heard for 1m0s"},
+		"silent":          {status(func(s *Status) { s.Heard = s.Heard.Add(-time.Minute) }), Blocks, "no message from the old leader for 1m0s"},
 		"never heard":     {status(func(s *Status) { s.Heard = time.Time{} }), Blocks, "no message from the old leader"},
 		"lag":             {status(func(s *Status) { s.Proposed += 10_001 }), Blocks, "the copy is 10001 transactions behind the leader"},
 		"later epoch":     {status(func(s *Status) { s.Proposed += 1 << 32 }), Blocks, "the leader in a later epoch at 0x200000005"},
