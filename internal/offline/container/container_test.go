@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 	} {
 		root := t.TempDir()
 		p := FromEnvironment(in(root, "ZOO_SERVERS="+servers))
-		if err := p.Check(); (err != nil) != (wrong != "") || err != nil && !strings.Contains(err.Error(), "ZOO_SERVERS: \""+wrong+"\" is no server: want server.N=") {
+		if err := p.Check(); (err != nil) != (wrong != "") || err != nil && !strings.Contains(err.Error(), "ZOO_SERVERS: \""+wrong+"\" is not a server: want server.N=") {
 			t.Errorf("%q: %v", servers, err)
 		}
 		write(t, p.ConfigPath, "# mine\n")
