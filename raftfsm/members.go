@@ -156,7 +156,7 @@ func (n *Node) Level() (now, newest uint32) {
 func (c *controller) startLevel() uint32 {
 	now, newest := c.n.Level()
 	if c.n.cfg.standalone() {
-		return newest // no other server has to know it
+		return newest // no other server needs to know it
 	}
 	return max(now, 1)
 }

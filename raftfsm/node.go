@@ -189,7 +189,7 @@ func (n *Node) Congested() bool { return n.local.Congested() }
 // time.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
-// Err returns a channel that delivers one error when the server has stopped for good:
+// Err returns a channel that delivers one error when the server has stopped permanently:
 // its disk failed, or its state can't be trusted. The server acknowledges nothing after
 // that.
 func (n *Node) Err() <-chan error { return n.errs }

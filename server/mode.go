@@ -446,7 +446,7 @@ func (g *mirrorGate) copies() bool {
 	return state.Phase == mirrored.Following && state.Broken == ""
 }
 
-// errNoCopy turns away observers of a server whose state is about to be replaced.
+// errNoCopy rejects observers of a server whose state is about to be replaced.
 var errNoCopy = errors.New("this server will follow another ensemble but has no state of it yet")
 
 // source reports whether the state is that of another ensemble, or why it isn't yet.

@@ -12,7 +12,7 @@ import (
 // polling reads the input of most sockets: a few workers wait for all of them, so an idle
 // client takes no goroutine, and the server wakes no goroutine for each request. A
 // connection has a goroutine of its own while its client sends many requests at a time,
-// or long ones (reader.keep), and while it has to wait (worker.leave).
+// or long ones (reader.keep), and while it must wait (worker.leave).
 type polling struct {
 	s      *Server
 	begin  sync.Once

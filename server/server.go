@@ -283,7 +283,7 @@ func (s *Server) ClientAddrs() []string { return s.ports.addrs() }
 // Ready returns a channel that is closed when the server first answers clients.
 func (s *Server) Ready() <-chan struct{} { return s.modes.ready }
 
-// Err returns a channel that gets one error if the server stops for good by itself,
+// Err returns a channel that gets one error if the server stops permanently by itself,
 // e.g. because its disk failed. The caller must still close the server.
 func (s *Server) Err() <-chan error { return s.node.Err() }
 

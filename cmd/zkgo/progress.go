@@ -84,7 +84,7 @@ func arrivalBar(w io.Writer, every time.Duration) func(*takeover.Arrival) {
 			bar.ChangeMax64(total)
 		}
 		_ = bar.Set64(done)
-		if a.Complete { // the log goes on below
+		if a.Complete { // the log continues below
 			_, _ = io.WriteString(w, "\n")
 			bar = nil
 		}

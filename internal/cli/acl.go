@@ -34,7 +34,7 @@ out of the history and the process list. For a text that begins with @, write @@
 
 // parseACL parses scheme:id:perms,…. Its error names everything that is wrong, in
 // zkCli.sh's words. zkCli.sh applies the valid rest of an invalid ACL. We don't, because a
-// mistyped permission could lock the znode for good. If no entry is valid, it reports them
+// mistyped permission could lock the znode permanently. If no entry is valid, it reports them
 // to errors and returns an empty list, which no server accepts. We accept a comma at the
 // end, as zkCli.sh does.
 func parseACL(errors io.Writer, text string) ([]client.ACL, error) {

@@ -308,7 +308,7 @@ func TestFindsTheLeader(t *testing.T) {
 	})
 }
 
-// While a server that stands still keeps Dial waiting, another one becomes the leader.
+// While a server that is stopped keeps Dial waiting, another one becomes the leader.
 func TestFindsANewLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,7 @@
 // # Invariants
 //
 //   - Before a cutover, we look at the old ensemble from outside (Preflight). Then no client may
-//     reach it (Fence, Hook), and the mirror must have everything that a client was told of
+//     reach it (Fence, Hook), and the mirror must have everything that was acknowledged to a client
 //     (Last). None of this changes a znode or a session of the old ensemble.
 //
 // May import: of this module proto, internal/learner, internal/offline/zkfiles, internal/smallfile,

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Last proves that a mirror has every write that a client of the old ensemble was told of. It
+// Last proves that a mirror has every write that the old ensemble acknowledged to a client. It
 // is the receiver of the learner's connection, and passes on everything to the mirror's own.
 //
 // # The proof

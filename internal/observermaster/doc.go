@@ -25,8 +25,8 @@
 //   - SYNC answers a sync that went through the log of this ensemble. Everything that was
 //     committed before the sync has been sent before SYNC.
 //   - All observers read the same History, which has a limit. What an observer can't read in
-//     time is gone, and its connection ends. It comes back, and gets a DIFF or a SNAP.
-//   - TRUNC is never sent. An observer with a newer zxid than ours is turned away.
+//     time is gone, and its connection ends. It returns, and gets a DIFF or a SNAP.
+//   - TRUNC is never sent. An observer with a newer zxid than ours is rejected.
 //   - An observer writes nothing: apart from sync, a REQUEST or a REVALIDATE ends its connection.
 //
 // May import: of this module internal/sasl, internal/zab, proto,

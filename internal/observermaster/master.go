@@ -29,7 +29,7 @@ type Config struct {
 	Sync func(done func(error)) error
 	// TLS begins TLS with an observer, which it may refuse; nil: plaintext.
 	TLS func(conn net.Conn, by time.Time) (net.Conn, error)
-	// Users may log in with SASL DIGEST-MD5; nil: no SASL. RequireLogin turns away observers
+	// Users may log in with SASL DIGEST-MD5; nil: no SASL. RequireLogin rejects observers
 	// that don't.
 	Users        sasl.Users
 	RequireLogin bool

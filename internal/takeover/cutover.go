@@ -20,7 +20,7 @@ import (
 // CutoverOptions say how to take over.
 type CutoverOptions struct {
 	DryRun bool `json:"dryRun"` // check everything, change nothing
-	// Force goes on despite findings that block.
+	// Force continues despite findings that block.
 	Force bool `json:"force"`
 	// FenceCommand closes the client ports of one old server (mirror.Hook). Without one the
 	// operator closes them while we wait.
@@ -36,7 +36,7 @@ type CutoverOptions struct {
 	// LastZxid is the newest zxid in the logs of the old servers, which the operator has
 	// looked up after stopping all of them. It replaces both proofs; 0: there must be one.
 	LastZxid int64 `json:"lastZxid"`
-	// AcceptLost takes over from servers that are gone for good, with what is here. What they
+	// AcceptLost takes over from servers that are gone permanently, with what is here. What they
 	// have committed after that is lost.
 	AcceptLost bool `json:"acceptLost"`
 }
@@ -62,7 +62,7 @@ const proofLimit = 15 * time.Second
 const applyLimit = 30 * time.Second
 
 // Cutover takes over from the ensemble. Until the command that does so is in the log, an error
-// leaves both sides as they were. step is told what happens.
+// leaves both sides as they were. step receives progress messages.
 func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
 	release, err := m.beginCutover(n, o)
 	if err != nil {
@@ -319,7 +319,7 @@ func (c *control) cutover(w http.ResponseWriter, r *http.Request) {
 	c.reply(w, report, err)
 }
 
-// Cutover asks the server to take over. step is told what happens.
+// Cutover asks the server to take over. step receives progress messages.
 func (c *Client) Cutover(ctx context.Context, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
 	err = c.do(ctx, http.MethodPost, "cutover", o, &r, step)
 	return r, err

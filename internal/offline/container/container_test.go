@@ -71,7 +71,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestWith: we should use a file that the caller names, which has to exist, and write only
+// TestWith: we should use a file that the caller names, which must exist, and write only
 // myid.
 func TestWith(t *testing.T) {
 	t.Parallel()

@@ -22,7 +22,7 @@ const candidacyTime = time.Second
 //   - A candidacy ends: otherwise a candidate that no quorum answers couldn't follow
 //     another one.
 //   - A denied pre-vote doesn't raise the term: a server that was cut off would depose the
-//     leader when it comes back.
+//     leader when it returns.
 type candidacy struct {
 	*instance
 	checker    *checker

@@ -30,7 +30,7 @@ const (
 //   - Raft learns about no failure while this server leads the term of the request:
 //     otherwise it would sleep while the follower is back.
 //   - A request is repeated only for a member at the address that Raft gave. Otherwise it
-//     would go on forever for a server that was removed.
+//     would never end for a server that was removed.
 //   - Requests to a follower stay in order (pusher.request).
 type replication struct {
 	*instance

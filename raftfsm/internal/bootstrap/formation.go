@@ -71,7 +71,7 @@ type Formation struct {
 	table   map[uint64]sighting
 	changed chan struct{} // capacity 1
 	asking  bool          // not in Raft's configuration: ask to be admitted
-	token   uint64        // an admission has to repeat it
+	token   uint64        // an admission must repeat it
 	granted *Admission    // the newest admission
 
 	// Ballots, see ballot.go.
@@ -122,7 +122,7 @@ const (
 var errWaiting = errors.New("not decided yet")
 
 // Run asks the other servers until this server may start its Raft. formed means that it
-// has to write the plan's first entry.
+// must write the plan's first entry.
 func (f *Formation) Run(ctx context.Context) (formed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -388,7 +388,7 @@ func (e *Ensemble) Applied(index uint64) {
 }
 
 // Settle hands leadership to another server. After it, no further Raft instance starts. It is
-// called before Raft is shut down for good.
+// called before Raft is shut down permanently.
 func (e *Ensemble) Settle() {
 	if !e.env.Halted() && e.env.RaftNow() != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*ElectionTimeout)

@@ -2,7 +2,7 @@ package ensemble
 
 // Publishing whether this server follows a leader and serves clients.
 
-// catchUp is the index that this server has to apply before it may serve.
+// catchUp is the index that this server must apply before it may serve.
 type catchUp struct {
 	index uint64
 	under target
@@ -46,7 +46,7 @@ func (f *following) publishFollowing(t target, caughtUp bool) {
 	}
 	old := f.env.Status()
 	if old.Reason == noMember && f.removed() {
-		return // the leader goes on sending to this server for a while
+		return // the leader continues sending to this server for a while
 	}
 	f.followed.Store(t.incarnation)
 	s := f.env.Control.Looking("")

@@ -28,7 +28,7 @@ import (
 //     servers that leave as well.
 //  3. The leader removes the servers that left from Raft's configuration.
 //
-// So a client that was told of success may switch the old servers off. The apply
+// So a client that got a success reply may switch the old servers off. The apply
 // decides: a leader refuses only for reasons that are not in the log. Its refusal goes
 // through the log, too, because a refused reconfig takes a zxid.
 //
@@ -266,7 +266,7 @@ func (c *changes) Reconfig(cmd *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(cmd.Body)
 	if req.Decode(&r); r.Err() == nil && membership.TooLong(&req) {
-		return c.env.Local.Propose(cmd, false) // applying it shows the error, and no leader has to read it before
+		return c.env.Local.Propose(cmd, false) // applying it shows the error, and no leader needs to read it before
 	}
 	c.liveness.Hold(cmd.Session) // keep the client's session alive in the meantime
 	defer c.liveness.Release(cmd.Session)

@@ -153,7 +153,7 @@ func (r *Replica) raftConfig(id raft.ServerID) *raft.Config {
 	return c
 }
 
-// Stop shuts Raft down for good. It gives up after limit and then closes the stores,
+// Stop shuts Raft down permanently. It gives up after limit and then closes the stores,
 // because Raft's goroutines and those that serve its connections may be waiting for
 // them. It closes a store that fails in the meantime at once, because the control
 // goroutine no longer sees the failure.

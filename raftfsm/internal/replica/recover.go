@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// When a majority of the voters is lost for good, the survivors hold all that is left.
+// When a majority of the voters is lost permanently, the survivors hold all that is left.
 // Recover makes one of them the beginning of a new ensemble:
 //
 //   - Everything in its log counts, even entries that it doesn't know to be committed: a

@@ -181,7 +181,7 @@ func TestUnreadableLog(t *testing.T) {
 }
 
 // The pause between two lines about missing snapshots grows up to a limit, and a snapshot
-// starts it anew.
+// starts it again.
 func TestPauseBetweenMissingSnapshots(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -176,7 +176,7 @@ type replacement struct {
 // state.
 var errEnded = errors.New("ended")
 
-// run proposes the tree, the sessions that go on (nil: none do), and what puts both in force.
+// run proposes the tree, the sessions that continue (nil: none do), and what puts both in force.
 func (r *replacement) run(t *tree.Tree, s *session.Table) (int64, error) {
 	if err := r.begin(); err != nil {
 		return 0, err

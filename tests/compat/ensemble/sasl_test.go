@@ -210,7 +210,7 @@ func TestSASLRefused(t *testing.T) {
 			[]string{"from server 3", `wrong password for \"zk\"`}},
 		{"wrong user", saslSteps[2], saslSteps[2], "eve", "secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"eve\"`}},
-		// As in ZooKeeper, if a server sends credentials, they have to be right.
+		// As in ZooKeeper, if a server sends credentials, they must be right.
 		{"wrong password where none is required", calling, calling, "zk", "Secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"zk\"`}},
 		{"calls who does not take it", without, calling, "zk", "secret", "does not accept SASL",

@@ -145,7 +145,7 @@ func (p *Proc) Freeze() error {
 	})
 }
 
-// Thaw lets a frozen process go on.
+// Thaw lets a frozen process continue.
 func (p *Proc) Thaw() error { return thaw(p) }
 
 // Await waits until the process is ready, and returns early if it ends.

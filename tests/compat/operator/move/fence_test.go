@@ -128,7 +128,7 @@ func open(t *testing.T, f *mirror.Fence, want string) {
 }
 
 // writeUntilFenced writes through all ports. The result ends that, and returns the newest zxid
-// that a client was told of.
+// that was acknowledged to a client.
 func writeUntilFenced(t *testing.T, addrs []string) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
