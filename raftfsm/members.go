@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// What a Node says about its ensemble, and what it tells the ensemble.
+// The methods of Node about its ensemble.
 
 // Self returns this server's line in the membership, or in its configuration file while
 // the membership lacks it.

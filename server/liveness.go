@@ -70,7 +70,7 @@ func (ct *contact) freshWithin(limit time.Duration) bool {
 }
 
 // refresh updates inTouch, the newest proof that the ensemble knows this server, and
-// freshAt, the newest proof that this server has what the ensemble knows. It returns
+// freshAt, the newest proof that this server is up to date. It returns
 // the former.
 func (ct *contact) refresh() int64 {
 	fresh := max(int64(ct.fresh().Sub(ct.s.epoch)), never)

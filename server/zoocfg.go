@@ -39,7 +39,7 @@ func (c Config) Warnings() []string {
 
 // LoadConfig reads a zoo.cfg and translates it. It reports everything that would make
 // Start refuse it, except for data and ports that are in use; its error joins all that
-// it finds. What it doubts, e.g. an unknown key, is in [Config.Warnings]. It reads
+// it finds. Suspicious settings, e.g. unknown keys, are in [Config.Warnings]. It reads
 // the JAAS file and, with [Formats] among opts, the key stores that the file names. Use [Config.CheckDirectories] for the
 // directories.
 func LoadConfig(path string, opts ...LoadOption) (Config, error) {

@@ -117,8 +117,8 @@ func (f *serverFlags) name(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// An extension adds to the configuration of a server. What it returns runs once the server has
-// started; what that returns is closed when it has ended, after ctx.
+// An extension adds to the configuration of a server. It returns a function that runs once the server has
+// started. That function returns a channel that is closed when it has ended, after ctx.
 type (
 	extension func(cfg *server.Config) (started, error)
 	started   func(ctx context.Context, s *server.Server) (ended <-chan struct{}, err error)

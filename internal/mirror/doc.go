@@ -1,6 +1,6 @@
-// Package mirror knows the Apache ZooKeeper ensemble that zkgo servers follow and take over from:
-// its servers as the operator and the ensemble describe them, what they say about themselves, and
-// whether anything of it can still reach a client. Package takeover has the copy of its state.
+// Package mirror describes the Apache ZooKeeper ensemble that zkgo servers follow and take over
+// from: its servers, according to the operator and to the ensemble, their state, and whether clients
+// can still reach them. Package takeover replicates the state.
 //
 // # Invariants
 //

@@ -1,5 +1,5 @@
-// Package smallfile reads small files that people write by hand or tools generate: a
-// configuration, a key store, a password. A path in a configuration can name anything, e.g.
+// Package smallfile reads small files, e.g. a
+// configuration, a key store, or a password. A path in a configuration can name anything, e.g.
 // a device with endless data, so we limit the size.
 //
 // It imports the standard library only.

@@ -30,7 +30,7 @@ func memoryFile(dataDir string) string { return filepath.Join(dataDir, "mirror.j
 // ErrNoEnsemble says that the operator has named no ensemble, and neither did an earlier start.
 var ErrNoEnsemble = errors.New("no ensemble: name its servers with --from host:quorumport,…, or its zoo.cfg")
 
-// recall completes what the operator says by what is remembered in dataDir. An ensemble with
+// recall completes the operator's options from the file in dataDir. An ensemble with
 // another name has nothing to do with the one before.
 func recall(dataDir, from, clients string) (m Memory, err error) {
 	if info, err := os.Stat(from); err == nil && !info.IsDir() {

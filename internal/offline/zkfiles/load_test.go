@@ -70,7 +70,7 @@ func TestLoad(t *testing.T) {
 		{"a log with half a header", func(m fstest.MapFS, _ *Source) { m["log.ffff"] = &fstest.MapFile{Data: []byte("ZKLG")} }, "log.ffff: at offset 4: the file ends within its header", ""},
 		{"another file called log", func(m fstest.MapFS, _ *Source) {
 			m["log.ffff"] = &fstest.MapFile{Data: []byte("2026-11-22 a line of text")}
-		}, "log.ffff: at offset 0: no transaction log", ""},
+		}, "log.ffff: at offset 0: not a transaction log", ""},
 		{"a flipped bit in a log", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[40] ^= 4 }, "the checksum of a record", ""},
 		{"zeros amid a log", func(m fstest.MapFS, _ *Source) { clear(m[last(m, logPrefix)].Data[16:28]) }, "there is a whole record: the file is damaged here", ""},
 		{"a length that lies", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[24] = 0x7f }, "there is a whole record: the file is damaged here", ""},

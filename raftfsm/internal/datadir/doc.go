@@ -1,4 +1,5 @@
-// Package datadir says whose state a server's directories hold, and replaces that state.
+// Package datadir identifies the owner of the state in a server's directories, and replaces that
+// state.
 //
 // Identity names the owner. Identify checks it when a server starts, and lets a standalone
 // server become a member of an ensemble. Swap exchanges the whole state, for a recovery, an

@@ -82,7 +82,7 @@ func (s Swap) Step(name string) error {
 	return s.Reached(name)
 }
 
-// Discard removes what an earlier attempt may have prepared. Without a journal, it
+// Discard removes the files of an earlier attempt. Without a journal, it
 // doesn't count.
 func (s Swap) Discard() error {
 	var errs []error

@@ -173,7 +173,7 @@ func (r *reconfigs) busy(target *membership.List) bool {
 	return t != nil && string(t.Text()) != string(target.Text())
 }
 
-// drive brings Raft's configuration to what a reconfig asks for.
+// drive changes Raft's configuration as a reconfig requests.
 func (c *changes) drive(ctx context.Context, q *DriveRequest) *driveAnswer {
 	l := c.leadNow()
 	if l == nil {

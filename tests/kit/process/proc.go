@@ -175,7 +175,7 @@ func (p *Proc) Output() string {
 	return string(b)
 }
 
-// Tail returns the end of what the process has printed.
+// Tail returns the end of the process's output.
 func (p *Proc) Tail() string {
 	out := p.Output()
 	return out[max(0, len(out)-4000):]
