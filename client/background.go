@@ -6,7 +6,7 @@ import (
 )
 
 // inBackground runs work that outlives its caller. We retry until the work succeeds, the
-// server refuses it for good, the session is lost, or the Client is closed.
+// server refuses it permanently, the session is lost, or the Client is closed.
 func (c *Client) inBackground(what, path string, work func(ctx context.Context, v *Client) error) {
 	k := c.core
 	k.mu.Lock()

@@ -194,7 +194,7 @@ func handshakeError(ctx context.Context, err error) error {
 // refused handles a reply that tells us that the session has ended.
 func (c *connector) refused(old Session) error {
 	if old.ID == 0 {
-		return fmt.Errorf("%w: the server grants no session", ErrProtocol)
+		return fmt.Errorf("%w: the server did not grant a session", ErrProtocol)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

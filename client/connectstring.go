@@ -23,7 +23,7 @@ func parseConnectString(s string) (addrs []string, chroot string, err error) {
 	if i := strings.IndexByte(s, '/'); i >= 0 {
 		hosts, chroot = s[:i], s[i:]
 		if strings.HasPrefix(chroot, "//") && strings.HasSuffix(hosts, ":") {
-			return fail("it begins with the scheme %q, and is no URL", hosts)
+			return fail("it begins with the scheme %q, but a connect string is not a URL", hosts)
 		}
 		if chroot == "/" {
 			chroot = ""
@@ -56,7 +56,7 @@ func parseHost(h string) (string, error) {
 		}
 		host = h[1:end]
 		if a, err := netip.ParseAddr(host); err != nil || !a.Is6() {
-			return "", fmt.Errorf("%q: %q is no IPv6 address", h, host)
+			return "", fmt.Errorf("%q: %q is not an IPv6 address", h, host)
 		}
 		if rest := h[end+1:]; rest != "" {
 			if rest[0] != ':' {
@@ -80,13 +80,13 @@ func parseHost(h string) (string, error) {
 		}
 	}
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-		return "", fmt.Errorf("%q: %q is no port", h, port)
+		return "", fmt.Errorf("%q: %q is not a port", h, port)
 	}
 	if strings.ContainsAny(host, " \t\r\n") {
 		return "", fmt.Errorf("%q: white space in the host's name", h)
 	}
 	if strings.ContainsAny(host, "[]") { // can occur in the zone of an address
-		return "", fmt.Errorf("%q: a host has no brackets within", host)
+		return "", fmt.Errorf("%q: brackets inside the host name", host)
 	}
 	return net.JoinHostPort(host, port), nil
 }

@@ -27,20 +27,20 @@ func TestConnectStrings(t *testing.T) {
 	for s, says := range map[string]string{
 		"":            "server at offset 0: it is empty",
 		"a,":          "server at offset 2: it is empty",
-		"a:x":         `"x" is no port`,
-		"a:0":         `"0" is no port`,
-		"a:65536":     "is no port",
-		"a:":          `"" is no port`,
+		"a:x":         `"x" is not a port`,
+		"a:0":         `"0" is not a port`,
+		"a:65536":     "is not a port",
+		"a:":          `"" is not a port`,
 		":1":          "has no host",
 		"[::1":        "bracket is not closed",
-		"[a]:1":       "no IPv6 address",
+		"[a]:1":       "not an IPv6 address",
 		"[::1]x":      "after the bracket",
 		"a:1:2":       "neither host:port nor an IPv6 address",
 		"a/x/":        "chroot at offset 1",
 		"a/x//y":      "chroot at offset 1",
 		"a b":         "white space",
 		"a]:1":        "a bracket",
-		"zk://a:2181": "is no URL",
+		"zk://a:2181": "is not a URL",
 	} {
 		if _, _, err := parseConnectString(s); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: %v, should say %q", s, err, says)

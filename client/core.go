@@ -129,12 +129,12 @@ func (c *core) tick(now time.Time) time.Duration {
 		c.leases.endAll(ErrSessionExpired)
 	}
 	if at(c.session.deadline()) {
-		c.lose(fmt.Errorf("no server has answered for the session's timeout of %v", timeout))
+		c.lose(fmt.Errorf("no server answered within the session timeout of %v", timeout))
 		return 0
 	}
 	if l := c.link; l != nil {
 		if at(l.times.received.Add(timeout * 2 / 3)) {
-			l.fail(fmt.Errorf("the server %s is silent for %v", l.addr, now.Sub(l.times.received).Round(time.Millisecond)))
+			l.fail(fmt.Errorf("the server %s has been silent for %v", l.addr, now.Sub(l.times.received).Round(time.Millisecond)))
 			return next.Sub(now) // the session's end is still to come
 		}
 		c.liveness(l, now, at)
@@ -194,7 +194,7 @@ func (c *core) close() error {
 	if k != nil {
 		err = c.awaitEnd(k, wait)
 	} else if id != 0 {
-		err = fmt.Errorf("client: close: there is no connection, the session %s is left to its timeout", sessionText(id))
+		err = fmt.Errorf("client: close: no connection, the session %s ends after its timeout", sessionText(id))
 	}
 	c.stop()
 	if l != nil {
@@ -213,13 +213,13 @@ func (c *core) awaitEnd(k *call, wait time.Duration) error {
 	case <-k.ready:
 	case <-timer.C:
 		if c.abandon(k) {
-			return errors.New("client: close: no answer in time, the session is left to its timeout")
+			return errors.New("client: close: no answer in time, the session ends after its timeout")
 		}
 		<-k.ready
 	}
 	defer c.free(k)
 	if b, ok := k.err.(*brokenError); ok && b.code != ErrSessionExpired {
-		return fmt.Errorf("client: close: the session is left to its timeout: %w", k.failure())
+		return fmt.Errorf("client: close: the session ends after its timeout: %w", k.failure())
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ const (
 	ErrRuntimeInconsistency = proto.ErrRuntimeInconsistency
 
 	// ErrConnectionLoss says that the connection broke during the operation. The
-	// session goes on. It is unknown whether the server executed a write, so the
+	// session continues. It is unknown whether the server executed a write, so the
 	// error of a write also matches [ErrUnknownOutcome].
 	ErrConnectionLoss = proto.ErrConnectionLoss
 

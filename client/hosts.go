@@ -76,7 +76,7 @@ func (h *hosts) lookUp(ctx context.Context, names []string) ([]target, error) {
 		}
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no server's name can be looked up: %s", strings.Join(failed, "; "))
+		return nil, fmt.Errorf("cannot resolve any server name: %s", strings.Join(failed, "; "))
 	}
 	if h.cfg.shuffle {
 		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })

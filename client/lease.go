@@ -15,7 +15,7 @@ type LeasePolicy struct {
 	// Unconfirmed makes the lease count from the last reply of any server. By default
 	// only replies in which the leader took part count, and while there is a Lease,
 	// the Client sends a sync where it would send a ping. A server that has lost its
-	// leader goes on answering pings for a while, and during that time the leader may
+	// leader continues answering pings for a while, and during that time the leader may
 	// end the session.
 	Unconfirmed bool
 }

@@ -63,7 +63,7 @@ func (f *frameReader) stranger() error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: its answer begins with %q, so it is no ZooKeeper server", ErrProtocol, head)
+	return fmt.Errorf("%w: its answer begins with %q, so it is not a ZooKeeper server", ErrProtocol, head)
 }
 
 // fill reads until n bytes are available.

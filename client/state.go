@@ -17,7 +17,7 @@ const (
 	// StateSuspended: the connection broke. The servers keep the session and its
 	// ephemeral znodes, and operations wait.
 	StateSuspended
-	// StateReconnected: the session goes on, and the Client has set its watches
+	// StateReconnected: the session continues, and the Client has set its watches
 	// again.
 	StateReconnected
 	// StateLost: the session has ended, or, if no server was reachable, must have

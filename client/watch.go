@@ -54,7 +54,7 @@ func (w *Watch) Events() <-chan Event { return w.ch }
 // Path returns the watched path, as the Client that set the watch sees it.
 func (w *Watch) Path() string { return stripPrefix(w.path, w.prefix) }
 
-// Err returns why the channel was closed. It returns nil for a watch that goes on and
+// Err returns why the channel was closed. It returns nil for a watch that continues and
 // for a one-shot watch that got its event, and otherwise [ErrWatchRemoved],
 // [ErrSessionExpired] or [ErrClosed].
 func (w *Watch) Err() error {

@@ -13,7 +13,7 @@ import (
 
 // TestStoppedBehindAnInstalledSnapshot: a follower was stopped when the leader's snapshot
 // was on its disk but not yet installed. Its log ends before the snapshot, so the
-// follower has to drop the log before it can append entries.
+// follower must drop the log before it can append entries.
 func TestStoppedBehindAnInstalledSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -204,7 +204,7 @@ type Handler interface {
 	BatchDone()
 	// Lost says that commands proposed so far and not yet applied may or may not be
 	// applied later, without their waiters. The handler must close every connection
-	// with such a command in flight. Commands that are being applied at the moment may
+	// with such a command in flight. Commands that are being applied now may
 	// still arrive with their waiters.
 	Lost(reason error)
 	// Jumped says that a snapshot or a restored tree replaces the tree. The handler must

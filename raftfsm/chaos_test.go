@@ -141,7 +141,7 @@ func chaos(t *testing.T, seed uint64) {
 	t.Logf("seed %d: %d writes, %v, epoch %d", seed, len(acked), f.done, c.rigs[1].Status().Epoch)
 }
 
-// faults3 injects faults into an ensemble of three, never more than it has to survive.
+// faults3 injects faults into an ensemble of three, never more than it must survive.
 type faults3 struct {
 	c     *cluster
 	rnd   *rand.Rand

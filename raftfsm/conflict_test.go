@@ -32,7 +32,7 @@ func TestRefusedAddressesChangeNothing(t *testing.T) {
 		if o := r.do(reconfigure(s, "", "", twice, -1)); o.code != proto.ErrBadArguments {
 			t.Errorf("%+v", o)
 		}
-		if n := log.count("the servers couldn't listen at the addresses"); n != 2 {
+		if n := log.count("servers can't listen at the addresses"); n != 2 {
 			t.Errorf("logged %d times", n)
 		}
 		if got := r.configText(); got != told || raftAddrs(r)[1] != before[1] {
@@ -85,7 +85,7 @@ func TestUnreachableJoiner(t *testing.T) {
 		}
 		c.awaitIDs("1,2,3,4 voting 1,2,3 others ")
 		time.Sleep(cost.InShort(5*time.Second, 20*time.Second))
-		if n := log.count("cannot be reached"); n != 1 {
+		if n := log.count("cannot reach a server that asked to join"); n != 1 {
 			t.Errorf("logged %d times", n)
 		}
 		if o := r.do(reconfigure(r.attach(time.Hour), serverLine(4), "", "", -1)); o.code != proto.Ok {

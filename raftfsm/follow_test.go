@@ -10,7 +10,7 @@ import (
 )
 
 // TestRestartUnderTheSameLeader: a follower's newest snapshot covers the LeaderStart, and
-// the log after it has only commands. After a restart the follower still has to find its
+// the log after it has only commands. After a restart, the follower must still find its
 // leader.
 func TestRestartUnderTheSameLeader(t *testing.T) {
 	t.Parallel()

@@ -97,7 +97,7 @@ func (nopTB) Helper()        {}
 func (nopTB) Cleanup(func()) {}
 
 // TestGoldenLogs replays the logs of earlier versions and checks that the state is the same
-// as it was then. A change of behaviour has to depend on the behaviour level.
+// as it was then. A change of behaviour must depend on the behaviour level.
 func TestGoldenLogs(t *testing.T) {
 	t.Parallel()
 	name := fmt.Sprintf("testdata/level%d.log.gz", command.Level)

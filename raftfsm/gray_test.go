@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// grayBound returns the time within which every server has to serve again after the network
+// grayBound returns the time within which every server must serve again after the network
 // has forgotten connections: the smaller of syncLimit × tickTime and 5 s.
 func grayBound(c *cluster) time.Duration {
 	for _, r := range c.rigs {
@@ -286,7 +286,7 @@ func TestLeaderLosesLargePackets(t *testing.T) {
 // TestLeaderLosesHeartbeatsToo loses a leader's packets above a size close to that of its
 // vote requests. Its heartbeats are lost, too, while vote requests arrive in some cases and
 // not in others. The leader has an entry that the others lack. It must not win elections
-// repeatedly, nor keep raising the term as a candidate: another server has to lead. The
+// repeatedly, nor keep raising the term as a candidate: another server must lead. The
 // leader's ServerID is long, because the server is on its second disk.
 func TestLeaderLosesHeartbeatsToo(t *testing.T) {
 	t.Parallel()

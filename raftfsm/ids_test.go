@@ -58,7 +58,7 @@ func testIDsAtTheEnds(t *testing.T, ids []uint64) {
 	c.rigs[ids[2]].awaitServed()
 	c.eachOwns(ids, "/second", seen)
 
-	// A snapshot has to carry over the leader, too.
+	// A snapshot must carry over the leader, too.
 	c.stop(ids[2])
 	for _, r := range c.rigs {
 		r.compact()

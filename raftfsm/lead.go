@@ -244,7 +244,7 @@ func (c *controller) halt(err error) {
 		return
 	}
 	c.halted = true
-	c.n.cfg.Logger.Error("this server stops", "err", err)
+	c.n.cfg.Logger.Error("this server is stopping", "err", err)
 	c.n.local.Close(err)
 	c.stepDown(err)
 	c.unfollow(err)
@@ -372,6 +372,6 @@ func (c *controller) reap(now time.Time) {
 // proposeOwn proposes a command of the leader itself. It never blocks.
 func (n *Node) proposeOwn(c *command.Command) {
 	if err := n.local.Propose(c, true); err != nil {
-		n.cfg.Logger.Debug("a command of the leader is dropped", "kind", c.Kind, "err", err)
+		n.cfg.Logger.Debug("dropping a command of the leader", "kind", c.Kind, "err", err)
 	}
 }

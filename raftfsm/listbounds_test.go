@@ -118,7 +118,7 @@ func TestListBounds(t *testing.T) {
 		{"server.1=" + addresses, ""},
 		{"server.1=" + addresses + "|a:1:2", "server 1 has 17 addresses"},
 		{"server.1=" + strings.Repeat("x", membership.MaxLine), "a line of"},
-		{"server.1=a:000001:2", "is no port"},
+		{"server.1=a:000001:2", "is not a port"},
 		{"server.1=[[a]:1:2", "bad brackets"},
 	} {
 		if _, err := membership.Parse([]byte(tt.list)); (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -176,7 +176,7 @@ func TestLongReconfigThroughAFollower(t *testing.T) {
 			if o := r.do(away); o.code != proto.ErrNewConfigNoQuorum {
 				t.Errorf("%+v", o)
 			}
-			if n := log.count("a reconfig is refused"); n != said {
+			if n := log.count("rejecting a reconfig"); n != said {
 				t.Errorf("said %d times, want %d", n, said)
 			}
 			away.IDs = long.IDs

@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// What a Node says about its ensemble, and what it tells the ensemble.
+// The methods of Node about its ensemble.
 
 // Self returns this server's line in the membership, or in its configuration file while
 // the membership lacks it.
@@ -156,7 +156,7 @@ func (n *Node) Level() (now, newest uint32) {
 func (c *controller) startLevel() uint32 {
 	now, newest := c.n.Level()
 	if c.n.cfg.standalone() {
-		return newest // no other server has to know it
+		return newest // no other server needs to know it
 	}
 	return max(now, 1)
 }

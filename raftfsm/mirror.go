@@ -131,7 +131,7 @@ func (m Mirroring) SetPhase(ctx context.Context, to MirrorPhase) error {
 func (m Mirroring) Lost() <-chan struct{} { return m.n.local.Losing() }
 
 // errMirrorUnknown reports a change whose outcome is not known.
-var errMirrorUnknown = errors.New("whether the mirror has changed is not known: ask for its status")
+var errMirrorUnknown = errors.New("it is unknown whether the mirror has changed: check its status")
 
 // await proposes a command and waits for its outcome.
 func (m Mirroring) await(ctx context.Context, k command.Kind, body []byte) error {

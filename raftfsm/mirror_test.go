@@ -340,7 +340,7 @@ func TestMirrorClients(t *testing.T) {
 	}
 	again := attachCommand()
 	again.Session, again.Password = oldSession, row.Password
-	// attach returns the sync that has to be answered before the client gets its session.
+	// attach returns the sync that must be answered before the client gets its session.
 	attach := func(name string) int32 {
 		t.Helper()
 		r.node.mail.take()

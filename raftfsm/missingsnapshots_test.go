@@ -40,7 +40,7 @@ func TestMissingSnapshotsAreLoggedSeldom(t *testing.T) {
 	r := start(t, cfg)
 	s := r.attach(time.Hour)
 	r.do(create(s, "/a", 0))
-	const text = "no snapshot was written"
+	const text = "could not write a snapshot"
 	const pause = 10 * time.Second // the first one between two lines
 	fail := func(times int32) {
 		for until := disk.refused.Load() + times; disk.refused.Load() < until; {
@@ -56,7 +56,7 @@ func TestMissingSnapshotsAreLoggedSeldom(t *testing.T) {
 	clock.advance(pause) // the pause is longer now
 	fail(5)
 	disk.full.Store(false)
-	for log.count("a snapshot was written again") == 0 {
+	for log.count("writing snapshots works again") == 0 {
 		r.do(set(s, "/a", nil))
 	}
 	if n := log.count(text); n != 2 || log.count("directory="+cfg.DataDir) != 2 || log.count("no space left") != 2 || log.count("level=ERROR") != 0 {

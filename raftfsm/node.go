@@ -163,7 +163,7 @@ func (n *Node) Propose(c *Command) error {
 	switch c.Kind {
 	case command.KindRequest:
 		if !c.Op.Transaction() {
-			return fmt.Errorf("%v is no write", c.Op)
+			return fmt.Errorf("%v is not a write", c.Op)
 		}
 	case command.KindAttach, command.KindSync:
 	default:
@@ -189,7 +189,7 @@ func (n *Node) Congested() bool { return n.local.Congested() }
 // time.
 func (n *Node) Ready() <-chan struct{} { return n.ready }
 
-// Err returns a channel that delivers one error when the server has stopped for good:
+// Err returns a channel that delivers one error when the server has stopped permanently:
 // its disk failed, or its state can't be trusted. The server acknowledges nothing after
 // that.
 func (n *Node) Err() <-chan error { return n.errs }

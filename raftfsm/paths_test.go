@@ -193,7 +193,7 @@ func (r *rig) writesWithin(limit time.Duration, s *session.Session, path string,
 }
 
 // TestLossyPathIsLeft makes the first of two paths between all servers lose large packets.
-// Every server uses the other one, and goes on to use it.
+// Every server uses the other one, and continues to use it.
 func TestLossyPathIsLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

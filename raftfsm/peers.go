@@ -78,7 +78,7 @@ type peers interface {
 	// Transfer hands leadership to another server.
 	Transfer(ctx context.Context) error
 
-	// Settle is called before Raft is shut down for good. It hands leadership to
+	// Settle is called before Raft is shut down permanently. It hands leadership to
 	// another server, and no further Raft instance starts after it.
 	Settle()
 	// Silence ends all communication with other servers without waiting, because this

@@ -367,7 +367,7 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 }
 
 // TestComesBackWithoutHavingLeft: a removed server that could not be told still
-// considers itself a member. When it is added again, the leader has to find it.
+// considers itself a member. When it is added again, the leader must find it.
 func TestComesBackWithoutHavingLeft(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

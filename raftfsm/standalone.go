@@ -51,7 +51,7 @@ func (a alone) Opened(uint64, uint64, time.Time) {
 		}
 		a.n.background.Go(func() {
 			if err := r.RemoveServer(s.ID, 0, ensemble.ChangeTimeout).Error(); err != nil {
-				a.n.cfg.Logger.Debug("a former member could not be removed", "server", string(s.ID), "err", err)
+				a.n.cfg.Logger.Debug("could not remove a former member", "server", string(s.ID), "err", err)
 			}
 		})
 	}

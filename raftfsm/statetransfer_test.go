@@ -231,7 +231,7 @@ func TestRestoreIsInterrupted(t *testing.T) {
 			l.start.Incarnation, l.seq = 6, 0
 			r.mustFeed(t, l.begin())
 		}, "another leadership"},
-		"much time":          {func(_ *machineCopy, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) + 1 }, "nothing more of it came"},
+		"much time":          {func(_ *machineCopy, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) + 1 }, "no more data"},
 		"not so much time":   {func(_ *machineCopy, l *leader) { l.seq += uint64(apply.StateTransferLimit/time.Second) - 1 }, ""},
 		"a clock that jumps": {func(_ *machineCopy, l *leader) { l.seq = 0 }, ""},
 	} {

@@ -30,7 +30,7 @@ func (l *logText) count(s string) (n int) {
 func TestWaitingIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const report = "this server waits for the ensemble and serves no clients"
+		const report = "waiting for the ensemble, not serving clients"
 		c := newCluster(t, 3)
 		var log logText
 		c.start(1, log.tune)

@@ -26,5 +26,5 @@
 // never the wire protocol or the server. We rely on these invariants of a [Session] in all
 // recipes. Operations run in that one session or not at all, in the order of the calls.
 // Reads are retried until the server replies. A write is tried once. If it may or may not
-// have run, the error is [client.ErrUnknownOutcome], and the recipe has to find out.
+// have run, the error is [client.ErrUnknownOutcome], and the recipe must find out.
 package recipes

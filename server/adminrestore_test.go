@@ -142,8 +142,8 @@ func TestAdminRestoreOfABackupAndOfDamage(t *testing.T) {
 		b   []byte
 		say string
 	}{
-		"nothing": {nil, "is empty"}, "nonsense": {[]byte("nonsense, all of it"), "no snapshot of ZooKeeper"}, "cut off": {content[:len(content)-1], "unexpected EOF"},
-		"a flipped bit": {flipped, ""}, "a backup that was cut off": {cut, "it was cut off"},
+		"nothing": {nil, "is empty"}, "nonsense": {[]byte("nonsense, all of it"), "not a snapshot of ZooKeeper"}, "cut off": {content[:len(content)-1], "unexpected EOF"},
+		"a flipped bit": {flipped, ""}, "a backup that was cut off": {cut, "the backup was cut off"},
 	} {
 		code, a := sendState(t, s, "restore", tc.b)
 		if code != 500 || a.Error == nil || !strings.Contains(*a.Error, "nothing was changed") || !strings.Contains(*a.Error, tc.say) {

@@ -147,8 +147,8 @@ func TestRefusedCommandsAreLogged(t *testing.T) {
 	}{
 		{"no auth", http.MethodPost, "restore", "", "it has no Authorization header", http.StatusUnauthorized, nil},
 		{"wrong auth", http.MethodGet, "snapshot", "nonsense x", "authentication failed", http.StatusUnauthorized, nil},
-		{"no permission", http.MethodGet, "snapshot", "digest some:body", "the caller is no administrator", http.StatusForbidden, nil},
-		{"too early", http.MethodGet, "snapshot", own, "it comes too early", http.StatusTooManyRequests, func(a *Admin) { a.SnapshotInterval = time.Hour }},
+		{"no permission", http.MethodGet, "snapshot", "digest some:body", "the caller is not an administrator", http.StatusForbidden, nil},
+		{"too early", http.MethodGet, "snapshot", own, "rate limit exceeded", http.StatusTooManyRequests, func(a *Admin) { a.SnapshotInterval = time.Hour }},
 		{"no snapshots", http.MethodGet, "snapshot", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.NoSnapshot = true }},
 		{"no restores", http.MethodPost, "restore", own, "it is disabled", http.StatusServiceUnavailable, func(a *Admin) { a.NoRestore = true }},
 	} {

@@ -25,7 +25,7 @@ type Audit struct {
 // and stops reading requests while too many records wait for it.
 type AuditSink interface {
 	// Write writes the records in order. After an error the number of records written
-	// is unknown; they aren't written again, and the server goes on.
+	// is unknown; they aren't written again, and the server continues.
 	Write(records []AuditRecord) error
 	Close() error
 }

@@ -85,7 +85,7 @@ func (c *conn) ask(w *work, p AuthProvider, req *proto.AuthPacket) ([]proto.ID, 
 		err = schemes.CheckProved(p.Scheme(), ids)
 	}
 	if err != nil {
-		c.complain("an authentication provider refuses a client", "scheme", req.Scheme, "error", err)
+		c.complain("an authentication provider rejected a client", "scheme", req.Scheme, "error", err)
 		return nil, false
 	}
 	return ids, true
@@ -137,7 +137,7 @@ func (cs *clientSession) addIdentities(more ...proto.ID) bool {
 	n, bytes, ok := cs.ids.Add(more...)
 	if !ok {
 		cs.c.s.stats.AuthFailed.Add(1)
-		cs.c.complain("closing a client that has proved too many identities",
+		cs.c.complain("closing a client that has too many identities",
 			"identities", n, "bytes", bytes, "most", schemes.MaxIdentities, "mostBytes", schemes.MaxBytes)
 	}
 	return ok

@@ -25,12 +25,12 @@ func (c *Config) check() error {
 		}
 	}
 	wrong(c.Quorum.ID > raftfsm.MaxServer, "server id %d: want 0 to %d", c.Quorum.ID, raftfsm.MaxServer)
-	wrong(!c.Memory && c.DataDir == "", "no data directory: set DataDir, or Memory for a server that forgets")
+	wrong(!c.Memory && c.DataDir == "", "no data directory: set DataDir, or Memory for an in-memory server")
 	wrong(c.MinSessionTimeout > c.MaxSessionTimeout, "minSessionTimeout %v is above maxSessionTimeout %v", c.MinSessionTimeout, c.MaxSessionTimeout)
 	wrong(c.TickTime < time.Millisecond, "tickTime %v: want at least 1ms", c.TickTime)
 	wrong((c.SecureAddr != "" || c.PortUnification) && c.TLS == nil, "SecureAddr and PortUnification need TLS")
 	wrong(c.Metrics != nil && c.Metrics.SecureAddr != "" && c.Metrics.TLS == nil, "Metrics: SecureAddr needs TLS")
-	wrong(schemes.NewDigest(c.Auth.DigestAlg) == nil, "DigestAlg %q is no algorithm that is known", c.Auth.DigestAlg)
+	wrong(schemes.NewDigest(c.Auth.DigestAlg) == nil, "unknown DigestAlg %q", c.Auth.DigestAlg)
 	unlisted := c.Quorum.ID <= raftfsm.MaxServer && c.distributed() && !c.listed()
 	wrong(unlisted, "server id %d is not among the servers of the ensemble: add its server.%[1]d line, or correct the myid file in dataDir", c.Quorum.ID)
 	return errors.Join(errs...)
@@ -96,7 +96,7 @@ func (c *Config) badHosts() (errs []error) {
 	for _, p := range all {
 		host, _, err := net.SplitHostPort(p.Addr)
 		if err == nil && !raftfsm.ValidHost(host) {
-			errs = append(errs, fmt.Errorf("%s: %q is no host: write a name or an address in ASCII, without quotes", p.Setting, host))
+			errs = append(errs, fmt.Errorf("%s: %q is not a host: want a name or an address in ASCII, without quotes", p.Setting, host))
 		}
 	}
 	return errs

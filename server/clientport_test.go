@@ -74,7 +74,7 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 }
 
 // A reconfig may set a client address at which the server has its AdminServer or its
-// metrics port. The server goes on at the old address, says once which key to change,
+// metrics port. The server continues at the old address, says once which key to change,
 // and moves when a reconfig sets an address that is free.
 func TestClientAddressThatIsAnotherPortOfTheServer(t *testing.T) {
 	var log logBuffer

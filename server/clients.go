@@ -59,11 +59,11 @@ func (t *clientTable) admit(c *conn) bool {
 		return false
 	case s.cfg.Limits.MaxCnxns > 0 && len(t.conns) >= s.cfg.Limits.MaxCnxns:
 		s.stats.Rejected.Add(1)
-		c.complain("closing a client: there are maxCnxns connections", "maxCnxns", s.cfg.Limits.MaxCnxns)
+		c.complain("closing a client: maxCnxns is reached", "maxCnxns", s.cfg.Limits.MaxCnxns)
 		return false
 	case s.cfg.Limits.MaxClientCnxns > 0 && c.host != "" && t.perHost[c.host] >= s.cfg.Limits.MaxClientCnxns:
 		s.stats.Rejected.Add(1)
-		c.complain("closing a client: there are maxClientCnxns connections from its address", "maxClientCnxns", s.cfg.Limits.MaxClientCnxns)
+		c.complain("closing a client: maxClientCnxns is reached for its address", "maxClientCnxns", s.cfg.Limits.MaxClientCnxns)
 		return false
 	}
 	t.conns[c] = struct{}{}

@@ -191,7 +191,7 @@ const fewDirty = 8
 // and it can execute those meanwhile.
 const helpAnswers = 4
 
-// BatchDone implements raftfsm.Handler: it writes what the entry queued.
+// BatchDone implements raftfsm.Handler: it writes the replies and events that the entry queued.
 func (h handler) BatchDone() {
 	h.s.fsm.now = 0
 	h.s.fsm.writeAnswers()

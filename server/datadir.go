@@ -20,7 +20,7 @@ var (
 	ErrClosed = errors.New("server: closed")
 	// ErrZooKeeperData reports a data directory that holds data of ZooKeeper and none of
 	// zkgo: a server started on it would show an empty tree.
-	ErrZooKeeperData = errors.New("the directory holds data of ZooKeeper and none of zkgo")
+	ErrZooKeeperData = errors.New("the directory contains data of ZooKeeper but not of zkgo")
 	// ErrDataInUse reports that another server has the data directory open.
 	ErrDataInUse = storage.ErrInUse
 )
@@ -32,7 +32,7 @@ func checkDataDir(c *Config) error {
 	}
 	for _, dir := range []string{c.DataDir, c.Log.Dir} {
 		if _, err := c.Env.FS.ReadDir(dir); c.NoAutocreate && err != nil {
-			return fmt.Errorf("%s is not to be made (datadir.autocreate=false), and cannot be used: %w; is its volume mounted?", dir, err)
+			return fmt.Errorf("%s cannot be used, and is not created because of datadir.autocreate=false: %w; is its volume mounted?", dir, err)
 		}
 	}
 	if ours, err := raftlog.HasState(c.Env.FS, c.Log.Dir, c.DataDir); ours || err != nil {
@@ -49,7 +49,7 @@ func checkDataDir(c *Config) error {
 			logs = " --from-log-dir " + c.Log.Dir
 		}
 		return fmt.Errorf("%s: %w; to go on with it, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
-			"in an ensemble on one server, the others begin without these files", old, ErrZooKeeperData, c.DataDir, logs)
+			"in an ensemble, run it on one server only, and start the others without these files", old, ErrZooKeeperData, c.DataDir, logs)
 	}
 	return nil
 }

@@ -4,10 +4,10 @@
 // It is also the way to embed zkgo in a program: [Start], [Server.Dial],
 // [Server.Close].
 //
-// It imports raftfsm, tree, session, watch, proto, its own subfolders, and from internal
-// what knows no connection: auth decides who a client is, limits what it may cost, ops what
-// operators see, listen and machine whether the server can start here. It doesn't know the
-// tree's rules: the tree decides what a write does.
+// It imports raftfsm, tree, session, watch, proto, its own subfolders, and internal packages
+// that don't depend on connections: auth for identities, limits for resource limits, ops for
+// operators, and listen and machine for checks at startup. It doesn't implement the tree's
+// rules: the tree decides what a write does.
 //
 // A connection (conn.go) has three parts: the reader (reader.go), the reply queue
 // (replyqueue.go) and the client's session (conn.go). Each says which goroutines may use it.
@@ -15,7 +15,7 @@
 // The life of a request. A few workers share an internal/poller and read from the
 // sockets that have input; busy connections, and connections without a socket, have a
 // goroutine each (polling.go, readloop.go). A read that has nothing of its session in
-// flight is answered at once, under the tree's read lock (reads.go). A write is checked to
+// flight is answered immediately, under the tree's read lock (reads.go). A write is checked to
 // decode, proposed with the client's own bytes (writes.go), and waits in the reply queue;
 // requests that the client sends after it wait there too. The goroutine that applies
 // the write fires the events, answers the write, and answers the requests queued after

@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzConnection sends arbitrary bytes at the start of a connection and after a
-// handshake. The server must go on serving other clients, and send only whole frames.
+// handshake. The server must continue serving other clients, and send only whole frames.
 func FuzzConnection(f *testing.F) {
 	hello := (&proto.ConnectRequest{TimeOut: 10000, HasReadOnly: true}).Append(nil)
 	f.Add(false, proto.AppendFrame(nil, hello))

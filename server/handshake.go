@@ -66,7 +66,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	s := c.s
 	if s.tokens != nil && !s.tokens.Take(s.clock(), req.SessionID != 0) {
 		s.stats.Rejected.Add(1)
-		c.complain("closing a client: too many sessions are being begun (zookeeper.connection_throttle_tokens)")
+		c.complain("closing a client: too many new sessions (zookeeper.connection_throttle_tokens)")
 		return false
 	}
 	if s.tokens != nil {
@@ -84,7 +84,7 @@ func (c *conn) connect(req *proto.ConnectRequest) bool {
 	}
 	if s.lastZxid() < req.LastZxidSeen {
 		s.stats.SeenLater.Add(1)
-		c.complain("closing a client that has seen a later state: this server lags behind, or its data were replaced by older ones",
+		c.complain("closing a client that has seen a later state: this server lags behind, or its data was replaced by an older state",
 			"seen", sessionID(req.LastZxidSeen), "here", sessionID(s.lastZxid()))
 		return false
 	}

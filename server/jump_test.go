@@ -56,7 +56,7 @@ func TestWhatAnOldConnectionLeftIsNeverDone(t *testing.T) {
 }
 
 // A server that receives a snapshot first closes its clients, because their watches and
-// requests missed the transactions it skips. A client that comes back and sets its
+// requests missed the transactions it skips. A client that returns and sets its
 // watches again gets the events that it missed.
 func TestASnapshotFromTheLeaderClosesClients(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {

@@ -181,7 +181,7 @@ func (r *reader) admitLarge(n int, whole bool) error {
 func (r *reader) refuseLarge(n int) error {
 	c := r.c
 	c.s.stats.LargeRejected.Add(1)
-	c.complain("closing a client: largeRequestMaxBytes are taken by other large requests", "bytes", n, "largeRequestMaxBytes", c.s.large.Most)
+	c.complain("closing a client: other large requests use up largeRequestMaxBytes", "bytes", n, "largeRequestMaxBytes", c.s.large.Most)
 	return errLarge
 }
 
@@ -247,10 +247,10 @@ type consumer struct {
 // relieved closes the largest consumers if all connections together exceed a bound.
 func (s *Server) relieved() {
 	if s.queuedOut.Load() > int64(s.cfg.Limits.MaxOutputTotal) {
-		s.shed(int64(s.cfg.Limits.MaxOutputTotal), holding.ofOutput, "closing the client with the most unread replies: all together have too many")
+		s.shed(int64(s.cfg.Limits.MaxOutputTotal), holding.ofOutput, "closing the client with the most unread replies: all clients together exceed the limit")
 	}
 	if s.watches.Held() > s.cfg.Limits.MaxWatchBytesTotal {
-		s.shed(s.cfg.Limits.MaxWatchBytesTotal, holding.ofWatches, "closing the client with the most watches: all together have too many")
+		s.shed(s.cfg.Limits.MaxWatchBytesTotal, holding.ofWatches, "closing the client with the most watches: all clients together exceed the limit")
 	}
 }
 
@@ -269,5 +269,5 @@ const clientPercent = 10
 // shedForMemory closes connections because memory is short, if connections hold more
 // than their part of the ceiling.
 func (s *Server) shedForMemory() bool {
-	return s.shed(s.memory.Percent(clientPercent), holding.total, "closing the client that holds the most memory: it is nearly used up") > 0
+	return s.shed(s.memory.Percent(clientPercent), holding.total, "closing the client that uses the most memory: memory is nearly used up") > 0
 }

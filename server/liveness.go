@@ -70,7 +70,7 @@ func (ct *contact) freshWithin(limit time.Duration) bool {
 }
 
 // refresh updates inTouch, the newest proof that the ensemble knows this server, and
-// freshAt, the newest proof that this server has what the ensemble knows. It returns
+// freshAt, the newest proof that this server is up to date. It returns
 // the former.
 func (ct *contact) refresh() int64 {
 	fresh := max(int64(ct.fresh().Sub(ct.s.epoch)), never)
@@ -176,7 +176,7 @@ func (c *conn) lookAtSlow(now, limit int64) bool {
 	alive, stalled := q.slow.Look(now, written-int64(unsent), inbox, waiting+unsent)
 	if stalled {
 		c.s.stats.Dropped.Add(1)
-		c.s.complaints.Warn(c.s.clock(), "closing a client that hardly takes what waits for it", "client", c.nc.RemoteAddr(), "bytes", waiting+unsent)
+		c.s.complaints.Warn(c.s.clock(), "closing a client that reads its replies too slowly", "client", c.nc.RemoteAddr(), "bytes", waiting+unsent)
 		c.kill()
 		return false
 	}

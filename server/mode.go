@@ -193,19 +193,19 @@ func (m *modes) whyNot(now mode) string {
 	defer m.mu.Unlock()
 	switch st := &m.status; {
 	case m.forced:
-		return "it is read-only until it is told otherwise"
+		return "it is in forced read-only mode"
 	case m.s.cfg.Quorum.LeaderNoClients && st.Role == raftfsm.Leader:
 		return "it leads, and leaderServes=no"
 	case st.Serving && m.resting:
-		return "it follows another ensemble, or has given its state back to one (zkgo mirror status)"
+		return "it follows another ensemble, or has returned its state to one (zkgo mirror status)"
 	case st.Serving && !m.touch:
-		return "its state is too old to be read: it is out of touch with the ensemble, or lags behind it"
+		return "its state is too old to serve reads: it has lost contact with the ensemble, or lags behind it"
 	case st.Reason != "":
 		return st.Reason
 	case now == readOnly:
-		return "there is no ensemble"
+		return "no ensemble"
 	}
-	return "it looks for a leader"
+	return "it is looking for a leader"
 }
 
 const (
@@ -393,7 +393,7 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 func (c *conn) refuseReadOnly() bool {
 	s := c.s
 	s.stats.ReadOnlyRefused.Add(1)
-	c.complain("refusing to begin a session in read-only mode: that takes localSessionsEnabled=true")
+	c.complain("rejecting a new session in read-only mode: requires localSessionsEnabled=true")
 	w := c.reader.getWork()
 	c.turnAway(w, proto.RequestHeader{}, proto.ErrNotReadOnly)
 	w.done++
@@ -446,8 +446,8 @@ func (g *mirrorGate) copies() bool {
 	return state.Phase == mirrored.Following && state.Broken == ""
 }
 
-// errNoCopy turns away observers of a server whose state is about to be replaced.
-var errNoCopy = errors.New("this server is to follow another ensemble, and has nothing of it yet")
+// errNoCopy rejects observers of a server whose state is about to be replaced.
+var errNoCopy = errors.New("this server will follow another ensemble but has no state of it yet")
 
 // source reports whether the state is that of another ensemble, or why it isn't yet.
 func (g *mirrorGate) source() (copies bool, err error) {

@@ -96,7 +96,7 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	}
 	opts.Started = httpport.Keep
 	opts.Refused = func(r *http.Request, command, reason string) {
-		s.complaints.Warn(s.clock(), "a command over HTTP was refused: "+reason, "client", r.RemoteAddr, "command", command)
+		s.complaints.Warn(s.clock(), "rejected a command over HTTP: "+reason, "client", r.RemoteAddr, "command", command)
 	}
 	h := admin.Handler(source, url, opts)
 	at := listen.At("admin.serverPort", a.Addr)
@@ -242,7 +242,7 @@ func (s *Server) openMetrics(ctx context.Context) error {
 	}
 	h := httpport.Credentials{User: m.User, Password: m.Password, Token: m.Token}.Require(
 		m.Handler(sourceOf(s), m.Process), func(r *http.Request) {
-			s.complaints.Warn(s.clock(), "a client of the metrics was refused: it has no credentials, or wrong ones", "client", r.RemoteAddr)
+			s.complaints.Warn(s.clock(), "rejected a metrics request: missing or wrong credentials", "client", r.RemoteAddr)
 		})
 	for _, at := range m.ports() {
 		srv, err := s.openHTTP(ctx, at, m.security(at), h, defaultAdminIdle)
@@ -391,7 +391,7 @@ func (o *observers) open(ctx context.Context, s *Server, security *raftfsm.TLS) 
 		config.Users, config.RequireLogin = q.Users, q.ServerRequire
 	}
 	if !config.RequireLogin && !demands {
-		s.log.Warn("every program that reaches the port for observers gets all znodes and the passwords of all sessions: protect it (docs/operate/security.md)",
+		s.log.Warn("every program that can reach observerMasterPort can read all znodes and session passwords: protect it (docs/operate/security.md)",
 			"address", l.Addr().String())
 	}
 	o.master = observermaster.New(config, l)
@@ -407,7 +407,7 @@ const observersSetting = "observerMasterPort"
 func syncFor(s *Server, done func(error)) error {
 	return s.node.Propose(&raftfsm.Command{Kind: raftfsm.KindSync, Waiter: s.Waiter(func(a *raftfsm.Applied) {
 		if a.Code != proto.Ok {
-			done(fmt.Errorf("a sync has failed: %v", a.Code))
+			done(fmt.Errorf("sync failed: %v", a.Code))
 			return
 		}
 		done(nil)

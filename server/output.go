@@ -135,7 +135,7 @@ func (q *replyQueue) writeOut(b []byte) error {
 	return q.writeAll(b)
 }
 
-// flushNow writes what the client takes at once. A new goroutine waits and writes the
+// flushNow writes as much as the client accepts without blocking. A new goroutine waits and writes the
 // rest.
 func (q *replyQueue) flushNow(w *poller.Writer) {
 	c := q.c

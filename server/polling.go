@@ -12,7 +12,7 @@ import (
 // polling reads the input of most sockets: a few workers wait for all of them, so an idle
 // client takes no goroutine, and the server wakes no goroutine for each request. A
 // connection has a goroutine of its own while its client sends many requests at a time,
-// or long ones (reader.keep), and while it has to wait (worker.leave).
+// or long ones (reader.keep), and while it must wait (worker.leave).
 type polling struct {
 	s      *Server
 	begin  sync.Once
@@ -99,7 +99,7 @@ func (w *worker) failed(err error) {
 	if errors.Is(err, poller.ErrClosed) {
 		return
 	}
-	w.s.log.Error("cannot wait for sockets any more", "error", err)
+	w.s.log.Error("cannot wait for sockets", "error", err)
 	w.s.clients.each((*conn).kill)
 }
 

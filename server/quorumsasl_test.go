@@ -109,10 +109,10 @@ func TestQuorumSASLOfAProgram(t *testing.T) {
 	t.Parallel()
 	users := sasl.Users{"zk": "secret"}
 	for want, q := range map[string]*QuorumSASL{
-		"Users names no user":                 {User: "zk", Password: "secret"},
+		"Users is empty":                      {User: "zk", Password: "secret"},
 		"User and Password":                   {Users: users, User: "zk"},
 		"User and Password are not":           {Users: users, Password: "secret"},
-		"ServerRequire takes LearnerRequire:": {Users: users, User: "zk", Password: "secret", ServerRequire: true},
+		"ServerRequire needs LearnerRequire:": {Users: users, User: "zk", Password: "secret", ServerRequire: true},
 	} {
 		_, err := Start(t.Context(), Config{Memory: true, Quorum: Quorum{SASL: q}})
 		if err == nil || !strings.Contains(err.Error(), want) {

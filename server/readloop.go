@@ -96,7 +96,7 @@ func (r *reader) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	c := r.c
 	if c.session.mayNot(h.Op) {
 		c.s.stats.Unauthenticated.Add(1)
-		c.complain("closing a client that has to authenticate before anything else", "schemes", strings.Join(c.s.cfg.Auth.Require, ","))
+		c.complain("closing a client that has not authenticated (enforce.auth)", "schemes", strings.Join(c.s.cfg.Auth.Require, ","))
 		return c.turnAway(w, h, proto.ErrSessionClosedRequireSASL)
 	}
 	switch h.Op {
@@ -174,7 +174,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 // connection must be closed.
 func (c *conn) garbled(err error) bool {
 	c.s.stats.Malformed.Add(1)
-	c.complain("closing a client: what it sends is not the protocol of ZooKeeper, or longer than jute.maxbuffer", "error", err)
+	c.complain("closing a client: its request is malformed, or longer than jute.maxbuffer", "error", err)
 	return false
 }
 

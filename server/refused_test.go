@@ -30,13 +30,13 @@ func TestRefusalsAreLogged(t *testing.T) {
 		{"later zxid", "has seen a later state", "clients_refused_later_zxid", nil, handshake(later)},
 		{"session gone", "its session has ended", "clients_refused_session", nil, handshake(gone)},
 		{"no password", "its session has ended", "clients_refused_session", nil, handshake(bare)},
-		{"not the protocol", "not the protocol of ZooKeeper", "clients_refused_malformed", nil, frame(1, 2, 3)},
-		{"a long frame", "not the protocol of ZooKeeper", "clients_refused_malformed", nil, func(w *wire) { w.write(binary.BigEndian.AppendUint32(nil, 1<<30)) }},
-		{"a short request", "not the protocol of ZooKeeper", "clients_refused_malformed", nil, func(w *wire) {
+		{"not the protocol", "its request is malformed", "clients_refused_malformed", nil, frame(1, 2, 3)},
+		{"a long frame", "its request is malformed", "clients_refused_malformed", nil, func(w *wire) { w.write(binary.BigEndian.AppendUint32(nil, 1<<30)) }},
+		{"a short request", "its request is malformed", "clients_refused_malformed", nil, func(w *wire) {
 			w.handshake(proto.ConnectRequest{TimeOut: 30000})
 			w.write(proto.AppendFrame(nil, []byte{1, 2, 3}))
 		}},
-		{"no identity", "has to authenticate", "clients_refused_unauthenticated", func(c *Config) { c.Auth.Require = []string{"digest"} }, func(w *wire) {
+		{"no identity", "has not authenticated", "clients_refused_unauthenticated", func(c *Config) { c.Auth.Require = []string{"digest"} }, func(w *wire) {
 			w.handshake(proto.ConnectRequest{TimeOut: 30000})
 			w.send(proto.OpExists, &proto.ExistsRequest{Path: "/"})
 		}},

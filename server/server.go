@@ -219,7 +219,7 @@ func keepDynamic(s *Server) {
 	}
 	path, err := filepath.Abs(z.Path)
 	if err != nil {
-		s.log.Warn("the membership will not be written into the configuration file", "file", z.Path, "err", err)
+		s.log.Warn("cannot write the membership to the configuration file", "file", z.Path, "err", err)
 		return
 	}
 	s.spawn(func() {
@@ -240,10 +240,10 @@ func keepDynamic(s *Server) {
 			}
 			switch {
 			case err != nil:
-				s.log.Warn("the membership could not be written into the configuration file: the list there is out of date", "file", path, "err", err)
+				s.log.Warn("could not write the membership to the configuration file: the list there is out of date", "file", path, "err", err)
 			case file != written:
 				written = file
-				s.log.Info("the membership was written", "file", file)
+				s.log.Info("wrote the membership to the configuration file", "file", file)
 			}
 		}
 	})
@@ -283,7 +283,7 @@ func (s *Server) ClientAddrs() []string { return s.ports.addrs() }
 // Ready returns a channel that is closed when the server first answers clients.
 func (s *Server) Ready() <-chan struct{} { return s.modes.ready }
 
-// Err returns a channel that gets one error if the server stops for good by itself,
+// Err returns a channel that gets one error if the server stops permanently by itself,
 // e.g. because its disk failed. The caller must still close the server.
 func (s *Server) Err() <-chan error { return s.node.Err() }
 

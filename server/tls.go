@@ -40,7 +40,7 @@ type KeyStore struct {
 }
 
 // errKeyStores refuses key stores that the program can't read.
-var errKeyStores = errors.New("this program reads no key stores: set Config.Env.Formats, e.g. to formats.All() of server/formats, or a tls.Config instead of the files")
+var errKeyStores = errors.New("this program does not support key stores: set Config.Env.Formats, e.g. to formats.All() of server/formats, or a tls.Config instead of the files")
 
 // TLS configures TLS for clients.
 type TLS struct {
@@ -57,7 +57,7 @@ func newTLSPort(t *TLS, f Formats, log *slog.Logger) (*tlsport.Port, error) {
 	config := t.Config
 	if config == nil {
 		var err error
-		config, err = f.serverTLS(t.KeyStores, func(err error) { log.Error("TLS goes on with what it has", "error", err) })
+		config, err = f.serverTLS(t.KeyStores, func(err error) { log.Error("TLS keeps its certificates", "error", err) })
 		if err != nil {
 			return nil, fmt.Errorf("TLS for clients: %w", err)
 		}
@@ -96,7 +96,7 @@ func (q *QuorumTLS) load(f Formats, log *slog.Logger) (*raftfsm.TLS, error) {
 		return t, nil
 	}
 	var err error
-	t.Config, err = f.peerTLS(q.KeyStores, func(err error) { log.Error("TLS between the servers goes on with what it has", "error", err) })
+	t.Config, err = f.peerTLS(q.KeyStores, func(err error) { log.Error("TLS between the servers keeps its certificates", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS between servers, ssl.quorum.*: %w", err)
 	}
@@ -123,11 +123,11 @@ func (q *QuorumSASL) check() error {
 	switch {
 	case q == nil:
 	case len(q.Users) == 0:
-		return errors.New("QuorumSASL: Users names no user")
+		return errors.New("QuorumSASL: Users is empty")
 	case q.User == "" || q.Password == "":
 		return errors.New("QuorumSASL: User and Password are not both set")
 	case q.ServerRequire && !q.LearnerRequire:
-		return errors.New("QuorumSASL: ServerRequire takes LearnerRequire: this server could not call the others")
+		return errors.New("QuorumSASL: ServerRequire needs LearnerRequire: this server could not connect to the others")
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (t *AdminTLS) load(f Formats, log *slog.Logger) (*tls.Config, error) {
 		return t.Config, nil
 	}
 	name, settings := t.port()
-	c, err := f.serverTLS(t.KeyStores, func(err error) { log.Error("TLS of "+name+" goes on with what it has", "error", err) })
+	c, err := f.serverTLS(t.KeyStores, func(err error) { log.Error("TLS of "+name+" keeps its certificates", "error", err) })
 	if err != nil {
 		return nil, fmt.Errorf("TLS of %s, %s: %w", name, settings, err)
 	}

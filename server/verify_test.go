@@ -23,9 +23,9 @@ func TestVerify(t *testing.T) {
 		{"id not listed", "9", list, "server id 9 is not among the servers"},
 		{"one address for all", "1", strings.NewReplacer("=a:", "=b:", "=c:", "=b:").Replace(list), "server.1 and server.2 have the same quorum address b:2888"},
 		{"one address in two notations", "1", strings.NewReplacer("=a:", "=[::1]:", "=b:", "=[0:0::1]:").Replace(list), "server.1 and server.2 have the same quorum address [::1]:2888"},
-		{"no key store", "", "secureClientPort=2281\nssl.keyStore.location=/nowhere/nosuch.p12\nssl.keyStore.password=x\n", "nosuch.p12"},
+		{"not support key store", "", "secureClientPort=2281\nssl.keyStore.location=/nowhere/nosuch.p12\nssl.keyStore.password=x\n", "nosuch.p12"},
 		{"no quorum key store", "1", list + "sslQuorum=true\nssl.quorum.trustStore.location=/nowhere/trust.p12\nssl.quorum.keyStore.location=/nowhere/nosuch.p12\nssl.quorum.keyStore.password=x\n", "nosuch.p12"},
-		{"quotes", "", "clientPortAddress=\"127.0.0.1\"\n", "is no host"},
+		{"quotes", "", "clientPortAddress=\"127.0.0.1\"\n", "is not a host"},
 		{"id too large", "1", list + "server.256=d:2888:3888\n", "server id 256 is too large"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

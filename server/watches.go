@@ -20,7 +20,7 @@ func (c *conn) setWatch(path string, k watch.Kind) proto.Code {
 	}
 	if !s.watches.Add(w, path, k) {
 		s.stats.WatchesRefused.Add(1)
-		c.complain("refusing a watch: the client's watches take too much memory", "bytes", w.Held(), "bound", s.cfg.Limits.MaxWatchBytes)
+		c.complain("rejecting a watch: the client's watches use too much memory", "bytes", w.Held(), "bound", s.cfg.Limits.MaxWatchBytes)
 		return proto.ErrQuotaExceeded
 	}
 	if s.memory != nil {

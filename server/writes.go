@@ -64,7 +64,7 @@ func (r *reader) write(w *work, h proto.RequestHeader, body []byte) bool {
 
 // propose queues p and proposes w.cmd. It releases the tree's lock first, because
 // Propose may wait for the goroutine that applies the log. It leaves the worker before
-// Propose waits for room, or for a server that has to catch up.
+// Propose waits for room, or for a server that must catch up.
 func (r *reader) propose(w *work, p *pending) bool {
 	c := r.c
 	if w.locked {

@@ -39,7 +39,7 @@ func (c Config) Warnings() []string {
 
 // LoadConfig reads a zoo.cfg and translates it. It reports everything that would make
 // Start refuse it, except for data and ports that are in use; its error joins all that
-// it finds. What it doubts, e.g. an unknown key, is in [Config.Warnings]. It reads
+// it finds. Suspicious settings, e.g. unknown keys, are in [Config.Warnings]. It reads
 // the JAAS file and, with [Formats] among opts, the key stores that the file names. Use [Config.CheckDirectories] for the
 // directories.
 func LoadConfig(path string, opts ...LoadOption) (Config, error) {
@@ -304,7 +304,7 @@ func (c *Config) tlsFromZooCfg(z *zoocfg.Config) error {
 	t := &z.TLS
 	switch {
 	case z.Auth.SSLScheme != schemes.X509:
-		return fmt.Errorf("ssl.authProvider is %q: a certificate is an identity of the scheme %s and no other here", z.Auth.SSLScheme, schemes.X509)
+		return fmt.Errorf("ssl.authProvider is %q: certificates are identities of the scheme %s only", z.Auth.SSLScheme, schemes.X509)
 	case t.KeyStore.Location == "":
 		return zoocfg.NotSet("ssl.keyStore.location", "a port with TLS needs a certificate")
 	}

@@ -23,7 +23,7 @@ type Deadlines struct {
 	last     Clocks     // at the last call of Expired
 }
 
-// Deadline has what the leader needs to expire a session.
+// Deadline contains the data that the leader needs to expire a session.
 type Deadline struct {
 	Session int64
 	// Gen is the generation that expires. The session table may be newer than our

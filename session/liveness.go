@@ -41,7 +41,7 @@ import (
 // acknowledged, which index was applied, and which server leads. We make the decisions in
 // this package.
 
-// Bounds limits how long a member may go on without its leader.
+// Bounds limits how long a member may continue without its leader.
 type Bounds struct {
 	Sync time.Duration // syncLimit × tickTime: the maximum age of a state that is read
 }

@@ -10,7 +10,7 @@ const bound = 10 * time.Second
 
 func seconds(n float64) time.Duration { return time.Duration(n * float64(time.Second)) }
 
-// reports returns the sessions that m has to report, in order.
+// reports returns the sessions that m must report, in order.
 func (m *Member) reports(heard ...int64) []int64 {
 	ids := m.Report(heard)
 	slices.Sort(ids)

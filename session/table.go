@@ -184,7 +184,7 @@ func (t *Table) DecodeFrom(b []byte) ([]byte, error) {
 	for range n {
 		s := decodeRow(b)
 		if _, twice := rows[s.ID]; twice {
-			return nil, fmt.Errorf("session: 0x%x stands twice in the table", s.ID)
+			return nil, fmt.Errorf("session: duplicate session 0x%x in the table", s.ID)
 		}
 		rows[s.ID] = s
 		b = b[rowSize:]

@@ -34,7 +34,7 @@ type Txn struct {
 	// checks, but don't expand the scheme auth in a new ACL to them.
 	Prints []Fingerprint
 	Policy Policy
-	// Record gets what the transaction has changed, for Replay; nil: no caller needs it. It gets
+	// Record receives the changes of the transaction, for Replay; nil: no caller needs them. It gets
 	// nothing from a transaction that fails.
 	Record *[]Change
 }

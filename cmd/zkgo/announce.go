@@ -19,7 +19,7 @@ func announce(log *slog.Logger, s *server.Server, z *zoocfg.Config) {
 	if addrs := s.ClientAddrs(); len(addrs) > 0 {
 		args = append(args, "addresses", strings.Join(addrs, " "))
 	} else {
-		msg = "zkgo has started, without a port for clients"
+		msg = "zkgo started without a port for clients"
 	}
 	args = append(args, "data", absolute(z.DataDir))
 	if z.DataLogDir != z.DataDir {
@@ -41,9 +41,9 @@ func announce(log *slog.Logger, s *server.Server, z *zoocfg.Config) {
 	there, err := os.Stat("zoo.cfg")
 	switch used, not := os.Stat(z.Path); {
 	case err == nil && (z.Path == "" || not != nil || !os.SameFile(there, used)):
-		log.Warn("the zoo.cfg in the working directory is not used", "file", absolute("zoo.cfg"), "hint", "zkgo server zoo.cfg uses it")
+		log.Warn("ignoring the zoo.cfg in the working directory", "file", absolute("zoo.cfg"), "hint", "to use it: zkgo server zoo.cfg")
 	case z.Path == "":
-		log.Info("no configuration file was named", "hint", "this server stands alone, with the default settings; for others: zkgo server zoo.cfg, or zkgo server --help")
+		log.Info("no configuration file given", "hint", "running standalone with default settings; to change them: zkgo server zoo.cfg, see zkgo server --help")
 	}
 }
 

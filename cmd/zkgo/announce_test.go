@@ -46,7 +46,7 @@ func TestFirstLinesSayWhereThingsAre(t *testing.T) {
 	for path, warned := range map[string]bool{"": true, "other.cfg": true, "zoo.cfg": false, filepath.Join(dir, "zoo.cfg"): false} {
 		z := zoocfg.Default()
 		z.Path = path
-		if text := say(z); strings.Contains(text, "zoo.cfg in the working directory is not used") != warned {
+		if text := say(z); strings.Contains(text, "ignoring the zoo.cfg in the working directory") != warned {
 			t.Errorf("started with %q, warned %v:\n%s", path, !warned, text)
 		}
 	}

@@ -39,23 +39,21 @@ func backupCommand() *cobra.Command {
 	var f backupFlags
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Take a backup of a running cluster",
-		Long: `Take a backup of a running cluster into a new file; - is the standard output.
+		Short: "Back up a running cluster",
+		Long: `Back up a running cluster into a new file. Use - as FILE for the standard output.
 
-The snapshot comes from a server's AdminServer (commands/snapshot of ZooKeeper
-3.9): that of zkgo, or of Apache ZooKeeper. zkgo's holds the state of one moment
-and everything that was acknowledged anywhere before, and takes no notice of
-load. One of Apache ZooKeeper under load is a state only together with its log:
-such a backup is refused.
+The command downloads a snapshot from an AdminServer (commands/snapshot of ZooKeeper
+3.9), either zkgo's or Apache ZooKeeper's. A snapshot of zkgo is consistent and
+contains all writes that were acknowledged before it was taken, under any load. A
+snapshot that Apache ZooKeeper takes while clients write is inconsistent without the
+transaction log; the command rejects such a snapshot.
 
-The file is compressed, has checksums throughout and says from where and when it
-comes. It gets its name when it is on the disk and has been read back and
-compared with its digest. What has a checksum is not secret: it contains all
-data, and is readable for its owner only.
+The backup is compressed and checksummed, and records its source and time. The file
+gets its name only after it has been written to disk, read back and compared with its
+digest. It is not encrypted; only its owner can read it.
 
-The identity of --auth is the super user's, or one to which the ACL of the root
-znode gives all permissions, e.g. digest:user:password. ZKGO_AUTH holds the
-same, unseen by others.`,
+--auth must name the super user or an identity with all permissions on the root
+znode, e.g. digest:user:password. ZKGO_AUTH keeps it out of the process list.`,
 		Example: `  zkgo backup --auth @/etc/zkgo/backup-auth --from http://localhost:8080 zk-$(date +%F).zkb
   ZKGO_AUTH=digest:super:secret zkgo backup --from https://zk1:8080 --tls-ca ca.pem zk.zkb
   zkgo backup --from zk1:8080 --from zk2:8080 - | ssh vault 'cat > zk.zkb'
@@ -73,10 +71,10 @@ same, unseen by others.`,
 	}
 	flags := cmd.Flags()
 	f.register(flags, backupSettings)
-	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back, which takes the memory of the whole tree")
-	flags.BoolVar(&f.force, "force", false, "replace FILE if it is a regular file or a symlink to one, when the new backup is whole")
+	flags.BoolVar(&f.noVerify, "no-verify", false, "do not read the file back (reading it needs memory for the whole tree)")
+	flags.BoolVar(&f.force, "force", false, "replace FILE, a regular file or a symlink to one, once the new backup is complete")
 	keepVar(flags, &f.keep)
-	flags.IntVar(&f.retry, "retry", 3, "how often a server is asked again that has just answered somebody else")
+	flags.IntVar(&f.retry, "retry", 3, "how often to retry a server that rejects the request because of its snapshot rate limit")
 	outputVar(flags, &f.output)
 	cmd.AddCommand(backupVerifyCommand(), backupExtractCommand())
 	return cmd
@@ -93,7 +91,7 @@ func (r backupResult) Text(w io.Writer) error {
 		return err
 	}
 	if r.Znodes > 0 {
-		_, err := fmt.Fprintf(w, "%s, %s, %s; read back, it has no digest\n", count(r.Znodes, "znode"), count(r.Session, "session"), count(r.Bytes, "byte"))
+		_, err := fmt.Fprintf(w, "%s, %s, %s; read back, has no digest\n", count(r.Znodes, "znode"), count(r.Session, "session"), count(r.Bytes, "byte"))
 		return err
 	}
 	_, err := fmt.Fprintf(w, "%d bytes; not read back\n", r.Bytes)
@@ -144,7 +142,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 
 // keepVar registers --keep.
 func keepVar(flags *pflag.FlagSet, keep *int) {
-	flags.IntVar(keep, "keep", 0, "afterwards, remove all but the `N` newest files *.zkb in the directory of FILE; 0 removes none")
+	flags.IntVar(keep, "keep", 0, "then remove all but the `N` newest *.zkb files in the directory of FILE; 0 keeps all")
 }
 
 // prune removes older backups with --keep.
@@ -173,8 +171,8 @@ func (f *backupFlags) explain(ctx context.Context, source string, err error) err
 	}
 	port := "--from is the URL of an AdminServer (admin.serverPort), and not the port for ZooKeeper clients"
 	return diagnose.Explain(ctx, addr, config, diagnose.Terms{
-		CA: "--tls-ca, or verify none with --tls-insecure", Cert: "--tls-cert and --tls-key", Name: "connect by a name that is in the certificate", Auth: "--auth",
-		UseTLS: "write https:// in --from, with --tls-ca if it is needed", NoTLS: "write http:// in --from",
+		CA: "--tls-ca, or skip the check with --tls-insecure", Cert: "--tls-cert and --tls-key", Name: "connect by a name that is in the certificate", Auth: "--auth",
+		UseTLS: "use https:// in --from (and --tls-ca if needed)", NoTLS: "use http:// in --from",
 		Closed: "it may expect TLS (https://), or be another port: " + port, Serves: "a ZooKeeper client would be served there: " + port,
 	}, fmt.Errorf("--from %s: %w", source, err))
 }
@@ -209,7 +207,7 @@ func adminAuth(identities []string) (string, error) {
 		return "", nil
 	case 1:
 	default:
-		return "", usagef("--auth: an AdminServer takes one identity, and there are %d", len(identities))
+		return "", usagef("--auth: an AdminServer accepts one identity, got %d", len(identities))
 	}
 	text, err := secretText("--auth", identities[0])
 	if err != nil {
@@ -272,11 +270,11 @@ func (i contentInfo) Text(w io.Writer) error {
 		}
 		fmt.Fprintln(w)
 	}
-	digest := "its digest is right"
+	digest := "digest matches"
 	if !i.Verified {
-		digest = "it has no digest to compare with"
+		digest = "no digest to compare with"
 	}
-	_, err := fmt.Fprintf(w, "%s, %s, %s, %s; all checksums are right, %s\n",
+	_, err := fmt.Fprintf(w, "%s, %s, %s, %s; all checksums match, %s\n",
 		count(i.Znodes, "znode"), count(i.Bytes, "byte"), count(i.Sessions, "session"), count(i.Owned, "ephemeral"), digest)
 	return err
 }
@@ -285,12 +283,12 @@ func backupVerifyCommand() *cobra.Command {
 	out, keep := resultFlags{}, 0
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
-		Short: "Read a backup to its end, and load it",
-		Long: `Read a backup to its end, check every checksum, load the tree and compare it
-with the digest in it: what zkgo restore does before it writes anything. FILE - is
-the standard input.
+		Short: "Verify a backup",
+		Long: `Read a whole backup, check all checksums, load the tree and compare it with the
+backup's digest. zkgo restore makes the same checks before it writes anything. Use -
+as FILE to read the standard input.
 
-With --keep it removes older backups only if this one is whole.`,
+With --keep, it removes older backups only if this one is valid.`,
 		Example: `  zkgo backup verify zk.zkb -o json
   ssh vault cat zk.zkb | zkgo backup verify -`,
 		Args: cobra.ExactArgs(1),
@@ -314,13 +312,13 @@ func backupExtractCommand() *cobra.Command {
 	out := resultFlags{}
 	cmd := &cobra.Command{
 		Use:   "extract FILE DIR",
-		Short: "Take the snapshot out of a backup, for Apache ZooKeeper",
-		Long: `Take the snapshot out of a backup and write it as snapshot.<zxid>, as Apache
-ZooKeeper has it in version-2 of an empty dataDir. FILE - is the standard input.`,
+		Short: "Extract the snapshot of a backup for Apache ZooKeeper",
+		Long: `Extract the snapshot of a backup as snapshot.<zxid>, which Apache ZooKeeper loads from
+version-2 of an otherwise empty dataDir. Use - as FILE to read the standard input.`,
 		Example: `  zkgo backup extract zk.zkb /var/lib/zookeeper/version-2`,
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := named(cmd, "the snapshot gets its name from what is in it", args[1]); err != nil {
+			if err := named(cmd, "the snapshot's name depends on its content", args[1]); err != nil {
 				return err
 			}
 			file := args[0]
@@ -369,18 +367,18 @@ func restoreCommand() *cobra.Command {
 	f := restoreFlags{serverFlags: serverFlags{logFormat: "text", logLevel: "warn"}}
 	cmd := &cobra.Command{
 		Use:   "restore BACKUP [zoo.cfg]",
-		Short: "Make a new cluster of a backup",
-		Long: `Make the data directory of a new cluster of a backup; also of a snapshot file of
-Apache ZooKeeper's, or of the directory of one snapshot of zkgo's. The directories
-of the configuration must not hold a state. BACKUP - is the standard input.
+		Short: "Create a new cluster from a backup",
+		Long: `Create the data directory of a new cluster from a backup, from a snapshot file of
+Apache ZooKeeper, or from a snapshot directory of zkgo. The configured directories
+must not contain any state. Use - as BACKUP to read the standard input.
 
-In an ensemble one server is restored. Start it: it serves alone. Then start the
-others with empty data directories (and their myid): they join and are sent the
-state. Do not start them before.
+In an ensemble, restore one server and start it; it serves alone. Only then start the
+others, with empty data directories and their myid files: they join and receive the
+state.
 
-What clients did after the backup is lost. So that no client goes on as if it
-were not, all sessions end, and with them the ephemeral znodes; and the epoch
-rises by 256, or to --epoch, above every zxid that clients may have seen.`,
+Writes made after the backup are lost. To make sure that clients notice, all sessions
+and their ephemeral znodes are removed, and the epoch increases by 256, or to --epoch,
+so that new zxids are higher than any that a client has seen.`,
 		Example: `  zkgo restore --dry-run zk.zkb /etc/zookeeper/zoo.cfg
   zkgo restore zk.zkb /etc/zookeeper/zoo.cfg
   ssh vault cat zk.zkb | zkgo restore - /etc/zookeeper/zoo.cfg
@@ -391,7 +389,7 @@ rises by 256, or to --epoch, above every zxid that clients may have seen.`,
 				return err
 			}
 			if args[0] == standardInput && f.config == standardInput {
-				return usagef("%s: the standard input is either the backup or the configuration: name a file for one of them", cmd.CommandPath())
+				return usagef("%s: the standard input can't be both the backup and the configuration: use a file for one of them", cmd.CommandPath())
 			}
 			return runRestore(&f, args[0], cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -399,8 +397,8 @@ rises by 256, or to --epoch, above every zxid that clients may have seen.`,
 	flags := cmd.Flags()
 	f.reading(flags, "of the data (zoo.cfg: dataDir)")
 	outputVar(flags, &f.output)
-	flags.Uint32Var(&f.epoch, "epoch", 0, "least `epoch` of the new ensemble, if clients may have seen a higher one")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only verify the backup and say what would be done")
+	flags.Uint32Var(&f.epoch, "epoch", 0, "minimum `epoch` of the new ensemble, if clients may have seen a higher one")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only verify the backup, and print what restore would do")
 	return cmd
 }
 
@@ -453,9 +451,9 @@ func (r restoreResult) Text(w io.Writer) error {
 	if err := r.Backup.Text(w); err != nil || r.DryRun {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Done: %s holds it, as the ensemble %s, whose first zxid is %v.\n", r.DataDir, r.Cluster, r.Zxid)
+	_, err := fmt.Fprintf(w, "Restored to %s: ensemble %s, first zxid %v.\n", r.DataDir, r.Cluster, r.Zxid)
 	if r.others != "" {
-		_, err = fmt.Fprintf(w, "Start this server, and when it serves the others of %s, with empty directories.\n", r.others)
+		_, err = fmt.Fprintf(w, "Start this server. Once it serves, start the others of %s with empty directories.\n", r.others)
 	}
 	return err
 }
@@ -469,7 +467,7 @@ func checkKeep(keep int, path string) error {
 	case keep < 0:
 		return usagef("--keep %d: want the number of backups to keep; 0 keeps all", keep)
 	case keep > 0 && filepath.Ext(path) != backupExtension:
-		return usagef("--keep counts files whose names end in %s, and %s would not be one", backupExtension, path)
+		return usagef("--keep counts files whose names end in %s; %s does not", backupExtension, path)
 	}
 	return nil
 }

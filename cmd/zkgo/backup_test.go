@@ -68,7 +68,7 @@ func TestBackupAndRestore(t *testing.T) {
 	if left, err := os.ReadDir(filepath.Dir(file)); err != nil || len(left) != 1 {
 		t.Errorf("beside the backup: %v, %v", left, err)
 	}
-	works("its digest is right", "backup", "verify", file)
+	works("digest matches", "backup", "verify", file)
 	var info struct {
 		Znodes   int
 		Verified bool `json:"digestVerified"`
@@ -81,7 +81,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Errorf("a dry run made something: %v", err)
 	}
 	fails(raftfsm.ErrHasState.Error()+" with --data-dir", "restore", file, "--data-dir", source)
-	works("Done", "restore", file, "--data-dir", target)
+	works("Restored to", "restore", file, "--data-dir", target)
 	fails(raftfsm.ErrHasState.Error(), "restore", file, "--data-dir", target)
 	fails("no such file", "restore", filepath.Join(target, "nosuch"), "--data-dir", source+"2")
 	works("snapshot.", "backup", "extract", file, filepath.Join(t.TempDir(), "version-2"))
@@ -90,7 +90,7 @@ func TestBackupAndRestore(t *testing.T) {
 	works(`"/zookeeper"`, "inspect", "snapshot", target)
 	works("snapshot", "inspect", "list", target)
 	works("log", "inspect", "verify", source, "-o", "json")
-	works("begins to lead", "inspect", "log", source, "--all")
+	works("becomes the leader", "inspect", "log", source, "--all")
 	works(`"op":"leader"`, "inspect", "log", source, "--all", "-o", "json")
 	fails("want text or json", "inspect", "list", target, "-o", "xml")
 	fails("--from", "inspect", "log", source, "--from", "zz")

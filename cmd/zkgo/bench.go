@@ -33,19 +33,21 @@ type benchFlags struct {
 func benchCommand() *cobra.Command {
 	f := benchFlags{}
 	cmd := &cobra.Command{
-		Use:   "bench [work...]",
-		Short: "Measure a ZooKeeper server, this one or any other",
-		Long: `Put load on servers that speak the ZooKeeper protocol, and measure.
+		Use:   "bench [workload...]",
+		Short: "Benchmark zkgo or ZooKeeper servers",
+		Long: `Run workloads against servers that speak the ZooKeeper protocol, and measure
+throughput and latency.
 
-Works, by default get, set, mixed and create:
+Workloads (default: get, set, mixed and create):
 
 ` + describeWorks() + `
-Each connection keeps --window requests in flight. With a large window latency is mostly
-waiting for others; with a window of 1 it is the server's.
-The servers are written to, also by the works that only read: what is made for a run
-is below a znode of its own in --root. It is removed afterwards, and so is --root if the
-run has created it. Progress is shown on a terminal. With --pid the
-servers' processor time for each operation and their memory are shown (Linux).`,
+Each connection keeps --window requests in flight. With a window of 1, the latency is
+that of the server; with a large window, it is mostly queueing.
+
+Every workload writes to the servers, because even those that only read first create
+znodes. Each run uses its own znode below --root and deletes it afterwards, together
+with --root if the run created it. With --pid, the results include the servers' CPU
+time per operation and their memory (Linux only). Progress is shown on a terminal.`,
 		Example: `  zkgo bench
   zkgo bench set -c 64 -w 64 --pid $(pidof zkgo)
   zkgo bench mixed --writes 0.3 -c 64 -s host1:2181,host2:2181,host3:2181
@@ -69,13 +71,13 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 	flags.IntVarP(&f.Nodes, "nodes", "n", 1000, "znodes to read and write")
 	flags.Float64Var(&f.Writes, "writes", 0.1, "`fraction` of writes in mixed, above 0 and up to 1")
 	flags.IntVar(&f.Ops, "ops", 10, "operations in a multi")
-	flags.DurationVarP(&f.Duration, "duration", "d", 0, "how long to count (default 5s)")
-	flags.DurationVar(&f.Warmup, "warmup", 0, "how long to run before counting (default 500ms)")
-	flags.StringVar(&f.Root, "root", "", "`path` below which the runs' znodes are made (default /zkgo-bench)")
-	flags.BoolVar(&f.Keep, "keep-znodes", false, "leave the runs' znodes there")
+	flags.DurationVarP(&f.Duration, "duration", "d", 0, "how long to measure (default 5s)")
+	flags.DurationVar(&f.Warmup, "warmup", 0, "how long to run before measuring (default 500ms)")
+	flags.StringVar(&f.Root, "root", "", "`path` of the parent znode (default /zkgo-bench)")
+	flags.BoolVar(&f.Keep, "keep-znodes", false, "do not delete the runs' znodes")
 	flags.Uint64Var(&f.Seed, "seed", 0, "seed of the random choices")
 	flags.IntSliceVar(&f.PIDs, "pid", nil, "the servers' process `ids`")
-	flags.IntVar(&f.runs, "runs", 1, "how often to measure each work, in turns")
+	flags.IntVar(&f.runs, "runs", 1, "how often to run each workload, in turns")
 	outputVar(flags, &f.output, "csv")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "show no progress")
 	return cmd
@@ -84,9 +86,9 @@ servers' processor time for each operation and their memory are shown (Linux).`,
 // unknownWork returns an error that suggests the most similar workload.
 func unknownWork(word string) error {
 	if near := spelling.Similar(word, bench.Names()); near != "" {
-		return usagef("no such work: %q. Did you mean %s?", word, near)
+		return usagef("no such workload: %q. Did you mean %s?", word, near)
 	}
-	return usagef("no such work: %q; there are %s", word, strings.Join(bench.Names(), ", "))
+	return usagef("no such workload: %q; there are %s", word, strings.Join(bench.Names(), ", "))
 }
 
 func describeWorks() string {
@@ -139,14 +141,14 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 
 // announce tells the user what the benchmark will do to the servers.
 func (f *benchFlags) announce(stderr io.Writer) {
-	after := "removes at the end what it has created"
+	after := "deletes its znodes at the end"
 	if f.Keep {
-		after = "leaves there what it creates (--keep-znodes)"
+		after = "keeps its znodes (--keep-znodes)"
 	}
 	fmt.Fprintf(stderr, "zkgo bench puts load on %s: it writes below %s, and %s.\n", //nolint:errcheck // a notice
 		strings.Join(f.Servers, ", "), cmp.Or(f.Root, "/zkgo-bench"), after)
 	if len(f.PIDs) == 0 && f.output == "text" {
-		fmt.Fprintln(stderr, "CPU/op and RSS are shown with --pid, for servers on this machine.") //nolint:errcheck // a notice
+		fmt.Fprintln(stderr, "To see CPU/op and RSS of servers on this machine, use --pid.") //nolint:errcheck // a notice
 	}
 }
 
@@ -211,10 +213,10 @@ func (f *benchFlags) complete() error {
 		f.Size = -1 // zero would select Config's default
 	}
 	if f.Writes == 0 {
-		return usagef("--writes 0: that is the work get")
+		return usagef("--writes 0: use the workload get")
 	}
 	if values, origin := f.connect.settings.lookup("sasl"); origin != "" && len(values) > 0 {
-		return usagef("%s has an identity for SASL, which zkgo bench cannot prove: use --auth", origin)
+		return usagef("%s has SASL credentials, which zkgo bench does not support: use --auth", origin)
 	}
 	hosts, chroot, _ := strings.Cut(f.connect.server, "/")
 	if f.Servers = strings.Split(hosts, ","); chroot != "" {

@@ -45,22 +45,22 @@ func cliCommand() *cobra.Command {
 	f := cliFlags{shellFlags: shellFlags{connectFlags: connectFlags{zkCli: true}}}
 	cmd := &cobra.Command{
 		Use:   "cli [flags] [command argument…]",
-		Short: "ZooKeeper's shell: zkCli.sh, for any ZooKeeper",
-		Long: `ZooKeeper's shell: every command and option of zkCli.sh 3.9, with its output.
+		Short: "ZooKeeper's shell (zkCli.sh), for zkgo and ZooKeeper",
+		Long: `ZooKeeper's shell: all commands and options of zkCli.sh 3.9, with the same output.
 
-With a command it runs that and ends. The exit code is 0 only if the command did
-what it was told, 1 if it failed, and 2 if the command line is wrong. Without a
-command it reads commands: at a terminal with a prompt, history and completion of
-commands and paths, otherwise line by line. A script's exit code is that of the
-last line that failed. help lists the commands, and COMMAND -h explains one.
+With a command as argument, the shell runs the command and exits: with 0 if it
+succeeded, 1 if it failed, and 2 if the command line is wrong. Without one, the shell
+reads commands from the standard input: with a prompt, history and completion if
+that is a terminal, otherwise as a script. A script's exit code is that of the last
+line that failed. Use help for a list of commands, and COMMAND -h for one of them.
 
-Commands wait for a connection as long as --timeout says, and say at once on the
-error stream why each server cannot be used. As data, - is the standard input and
-@FILE the content of a file. Without a prompt, only data is on the standard output.
+Commands wait up to --timeout for a connection, and print to stderr why a server
+can't be used. For data, use - for the standard input and @FILE for the content of
+a file. Without a prompt, the standard output contains only data.
 
-The flags of zkCli.sh are understood with one hyphen, too: -server, -r,
--waitforconnection, -client-configuration, and -timeout for --session-timeout.
-Most commands also exist without the word cli: zkgo get, zkgo ls, ...`,
+The flags of zkCli.sh also work with one hyphen: -server, -r, -waitforconnection,
+-client-configuration, and -timeout for --session-timeout. Most commands also exist
+without the word cli: zkgo get, zkgo ls, ...`,
 		Example: `  zkgo cli                                       # localhost:2181
   zkgo cli -server zk1:2181,zk2:2181/app
   zkgo cli -s zk1:2181 get -s /config
@@ -86,10 +86,10 @@ Most commands also exist without the word cli: zkgo get, zkgo ls, ...`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	f.register(flags)
-	flags.BoolVar(&f.wait, "waitforconnection", false, "wait for the connection before anything else, at most for the session timeout")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the data only, nothing about the connection")
+	flags.BoolVar(&f.wait, "waitforconnection", false, "first wait for a connection, for at most the session timeout")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print only data, no messages about the connection")
 	flags.BoolVarP(&f.stop, "stop-on-error", "e", false, "end a script at the first command that fails")
-	flags.StringVar(&f.history, "history", defaultHistory(), `file of old lines; "" keeps none`)
+	flags.StringVar(&f.history, "history", defaultHistory(), `history file; "" disables the history`)
 	flags.Lookup("history").DefValue = "~/" + historyName // the man page should not depend on the user
 	return cmd
 }

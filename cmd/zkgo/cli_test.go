@@ -159,7 +159,7 @@ func TestCLIWithTLS(t *testing.T) {
 	write("zookeeper.ssl.hostnameVerification=false\n")
 	works("-server", "localhost:"+port, "-client-configuration", java)
 	ts.stdin.Close()
-	ts.await(t, "stdin has ended")
+	ts.await(t, "stdin was closed")
 }
 
 func errorText(err error) string {
@@ -220,5 +220,5 @@ func TestCLIWithSASL(t *testing.T) {
 		t.Errorf("a wrong password: %q %q %v", out, said, err)
 	}
 	ts.stdin.Close()
-	ts.await(t, "stdin has ended")
+	ts.await(t, "stdin was closed")
 }

@@ -14,24 +14,24 @@ func newCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "zkgo",
 		Short: "A ZooKeeper-compatible coordination server",
-		Long: `zkgo is a coordination server that speaks the ZooKeeper protocol: any client
-of ZooKeeper 3.4 to 3.9 can use it.`,
+		Long: `zkgo is a coordination server that speaks the ZooKeeper protocol. It works with
+clients of ZooKeeper 3.4 to 3.9.`,
 		Example: `  zkgo server                      # a standalone server on port 2181, data in ./zkgo-data
   zkgo server /etc/zookeeper/zoo.cfg
   zkgo ls -s zk1:2181 /            # a command of zkgo cli
-  zkgo bench set -c 64             # how fast it is
+  zkgo bench set -c 64             # measure a server
   zkgo version`,
 		Version:       version.Line(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetVersionTemplate(versionLine())
-	root.Flags().Bool("version", false, "print the version, its commit and date") // without cobra's -v
+	root.Flags().Bool("version", false, "print the version, commit and build date") // without cobra's -v
 	root.AddGroup(
 		&cobra.Group{ID: "servers", Title: "Servers:"},
 		&cobra.Group{ID: "clients", Title: "Clients:"},
 		&cobra.Group{ID: verbGroup, Title: "Znodes, as in zkgo cli:"},
-		&cobra.Group{ID: "files", Title: "Files of stopped servers, and backups:"},
+		&cobra.Group{ID: "files", Title: "Data files, backups and migration:"},
 	)
 	root.AddCommand(verbCommands()...)
 	grouped(root, "servers", serverCommand(), configCommand(), containerCommand(), healthCommand(), testserverCommand())
@@ -79,7 +79,7 @@ func versionCommand() *cobra.Command {
 	var out resultFlags
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print the version, its commit and date, and the ZooKeeper version it is compatible with",
+		Short:   "Print the version, commit, build date and compatible ZooKeeper version",
 		Example: "  zkgo version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -15,7 +15,7 @@ import (
 func configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Explain a configuration",
+		Short: "Check or print a configuration",
 		Example: `  zkgo config check /etc/zookeeper/zoo.cfg
   zkgo config show /etc/zookeeper/zoo.cfg -o json`,
 	}
@@ -33,8 +33,8 @@ type configFlags struct {
 // command adds the flags that both subcommands share.
 func (f *configFlags) command(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
-	f.reading(flags, "for the data, as of zkgo server")
-	f.port(flags, "for clients, as of zkgo server")
+	f.reading(flags, "for the data, as for zkgo server")
+	f.port(flags, "for clients, as for zkgo server")
 	outputVar(flags, &f.output)
 	return cmd
 }
@@ -51,17 +51,18 @@ func configCheckCommand() *cobra.Command {
 	var f configFlags
 	cmd := f.command(&cobra.Command{
 		Use:   "check [zoo.cfg]",
-		Short: "Say in words what a configuration means",
-		Long: `Say what a server with this configuration would be, what each line means, what
-has no effect and why, and what looks wrong. Nothing is started and nothing is
-written.
+		Short: "Check a configuration and explain it",
+		Long: `Explain each line of a configuration, list the settings that have no effect, and
+report mistakes. The command neither starts a server nor writes files.
 
-The exit code is 0 when zkgo server would take the configuration on this machine and
-as this user, 1 when it would refuse it, with every reason, and with --strict also 1
-when there are warnings. Key stores, JAAS files and certificates are read. An address
-to listen on that does not resolve, or is not one of this machine, is a warning: the
-file may be meant for another machine. A zoo.cfg - is the standard input. Whether a port is in use, and what the data
-directory holds, is left to the start.`,
+The exit code is 0 if zkgo server would start with the configuration on this machine
+and as this user, and 1 if it would not; all errors are listed. With --strict,
+warnings are errors, too. The command reads key stores, JAAS files and certificates. A
+listen address that does not resolve or belongs to another machine is only a
+warning, because the file may be for another machine. It does not check whether
+ports are free or what the data directory contains.
+
+Use - as zoo.cfg to read the standard input.`,
 		Example: `  zkgo config check /etc/zookeeper/zoo.cfg
   zkgo config check --strict --set tickTime=500 zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
@@ -73,7 +74,7 @@ directory holds, is left to the start.`,
 			return f.check(cmd.Context(), z, cmd.OutOrStdout())
 		},
 	})
-	cmd.Flags().BoolVar(&f.strict, "strict", false, "warnings are errors")
+	cmd.Flags().BoolVar(&f.strict, "strict", false, "treat warnings as errors")
 	return cmd
 }
 
@@ -103,11 +104,10 @@ func configShowCommand() *cobra.Command {
 	var f configFlags
 	cmd := f.command(&cobra.Command{
 		Use:   "show [zoo.cfg]",
-		Short: "Print every effective value and where it comes from",
-		Long: `Print every key that means something with the value that a server would run
-with, and where that comes from: a line of a file, --set or another flag, or the
-default. Without a file it is what zkgo server runs with when it is given none.
-Passwords are hidden.`,
+		Short: "Print all effective settings and their origins",
+		Long: `Print every setting that has an effect, its value, and where the value comes from: a
+line of the file, a flag, or the default. Without a file, it prints the settings that
+zkgo server uses without one. Passwords are hidden.`,
 		Example: `  zkgo config show
   zkgo config show /etc/zookeeper/zoo.cfg --only-set
   zkgo config show zoo.cfg -o json | jq '.[] | select(.key == "tickTime")'`,
@@ -120,7 +120,7 @@ Passwords are hidden.`,
 			return f.show(z, cmd.OutOrStdout())
 		},
 	})
-	cmd.Flags().BoolVar(&f.onlySet, "only-set", false, "leave out what is as by default")
+	cmd.Flags().BoolVar(&f.onlySet, "only-set", false, "omit settings that have their default values")
 	return cmd
 }
 

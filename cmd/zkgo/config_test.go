@@ -20,7 +20,7 @@ func TestConfig(t *testing.T) {
 	}
 	write("dataDir=/data\nclientPort=2181\ntickTime=500\n")
 	out, _, err := zkgo(t, "config", "check", name)
-	if err != nil || !strings.Contains(out, "A server that stands alone") || !strings.Contains(out, name+":3") {
+	if err != nil || !strings.Contains(out, "A standalone server") || !strings.Contains(out, name+":3") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, _, err = zkgo(t, "config", "show", name, "--only-set", "--set", "snapCount=5", "--client-port", "2182", "--data-dir", "/other")

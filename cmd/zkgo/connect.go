@@ -46,21 +46,21 @@ type connectFlags struct {
 func (f *connectFlags) declare() *pflag.FlagSet {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.StringVarP(&f.server, "server", "s", "localhost:2181", "`servers` and chroot: host:port,host:port/chroot")
-	flags.StringArrayVar(&f.from, "from", nil, "`URL` of an AdminServer, as http://host:8080; may be repeated: the first that answers is taken")
-	flags.StringVar(&f.context, "context", "", "`name` of the settings in the configuration file, see zkgo context")
+	flags.StringArrayVar(&f.from, "from", nil, "`URL` of an AdminServer, e.g. http://host:8080; may be repeated: the first one that answers is used")
+	flags.StringVar(&f.context, "context", "", "`name` of the context with connection settings, see zkgo context")
 	durationVar(flags, &f.timeout, "timeout", 10*time.Second, false, "how long to wait for a server")
-	durationVar(flags, &f.sessionTimeout, "session-timeout", client.DefaultSessionTimeout, true, "session timeout to ask for, also in milliseconds")
-	flags.BoolVar(&f.readOnly, "readonly", false, "also accept a server that has lost its quorum and only answers reads")
+	durationVar(flags, &f.sessionTimeout, "session-timeout", client.DefaultSessionTimeout, true, "session timeout to request, a duration or milliseconds")
+	flags.BoolVar(&f.readOnly, "readonly", false, "also connect to a read-only server, which has lost its quorum")
 	flags.StringVar(&f.properties, "client-configuration", "", "properties `file` of ZooKeeper's Java client (zookeeper.ssl.*, jute.maxbuffer)")
-	flags.StringArrayVar(&f.auth, "auth", nil, "identity as `scheme:credentials`, or @FILE that holds it; may be repeated")
-	flags.StringVar(&f.sasl, "sasl", "", "`user:password` for SASL DIGEST-MD5, or @FILE that holds it")
+	flags.StringArrayVar(&f.auth, "auth", nil, "credentials as `scheme:credentials`, or @FILE to read them from a file; may be repeated")
+	flags.StringVar(&f.sasl, "sasl", "", "`user:password` for SASL DIGEST-MD5, or @FILE to read it from a file")
 	flags.BoolVar(&f.tls, "tls", false, "connect with TLS; implied by the other --tls flags")
-	flags.StringVar(&f.ca, "tls-ca", "", "`file` with the authorities to trust, PEM, PKCS12 or JKS; the system's if not given")
-	flags.StringVar(&f.cert, "tls-cert", "", "`file` with the client's certificate, PEM (with the key, or see --tls-key), PKCS12 or JKS")
-	flags.StringVar(&f.key, "tls-key", "", "PEM `file` with the key of --tls-cert")
+	flags.StringVar(&f.ca, "tls-ca", "", "`file` with trusted CA certificates, in PEM, PKCS12 or JKS format (default: the system's)")
+	flags.StringVar(&f.cert, "tls-cert", "", "`file` with the client certificate and key, in PEM (see --tls-key), PKCS12 or JKS format")
+	flags.StringVar(&f.key, "tls-key", "", "PEM `file` with the private key of --tls-cert")
 	flags.StringVar(&f.passwordOf, "tls-password-file", "", "`file` with the password of --tls-ca and --tls-cert")
-	flags.StringVar(&f.serverName, "tls-server-name", "", "the `name` that the server's certificate has to have, instead of the host's")
-	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify the server's certificate: for tests only")
+	flags.StringVar(&f.serverName, "tls-server-name", "", "expected `name` in the server's certificate, instead of the host name")
+	flags.BoolVar(&f.insecure, "tls-insecure", false, "do not verify the server's certificate (for tests only)")
 	flags.VisitAll(func(flag *pflag.Flag) { flag.Usage += " [" + variable(key(flag.Name)) + "]" })
 	return flags
 }
@@ -108,7 +108,7 @@ func (d durationFlag) Set(text string) error {
 		v, err = time.ParseDuration(text + "ms")
 	}
 	if err != nil || v <= 0 {
-		return errors.New("want a duration above 0, as 30s or 2m")
+		return errors.New("want a duration above 0, e.g. 30s or 2m")
 	}
 	*d.value = v
 	return nil
@@ -160,7 +160,7 @@ func credentials(flag, text string) (name, secret string, err error) {
 	}
 	name, secret, ok := strings.Cut(text, ":")
 	if !ok || name == "" {
-		return "", "", usagef("%s: want two words with a colon between", flag)
+		return "", "", usagef("%s: want two words separated by a colon", flag)
 	}
 	return name, secret, nil
 }
@@ -244,7 +244,7 @@ func (f *connectFlags) readProperties() error {
 	}
 	if size := strings.TrimSpace(values["jute.maxbuffer"]); size != "" {
 		if f.maxReply, err = parseInt(size); err != nil {
-			return fmt.Errorf("-client-configuration %s: jute.maxbuffer=%s is no number of bytes", f.properties, size)
+			return fmt.Errorf("-client-configuration %s: jute.maxbuffer=%s is not a number of bytes", f.properties, size)
 		}
 	}
 	return nil

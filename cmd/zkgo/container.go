@@ -29,31 +29,32 @@ func containerCommand() *cobra.Command {
 	s := serverFlags{clientPort: unset}
 	cmd := &cobra.Command{
 		Use:   "container [zoo.cfg]",
-		Short: "Run a server as the official container image of ZooKeeper does",
+		Short: "Run a server in a container, configured like ZooKeeper's official image",
 		Long: `Write zoo.cfg and myid from the ZOO_* environment variables of ZooKeeper's official
-container image, as its entrypoint does, and run the server. Files that are there already
-are left alone. A zoo.cfg that is named is used instead of the one of the variables.
+container image, like its entrypoint, and run the server. Existing files are kept. With the argument
+zoo.cfg, the server uses that file instead.
 
 ZOO_MY_ID, ZOO_SERVERS, ZOO_TICK_TIME, ZOO_INIT_LIMIT, ZOO_SYNC_LIMIT, ZOO_MAX_CLIENT_CNXNS,
 ZOO_STANDALONE_ENABLED, ZOO_ADMINSERVER_ENABLED, ZOO_AUTOPURGE_PURGEINTERVAL,
 ZOO_AUTOPURGE_SNAPRETAINCOUNT, ZOO_4LW_COMMANDS_WHITELIST, ZOO_CFG_EXTRA (more lines of
-zoo.cfg, parted by spaces), ZOO_CONF_DIR (/conf), ZOO_DATA_DIR (/data), ZOO_DATA_LOG_DIR
+zoo.cfg, separated by spaces), ZOO_CONF_DIR (/conf), ZOO_DATA_DIR (/data), ZOO_DATA_LOG_DIR
 (/datalog), ZOO_DATADIR_AUTOCREATE_DISABLE. The users and passwords of Bitnami's image become
 a JAAS file: ZOO_SERVER_USERS, ZOO_SERVER_PASSWORDS, and those with ZOO_QUORUM_SERVER_ and
-ZOO_QUORUM_LEARNER_. With the suffix _FILE, they name files.
+ZOO_QUORUM_LEARNER_. With the suffix _FILE, a variable
+names a file that contains the value.
 
-ZooKeeper's system properties in SERVER_JVMFLAGS and JVMFLAGS are settings, as for every
-command that reads a zoo.cfg. A line of zoo.cfg overrides a property zookeeper.KEY, and
---set overrides both. Properties that are not ZooKeeper's are named in a warning, and so
-are unknown ZOO_* variables; flags for heap and garbage collection have no effect.
+The server reads ZooKeeper's system properties from SERVER_JVMFLAGS and JVMFLAGS, like
+all commands that read a zoo.cfg. A line of zoo.cfg overrides the property zookeeper.KEY,
+and --set overrides both. Unknown properties and ZOO_* variables cause a warning. Flags
+for heap and garbage collection have no effect.
 
-With --statefulset the server is a pod of Kubernetes: it takes its id and the list of
-servers from the StatefulSet, adds itself to the ensemble, and removes itself when it is
-stopped because there are fewer replicas. A restart removes no server.
+With --statefulset, the server runs as a Kubernetes pod: it derives its id and the list
+of servers from the StatefulSet, joins the ensemble, and leaves it when the StatefulSet
+is scaled down. A restarted pod stays a member.
 
 The files are written only if the server would start with them.`,
 		Example: `  ZOO_MY_ID=2 ZOO_SERVERS='server.1=a:2888:3888;2181 server.2=b:2888:3888;2181' zkgo container
-  zkgo container --print           # what would be written`,
+  zkgo container --print           # show the files`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			environ := os.Environ()
@@ -73,7 +74,7 @@ The files are written only if the server would start with them.`,
 				plan = plan.Adding(string(more))
 			}
 			if len(args) > 0 {
-				if err := named(cmd, "the server writes changes of the membership into it", args[0]); err != nil {
+				if err := named(cmd, "the server writes membership changes to it", args[0]); err != nil {
 					return err
 				}
 				plan = plan.With(args[0])
@@ -82,10 +83,10 @@ The files are written only if the server would start with them.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.idFromHostname, "id-from-hostname", false, "without ZOO_MY_ID, take the number at the end of the host name, plus one: zk-0 is server 1")
-	flags.StringArrayVar(&f.extra, "extra", nil, "`file` with more lines of zoo.cfg, which win over those before; may be repeated")
+	flags.BoolVar(&f.idFromHostname, "id-from-hostname", false, "if ZOO_MY_ID is not set, derive the id from the host name: zk-0 is server 1")
+	flags.StringArrayVar(&f.extra, "extra", nil, "`file` with more lines for zoo.cfg, which override earlier ones; may be repeated")
 	f.pod.register(flags)
-	flags.BoolVar(&f.print, "print", false, "print what would be written, and neither write nor run")
+	flags.BoolVar(&f.print, "print", false, "print the files without writing them, and exit")
 	s.setting(flags)
 	s.logging(flags)
 	return cmd

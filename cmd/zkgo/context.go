@@ -16,10 +16,10 @@ import (
 func contextCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "context",
-		Short: "List and choose named settings of connections",
-		Long: `A context is a name for the settings of connections: servers, TLS, identities. The
-contexts are in ~/.config/zkgo/config.yaml, or in the file of ZKGO_CONFIG. The keys
-are the names of flags:
+		Short: "List and select contexts (named connection settings)",
+		Long: `A context is a named set of connection settings: servers, TLS and credentials. The
+contexts are stored in ~/.config/zkgo/config.yaml, or in the file that ZKGO_CONFIG
+names. The keys are the names of flags:
 
   current-context: prod
   contexts:
@@ -27,15 +27,15 @@ are the names of flags:
       server: zk1:2281,zk2:2281,zk3:2281
       admin: https://zk1:8080            # for zkgo backup
       tls-ca: ca.pem                     # relative to the file
-      auth: "@prod.auth"                 # a file that holds it
-      auth-command: pass show zk/prod    # or a command that prints it
+      auth: "@prod.auth"                 # read from a file
+      auth-command: pass show zk/prod    # or printed by a command
     dev:
       server: localhost:2181
 
-A flag overrides a variable (--tls-ca: ZKGO_TLS_CA), and a variable overrides the context. If a flag or
-ZKGO_SERVER names the servers, the current context is not used, because its
-credentials are for other servers; --context and ZKGO_CONTEXT still choose one. A
-file with credentials in it must have mode 600.`,
+Flags override environment variables (--tls-ca: ZKGO_TLS_CA), and variables override
+the context. If a flag or ZKGO_SERVER names the servers, commands ignore the current
+context, because its credentials are for other servers. They still use a context from
+--context or ZKGO_CONTEXT. A file that contains credentials must have mode 600.`,
 		Example: `  zkgo context ls
   zkgo context use prod
   zkgo get --context dev /app/config`,
@@ -101,7 +101,7 @@ func contextListCommand() *cobra.Command {
 func contextUseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "use NAME",
-		Short:             "Make a context the current one",
+		Short:             "Select the current context",
 		Example:           "  zkgo context use prod",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeContext,
@@ -154,10 +154,10 @@ func contextShowCommand() *cobra.Command {
 	var out resultFlags
 	cmd := &cobra.Command{
 		Use:   "show [NAME]",
-		Short: "Print the settings that commands would use, and where they come from",
-		Long: `Print the settings that commands would use with a context, or with the current one,
-and where each comes from: a flag, a variable, the context or the default.
-Credentials are hidden.`,
+		Short: "Print the effective connection settings and their origins",
+		Long: `Print the settings that commands use with a context (default: the current one), and
+where each comes from: a flag, a variable, the context or the default. Credentials
+are hidden.`,
 		Example: `  zkgo context show
   zkgo context show prod -o json`,
 		Args:              cobra.MaximumNArgs(1),
@@ -165,7 +165,7 @@ Credentials are hidden.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				if f.context != "" {
-					return usagef("the context is named twice: %s and --context %s", args[0], f.context)
+					return usagef("two contexts: %s and --context %s", args[0], f.context)
 				}
 				f.context = args[0]
 			}

@@ -25,14 +25,14 @@ func exportCommand() *cobra.Command {
 	var f exportFlags
 	cmd := &cobra.Command{
 		Use:   "export [zoo.cfg]",
-		Short: "Write the data of a stopped server for Apache ZooKeeper",
+		Short: "Export the data of a stopped server to Apache ZooKeeper",
 		Long: `Write the state of a stopped server as a data directory of Apache ZooKeeper.
 
-ZooKeeper 3.9 starts from it with the same znodes, stats, access control lists,
-quotas, sessions and zxid. In an ensemble export on the server with the newest
-zxid and give every ZooKeeper a copy, besides its myid. A client goes on with its
-session if that was opened at a ZooKeeper before; other sessions have passwords
-that ZooKeeper does not know, and end when their timeout is over.`,
+ZooKeeper 3.9 starts from it with the same znodes, stats, access control lists, quotas,
+sessions and zxid. In an ensemble, export from the server with the newest zxid, and
+copy the result to every ZooKeeper server, in addition to its myid. Clients keep
+sessions that were created by ZooKeeper. Sessions that were created by zkgo have other
+passwords; ZooKeeper expires them after their timeout.`,
 		Example: `  zkgo export --to-zookeeper /var/lib/zookeeper --data-dir /var/lib/zkgo
   zkgo export --to-zookeeper /tmp/zk --compression gz zoo.cfg`,
 		Args: cobra.MaximumNArgs(1),
@@ -47,16 +47,16 @@ that ZooKeeper does not know, and end when their timeout is over.`,
 	flags.StringVar(&f.to, "to-zookeeper", "", "empty data `directory` for ZooKeeper")
 	f.reading(flags, "of zkgo's data (zoo.cfg: dataDir)")
 	outputVar(flags, &f.output)
-	choiceVar(flags, &f.compression, "compression", "", "`method` as snapshot.compression.method", withoutCompression, "gz", "snappy")
+	choiceVar(flags, &f.compression, "compression", "", "compression `method`, see snapshot.compression.method", withoutCompression, "gz", "snappy")
 	return cmd
 }
 
 func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 	switch {
 	case f.to == "":
-		return usagef("where to? Name a directory with --to-zookeeper")
+		return usagef("no target: name a directory with --to-zookeeper")
 	case f.config == "" && f.dataDir == "":
-		return usagef("what is to be exported? Name zkgo's data directory with --data-dir, or its zoo.cfg")
+		return usagef("no source: name zkgo's data directory with --data-dir, or its zoo.cfg")
 	}
 	z, err := f.zooCfg()
 	if err != nil {
@@ -74,7 +74,7 @@ func runExport(f *exportFlags, stdout, stderr io.Writer) error {
 		return err
 	}
 	if r.HasTTL {
-		fmt.Fprintln(stderr, "warning: there are znodes with a time to live. Start ZooKeeper with extendedTypesEnabled=true, or it deletes them.")
+		fmt.Fprintln(stderr, "warning: some znodes have a time to live. Start ZooKeeper with extendedTypesEnabled=true, otherwise it deletes them.")
 	}
 	return f.print(stdout, exportResult{r.Snapshot, inspect.Hex(r.Zxid), r.Znodes, r.Sessions})
 }

@@ -38,18 +38,19 @@ func healthCommand() *cobra.Command {
 	var f healthFlags
 	cmd := &cobra.Command{
 		Use:   "health [zoo.cfg]",
-		Short: "Ask running servers whether they serve clients",
-		Long: `Ask a server on its client port, that of a zoo.cfg with the flags and variables of
-zkgo server, or --server, whether it serves clients, and print its mode. The exit code
-is 0 if it does and 1 if it does not: because no process listens, because it has no quorum,
-or because it does not answer in time. With several servers, each has a line, and all
-of them have to serve.
+		Short: "Check whether servers serve clients",
+		Long: `Check whether a server serves clients, and print its mode. The server is the one that
+zoo.cfg and the flags of zkgo server describe, or those of --server. The exit code is 0
+if it serves clients, and 1 if no process listens, it has no quorum, or it does not
+answer in time. If --server lists several servers, each gets a line of output, and all
+have to serve.
 
-It sends srvr, which every server answers whatever its 4lw.commands.whitelist. With --wait it
-asks again until the server serves: what a script that restarts servers one after
-another needs. --live with --wait asks again until the server answers at all, and
---word with --wait sends the word when the server serves. zoo.cfg - is the standard
-input.`,
+The command sends srvr on the client port; 4lw.commands.whitelist can't disable that
+word. With --wait, it retries until the server serves, e.g. in a script for rolling
+restarts. --live --wait retries until the server answers, even without a quorum.
+--word --wait sends the word once the server serves.
+
+Use - as zoo.cfg to read the standard input.`,
 		Example: `  zkgo health /etc/zkgo/zoo.cfg
   zkgo health -s zk2:2181 --wait 2m
   zkgo health -s zk1:2181,zk2:2181,zk3:2181 -o json
@@ -64,11 +65,11 @@ input.`,
 			}
 			for _, name := range serverNames {
 				if f.config != "" && cmd.Flags().Changed(name) {
-					return usagef("%s names the server, and so does --%s: give one of them", f.config, name)
+					return usagef("%s and --%s both name the server: use one of them", f.config, name)
 				}
 			}
 			if f.word != "" && len(f.word) != 4 {
-				return usagef("--word %q: want four letters, as mntr", f.word)
+				return usagef("--word %q: want four letters, e.g. mntr", f.word)
 			}
 			targets, err := f.targets(cmd)
 			if err != nil {
@@ -82,12 +83,12 @@ input.`,
 	f.connect.timeout = healthTimeout
 	flags.Lookup("timeout").DefValue = healthTimeout.String()
 	outputVar(flags, &f.output)
-	flags.BoolVar(&f.live, "live", false, "it is enough that the server answers, with a quorum or without")
-	flags.DurationVar(&f.await, "wait", 0, "ask again until the server serves, for at most this `duration`")
-	flags.StringVar(&f.word, "word", "", "print the answer to a four-letter `word` instead")
+	flags.BoolVar(&f.live, "live", false, "succeed if the server answers, even without a quorum")
+	flags.DurationVar(&f.await, "wait", 0, "retry for at most this `duration` until the server serves")
+	flags.StringVar(&f.word, "word", "", "print the answer to this four-letter `word` instead")
 	cmd.MarkFlagsMutuallyExclusive("word", "live")
-	f.reading(flags, "for the data, as of zkgo server")
-	f.port(flags, "for clients, as of zkgo server")
+	f.reading(flags, "for the data, as for zkgo server")
+	f.port(flags, "for clients, as for zkgo server")
 	// We use the server's flags, so that a script can query a server that it started with
 	// ZKGO_SERVER_FLAGS.
 	f.logging(flags)
@@ -192,7 +193,7 @@ func (f *healthFlags) show(w io.Writer, a *healthAnswer, several bool) (err erro
 // connect.
 func (f *healthFlags) explain(ctx context.Context, t health.Target, err error) error {
 	terms := diagnose.ClientTerms()
-	terms.UseTLS, terms.NoTLS = "use --tls, with --tls-ca if it is needed, or name its zoo.cfg", "leave the --tls flags out"
+	terms.UseTLS, terms.NoTLS = "use --tls (and --tls-ca if needed), or its zoo.cfg", "omit the --tls flags"
 	terms.Cert = "--tls-cert and --tls-key, or its zoo.cfg"
 	terms.Closed = "it may expect TLS (--tls), refuse more connections from here, or not be a port for ZooKeeper clients"
 	if t.TLS != nil {

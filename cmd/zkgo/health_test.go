@@ -172,13 +172,13 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 		"bench get -q -s nosuch.invalid:2181":                 "nosuch.invalid:2181: no such host: check the host name",
 		"bench get -q -s " + alert:                            alert + ": the port expects TLS: use --tls",
 		"health --timeout 200ms -s " + waits:                  waits + ": the port expects TLS: use --tls",
-		"backup --from " + web + " FILE":                      "the port expects TLS: write https://",
+		"backup --from " + web + " FILE":                      "the port expects TLS: use https://",
 		"bench get -q -s nosuch:x":                            "unknown port",
 		"backup --from 127.0.0.1:1 FILE":                      "127.0.0.1:1: connection refused: no server listens there",
 		"backup --from http://nosuch.invalid FILE":            "nosuch.invalid:http: no such host: check the host name",
 		"backup --from " + serves + " FILE":                   serves + ": a ZooKeeper client would be served there: --from is the URL of an AdminServer",
 		"backup --from https://" + alert + " FILE":            alert + ": ",
-		"backup --from http://" + alert + " FILE":             alert + ": the port expects TLS: write https:// in --from",
+		"backup --from http://" + alert + " FILE":             alert + ": the port expects TLS: use https:// in --from",
 		"backup --from 127.0.0.1:1 --from " + alert + " FILE": "no server listens there",
 	} {
 		args = strings.ReplaceAll(args, "FILE", t.TempDir()+"/a.zkb")

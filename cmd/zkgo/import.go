@@ -25,19 +25,18 @@ func importCommand() *cobra.Command {
 	var f importFlags
 	cmd := &cobra.Command{
 		Use:   "import [zoo.cfg]",
-		Short: "Take over the data of an Apache ZooKeeper",
-		Long: `Make the snapshots and transaction logs of a stopped ZooKeeper (3.4 to 3.9) the
-beginning of a zkgo server.
+		Short: "Import the data of a stopped Apache ZooKeeper",
+		Long: `Create the data directory of a zkgo server from the snapshots and transaction logs of a
+stopped ZooKeeper (3.4 to 3.9).
 
-Zxids, stats, access control lists, quotas, sessions and their ephemeral znodes
-stay as they are: clients that reconnect go on with their sessions. What was put
-together is compared with the digest that ZooKeeper 3.6 and later keep. Nothing
-is changed in ZooKeeper's files. The target may be the same directory: zkgo's
-files stand beside version-2.
+Zxids, stats, access control lists, quotas, sessions and ephemeral znodes are
+preserved; clients reconnect with their sessions. The result is compared with the
+digests that ZooKeeper 3.6 and later write. ZooKeeper's files are not changed. The
+target may be the same directory, because zkgo keeps its files next to version-2.
 
-With a zoo.cfg and without --from, its dataDir and dataLogDir are what is taken
-over. In an ensemble import on one server, the one with the newest zxid, and start
-it first and alone; then start the others with empty directories.`,
+With a zoo.cfg and without --from, the command imports from its dataDir and dataLogDir.
+In an ensemble, import on the server with the newest zxid, and start that server first.
+Once it serves, start the others with empty directories.`,
 		Example: `  zkgo import /etc/zookeeper/zoo.cfg                 # in place, with the file that ZooKeeper had
   zkgo import --from /var/lib/zookeeper --data-dir /var/lib/zkgo
   zkgo import --from /data/zk --from-log-dir /log/zk --data-dir /var/lib/zkgo`,
@@ -51,19 +50,19 @@ it first and alone; then start the others with empty directories.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.from, "from", "", "ZooKeeper's data `directory` (its dataDir)")
-	flags.StringVar(&f.fromLogs, "from-log-dir", "", "`directory` of its transaction logs (its dataLogDir), if it is another one")
+	flags.StringVar(&f.fromLogs, "from-log-dir", "", "`directory` of its transaction logs, if different (its dataLogDir)")
 	f.reading(flags, "of zkgo's data (zoo.cfg: dataDir)")
 	outputVar(flags, &f.output)
-	flags.BoolVar(&f.noLogs, "no-logs", false, "take the newest snapshot only: there are no transaction logs")
-	flags.BoolVar(&f.acceptGaps, "accept-gaps", false, "go on where transactions are missing between the files")
-	flags.BoolVar(&f.ignoreDigest, "ignore-digest", false, "take the data although they are not what ZooKeeper's digest says")
+	flags.BoolVar(&f.noLogs, "no-logs", false, "import only the newest snapshot, without transaction logs")
+	flags.BoolVar(&f.acceptGaps, "accept-gaps", false, "continue if transactions are missing between files")
+	flags.BoolVar(&f.ignoreDigest, "ignore-digest", false, "continue if the data does not match ZooKeeper's digest")
 	cmd.MarkFlagsMutuallyExclusive("from-log-dir", "no-logs")
 	return cmd
 }
 
 func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	if f.config == "" && f.dataDir == "" {
-		return usagef("where to? Name a directory with --data-dir, or a zoo.cfg")
+		return usagef("no target: name a directory with --data-dir, or a zoo.cfg")
 	}
 	z, err := f.zooCfg()
 	if err != nil {
@@ -76,7 +75,7 @@ func runImport(f *importFlags, stdout, stderr io.Writer) error {
 	from, logs := f.from, f.fromLogs
 	if from == "" {
 		if f.config == "" {
-			return usagef("what is to be imported? Name ZooKeeper's data directory with --from, or its zoo.cfg")
+			return usagef("no source: name ZooKeeper's data directory with --from, or its zoo.cfg")
 		}
 		if from = cfg.DataDir; logs == "" && cfg.Log.Dir != cfg.DataDir {
 			logs = cfg.Log.Dir
@@ -124,13 +123,13 @@ func (r importResult) Text(w io.Writer) error {
 	fmt.Fprintf(w, "From %s and %s of %s, up to zxid %v:\n  %s, %d of them ephemeral, and %s\n", cmp.Or(r.Snapshot, "no snapshot"),
 		count(r.Transactions, "transaction"), count(len(r.Logs), "log"), r.SourceZxid, count(r.Znodes, "znode"), r.Ephemerals, count(r.Sessions, "session"))
 	if r.Verified {
-		fmt.Fprintf(w, "The digest is that of the source (%d compared).\n", r.Compared)
+		fmt.Fprintf(w, "The digest matches the source (%d compared).\n", r.Compared)
 	} else {
 		fmt.Fprintln(w, "The source has no digest to compare with.")
 	}
-	_, err := fmt.Fprintf(w, "Done: %s begins with zxid %v.\n", r.DataDir, r.Zxid)
+	_, err := fmt.Fprintf(w, "Imported to %s: first zxid %v.\n", r.DataDir, r.Zxid)
 	if r.Members > 1 {
-		_, err = fmt.Fprintln(w, "Start this server first, and alone; then the others, with empty directories.")
+		_, err = fmt.Fprintln(w, "Start this server first. Once it serves, start the others with empty directories.")
 	}
 	return err
 }

@@ -23,7 +23,7 @@ type resultFlags struct {
 }
 
 // opensByName is the reason why the commands don't read the standard input.
-const opensByName = "it finds files by their names, and reads some of them twice: save the input first"
+const opensByName = "it finds files by name and reads some of them twice: save the input to a file first"
 
 // texter is a result with a human-readable form.
 type texter interface{ Text(w io.Writer) error }
@@ -40,11 +40,12 @@ func inspectCommand() *cobra.Command {
 	var f inspectFlags
 	cmd := &cobra.Command{
 		Use:   "inspect",
-		Short: "Look into the snapshots, logs and backups on a disk",
-		Long: `Look into what servers have left on disks: zkgo's own files, those of Apache
-ZooKeeper (3.4 to 3.9, also compressed) and backups.
+		Short: "Inspect snapshots, logs and backups on disk",
+		Long: `Inspect files on disk: those of zkgo, those of Apache ZooKeeper (3.4 to 3.9, also
+compressed), and backups.
 
-Nothing is written or locked: all of it may be done beside a running server.`,
+The commands neither write nor lock files, so they are safe to use on the files of a
+running server.`,
 		Example: `  zkgo inspect list /var/lib/zookeeper
   zkgo inspect snapshot /var/lib/zookeeper --depth 2
   zkgo inspect diff backup-monday.zkb backup-tuesday.zkb
@@ -53,7 +54,7 @@ Nothing is written or locked: all of it may be done beside a running server.`,
 	}
 	flags := cmd.PersistentFlags()
 	outputVar(flags, &f.output)
-	flags.StringVar(&f.logs, "data-log-dir", "", "`directory` of the logs, where that is another one (zoo.cfg: dataLogDir)")
+	flags.StringVar(&f.logs, "data-log-dir", "", "`directory` for the transaction log, if different (zoo.cfg: dataLogDir)")
 	cmd.AddCommand(inspectList(&f), inspectSnapshot(&f), inspectDiff(&f), inspectLog(&f), inspectVerify(&f))
 	return cmd
 }
@@ -105,9 +106,9 @@ func inspectList(f *inspectFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list DATADIR",
 		Short: "List the files of a server's state",
-		Long: `List the files of a server's state. FIRST and LAST are indexes of zkgo's log;
-of ZooKeeper's files they are zxids. Of the snapshots only the description is
-checked, of zkgo's logs everything: verify checks all.`,
+		Long: `List the files of a server's state. FIRST and LAST are log indexes for zkgo's files and
+zxids for ZooKeeper's. The command checks zkgo's logs, but only the headers of
+snapshots; use zkgo inspect verify to check everything.`,
 		Example: `  zkgo inspect list /var/lib/zookeeper --data-log-dir /var/log/zookeeper`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -126,15 +127,15 @@ checked, of zkgo's logs everything: verify checks all.`,
 func inspectVerify(f *inspectFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify PATH",
-		Short: "Check every file of a data directory, a snapshot or a backup",
-		Long: `Check everything that a server relies on in a data directory: the checksums of
-logs, snapshots, Raft's term and vote, identity.json and ensemble.json, that no
-file is missing, and that the files belong together. Or check one snapshot or
-backup. The newest snapshot is loaded.
+		Short: "Verify a data directory, a snapshot or a backup",
+		Long: `Verify a data directory, or one snapshot or backup. For a data directory, the command
+verifies the checksums of the logs, the snapshots, Raft's term and vote, identity.json
+and ensemble.json. It also verifies that no file is missing and that the files belong
+together, and loads the newest snapshot.
 
-The command names what is damaged (DAMAGED) and fails. A log that ends in an
-incomplete record, or directly after one, gets a WARNING, with which the command
-succeeds: a crash can leave that as well as a file that was cut.`,
+It reports damaged files as DAMAGED and fails. A log that ends in an incomplete record,
+or directly after one, is only a WARNING: either a crash or a truncation can be the
+cause.`,
 		Example: `  zkgo inspect verify /var/lib/zookeeper
   zkgo inspect verify /backups/zk-0x1000004d2.zkb`,
 		Args: cobra.ExactArgs(1),
@@ -160,11 +161,12 @@ func inspectSnapshot(f *inspectFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot PATH",
 		Short: "Summarise a snapshot by subtree",
-		Long: `Summarise a snapshot by subtree: znodes, bytes of data, the largest znode,
-ephemerals and the newest change; and the sessions that own ephemerals.
+		Long: `Summarise a snapshot by subtree: number of znodes, bytes of data, the largest znode,
+ephemerals and the newest change. It also lists the sessions that own ephemerals.
 
-PATH is a snapshot of zkgo (a directory), one of ZooKeeper's, a backup, or a
-data directory: then it is the newest snapshot with the log after it.`,
+PATH is a snapshot of zkgo (a directory), a snapshot of ZooKeeper, a backup, or a data
+directory. For a data directory, the command loads the newest snapshot and applies the
+log.`,
 		Example: `  zkgo inspect snapshot /var/lib/zookeeper --depth 2
   zkgo inspect snapshot version-2/snapshot.1a2b -o json`,
 		Args: cobra.ExactArgs(1),
@@ -179,7 +181,7 @@ data directory: then it is the newest snapshot with the log after it.`,
 			return f.print(cmd.OutOrStdout(), inspect.Summarise(img, levels))
 		},
 	}
-	cmd.Flags().IntVar(&levels, "depth", 1, "`levels` below the root that are shown apart")
+	cmd.Flags().IntVar(&levels, "depth", 1, "number of `levels` below the root to list")
 	return cmd
 }
 
@@ -189,9 +191,9 @@ func inspectDiff(f *inspectFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff BEFORE AFTER",
 		Short: "Compare two snapshots",
-		Long: `Compare two snapshots, each named as for inspect snapshot, also of different
-formats: znodes that were added (+), removed (-) or changed (!), and sessions.
-The command fails when a znode differs.`,
+		Long: `Compare two snapshots, and list sessions and znodes that were added (+), removed (-) or
+changed (!). The paths are those of zkgo inspect snapshot; the formats may differ. The
+command fails if a znode differs.`,
 		Example: `  zkgo inspect diff monday.zkb tuesday.zkb --path /config
   zkgo inspect diff /var/lib/zookeeper/version-2/snapshot.1a2b /var/lib/zkgo --stats`,
 		Args: cobra.ExactArgs(2),
@@ -220,8 +222,8 @@ The command fails when a znode differs.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&root, "path", "/", "compare only this `znode` and what is below it")
-	cmd.Flags().BoolVar(&stats, "stats", false, "versions, zxids and times count as well")
+	cmd.Flags().StringVar(&root, "path", "/", "compare only this `znode` and its descendants")
+	cmd.Flags().BoolVar(&stats, "stats", false, "also compare versions, zxids and times")
 	return cmd
 }
 
@@ -231,13 +233,12 @@ func inspectLog(f *inspectFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "log PATH",
 		Short: "Print the transactions of a log",
-		Long: `Print the transactions of a log with time, zxid, session, operation and path.
-PATH is a data directory, or one log file of ZooKeeper's. With -o json there is
-one object a line.
+		Long: `Print the transactions of a log with time, zxid, session, operation and path. PATH is a
+data directory, or a log file of ZooKeeper. -o json prints one object per line.
 
-zkgo's log does not contain zxids, which are given when an entry is applied. So
-it is applied, from the oldest snapshot on that fits; what comes before is shown
-without zxid and result.`,
+The entries of zkgo's log contain no zxids, because the server assigns them when it
+applies an entry. The command therefore applies the log to the oldest usable snapshot.
+Earlier entries have no zxid and no result.`,
 		Example: `  zkgo inspect log /var/lib/zookeeper --path /brokers/ids
   zkgo inspect log /var/lib/zookeeper --session 0x100000000000007 -o json
   zkgo inspect log version-2/log.100000001 --from 0x100000010 --to 0x100000020`,
@@ -264,8 +265,8 @@ without zxid and result.`,
 	flags.StringVar(&from, "from", "", "first `zxid`")
 	flags.StringVar(&to, "to", "", "last `zxid`")
 	flags.StringVar(&session, "session", "", "only transactions of the session with this `id`")
-	flags.StringVar(&filter.Below, "path", "", "only transactions that touch this `znode` or what is below it")
-	flags.BoolVar(&filter.All, "all", false, "also what is no transaction: elections, attaches, syncs")
+	flags.StringVar(&filter.Below, "path", "", "only transactions on this `znode` or its descendants")
+	flags.BoolVar(&filter.All, "all", false, "also print entries that are not transactions: elections, attaches, syncs")
 	return cmd
 }
 

@@ -41,31 +41,31 @@ func mirrorCommand() *cobra.Command {
 	var f mirrorFlags
 	cmd := &cobra.Command{
 		Use:   "mirror [zoo.cfg]",
-		Short: "Follow a running ZooKeeper ensemble and take over from it",
-		Long: `Run a server whose state is that of a running Apache ZooKeeper ensemble (3.4 to
-3.9), until the servers take over from it with zkgo mirror cutover.
+		Short: "Replicate a running ZooKeeper ensemble and take over from it",
+		Long: `Run a server that replicates a running Apache ZooKeeper ensemble (3.4 to 3.9) until
+zkgo mirror cutover makes it take over.
 
-The server joins the ensemble as an observer that no configuration lists. It gets
-the state, and then every transaction, writes them into its own log, and compares
-ZooKeeper's digest after each (3.6 and later). It changes nothing in the
-ensemble. After a restart it continues where it was. In an ensemble of zkgo
-servers, start each of them with this command.
+The server joins the ensemble as an observer, which needs no change to the ensemble's
+configuration. It receives the state and then every transaction, writes them to its own
+log, and compares ZooKeeper's digest after each (3.6 and later). It never writes to the
+ensemble. After a restart, it continues where it stopped. To replicate to several zkgo
+servers, run this command on each of them.
 
---sasl and the --tls flags are for the connection to the ensemble's leader.
+--from lists the quorum addresses of all voters, or names a zoo.cfg of one of them.
+--sasl and the --tls flags apply to the connection to the ensemble's leader. The data
+directory must be empty at first; the server never replaces its own sessions and
+znodes. The data directory stores --from and --clients, so you may omit them after a
+restart.
 
---from is a list of the quorum addresses of all voters, or a zoo.cfg of one of them.
-A restart may leave out --from and --clients: the data directory remembers them.
-Its data directory must be empty at first. Sessions and znodes of its own are never
-replaced.
+With --serve, clients can already connect, and move one by one before the cutover. The
+mirror answers reads, and forwards writes, sessions and pings to the old ensemble.
 
-With --serve, clients may already connect. They read here. Their writes, sessions
-and pings go to the old ensemble, so they can move one by one before the cutover.
+The ensemble to replicate may also be zkgo's, e.g. for a standby at another site: use
+the servers' observerMasterPort in --from, e.g. zk1:2191,zk2:2191. One reachable server
+is enough. In this case, --serve=read-only serves clients that accept read-only
+sessions.
 
-To follow zkgo servers, as a standby in another place or to move them, name their
-observerMasterPort with --from, e.g. zk1:2191,zk2:2191. Any of them will do. There,
---serve=read-only serves reads to clients that accept a read-only session.
-
-docs/operate/migrate.md has the whole way, and the way back.`,
+See docs/operate/migrate.md for the whole procedure, including the rollback.`,
 		Example: `  zkgo mirror --from zk1:2888,zk2:2888,zk3:2888 --data-dir /var/lib/zkgo
   zkgo mirror --from old-zoo.cfg --serve zoo.cfg
   zkgo mirror --from zk1:2191,zk2:2191,zk3:2191 --serve=read-only zoo.cfg
@@ -83,9 +83,9 @@ docs/operate/migrate.md has the whole way, and the way back.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.from, "from", "", "`ensemble` to follow: host:quorumport,… of all voters, or its zoo.cfg")
-	flags.StringVar(&f.clients, "clients", "", "client `addresses` of its servers, in the order of --from; needed for ZooKeeper 3.4 without a zoo.cfg")
-	flags.Int64Var(&f.id, "observer-id", takeover.ObserverID, "`number` of this server in the ensemble; none of its own servers may have it")
+	flags.StringVar(&f.from, "from", "", "`ensemble` to replicate: host:quorumport,… of all voters, or its zoo.cfg")
+	flags.StringVar(&f.clients, "clients", "", "client `addresses` of the ensemble's servers, in the order of --from; required for ZooKeeper 3.4 without a zoo.cfg")
+	flags.Int64Var(&f.id, "observer-id", takeover.ObserverID, "server `number` to use in the ensemble; must be unused there")
 	flags.StringVar(&f.serve, "serve", "", "serve `clients` before the cutover: all, or read-only")
 	flags.Lookup("serve").NoOptDefVal = serveAll
 	f.connect.register(flags, mirrorSettings)
@@ -207,7 +207,7 @@ func (s mirrorStatus) Text(w io.Writer) error {
 	if s.Problem != "" {
 		line("problem", "%s", s.Problem)
 	}
-	line("role", "%s", map[bool]string{true: "this server leads, and has the connection", false: "this server follows the one that has the connection"}[s.Leads])
+	line("role", "%s", map[bool]string{true: "this server leads and has the connection", false: "this server follows the one that has the connection"}[s.Leads])
 	return nil
 }
 
@@ -216,23 +216,23 @@ func arrivalText(a *takeover.Arrival) string {
 	text := fmt.Sprintf("%s, %d MiB", count(a.Znodes, "znode"), a.Bytes>>20)
 	switch {
 	case a.Complete:
-		return text + " have arrived, and go into the log"
+		return text + " received, writing them to the log"
 	case a.Expected > 0:
 		return fmt.Sprintf("%s of about %d znodes (%d %%, an estimate)", text, a.Expected, min(99, 100*a.Znodes/a.Expected))
 	}
-	return text + " have arrived; how many there are is not known"
+	return text + " received; total unknown"
 }
 
 func mirrorStatusCommand() *cobra.Command {
 	var f mirrorCommandFlags
 	var every time.Duration
-	cmd := mirrorSubcommand("status", "Show how far a mirror is",
-		`Show the phase of a mirror, how far it is behind the old ensemble, and what keeps it
-from following. Ask on any of the servers. The exit code is 1 if the mirror is broken, or
-follows and is not in sync.
+	cmd := mirrorSubcommand("status", "Show the status of a mirror",
+		`Show the phase of a mirror, how far it lags behind the old ensemble, and any problem that
+keeps it from following. The command works on each of the zkgo servers. The exit code is
+1 if the mirror is broken, or is following but not in sync.
 
-With --every on a terminal, a snapshot that arrives has a progress bar. Its size is an estimate:
-the number of znodes that the ensemble had when the snapshot began.`,
+With --every, a terminal shows a progress bar while a snapshot arrives. The total is an
+estimate: the number of znodes when the snapshot began.`,
 		`  zkgo mirror status zoo.cfg
   zkgo mirror status --every 1s --data-dir /var/lib/zkgo
   zkgo mirror status -o json zoo.cfg`, &f, func(cmd *cobra.Command, c *takeover.Client) error {
@@ -266,7 +266,7 @@ the number of znodes that the ensemble had when the snapshot began.`,
 				}
 			}
 		})
-	cmd.Flags().DurationVar(&every, "every", 0, "show it again after each `interval`")
+	cmd.Flags().DurationVar(&every, "every", 0, "print the status again after each `interval`")
 	return cmd
 }
 
@@ -283,16 +283,16 @@ func (r cutoverResult) Text(w io.Writer) error {
 	}
 	if r.dry {
 		_, err := fmt.Fprintf(w, `plan:
-  1. the client ports of the old servers are closed: by --fence-command, or by you
-  2. this server checks from outside that none of them answers
-  3. the old leader proves its newest transaction, which is applied here
-  4. epoch %d begins, each session gets its full timeout, and these servers serve
+  1. --fence-command, or you, close the client ports of the old servers
+  2. this server checks that none of the ports answers
+  3. this server applies everything up to the old leader's last transaction
+  4. epoch %d begins, each session gets its full timeout, and these servers serve clients
 expected pause for clients: step 1, and about half a second for the rest
 nothing was changed
 `, r.NextEpoch)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "taken over at zxid %v: fence %v, proof %v, switch %v\nthe way back is open until zkgo mirror finalize\n", inspect.Hex(r.Zxid), ms(r.Fence), ms(r.Proof), ms(r.Switch))
+	_, err := fmt.Fprintf(w, "taken over at zxid %v: fence %v, proof %v, switch %v\nrollback is possible until zkgo mirror finalize\n", inspect.Hex(r.Zxid), ms(r.Fence), ms(r.Proof), ms(r.Switch))
 	return err
 }
 
@@ -302,19 +302,21 @@ func mirrorCutoverCommand() *cobra.Command {
 	var f mirrorCommandFlags
 	var o takeover.CutoverOptions
 	var last string
-	cmd := mirrorSubcommand("cutover", "Take over from the ensemble that is followed",
-		`Check everything, make sure that no client can reach the old ensemble, get its last
-transaction, and serve. Run it on the zkgo server that leads.
+	cmd := mirrorSubcommand("cutover", "Take over from the replicated ensemble",
+		`Take over from the old ensemble: run all checks, wait until no client can reach the old
+servers, apply their last transaction, and start to serve clients. Run the command on
+the zkgo leader.
 
-The old client ports are closed by --fence-command, which runs once for each old server
-with {host}, {port} and {id} replaced, or by you while the command waits. The old servers
-themselves should go on running: their leader proves which transaction was the last. If
-the command stops them instead, name another one with --log-command that prints the newest
-zxid in the log of a server, or look it up (zkgo inspect) and pass it as --last-zxid.
-If they are lost with their disks, --accept-lost takes over with what is here: what they have
-committed after that is gone. The client ports are checked all the same.
+The client ports of the old servers must be closed. --fence-command does this: it runs
+once for each old server, with {host}, {port} and {id} replaced. Without it, close the
+ports yourself while the command waits. The old servers should keep running, because
+their leader confirms which transaction was the last. If --fence-command stops them,
+either use --log-command, a command that prints the newest zxid in a server's log, or
+find the zxid with zkgo inspect and pass it as --last-zxid. If the servers are lost with
+their disks, use --accept-lost: transactions that this server has not received are lost.
+The command checks the client ports in each case.
 
-If a check fails, nothing is changed on either side. --dry-run only checks.`,
+If a check fails, nothing changes on either side. --dry-run only runs the checks.`,
 		`  zkgo mirror cutover --dry-run zoo.cfg
   zkgo mirror cutover --fence-command 'ssh {host} sudo iptables -I INPUT -p tcp --dport {port} -j REJECT --reject-with tcp-reset' zoo.cfg`, &f,
 		func(cmd *cobra.Command, c *takeover.Client) error {
@@ -334,13 +336,13 @@ If a check fails, nothing is changed on either side. --dry-run only checks.`,
 			return f.print(cmd.OutOrStdout(), cutoverResult{r, o.DryRun})
 		})
 	flags := cmd.Flags()
-	flags.BoolVar(&o.DryRun, "dry-run", false, "only check, and print the plan")
-	flags.BoolVar(&o.Force, "ignore-findings", false, "go on although checks have failed")
+	flags.BoolVar(&o.DryRun, "dry-run", false, "only run the checks and print the plan")
+	flags.BoolVar(&o.Force, "ignore-findings", false, "continue although checks have failed")
 	flags.StringVar(&o.FenceCommand, "fence-command", "", "shell `command` that closes the client ports of one old server")
-	flags.StringVar(&o.LogCommand, "log-command", "", "shell `command` that prints the newest zxid in the log of one old server, as 0x…, if the fence stops the servers")
+	flags.StringVar(&o.LogCommand, "log-command", "", "shell `command` that prints the newest zxid in the log of one old server, as 0x…, if --fence-command stops the servers")
 	durationVar(flags, &o.FenceTimeout, "fence-timeout", time.Minute, false, "how long the ports may take to close")
-	flags.StringSliceVar(&o.Proxies, "proxy", nil, "client `address` of the old ensemble that is a proxy's, which accepts connections without a server")
-	flags.BoolVar(&o.AcceptLost, "accept-lost", false, "take over from servers that are lost, without the transactions that are not here")
+	flags.StringSliceVar(&o.Proxies, "proxy", nil, "client `address` of a proxy of the old ensemble, which accepts connections even without a server")
+	flags.BoolVar(&o.AcceptLost, "accept-lost", false, "take over from lost servers, without the transactions that this server has not received")
 	flags.StringVar(&last, "last-zxid", "", "newest `zxid` in the logs of the old servers, if all of them are stopped")
 	return cmd
 }
@@ -358,26 +360,26 @@ func (r rollbackResult) Text(w io.Writer) error {
 	for _, path := range r.Snapshots {
 		fmt.Fprintf(w, "%s: %s and %s at zxid %v\n", path, count(r.Znodes, "znode"), count(r.Sessions, "session"), r.Zxid)
 	}
-	_, err := fmt.Fprintln(w, "clients can no longer write here. Stop the zkgo servers, and start ZooKeeper on these directories; zkgo mirror resume goes back to zkgo instead")
+	_, err := fmt.Fprintln(w, "zkgo no longer serves clients. Stop the zkgo servers and start ZooKeeper on these directories, or return to zkgo with zkgo mirror resume")
 	return err
 }
 
 func mirrorRollbackCommand() *cobra.Command {
 	var f mirrorCommandFlags
 	var to []string
-	cmd := mirrorSubcommand("rollback", "Give the state back to Apache ZooKeeper",
-		`Close the zkgo servers for clients and write their state as data directories from which
-Apache ZooKeeper starts, with the same znodes, stats and sessions. Every directory of
---write-to gets a copy; it must have no version-2, or an empty one. A myid in it stays.
+	cmd := mirrorSubcommand("rollback", "Return to Apache ZooKeeper",
+		`Stop serving clients, and write the state as data directories from which Apache
+ZooKeeper starts with the same znodes, stats and sessions. Each directory of --write-to
+gets a copy; its version-2 must be missing or empty. A myid file in it is kept.
 
-The servers stay closed until zkgo mirror resume, so no write is lost in between. Sessions
-go on at ZooKeeper: those that began after the cutover have passwords of ZooKeeper's
-kind. After zkgo mirror finalize there is no way back.`,
+The zkgo servers reject clients until zkgo mirror resume, so no write is lost in
+between. Sessions survive, even those that began after the cutover. After zkgo mirror
+finalize, a rollback is not possible.`,
 		`  zkgo mirror rollback --write-to /var/lib/zookeeper zoo.cfg
   zkgo mirror rollback --write-to /tmp/zk1,/tmp/zk2,/tmp/zk3 zoo.cfg`, &f,
 		func(cmd *cobra.Command, c *takeover.Client) error {
 			if len(to) == 0 {
-				return usagef("where to? Name empty data directories for ZooKeeper with --write-to")
+				return usagef("no target: name empty data directories for ZooKeeper with --write-to")
 			}
 			r, err := rollback(cmd.Context(), c, to)
 			if err != nil {
@@ -404,7 +406,7 @@ func rollback(ctx context.Context, c *takeover.Client, to []string) (r rollbackR
 	for _, dir := range to {
 		path, zxid, err := migrate.WriteData(dir, func(w io.Writer) (int64, error) { return c.Snapshot(ctx, w) })
 		if err != nil {
-			return r, fmt.Errorf("%s: %w; the servers stay closed for clients until zkgo mirror resume, or a rollback that succeeds", dir, err)
+			return r, fmt.Errorf("%s: %w; the servers reject clients until zkgo mirror resume or a successful rollback", dir, err)
 		}
 		r.Snapshots, r.Zxid = append(r.Snapshots, path), inspect.Hex(zxid)
 	}
@@ -414,9 +416,8 @@ func rollback(ctx context.Context, c *takeover.Client, to []string) (r rollbackR
 func mirrorResumeCommand() *cobra.Command {
 	var f mirrorCommandFlags
 	return mirrorSubcommand("resume", "Serve clients again after a rollback",
-		`Serve clients again after zkgo mirror rollback. Use it only if no ZooKeeper was started
-on the data that the rollback has written, or none has served a client: what it has
-written is not here.`,
+		`Serve clients again after zkgo mirror rollback. Use this only if no ZooKeeper server has
+served clients from the data that the rollback wrote: zkgo does not have their writes.`,
 		`  zkgo mirror resume zoo.cfg`, &f, func(cmd *cobra.Command, c *takeover.Client) error {
 			s, err := c.SetPhase(cmd.Context(), "open")
 			if err != nil {
@@ -428,9 +429,9 @@ written is not here.`,
 
 func mirrorFinalizeCommand() *cobra.Command {
 	var f mirrorCommandFlags
-	return mirrorSubcommand("finalize", "Give up the way back to ZooKeeper",
-		`End the migration: new sessions get random passwords again, zkgo mirror rollback is
-refused, and the servers can be started with zkgo server.`,
+	return mirrorSubcommand("finalize", "End the migration",
+		`End the migration. New sessions get random passwords again, a rollback is no longer
+possible, and you can start the servers with zkgo server.`,
 		`  zkgo mirror finalize zoo.cfg`, &f, func(cmd *cobra.Command, c *takeover.Client) error {
 			s, err := c.SetPhase(cmd.Context(), "done")
 			if err != nil {

@@ -62,7 +62,7 @@ func zkServerUsage(args []string) error {
 	if len(args) == 0 {
 		return usagef(usage)
 	}
-	return usagef("zkServer.sh %s: no command of this image, in which the server runs in the foreground\n%s", args[0], usage)
+	return usagef("zkServer.sh %s: not supported, because the server runs in the foreground here\n%s", args[0], usage)
 }
 
 // confDir returns the directory of zoo.cfg in a container.

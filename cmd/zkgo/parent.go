@@ -24,8 +24,8 @@ func (l *lineLog) line(text string) {
 
 // The reasons why a test server ends by itself.
 var (
-	errStdinEnded = errors.New("stdin has ended: whoever started it holds the other end open for as long as it shall run")
-	errParentGone = errors.New("the process that it belongs to is gone")
+	errStdinEnded = errors.New("stdin was closed: keep the write end of the pipe open as long as the test server should run")
+	errParentGone = errors.New("the process that started it has exited")
 )
 
 // parentInterval is the interval between two checks of the parent.

@@ -68,12 +68,12 @@ func arrivalBar(w io.Writer, every time.Duration) func(*takeover.Arrival) {
 			bar = nil
 			return
 		}
-		done, total, what := int64(a.Znodes), int64(-1), "snapshot (its size is not known)"
+		done, total, what := int64(a.Znodes), int64(-1), "receiving snapshot (size unknown)"
 		switch {
 		case a.Complete:
-			total, what = max(done, 1), "snapshot has arrived, goes into the log"
+			total, what = max(done, 1), "writing snapshot to the log"
 		case a.Expected > 0: // an estimate may be too low, and only a.Complete is the end
-			total, what = max(int64(a.Expected), done+1), "snapshot (its size is an estimate)"
+			total, what = max(int64(a.Expected), done+1), "receiving snapshot (size estimated)"
 		}
 		if known := total >= 0; bar == nil || known != estimated {
 			estimated = known
@@ -84,7 +84,7 @@ func arrivalBar(w io.Writer, every time.Duration) func(*takeover.Arrival) {
 			bar.ChangeMax64(total)
 		}
 		_ = bar.Set64(done)
-		if a.Complete { // the log goes on below
+		if a.Complete { // the log continues below
 			_, _ = io.WriteString(w, "\n")
 			bar = nil
 		}

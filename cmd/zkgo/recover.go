@@ -27,22 +27,24 @@ func recoverCommand() *cobra.Command {
 	f := recoverFlags{serverFlags: serverFlags{logFormat: "text", logLevel: "warn"}}
 	cmd := &cobra.Command{
 		Use:   "recover [zoo.cfg]",
-		Short: "Go on with what is left when a majority of the servers is lost for good",
-		Long: `Make the state of one survivor the beginning of a new ensemble.
+		Short: "Recover from the permanent loss of a majority of the servers",
+		Long: `Start a new ensemble from the state of one surviving server.
 
-An ensemble that has lost a majority of its voters for good never serves again
-by itself: nobody can tell whether the lost ones had acknowledged more. This
-command decides that what one stopped server has is what there is.
+An ensemble that has permanently lost a majority of its voters can't recover by itself,
+because the lost servers may have acknowledged writes that the others don't have. This
+command makes the state of one stopped server the state of a new ensemble.
 
-Stop all survivors. Run the command with --dry-run on each of them and choose
-the one with the highest term and, among equals, the highest index; --compare
-does that for directories on one machine. Then run it with --yes there, and
-start that server. Everything in its log counts. All sessions end, and with
-them the ephemeral znodes. On every other survivor run it with --rejoin and the
-id that was printed, and start it: it joins anew. So does a server with an empty
-directory. The list of servers in the configuration is that of the new ensemble.
+ 1. Stop all survivors.
+ 2. Run the command with --dry-run on each of them, and choose the one with the highest
+    term or, if terms are equal, the highest index. --compare does this for directories
+    on the same machine.
+ 3. Run the command with --yes on that server, and start it. The new state includes all
+    entries of its log. All sessions and their ephemeral znodes are removed.
+ 4. On each other survivor, run the command with --rejoin and the printed id, and start
+    the server. It joins the new ensemble, as does any server with an empty directory.
 
-What the directories held is moved into before-recovery-... beside it.`,
+The members of the new ensemble are those of the configuration. The old files are moved
+to before-recovery-... next to them.`,
 		Example: `  zkgo recover --dry-run /etc/zookeeper/zoo.cfg
   zkgo recover --yes /etc/zookeeper/zoo.cfg
   zkgo recover --yes --compare /mnt/two/data --compare /mnt/three/data,/mnt/three/log zoo.cfg
@@ -58,10 +60,10 @@ What the directories held is moved into before-recovery-... beside it.`,
 	flags := cmd.Flags()
 	f.reading(flags, "of the data (zoo.cfg: dataDir)")
 	outputVar(flags, &f.output)
-	flags.StringArrayVar(&f.compare, "compare", nil, "`dataDir[,dataLogDir]` of another survivor: refuse if it is more advanced; may be repeated")
-	flags.StringVar(&f.rejoin, "rejoin", "", "set this server's state aside, to join the recovered ensemble with this `id`")
-	flags.Uint32Var(&f.epoch, "epoch", 0, "least `epoch` of the new ensemble, if clients may have seen a higher one")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only say what there is and what would be done")
+	flags.StringArrayVar(&f.compare, "compare", nil, "`dataDir[,dataLogDir]` of another survivor: fail if it is more advanced; may be repeated")
+	flags.StringVar(&f.rejoin, "rejoin", "", "move this server's state aside, so that it joins the recovered ensemble with this `id`")
+	flags.Uint32Var(&f.epoch, "epoch", 0, "minimum `epoch` of the new ensemble, if clients may have seen a higher one")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "only print the state and what the command would do")
 	flags.BoolVar(&f.yes, "yes", false, "do it")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "yes")
 	cmd.MarkFlagsMutuallyExclusive("rejoin", "compare")
@@ -71,7 +73,7 @@ What the directories held is moved into before-recovery-... beside it.`,
 
 // errNotAsked is the error of a command that ran without --yes and so changed
 // nothing.
-var errNotAsked = errors.New("nothing was changed: give --yes to do it")
+var errNotAsked = errors.New("nothing was changed: use --yes to recover")
 
 func runRecover(f *recoverFlags, stdout, stderr io.Writer) error {
 	z, err := f.zooCfg()
@@ -148,18 +150,18 @@ type survivor struct {
 func (r recovery) Text(w io.Writer) error {
 	var err error
 	for _, p := range r.Survivors {
-		_, err = fmt.Fprintf(w, "%s: server %d of ensemble %s, in which %v had a vote\n  newest log entry: term %d, index %d\n  zxid %v, %s, %s\n",
+		_, err = fmt.Fprintf(w, "%s: server %d of ensemble %s with voters %v\n  newest log entry: term %d, index %d\n  zxid %v, %s, %s\n",
 			p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, p.Zxid, count(p.Znodes, "znode"), count(p.Sessions, "session"))
 	}
 	if r.Ready {
-		_, err = fmt.Fprintf(w, "Recovering begins a new ensemble with this state: %s.\nAll sessions end, %d in number. Servers of the old ensemble are refused.\n", r.Members, r.Sessions)
+		_, err = fmt.Fprintf(w, "Recovery starts a new ensemble with this state: %s.\nAll %d sessions end. Servers of the old ensemble can't connect.\n", r.Members, r.Sessions)
 	}
 	if !r.Done {
 		return err
 	}
-	_, err = fmt.Fprintf(w, "Done. The new ensemble is %s, its first zxid %v.\nThe old state is in %s.\n", r.Cluster, r.Zxid, strings.Join(r.Aside, " and "))
+	_, err = fmt.Fprintf(w, "Done. New ensemble %s, first zxid %v.\nThe old state is in %s.\n", r.Cluster, r.Zxid, strings.Join(r.Aside, " and "))
 	if r.ensemble {
-		_, err = fmt.Fprintf(w, "Start this server. On every other survivor run, and then start it:\n  zkgo recover --yes --rejoin %s zoo.cfg\n", r.Cluster)
+		_, err = fmt.Fprintf(w, "Start this server. On each other survivor, run this command and then start the server:\n  zkgo recover --yes --rejoin %s zoo.cfg\n", r.Cluster)
 	}
 	return err
 }
@@ -215,13 +217,13 @@ func (r *recovery) add(p *raftfsm.Position) {
 // membersOf describes the possible members of the new ensemble.
 func membersOf(cfg *server.Config) string {
 	if len(cfg.Quorum.Members) == 0 {
-		return "one server that stands alone"
+		return "one standalone server"
 	}
 	var ids []string
 	for _, m := range cfg.Quorum.Members {
 		ids = append(ids, fmt.Sprint(m.ID))
 	}
-	return "servers " + strings.Join(ids, ", ") + " by the configuration"
+	return "servers " + strings.Join(ids, ", ") + " of the configuration"
 }
 
 // runRejoin moves this server's state aside.
@@ -254,6 +256,6 @@ func (r rejoining) Text(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Done. The old state is in %s. Start this server.\n", strings.Join(r.Aside, " and "))
 		return err
 	}
-	_, err := fmt.Fprintf(w, "The state of server %d in %s would be set aside, for it to join the ensemble %s anew.\n", r.Server, r.DataDir, r.Cluster)
+	_, err := fmt.Fprintf(w, "The state of server %d in %s would be moved aside, so that it joins the ensemble %s.\n", r.Server, r.DataDir, r.Cluster)
 	return err
 }

@@ -47,15 +47,15 @@ func serverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "server [zoo.cfg]",
 		Short: "Run a server",
-		Long: `Run a server until it is told to stop (SIGINT or SIGTERM).
+		Long: `Run a server until it receives SIGINT or SIGTERM.
 
-The configuration is a zoo.cfg as ZooKeeper reads it. Without one, the server
-stands alone, listens on port 2181 and keeps its data in ./zkgo-data. Flags win
-over the file.
+The configuration is a ZooKeeper zoo.cfg. Without one, the server runs standalone,
+listens on port 2181 and keeps its data in ./zkgo-data. Flags override the file.
 
-As with zkServer.sh, ZooKeeper's system properties (-D) in SERVER_JVMFLAGS and
-JVMFLAGS are settings. A line of the file overrides a property zookeeper.KEY.
-Every command that reads a zoo.cfg reads these variables and takes --set.`,
+As with zkServer.sh, the server reads ZooKeeper's system properties (-D) from
+SERVER_JVMFLAGS and JVMFLAGS. A line of the file overrides the property
+zookeeper.KEY. All commands that read a zoo.cfg read these variables and accept
+--set.`,
 		Example: `  zkgo server
   zkgo server --client-port 2182 --data-dir /var/lib/zkgo
   zkgo server /etc/zookeeper/zoo.cfg --log-format json
@@ -66,7 +66,7 @@ Every command that reads a zoo.cfg reads these variables and takes --set.`,
 				return err
 			}
 			if f.config == standardInput {
-				return usagef("%s -: the configuration must be a file, because the server writes changes of the membership into it", cmd.CommandPath())
+				return usagef("%s -: the configuration must be a file, because the server writes membership changes to it", cmd.CommandPath())
 			}
 			return runServer(cmd.Context(), &f, cmd.ErrOrStderr(), nil)
 		},
@@ -81,9 +81,9 @@ Every command that reads a zoo.cfg reads these variables and takes --set.`,
 // reading adds the flags of every command that reads a configuration.
 func (f *serverFlags) reading(flags *pflag.FlagSet, dataDir string) {
 	f.clientPort = unset
-	flags.StringVar(&f.config, "config", "", "`file` to read, as the argument")
+	flags.StringVar(&f.config, "config", "", "configuration `file`, same as the argument")
 	flags.StringVar(&f.dataDir, "data-dir", "", "`directory` "+dataDir)
-	flags.StringVar(&f.dataLogDir, "data-log-dir", "", "`directory` of the logs, where that is another one (zoo.cfg: dataLogDir)")
+	flags.StringVar(&f.dataLogDir, "data-log-dir", "", "`directory` for the transaction log, if different (zoo.cfg: dataLogDir)")
 	f.setting(flags)
 }
 
@@ -111,14 +111,14 @@ func (f *serverFlags) name(cmd *cobra.Command, args []string) error {
 		return nil
 	}
 	if f.config != "" {
-		return usagef("the configuration is named twice: %s and --config %s", args[0], f.config)
+		return usagef("two configuration files: %s and --config %s", args[0], f.config)
 	}
 	f.config = args[0]
 	return nil
 }
 
-// An extension adds to the configuration of a server. What it returns runs once the server has
-// started; what that returns is closed when it has ended, after ctx.
+// An extension adds to the configuration of a server. It returns a function that runs once the server has
+// started. That function returns a channel that is closed when it has ended, after ctx.
 type (
 	extension func(cfg *server.Config) (started, error)
 	started   func(ctx context.Context, s *server.Server) (ended <-chan struct{}, err error)
@@ -138,7 +138,7 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more exten
 		log.Warn(w.String())
 	}
 	if len(z.Ignored) > 0 {
-		log.Info("settings without effect here", "keys", strings.Join(z.Ignored, " "))
+		log.Info("settings without effect", "keys", strings.Join(z.Ignored, " "))
 	}
 	cfg, err := runnable(z)
 	if err != nil {
@@ -260,7 +260,7 @@ func serve(ctx context.Context, s *server.Server, log *slog.Logger, began time.T
 	// A server counts as started once it has read its data and listens. It can't
 	// serve before its ensemble has a quorum, and an operator must be able to start
 	// the next server.
-	tellSystemd(log, daemon.SdNotifyReady, "STATUS=waits for a quorum")
+	tellSystemd(log, daemon.SdNotifyReady, "STATUS=waiting for a quorum")
 	defer tellSystemd(log, daemon.SdNotifyStopping, "STATUS=stops")
 	ready := s.Ready()
 	for {
@@ -282,7 +282,7 @@ func serve(ctx context.Context, s *server.Server, log *slog.Logger, began time.T
 // notifications.
 func tellSystemd(log *slog.Logger, states ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(states, "\n")); err != nil {
-		log.Warn("systemd was not told", "error", err)
+		log.Warn("could not notify systemd", "error", err)
 	}
 }
 
@@ -358,7 +358,7 @@ func dataDirectory(flag, name string) (string, error) {
 		return "", usagef("--%s %s: %w", flag, name, err)
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return "", usagef("--%s %s: it is a file, and a directory is needed", flag, name)
+		return "", usagef("--%s %s: is a file, want a directory", flag, name)
 	}
 	return dir, nil
 }

@@ -98,7 +98,7 @@ func (s *settings) choose(name string, given bool) error {
 		return misusedSetting("context", err)
 	}
 	if err == nil && s.values["auth"] != nil && s.values[authCommand] != nil {
-		err = fmt.Errorf("%s: the context %s has auth and %s: give one of them", file.Path, s.name, authCommand)
+		err = fmt.Errorf("%s: the context %s has both auth and %s: use one of them", file.Path, s.name, authCommand)
 	}
 	return err
 }
@@ -170,7 +170,7 @@ func pathAsServer(cmd *cobra.Command) string {
 	if flag == nil || !strings.HasPrefix(flag.Value.String(), "/") {
 		return ""
 	}
-	return "--server " + flag.Value.String() + ": want host:port,host:port/chroot. Here -s is --server, and what it is in the shell has a long name"
+	return "--server " + flag.Value.String() + ": want host:port,host:port/chroot. Note that -s means --server here; the shell's option -s has a long name"
 }
 
 // set gives a flag the values of a setting.

@@ -106,7 +106,7 @@ func TestSettingsRefused(t *testing.T) {
 		{"", "context use prd", "Did you mean prod?", 1},
 		{"", "cli --context dev --output jso ls /", "Did you mean json?", 2},
 		{"ZKGO_SERVER=/app", "ls", "want host:port", 2},
-		{"ZKGO_SASL=a:b", "bench get -s localhost:1", "ZKGO_SASL has an identity for SASL", 2},
+		{"ZKGO_SASL=a:b", "bench get -s localhost:1", "ZKGO_SASL has SASL credentials", 2},
 		{"", "backup --context dev x", "--from, ZKGO_ADMIN or admin in a context", 2},
 	} {
 		t.Run(c.variables+" "+c.args, func(t *testing.T) {

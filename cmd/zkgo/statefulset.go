@@ -35,13 +35,13 @@ type podFlags struct {
 }
 
 func (f *podFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&f.voters, "statefulset", "", "`name` of the voters' StatefulSet: this is one of its pods, or an observer if the host name is that of another StatefulSet")
-	flags.StringVar(&f.domain, "domain", "", "`domain` of the headless service of all servers, as zk-headless.default.svc.cluster.local")
-	flags.StringVar(&f.ports, "server-ports", "2888:3888;2181", "`ports` of a server, as in a server line")
-	flags.StringVar(&f.password, "super-password-file", "", "`file` with the password of the user super, as which a server joins and leaves")
+	flags.StringVar(&f.voters, "statefulset", "", "run as a pod of the StatefulSet with this `name`; a pod of another StatefulSet is an observer")
+	flags.StringVar(&f.domain, "domain", "", "`domain` of the headless service of all servers, e.g. zk-headless.default.svc.cluster.local")
+	flags.StringVar(&f.ports, "server-ports", "2888:3888;2181", "`ports` of each server, as in a server.N line")
+	flags.StringVar(&f.password, "super-password-file", "", "`file` with the super user's password, for joining and leaving the ensemble")
 	flags.IntVar(&f.voterID, "first-id", 1, "`id` of the first voter")
 	flags.IntVar(&f.observerID, "first-observer-id", 101, "`id` of the first observer")
-	flags.DurationVar(&f.patience, "leave-within", 45*time.Second, "how long a server that is scaled away tries to leave before it stops")
+	flags.DurationVar(&f.patience, "leave-within", 45*time.Second, "how long a pod that is scaled down tries to leave the ensemble before it stops")
 }
 
 // pod is this server, as a pod of a StatefulSet.
@@ -164,7 +164,7 @@ func (p *pod) run(ctx context.Context, s *serverFlags, stderr io.Writer, log *sl
 		leaving, cancel := context.WithTimeout(serving, p.patience)
 		defer cancel()
 		if err := p.member.Leave(leaving); err != nil && serving.Err() == nil {
-			log.Error("this server stops as a member of the ensemble", "reason", err)
+			log.Error("this server stops but is still a member of the ensemble", "reason", err)
 		}
 	})
 	err = runServer(serving, s, stderr, nil)
@@ -187,7 +187,7 @@ func (p *pod) attend(ctx context.Context) {
 			return
 		case <-tick.C:
 			if err := p.member.Sweep(ctx); err != nil && ctx.Err() == nil {
-				p.member.Log.Debug("lost members were not looked for", "reason", err)
+				p.member.Log.Debug("could not look for lost members", "reason", err)
 			}
 		}
 	}
@@ -209,7 +209,7 @@ func (p *pod) encrypt(z *zoocfg.Config) error {
 		config.Certificates = []tls.Certificate{cert}
 	}
 	if err != nil {
-		return fmt.Errorf("the certificates for joining the ensemble: %w", err)
+		return fmt.Errorf("TLS certificates for joining the ensemble: %w", err)
 	}
 	p.member.Port = strconv.Itoa(z.SecureClientPort)
 	p.member.Connect = append(p.member.Connect, client.WithTLS(config))

@@ -130,7 +130,7 @@ func realFiles(cmd *cobra.Command) (err error) {
 			values = list.GetSlice()
 		}
 		if slices.Contains(values, standardInput) {
-			err = usagef("--%s -: it needs the name of a file or a directory, because the standard input is not read for it (./- is a file of that name)", flag.Name)
+			err = usagef("--%s -: want a file or directory name; the standard input is not supported (for a file named -, use ./-)", flag.Name)
 		}
 	})
 	return err
@@ -140,7 +140,7 @@ func realFiles(cmd *cobra.Command) (err error) {
 // files by name.
 func named(cmd *cobra.Command, why string, args ...string) error {
 	if slices.Contains(args, standardInput) {
-		return usagef("%s -: it needs the name of a file or a directory and not the standard input, because %s (./- is a file of that name)", cmd.CommandPath(), why)
+		return usagef("%s -: want a file or directory name, not the standard input, because %s (for a file named -, use ./-)", cmd.CommandPath(), why)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func named(cmd *cobra.Command, why string, args ...string) error {
 func secretText(flag, text string) (string, error) {
 	file, ok := strings.CutPrefix(text, "@")
 	if text == standardInput || ok && file == standardInput {
-		return "", usagef("%s %s: secrets are not read from the standard input, which is for data and commands: name a file with @FILE", flag, text)
+		return "", usagef("%s %s: the standard input is for data and commands, not for secrets: use @FILE", flag, text)
 	}
 	if !ok {
 		return text, nil

@@ -46,7 +46,7 @@ func TestBackupFromStandardInput(t *testing.T) {
 	}{
 		{"the standard input: backup at zxid", []string{"backup", "verify", "-"}},
 		{"backup at zxid", []string{"restore", "--dry-run", "-", "--data-dir", target}},
-		{"Done: ", []string{"restore", "-", cfg}},
+		{"Restored to ", []string{"restore", "-", cfg}},
 		{"snapshot.", []string{"backup", "extract", "-", extracted}},
 	} {
 		if _, err := fed(t, bytes.NewReader(archive[:len(archive)-10]), c.args...); err == nil || !strings.Contains(err.Error(), "cut off") {

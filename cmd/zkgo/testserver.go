@@ -38,22 +38,21 @@ func testserverCommand() *cobra.Command {
 	var f testFlags
 	cmd := &cobra.Command{
 		Use:   "testserver [zoo.cfg]",
-		Short: "Run a server for a test, with its faults and its clock in the test's hands",
-		Long: `Run a server, or an ensemble of servers, in memory for the length of a test.
+		Short: "Run a server for tests, with fault injection and a clock that the test controls",
+		Long: `Run an in-memory server, or an ensemble, for tests.
 
-One line of JSON on stdout says that it serves: where clients connect
-(connectString), where the HTTP endpoints for faults, time and state are
-(control), and the process (pid). The log is on stderr. docs/guide/testserver.md
-describes the endpoints; GET /v1 lists them.
+When it is ready, it prints one line of JSON to stdout: the address for clients
+(connectString), the URL of the HTTP API that controls faults, time and state
+(control), and the process id (pid). It logs to stderr. docs/guide/testserver.md
+documents the API; GET /v1 lists the endpoints.
 
-It ends with the process that started it, however that ends: when its stdin, if
-that is a pipe, comes to its end, and when the parent process is gone. Whoever
-starts it in a pipe holds the other end open. It also ends by SIGINT, SIGTERM
-and POST /v1/stop.
+The test server exits with the process that started it: when its parent exits,
+or, if stdin is a pipe, when the pipe is closed. A program that gives it a pipe
+must keep the write end open. SIGINT, SIGTERM and POST /v1/stop end it, too.
 
-A zoo.cfg and --set say what the servers do; where they are and what belongs
-to a disk means nothing here. Without a file every four-letter word is answered,
-and connections are not limited.`,
+A zoo.cfg and --set configure the servers. Settings for directories, addresses
+and disks are ignored. Without a zoo.cfg, all four-letter words are enabled and
+the number of connections is unlimited.`,
 		Example: `  zkgo testserver
   zkgo testserver --servers 3 --tick 500ms
   zkgo testserver --port 2181 --set enforceQuota=true
@@ -61,7 +60,7 @@ and connections are not limited.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
-				if err := named(cmd, "the end of the standard input ends the servers", args[0]); err != nil {
+				if err := named(cmd, "the test server exits when the standard input is closed", args[0]); err != nil {
 					return err
 				}
 				f.config = args[0]
@@ -70,17 +69,17 @@ and connections are not limited.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&f.servers, "servers", 1, "`number` of servers; more than one are an ensemble")
-	flags.StringVar(&f.host, "host", "127.0.0.1", "`address` to listen on; 0.0.0.0, in a container, lets other hosts connect, which need no password for the endpoints")
-	portVar(flags, &f.port, "port", 0, "`port` for clients, of the second server the next one, and so on; default: free ones")
-	portVar(flags, &f.controlPort, "control-port", 0, "`port` of the endpoints; default: a free one")
-	flags.DurationVar(&f.tick, "tick", 0, "tick: sessions last 2 to 20 of them (zoo.cfg: tickTime; default 2s)")
+	flags.IntVar(&f.servers, "servers", 1, "`number` of servers; more than one form an ensemble")
+	flags.StringVar(&f.host, "host", "127.0.0.1", "`address` to listen on; use 0.0.0.0 in a container (the HTTP API has no password)")
+	portVar(flags, &f.port, "port", 0, "`port` for clients; the next servers use the ports after it (default: free ports)")
+	portVar(flags, &f.controlPort, "control-port", 0, "`port` of the HTTP API (default: a free port)")
+	flags.DurationVar(&f.tick, "tick", 0, "length of a tick; session timeouts are 2 to 20 ticks (zoo.cfg: tickTime; default 2s)")
 	flags.StringArrayVar(&f.set, "set", nil, "set a `key=value` of zoo.cfg; may be repeated")
-	flags.BoolVar(&f.onDisk, "on-disk", false, "keep the data in a temporary directory, for servers that are killed and come back")
-	flags.BoolVar(&f.noPings, "without-pings", false, "clients that are connected but silent expire when the clock is moved")
-	flags.BoolVar(&f.quiet, "quiet", false, "leave the servers' own log out, not what the faults do")
-	flags.BoolVar(&f.stay, "stay", false, "stay when stdin ends and when the parent is gone")
-	flags.IntVar(&f.parent, "parent", 0, "end with the process of this `pid`; default: the parent")
+	flags.BoolVar(&f.onDisk, "on-disk", false, "keep the data in a temporary directory, to test servers that crash and restart")
+	flags.BoolVar(&f.noPings, "without-pings", false, "when the clock advances, expire the sessions of connected clients that send nothing")
+	flags.BoolVar(&f.quiet, "quiet", false, "log only injected faults, not the servers' own messages")
+	flags.BoolVar(&f.stay, "stay", false, "keep running when stdin is closed or the parent exits")
+	flags.IntVar(&f.parent, "parent", 0, "exit when the process with this `pid` exits (default: the parent)")
 	return cmd
 }
 
@@ -118,9 +117,9 @@ func runTestserver(ctx context.Context, f *testFlags, stdin io.Reader, stdout, s
 	if err == nil {
 		select {
 		case <-t.Stopped():
-			log.line("zkgo testserver: ends: POST /v1/stop")
+			log.line("zkgo testserver: exiting: POST /v1/stop")
 		case <-ctx.Done():
-			log.line("zkgo testserver: ends: " + context.Cause(ctx).Error())
+			log.line("zkgo testserver: exiting: " + context.Cause(ctx).Error())
 		}
 	}
 	return errors.Join(err, t.Close())
@@ -180,7 +179,7 @@ func (f *testFlags) serverConfig() (cfg server.Config, port int, err error) {
 		return cfg, 0, err
 	}
 	if z.Distributed() {
-		return cfg, 0, fmt.Errorf("%s names servers: --servers says how many run here", f.config)
+		return cfg, 0, fmt.Errorf("%s lists servers; use --servers to set their number", f.config)
 	}
 	if cfg, err = translate(z); err != nil {
 		return cfg, 0, err

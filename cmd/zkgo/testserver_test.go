@@ -145,7 +145,7 @@ func TestTestserverEndsWithStdin(t *testing.T) {
 		t.Error(err)
 	}
 	ts.stdin.Close()
-	ts.await(t, "stdin has ended")
+	ts.await(t, "stdin was closed")
 	if log := ts.log.String(); !strings.Contains(log, "fails with NoAuth") || !strings.Contains(log, "server state changed") {
 		t.Errorf("the log tells neither of the fault nor of the server:\n%s", log)
 	}
@@ -192,7 +192,7 @@ func TestTestserverForOtherHosts(t *testing.T) {
 			}
 		}
 		ts.stdin.Close()
-		ts.await(t, "stdin has ended")
+		ts.await(t, "stdin was closed")
 	}
 }
 
@@ -275,7 +275,7 @@ func TestTestserverRefuses(t *testing.T) {
 		"/no/such/zoo.cfg":   "/no/such/zoo.cfg",
 		"a b":                "takes [zoo.cfg]",
 		"--tick 1ns":         "tickTime 1ns",
-		"--stay " + cfg:      "--servers says how many",
+		"--stay " + cfg:      "use --servers to set",
 		"--control-port -1":  "-1",
 		"--port 99999999999": "99999999999",
 	} {

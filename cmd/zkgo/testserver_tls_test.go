@@ -66,5 +66,5 @@ func TestTestserverWithTLS(t *testing.T) {
 		t.Errorf("%q, %v", answer, err)
 	}
 	ts.stdin.Close()
-	ts.await(t, "stdin has ended")
+	ts.await(t, "stdin was closed")
 }

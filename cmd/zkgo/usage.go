@@ -89,9 +89,9 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	if want == "" {
 		want = "no arguments"
 	}
-	text := fmt.Sprintf("%s takes %s and was given none", cmd.CommandPath(), want)
+	text := fmt.Sprintf("%s takes %s, got none", cmd.CommandPath(), want)
 	if len(args) > 0 {
-		text = fmt.Sprintf("%s takes %s and was given %q", cmd.CommandPath(), want, args)
+		text = fmt.Sprintf("%s takes %s, got %q", cmd.CommandPath(), want, args)
 		if near := spelling.Similar(args[0], subcommands(cmd)); near != "" {
 			text += ". Did you mean " + cmd.CommandPath() + " " + near + "?"
 		}
@@ -132,11 +132,11 @@ func unknownCommand(cmd *cobra.Command, word string) error {
 	_, inShell := cli.Find(word)
 	switch near := spelling.Similar(word, names); {
 	case !cmd.HasParent() && inShell:
-		text += fmt.Sprintf(". It is a command of the shell: %s cli %s", cmd.CommandPath(), word)
+		text += fmt.Sprintf(". It is a shell command: %s cli %s", cmd.CommandPath(), word)
 	case near != "":
 		text += ". Did you mean this? " + near
 	default:
-		text += ". There are " + strings.Join(names, ", ")
+		text += ". Available commands: " + strings.Join(names, ", ")
 	}
 	return errors.New(text)
 }
@@ -167,7 +167,7 @@ func flagError(cmd *cobra.Command, err error) error {
 		return "want a number"
 	})
 	if strings.Contains(text, ": time: ") {
-		text += ": want a duration, as 30s or 2m"
+		text += ": want a duration, e.g. 30s or 2m"
 	}
 	if name, ok := strings.CutPrefix(text, "unknown flag: --"); ok {
 		var names []string

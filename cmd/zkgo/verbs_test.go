@@ -39,7 +39,7 @@ func TestVerbs(t *testing.T) {
 		{"tree -depth 1 /app/a", "/app/a\n\n1 znode, 0 B of data\n", "", 0},
 		{"tree --depth=1 /app/a", "/app/a\n\n1 znode, 0 B of data\n", "", 0},
 		{"rm -r /app/a /app/b", "1 znode deleted\n1 znode deleted\n", "", 0},
-		{"rm /app", "", "rm: /app: there are 2 znodes below it; use -r to delete them as well\n", 1},
+		{"rm /app", "", "rm: /app: has 2 znodes below it; use -r to delete them, too\n", 1},
 		{"setquota --count 5 /app", "", "", 0},
 		{"delete /app/c /app/d", "", "", 0},
 		{"diff /app /zookeeper", "", "", 1},
@@ -110,7 +110,7 @@ func TestCompletePaths(t *testing.T) {
 		"cli|ge":              "",
 		"context|use|h":       "here\n:4",
 		"context|use|here|":   ":4",
-		"health|--word":       "--word\tprint the answer to a four-letter word instead\n:4",
+		"health|--word":       "--word\tprint the answer to this four-letter word instead\n:4",
 		"config|check|-o|j":   "text\njson\n:4",
 		"server|--log-level|": "info\ndebug\nwarn\nerror\n:4",
 	} {

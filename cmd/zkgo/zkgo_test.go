@@ -89,7 +89,7 @@ func TestWrongCommandLines(t *testing.T) {
 		{"server --no-such-flag", "no-such-flag"},
 		{"server /no/such/zoo.cfg", "/no/such/zoo.cfg"},
 		{"server " + cfg, "dataDir"},
-		{"server a.cfg --config b.cfg", "twice"},
+		{"server a.cfg --config b.cfg", "two configuration files"},
 		{"server --set tickTime", "key=value"},
 		{"server --set tickTime=soon", "tickTime"},
 		{"server --log-level loud", "loud"},

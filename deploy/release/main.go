@@ -60,10 +60,10 @@ func run(ctx context.Context, args []string) (err error) {
 	r := release{built: map[string]string{}}
 	var at, list, key, passphrase string
 	flags.StringVar(&r.source, "source", "../..", "the repository")
-	flags.StringVar(&r.out, "out", "../../dist", "the directory for the result, which must not be there")
-	flags.StringVar(&r.version, "version", "", "the version, as v1.2.3; by default that of the commit's tag, or 0.0.0-dev with the commit")
-	flags.StringVar(&r.revision, "revision", "", "the commit; by default HEAD")
-	flags.StringVar(&at, "time", "", "the time of the commit, RFC 3339; by default HEAD's")
+	flags.StringVar(&r.out, "out", "../../dist", "the output directory, which must not exist")
+	flags.StringVar(&r.version, "version", "", "the version, e.g. v1.2.3 (default: the commit's tag, or 0.0.0-dev with the commit)")
+	flags.StringVar(&r.revision, "revision", "", "the commit (default: HEAD)")
+	flags.StringVar(&at, "time", "", "the time of the commit, RFC 3339 (default: HEAD's)")
 	flags.StringVar(&list, "platforms", platforms, "what to build for")
 	flags.StringVar(&key, "key", "", "a file with an OpenPGP private key that signs the checksums and the Helm chart")
 	flags.StringVar(&passphrase, "passphrase-file", "", "a file with the key's passphrase")
@@ -107,7 +107,7 @@ func (r *release) identify(ctx context.Context, at string) (err error) {
 		case err != nil:
 			return err
 		case changes != "" && r.version != "":
-			return fmt.Errorf("%s has changes that are in no commit, and a version is built from a commit. Commit them, or leave out -version:\n%s", r.source, changes)
+			return fmt.Errorf("%s has uncommitted changes, and a version is built from a commit. Commit them, or omit -version:\n%s", r.source, changes)
 		case changes != "":
 			dirty = ".dirty"
 		case r.version != "":
@@ -134,7 +134,7 @@ func (r *release) identify(ctx context.Context, at string) (err error) {
 	}
 	r.version = strings.TrimPrefix(r.version, "v")
 	if v, err := semver.StrictNewVersion(r.version); err != nil || v.Metadata() != "" {
-		return fmt.Errorf("version %q: want a semantic version, as v1.2.3 or v1.2.3-rc.1", r.version)
+		return fmt.Errorf("version %q: want a semantic version, e.g. v1.2.3 or v1.2.3-rc.1", r.version)
 	}
 	return nil
 }

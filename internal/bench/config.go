@@ -95,7 +95,7 @@ func (c *Config) check() error {
 		return fmt.Errorf("root %q: %w", c.Root, err)
 	}
 	if find(c.Work) == nil {
-		return fmt.Errorf("no such work: %q; there are %s", c.Work, strings.Join(Names(), ", "))
+		return fmt.Errorf("no such workload: %q; there are %s", c.Work, strings.Join(Names(), ", "))
 	}
 	return nil
 }

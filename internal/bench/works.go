@@ -25,20 +25,20 @@ type work struct {
 func catalog() []work {
 	return []work{
 		{name: "get", about: "read a value", prepare: spread, run: gets},
-		{name: "exists", about: "ask for a znode's stat", prepare: spread, run: exists},
-		{name: "children", about: "list a directory of about the square root of --nodes znodes", prepare: spread, run: children},
+		{name: "exists", about: "read a znode's stat", prepare: spread, run: exists},
+		{name: "children", about: "list the children of a znode, about the square root of --nodes", prepare: spread, run: children},
 		{name: "set", about: "write a value", prepare: spread, run: sets},
-		{name: "mixed", about: "get and set, --writes of them sets", prepare: spread, run: mixed},
+		{name: "mixed", about: "get and set; --writes is the fraction of sets", prepare: spread, run: mixed},
 		{name: "multi", about: "transactions of --ops sets", prepare: spread, run: multis, sum: subOperations},
-		{name: "create", about: "create znodes, in a directory for each connection", run: creates},
-		{name: "create-delete", about: "create a znode and delete it, which are two operations", run: createDeletes},
-		{name: "directory", about: "create, look for and delete a znode in one directory with --nodes children: three operations", prepare: fillDirectory, run: directory},
-		{name: "ephemeral-sequential", about: "create ephemeral sequential znodes, all in one directory", run: ephemeralSequentials},
-		{name: "watch", about: "one set, --conns sessions that watch the znode: an operation is an event that arrived", run: fanOut},
-		{name: "sessions", about: "open a connection with a session and close it", run: churn},
-		{name: "lock", about: "ZooKeeper's lock recipe, a lock for each connection: an operation is acquiring and releasing", run: ownLocks},
-		{name: "lock-shared", about: "the same, one lock for all: latency is from sending the release to the next holder's knowing", run: sharedLock},
-		{name: "load", about: "create --nodes znodes in about as many directories as each has znodes, once", finite: true, run: spread},
+		{name: "create", about: "create znodes, below one parent per connection", run: creates},
+		{name: "create-delete", about: "create a znode and delete it (two operations)", run: createDeletes},
+		{name: "directory", about: "create, stat and delete a znode below one parent with --nodes children (three operations)", prepare: fillDirectory, run: directory},
+		{name: "ephemeral-sequential", about: "create ephemeral sequential znodes, all below one parent", run: ephemeralSequentials},
+		{name: "watch", about: "set a znode that --conns sessions watch; each event received is one operation", run: fanOut},
+		{name: "sessions", about: "connect, open a session and close it", run: churn},
+		{name: "lock", about: "acquire and release a lock of the lock recipe, one lock per connection", run: ownLocks},
+		{name: "lock-shared", about: "the same with one lock for all connections; latency is the time from a release to the next acquisition", run: sharedLock},
+		{name: "load", about: "create --nodes znodes once, spread over about the square root of --nodes parents", finite: true, run: spread},
 	}
 }
 

@@ -23,18 +23,18 @@ func aclCommands() []Command {
 				{Name: "s", Long: "stat", Help: "Print znode stats additionally"}, {Name: "v", Long: "version", Arg: "version", Help: "version"}, {Name: "R", Long: "recursive", Help: "recursive"},
 			},
 		},
-		{Name: "addauth", Usage: "scheme auth", Short: "prove an identity", Least: 1, Most: 2, Run: addAuth, More: authHelp},
+		{Name: "addauth", Usage: "scheme auth", Short: "add credentials to the session", Least: 1, Most: 2, Run: addAuth, More: authHelp},
 		{Name: "whoami", Usage: "", Verb: "whoami", Short: "list the identities of this session", Run: whoAmI},
 	}
 }
 
 // authHelp describes where credentials can come from.
-const authHelp = `AUTH may be - for what comes in on the standard input or @FILE for what a file holds,
-so that it stands neither in a history nor in the list of processes; @@x is @x.`
+const authHelp = `AUTH may be - for the standard input, or @FILE for the content of a file, which keeps it
+out of the history and the process list. For a text that begins with @, write @@.`
 
 // parseACL parses scheme:id:perms,…. Its error names everything that is wrong, in
 // zkCli.sh's words. zkCli.sh applies the valid rest of an invalid ACL. We don't, because a
-// mistyped permission could lock the znode for good. If no entry is valid, it reports them
+// mistyped permission could lock the znode permanently. If no entry is valid, it reports them
 // to errors and returns an empty list, which no server accepts. We accept a comma at the
 // end, as zkCli.sh does.
 func parseACL(errors io.Writer, text string) ([]client.ACL, error) {

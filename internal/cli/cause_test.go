@@ -114,7 +114,7 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 		"refused":                 {down, nil, []string{down + ": connection refused"}},
 		"no such host":            {"nosuch.invalid:2181", nil, []string{"nosuch.invalid:2181: ", "no such host"}},
 		"each server":             {down + ",nosuch.invalid:2181," + http, nil, []string{down + ": connection refused", "nosuch.invalid:2181: ", http + ": ", "HTTP"}},
-		"HTTP":                    {http, nil, []string{"no ZooKeeper server", "HTTP"}},
+		"HTTP":                    {http, nil, []string{"not a ZooKeeper server", "HTTP"}},
 		"silent":                  {silent, nil, []string{silent + ": no answer to ZooKeeper's handshake"}},
 		"no quorum":               {notServing(t), nil, []string{"does not serve", "quorum"}},
 		"closes":                  {answering(t, ""), nil, []string{"closed the connection without an answer"}},
@@ -240,7 +240,7 @@ func TestExplain(t *testing.T) {
 		{context.DeadlineExceeded, "zk1:2181: context deadline exceeded: check the address and the port"},
 		{&net.OpError{Op: "dial", Err: syscall.EHOSTUNREACH}, "zk1:2181: no route to host: check the address"},
 		{errors.New(`net/http: HTTP/1.x transport connection broken: malformed HTTP response "\x15\x03\x01"`), "zk1:2181: the port expects TLS: use --tls"},
-		{errors.New("http: server gave HTTP response to HTTPS client"), "zk1:2181: it does not speak TLS: leave"},
+		{errors.New("http: server gave HTTP response to HTTPS client"), "zk1:2181: it does not speak TLS: omit"},
 		{context.Canceled, "context canceled"},
 	} {
 		err := diagnose.Explain(t.Context(), "zk1:2181", nil, diagnose.ClientTerms(), c.err)

@@ -24,7 +24,7 @@ type parser struct {
 }
 
 // errHelp is the error for -h and --help.
-var errHelp = errors.New("help is wanted")
+var errHelp = errors.New("help requested")
 
 // parseOptions splits args into options and the other arguments. It returns errHelp
 // if args contain -h or --help.

@@ -38,7 +38,7 @@ func (s *Shell) Interactive(ctx context.Context, p Prompt) (code int, err error)
 	s.reading = true
 	lines, err := terminal.OpenHistory(p.History)
 	if err != nil {
-		fmt.Fprintf(s.cfg.Err, "no history is kept: %v\n", err)
+		fmt.Fprintf(s.cfg.Err, "history disabled: %v\n", err)
 	}
 	editor := term.NewTerminal(struct {
 		io.Reader

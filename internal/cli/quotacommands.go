@@ -28,7 +28,7 @@ func quotaCommands() []Command {
 	return []Command{
 		{Name: "setquota", Usage: "-n|-b|-N|-B val path", Verb: "setquota path", Short: "limit a subtree", Least: 1, Most: 1, Options: options("val"), Run: run(quotaCall.set), Required: "limit"},
 		{Name: "listquota", Usage: "path", Verb: "listquota path...", Short: "print the limits of subtrees", Least: 1, Most: Any, Run: run(quotaCall.list)},
-		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Verb: "delquota path", Short: "lift the limits of a subtree", Least: 1, Most: 1, Options: options(""), Run: run(quotaCall.remove)},
+		{Name: "delquota", Usage: "[-n|-b|-N|-B] path", Verb: "delquota path", Short: "remove the limits of a subtree", Least: 1, Most: 1, Options: options(""), Run: run(quotaCall.remove)},
 	}
 }
 
@@ -316,7 +316,7 @@ func parseTrack(text string) (track, error) {
 		}
 		n, err := strconv.ParseInt(value, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("quota %q: %q is no number", text, pair)
+			return nil, fmt.Errorf("quota %q: %q is not a number", text, pair)
 		}
 		t[key] = n
 	}

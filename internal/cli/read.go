@@ -20,7 +20,7 @@ func readCommands() []Command {
 	return []Command{
 		{
 			Name: "ls", Usage: "[-s] [-w] [-R] path", Verb: "ls [path...]", Short: "list the children of znodes", Most: Any, Run: list,
-			Options: []Option{{Name: "?", Help: "help"}, stat, watch, {Name: "R", Long: "recursive", Help: "list everything below"}},
+			Options: []Option{{Name: "?", Help: "help"}, stat, watch, {Name: "R", Long: "recursive", Help: "list all descendants"}},
 		},
 		{
 			Name: "get", Usage: "[-s] [-w] [-b] [-x] path", Verb: "get path...", Short: "print the data of znodes", Least: 1, Most: Any, Run: get,
@@ -35,7 +35,7 @@ func readCommands() []Command {
 		},
 		{Name: "getAllChildrenNumber", Usage: "path", Verb: "getAllChildrenNumber path...", Short: "count the znodes below paths", Least: 1, Most: Any, Run: countChildren},
 		{Name: "getEphemerals", Usage: "path", Short: "list the ephemeral znodes of this session", Most: 1, Run: ephemerals},
-		{Name: "sync", Usage: "path", Short: "have the server catch up with the leader", Least: 1, Most: 1, Run: syncPath},
+		{Name: "sync", Usage: "path", Short: "make the server catch up with the leader", Least: 1, Most: 1, Run: syncPath},
 	}
 }
 

@@ -20,7 +20,7 @@ func TestEditKeepsALargeText(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Fatalf("%v", err)
 	}
-	_, file, _ := strings.Cut(err.Error(), "what you have written is in ")
+	_, file, _ := strings.Cut(err.Error(), "your text is in ")
 	if info, serr := os.Stat(file); serr != nil || info.Size() < maxValue {
 		t.Errorf("%v: %v", err, serr)
 	}

@@ -109,7 +109,7 @@ func (s *Shell) Connect(server string) error {
 	closed := s.disconnect()
 	hosts, chroot, _ := strings.Cut(server, "/")
 	if scheme, _, found := strings.Cut(server, "://"); found {
-		return misuse("-server %s: want host:port,host:port/chroot, and no URL: leave %q out", server, scheme+"://")
+		return misuse("-server %s: want host:port,host:port/chroot, not a URL: remove %q", server, scheme+"://")
 	}
 	s.cfg.Server, s.chroot = server, ""
 	if chroot != "" {

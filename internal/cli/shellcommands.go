@@ -15,13 +15,13 @@ import (
 // shellCommands returns the commands for the shell itself.
 func shellCommands() []Command {
 	return []Command{
-		{Name: "connect", Usage: "host:port", Short: "connect anew, perhaps to other servers", Most: 1, Offline: true, Run: connect},
+		{Name: "connect", Usage: "host:port", Short: "reconnect, optionally to other servers", Most: 1, Offline: true, Run: connect},
 		{Name: "close", Usage: "", Short: "end the session", Run: closeSession},
 		{Name: "history", Usage: "", Short: "list the last commands", Offline: true, Run: history},
 		{Name: "redo", Usage: "cmdno", Short: "run a command of the history again", Most: 1, Offline: true, Run: redo},
-		{Name: "printwatches", Usage: "on|off", Short: "whether events are printed", Most: 1, Offline: true, Run: printWatches},
+		{Name: "printwatches", Usage: "on|off", Short: "show or set whether events are printed", Most: 1, Offline: true, Run: printWatches},
 		{Name: "version", Usage: "", Short: "print the version", Offline: true, Run: showVersion},
-		{Name: "help", Usage: "[command]", Short: "list the commands, or explain one", Most: 1, Offline: true, Run: help},
+		{Name: "help", Usage: "[command]", Short: "list the commands, or describe one", Most: 1, Offline: true, Run: help},
 		{Name: "quit", Usage: "", Short: "end the session and the shell", Offline: true, Run: quit},
 	}
 }
@@ -120,7 +120,7 @@ func usage(w io.Writer) error {
 		fmt.Fprintf(table, "  %s\t%s\n", command.Name, command.Short)
 	}
 	table.Flush() //nolint:errcheck // writes to memory
-	b.WriteString("\nhelp COMMAND, or COMMAND -h, explains one with its options.\n")
+	b.WriteString("\nUse help COMMAND or COMMAND -h to see the options of a command.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -11,11 +11,11 @@ import (
 // applyOptions returns the options of all commands that write a subtree.
 func applyOptions(more ...Option) []Option {
 	return append(more,
-		Option{Name: "merge", Help: "create what is missing, leave the rest as it is", Group: "mode"},
-		Option{Name: "overwrite", Help: "also replace data and ACLs that differ", Group: "mode"},
-		Option{Name: "prune", Help: "also delete what the source does not have; with -overwrite"},
-		Option{Name: "parents", Help: "create what is missing above the target"},
-		Option{Name: "dry-run", Help: "show what would be done, and do nothing"},
+		Option{Name: "merge", Help: "only create missing znodes, do not change existing ones", Group: "mode"},
+		Option{Name: "overwrite", Help: "also overwrite data and ACLs that differ", Group: "mode"},
+		Option{Name: "prune", Help: "with -overwrite, also delete znodes that the source does not have"},
+		Option{Name: "parents", Help: "create missing parents of the target"},
+		Option{Name: "dry-run", Help: "show what would be done without doing it"},
 		Option{Name: "q", Long: "quiet", Help: "show no progress"},
 		Option{Name: "v", Long: "verbose", Help: "show every znode"},
 	)
@@ -24,8 +24,8 @@ func applyOptions(more ...Option) []Option {
 // copyOnlyOptions returns the options that would lose information in a move.
 func copyOnlyOptions() []Option {
 	return []Option{
-		{Name: "noacl", Help: "leave ACLs alone; what is created is open to everybody"},
-		{Name: "ephemerals", Help: "make persistent znodes of ephemeral ones, which are left out otherwise"},
+		{Name: "noacl", Help: "do not copy ACLs; new znodes get world:anyone:cdrwa"},
+		{Name: "ephemerals", Help: "copy ephemeral znodes, as persistent ones (default: skip them)"},
 	}
 }
 
@@ -34,9 +34,9 @@ func copyCommand() Command {
 		Name:        "cp",
 		Verb:        "cp from to",
 		Usage:       "[-merge | -overwrite [-prune]] [-dry-run] [...] from to",
-		Short:       "copy a subtree, also from and to another ensemble (host:port/path)",
+		Short:       "copy a subtree, also between ensembles (host:port/path)",
 		ListOptions: true,
-		Options:     applyOptions(append(copyOnlyOptions(), Option{Name: "r", Long: "recursive", Help: "has no effect: everything below is always copied"})...),
+		Options:     applyOptions(append(copyOnlyOptions(), Option{Name: "r", Long: "recursive", Help: "no effect: cp always copies the whole subtree"})...),
 		Least:       2,
 		Most:        2,
 		Run:         runCopy,
@@ -82,7 +82,7 @@ func runCopy(ctx context.Context, c *Call) error {
 	}
 	defer done()
 	if c.Has("prune") && !c.Has("overwrite") {
-		return misuse("-prune goes with -overwrite only")
+		return misuse("-prune requires -overwrite")
 	}
 	bar := c.progress("copying", total(ctx, from))
 	report, err := subtree.Copy(ctx, from, to, c.applyConfig(bar))
@@ -107,7 +107,7 @@ func (c *Call) report(r subtree.Report, target string, failed error) error {
 			verb, r.Created, r.Set, r.ACLs, r.Deleted, r.Unchanged, r.Kept, r.Skipped, byteCount(r.Bytes))
 	})
 	for _, s := range r.Sequences {
-		fmt.Fprintf(c.Err, "note: the next sequential znode in %s gets the number %d, and there is one with %d: creations are refused until the numbers have passed it\n",
+		fmt.Fprintf(c.Err, "note: the next sequential znode in %s gets the number %d, but %d already exists: creating sequential znodes fails until the counter is higher\n",
 			s.Path, s.Next, s.Highest)
 	}
 	if failed != nil {
@@ -121,7 +121,7 @@ func moveCommand() Command {
 		Name:        "mv",
 		Verb:        "mv from to",
 		Usage:       "[-overwrite [-prune]] [-dry-run] [...] from to",
-		Short:       "move a subtree, also from and to another ensemble: copy, compare, delete",
+		Short:       "move a subtree, also between ensembles: copy, compare, delete",
 		ListOptions: true,
 		Options:     moveOptions(),
 		Least:       2,
@@ -171,7 +171,7 @@ func runMove(ctx context.Context, c *Call) error {
 	report, moved, err := subtree.Move(ctx, from, to, o)
 	bar.end()
 	if err == nil && !o.Apply.DryRun {
-		fmt.Fprintf(c.Err, "%s deleted at the old place\n", plural(moved, "znode"))
+		fmt.Fprintf(c.Err, "%s deleted at the source\n", plural(moved, "znode"))
 	}
 	return c.report(report, to.Root, err)
 }
@@ -181,12 +181,12 @@ func removeCommand() Command {
 		Name:        "rm",
 		Verb:        "rm path...",
 		Usage:       "[-r [-below]] [-dry-run] [-q] [-v] path...",
-		Short:       "delete znodes, with -r and all below them",
+		Short:       "delete znodes, with -r including their descendants",
 		ListOptions: true,
 		Options: []Option{
-			{Name: "r", Long: "recursive", Help: "delete all that is below, too"},
-			{Name: "below", Help: "delete only what is below, not the znode itself"},
-			{Name: "dry-run", Help: "show what would be deleted, and delete nothing"},
+			{Name: "r", Long: "recursive", Help: "also delete all descendants"},
+			{Name: "below", Help: "delete only the descendants, not the znode itself"},
+			{Name: "dry-run", Help: "show what would be deleted without deleting it"},
 			{Name: "q", Long: "quiet", Help: "show no progress"},
 			{Name: "v", Long: "verbose", Help: "show every znode"},
 		},
@@ -210,7 +210,7 @@ func (c *Call) remove(ctx context.Context, arg string) error {
 		KeepRoot: c.Has("below"), DryRun: c.Has("dry-run"),
 		Found: func(n int) error {
 			if n > 1 && !c.Has("r") {
-				return fmt.Errorf("%s: there are %s below it; use -r to delete them as well", p.Root, plural(n-1, "znode"))
+				return fmt.Errorf("%s: has %s below it; use -r to delete them, too", p.Root, plural(n-1, "znode"))
 			}
 			bar = c.progress("deleting", n)
 			return nil

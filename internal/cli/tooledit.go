@@ -25,11 +25,11 @@ func editCommand() Command {
 		Name:        "edit",
 		Verb:        "edit path",
 		Usage:       "[-editor command] [-create] path",
-		Short:       "edit the data of a znode in $VISUAL or $EDITOR; it is written only if no other client was first",
+		Short:       "edit the data of a znode in $VISUAL or $EDITOR; fails if another client has changed it meanwhile",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "editor", Arg: "command", Help: "another editor"},
-			{Name: "create", Help: "begin with nothing if there is no such znode, and create it"},
+			{Name: "create", Help: "create the znode if it does not exist"},
 		},
 		Least: 1,
 		Most:  1,
@@ -66,7 +66,7 @@ func runEdit(ctx context.Context, c *Call) error {
 	if err != nil {
 		now, rerr := terminal.ReadRegular(e.file, maxValue)
 		if !errors.Is(rerr, fs.ErrNotExist) && (rerr != nil || !bytes.Equal(now, e.data)) {
-			return fmt.Errorf("%w\nwhat you have written is in %s", err, e.file)
+			return fmt.Errorf("%w\nyour text is in %s", err, e.file)
 		}
 		os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 		return err
@@ -142,11 +142,11 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 		e.stat = st
 		return nil
 	case errors.Is(err, client.ErrBadVersion):
-		return fmt.Errorf("%s was written by somebody else while you edited version %d: nothing was written: %w", e.path, e.stat.Version, err)
+		return fmt.Errorf("%s was changed by another client while you edited version %d: nothing was written: %w", e.path, e.stat.Version, err)
 	case errors.Is(err, client.ErrNodeExists):
-		return fmt.Errorf("%s was created by somebody else meanwhile: nothing was written: %w", e.path, err)
+		return fmt.Errorf("%s was created by another client meanwhile: nothing was written: %w", e.path, err)
 	case errors.Is(err, client.ErrNoNode):
-		return fmt.Errorf("%s is gone: nothing was written: %w", e.path, err)
+		return fmt.Errorf("%s was deleted meanwhile: nothing was written: %w", e.path, err)
 	}
 	return err
 }
@@ -173,7 +173,7 @@ func runEditor(c *Call, file string) error {
 		}
 	}
 	if command == "" && !isTerminal(c.Err) {
-		return misuse("edit: vi needs a terminal, and there is none: name an editor that needs none with -editor, or in $VISUAL or $EDITOR")
+		return misuse("edit: vi needs a terminal: use -editor, $VISUAL or $EDITOR to name an editor that does not")
 	}
 	if command == "" {
 		command = "vi"

@@ -18,14 +18,14 @@ func exportCommand() Command {
 	return Command{
 		Name:        "export",
 		Usage:       "[-f file [-force]] [-format json|yaml] [-stat] [-noacl] path",
-		Short:       "write a subtree to a file",
+		Short:       "export a subtree to a file",
 		ListOptions: true,
 		Options: []Option{
-			{Name: "f", Long: "file", Arg: "file", Help: "the file, which must end in .json, .yaml or .yml unless there is -format; - or no -f is the output"},
+			{Name: "f", Long: "file", Arg: "file", Help: "output file, ending in .json, .yaml or .yml unless -format is used; default and -: the standard output"},
 			{Name: "force", Help: "replace the file if it exists"},
-			{Name: "format", Arg: "format", Help: "json or yaml; json for the output"},
-			{Name: "stat", Help: "write zxids, times and versions too, for the reader"},
-			{Name: "noacl", Help: "leave ACLs out"},
+			{Name: "format", Arg: "format", Help: "json or yaml (default for the standard output: json)"},
+			{Name: "stat", Help: "also write zxids, times and versions, for information only"},
+			{Name: "noacl", Help: "do not export ACLs"},
 			{Name: "q", Long: "quiet", Help: "show no progress"},
 		},
 		Least: 1,
@@ -80,7 +80,7 @@ func runExport(ctx context.Context, c *Call) error {
 	}
 	fmt.Fprintf(c.Err, "%s exported, %d of them ephemeral\n", plural(n, "znode"), ephemerals)
 	if len(vanished) > 0 {
-		fmt.Fprintf(c.Err, "%s left out that went while the tree was read\n", plural(len(vanished), "znode"))
+		fmt.Fprintf(c.Err, "%s skipped, deleted during the export\n", plural(len(vanished), "znode"))
 	}
 	return nil
 }
@@ -101,7 +101,7 @@ func (c *Call) format() (subtree.Format, error) {
 	case "yaml", "yml":
 		return subtree.YAML, nil
 	}
-	return "", misuse("format %q of %q: name json or yaml with -format, or give the file a name that ends in .json, .yaml or .yml", name, c.Value("f"))
+	return "", misuse("format %q of %q: use -format json or yaml, or a file name that ends in .json, .yaml or .yml", name, c.Value("f"))
 }
 
 // mayWrite returns an error if the file exists, unless -force was given and the file
@@ -146,7 +146,7 @@ func Replaceable(name string) (string, error) {
 }
 
 func existsError(name string) error {
-	return refuse(name + " exists already: name another file, or replace it with -force")
+	return refuse(name + " already exists: use another file name, or replace it with -force")
 }
 
 // writeFile writes a file completely or not at all. Without force it replaces no
@@ -202,7 +202,7 @@ func importCommand() Command {
 	return Command{
 		Name:        "import",
 		Usage:       "[-merge | -overwrite [-prune]] [-dry-run] [...] file [path]",
-		Short:       "write what was exported below a path, without one to where it was; file - is the input",
+		Short:       "import an exported subtree to a path (default: its original path); file - is the standard input",
 		ListOptions: true,
 		Options:     applyOptions(copyOnlyOptions()...),
 		Least:       1,
@@ -222,7 +222,7 @@ func runImport(ctx context.Context, c *Call) error {
 		target = c.Args[1]
 	}
 	if target == "" {
-		return misuse("%s does not say where it was exported: name a path after it", c.Args[0])
+		return misuse("%s does not contain its original path: add a path after it", c.Args[0])
 	}
 	p, done, err := c.place(ctx, target)
 	if err != nil {

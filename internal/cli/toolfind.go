@@ -20,26 +20,26 @@ func findCommand() Command {
 		Name:        "find",
 		Verb:        "find [path...]",
 		Usage:       "[-name glob] [-regex re] [-data text] [...] [path...]",
-		Short:       "find znodes below paths; all conditions have to hold",
+		Short:       "find znodes below paths that match all conditions",
 		ListOptions: true,
 		Options: []Option{
-			{Name: "name", Arg: "glob", Help: "the name matches, as *.json or lock-?"},
-			{Name: "regex", Arg: "re", Help: "the path matches a regular expression"},
-			{Name: "data", Arg: "text", Help: "the data contain a text"},
-			{Name: "ephemeral", Help: "it is ephemeral", Group: "kind"},
-			{Name: "persistent", Help: "it is not ephemeral", Group: "kind"},
-			{Name: "owner", Arg: "session", Help: "it belongs to this session"},
-			{Name: "larger", Arg: "bytes", Help: "its data have more bytes"},
-			{Name: "smaller", Arg: "bytes", Help: "its data have fewer bytes"},
-			{Name: "newer", Arg: "age", Help: "written since: a duration as 2h30m, or a time as 2026-01-31T12:00:00Z"},
-			{Name: "older", Arg: "age", Help: "not written since"},
-			{Name: "leaf", Help: "it has no children"},
-			{Name: "children", Arg: "n", Help: "it has at least n children"},
-			{Name: "acl", Arg: "text", Help: "an entry of its ACL contains a text, as world:anyone:cdrwa"},
+			{Name: "name", Arg: "glob", Help: "name matches a pattern, e.g. *.json or lock-?"},
+			{Name: "regex", Arg: "re", Help: "path matches a regular expression"},
+			{Name: "data", Arg: "text", Help: "data contains a text"},
+			{Name: "ephemeral", Help: "ephemeral znodes", Group: "kind"},
+			{Name: "persistent", Help: "znodes that are not ephemeral", Group: "kind"},
+			{Name: "owner", Arg: "session", Help: "ephemeral znodes of this session"},
+			{Name: "larger", Arg: "bytes", Help: "data has more bytes than this"},
+			{Name: "smaller", Arg: "bytes", Help: "data has fewer bytes than this"},
+			{Name: "newer", Arg: "age", Help: "written since then: a duration, e.g. 2h30m, or a time, e.g. 2026-01-31T12:00:00Z"},
+			{Name: "older", Arg: "age", Help: "not written since then"},
+			{Name: "leaf", Help: "znodes without children"},
+			{Name: "children", Arg: "n", Help: "znodes with at least n children"},
+			{Name: "acl", Arg: "text", Help: "an ACL entry contains a text, e.g. world:anyone:cdrwa"},
 			{Name: "depth", Arg: "n", Help: "levels below the path"},
 			{Name: "a", Long: "all", Help: "include ZooKeeper's own znodes"},
 			{Name: "l", Long: "long", Help: "show size, version and time of the last write"},
-			{Name: "count", Help: "print how many there are"},
+			{Name: "count", Help: "print only the number of znodes"},
 		},
 		Most: Any,
 		Run:  runFind,
@@ -98,7 +98,7 @@ func (c finder) find(ctx context.Context, arg string) error {
 			fmt.Fprintf(c.Err, "and %s more\n", plural(len(unreadable)-i, "znode"))
 			break
 		}
-		fmt.Fprintf(c.Err, "%s: not readable, so what is below it is not known: prove an identity with addauth or --auth\n", path)
+		fmt.Fprintf(c.Err, "%s: cannot read its children: authenticate with addauth or --auth\n", path)
 	}
 	if c.Has("count") {
 		return c.Emit(map[string]any{"path": arg, "count": found}, func(w io.Writer) { fmt.Fprintln(w, found) })
@@ -191,7 +191,7 @@ func (c finder) numberConditions() (list []condition, err error) {
 	if s := c.Value("owner"); c.Has("owner") {
 		owner, err := strconv.ParseUint(strings.TrimPrefix(s, "0x"), 16, 64)
 		if err != nil {
-			return nil, misuse("-owner %s: a session's id is a hexadecimal number", s)
+			return nil, misuse("-owner %s: want a session id, a hexadecimal number", s)
 		}
 		list = append(list, func(_ string, n *subtree.Node) bool { return uint64(n.Stat.EphemeralOwner) == owner }) //nolint:gosec // all 64 bits are used
 	}
@@ -224,5 +224,5 @@ func pointInTime(s string, now time.Time) (int64, error) {
 			return t.UnixMilli(), nil
 		}
 	}
-	return 0, fmt.Errorf("%s: neither a duration, as 2h30m, nor a time, as 2026-01-31T12:00:00Z", s)
+	return 0, fmt.Errorf("%s: want a duration, e.g. 2h30m, or a time, e.g. 2026-01-31T12:00:00Z", s)
 }

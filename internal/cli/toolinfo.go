@@ -113,7 +113,7 @@ func (c *Call) whole(option string, least int64) (int64, error) {
 	}
 	n, err := strconv.ParseInt(v, 0, 64)
 	if err != nil || n < least {
-		return 0, misuse("-%s %s: a whole number from %d is wanted", option, strings.TrimSpace(v), least)
+		return 0, misuse("-%s %s: want an integer of at least %d", option, strings.TrimSpace(v), least)
 	}
 	return n, nil
 }

@@ -56,11 +56,11 @@ func way(err error) string {
 		cause error
 		hint  string
 	}{
-		{subtree.ErrTargetExists, "-merge creates only what is missing, -overwrite also replaces what differs; or name another target"},
-		{subtree.ErrNoParent, "-parents creates it"},
-		{subtree.ErrHiddenACL, "prove an identity with addauth or --auth, or leave ACLs out with -noacl"},
-		{subtree.ErrProtected, "rm -r -below deletes what is below it"},
-		{client.ErrNoAuth, "prove an identity with addauth or --auth"},
+		{subtree.ErrTargetExists, "use -merge to create only missing znodes, -overwrite to also replace existing ones, or another target"},
+		{subtree.ErrNoParent, "use -parents to create it"},
+		{subtree.ErrHiddenACL, "authenticate with addauth or --auth, or ignore ACLs with -noacl"},
+		{subtree.ErrProtected, "use rm -r -below to delete its descendants"},
+		{client.ErrNoAuth, "authenticate with addauth or --auth"},
 	} {
 		if errors.Is(err, w.cause) {
 			return ": " + w.hint
@@ -80,7 +80,7 @@ const connectPatience = 30 * time.Second
 func (c *Call) place(ctx context.Context, arg string) (subtree.Place, func(), error) {
 	hosts, path, other := strings.Cut(arg, "/")
 	if !other {
-		return subtree.Place{}, nil, misuse("%q is neither a path, which begins with /, nor servers and a path, as host:port/path", arg)
+		return subtree.Place{}, nil, misuse("%q: want a path that begins with /, or host:port/path", arg)
 	}
 	path = "/" + path
 	if path != "/" {

@@ -343,7 +343,7 @@ func TestEditOfARecreatedZnode(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := <-done
-	text, file, _ := strings.Cut(strings.TrimSpace(b.err.String()), "\nwhat you have written is in ")
+	text, file, _ := strings.Cut(strings.TrimSpace(b.err.String()), "\nyour text is in ")
 	if code != 1 || !strings.Contains(text, "/app/c was deleted and created again") || b.zs.Get("/app/c") != "theirs" {
 		t.Errorf("%d, %q, %q", code, text, b.zs.Get("/app/c"))
 	}
@@ -402,7 +402,7 @@ func TestTopWithOneAddress(t *testing.T) {
 		}
 		code := shell.Command(t.Context(), []string{"top", "-once"})
 		text := out.take()
-		if code != 0 || !strings.Contains(text, "2 more members whose client address is unknown") || strings.Contains(text, "no leader") {
+		if code != 0 || !strings.Contains(text, "2 more members with unknown client address") || strings.Contains(text, "no leader") {
 			t.Errorf("server %d, %d: %s%s", i+1, code, text, errs.take())
 		}
 		leads := s.Server().Node().Status().Leader == uint64(i+1)

@@ -29,13 +29,13 @@ func topCommand() Command {
 		Name:        "top",
 		Verb:        "top [host:port...]",
 		Usage:       "[-once | -n count] [-i interval] [-admin port|url] [host:port,...]",
-		Short:       "show how the servers of the ensemble are, again and again",
+		Short:       "show the state of the ensemble's servers, refreshed periodically",
 		ListOptions: true,
 		Options: []Option{
-			{Name: "once", Help: "look once", Group: "often"},
-			{Name: "n", Long: "count", Arg: "count", Help: "look so many times", Group: "often"},
-			{Name: "i", Long: "interval", Arg: "interval", Help: "time between looks, 2s without it"},
-			{Name: "admin", Arg: "port", Help: "ask the AdminServers instead of using four-letter words: a port, as 8080, or a URL"},
+			{Name: "once", Help: "print the state once", Group: "often"},
+			{Name: "n", Long: "count", Arg: "count", Help: "number of refreshes", Group: "often"},
+			{Name: "i", Long: "interval", Arg: "interval", Help: "time between refreshes (default 2s)"},
+			{Name: "admin", Arg: "port", Help: "query the AdminServers instead of using four-letter words: a port, e.g. 8080, or a URL"},
 		},
 		Offline: true, // top should also show servers that don't serve clients
 		Most:    Any,
@@ -57,7 +57,7 @@ func (c topCall) run(ctx context.Context) error {
 	interval := 2 * time.Second
 	if c.Has("i") {
 		if interval, err = time.ParseDuration(c.Value("i")); err != nil || interval < 10*time.Millisecond {
-			return misuse("-i %s: a duration from 10ms is wanted, as 5s", c.Value("i"))
+			return misuse("-i %s: want a duration of at least 10ms, e.g. 5s", c.Value("i"))
 		}
 	}
 	w := c.watcher(ctx)
@@ -90,7 +90,7 @@ func (c topCall) run(ctx context.Context) error {
 func answered(s *overview.Sample) error {
 	for i := range s.Servers {
 		if server := &s.Servers[i]; server.Mode == "" {
-			return fmt.Errorf("%s: %s", server.Address, cmp.Or(server.Error, "it does not serve"))
+			return fmt.Errorf("%s: %s", server.Address, cmp.Or(server.Error, "does not serve"))
 		}
 	}
 	return nil
@@ -430,7 +430,7 @@ func headline(sample *overview.Sample) string {
 	}
 	text := fmt.Sprintf("%s  %d of %s serving, %s", sample.Time.UTC().Format("2006-01-02 15:04:05Z"), serving, plural(len(sample.Servers), "server"), leader)
 	if n := sample.Unknown; n > 0 {
-		text += fmt.Sprintf("\n%d more %s whose client address is unknown: name all servers in -server, or after top", n, numbered(n, "member"))
+		text += fmt.Sprintf("\n%d more %s with unknown client address: list all servers in -server or after top", n, numbered(n, "member"))
 	}
 	return text
 }

@@ -19,7 +19,7 @@ func treeCommand() Command {
 		ListOptions: true,
 		Options: []Option{
 			{Name: "depth", Arg: "n", Help: "levels below the path"},
-			{Name: "data", Help: "show the data, as far as they fit into a line"},
+			{Name: "data", Help: "show the data, truncated to a line"},
 			{Name: "l", Long: "long", Help: "show size, version and time of the last write"},
 			{Name: "a", Long: "all", Help: "include ZooKeeper's own znodes"},
 		},
@@ -133,9 +133,9 @@ func duCommand() Command {
 		Name:        "du",
 		Verb:        "du [path...]",
 		Usage:       "[-depth n] [path...]",
-		Short:       "show how many znodes and bytes each subtree holds",
+		Short:       "show the number of znodes and bytes of each subtree",
 		ListOptions: true,
-		Options:     []Option{{Name: "depth", Arg: "n", Help: "levels below the path that are shown, 1 without it"}},
+		Options:     []Option{{Name: "depth", Arg: "n", Help: "levels below the path (default 1)"}},
 		Most:        Any,
 		Run:         runDu,
 	}

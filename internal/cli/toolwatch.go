@@ -17,12 +17,12 @@ func watchTreeCommand() Command {
 		Name:        "watch",
 		Verb:        "watch path",
 		Usage:       "[-data] [-n count] [-for duration] path",
-		Short:       "show what happens to a znode and all below it, until interrupted",
+		Short:       "show events of a znode and its descendants, until interrupted",
 		ListOptions: true,
 		Options: []Option{
-			{Name: "data", Help: "read and show the data of what was created or written"},
-			{Name: "n", Long: "count", Arg: "count", Help: "end after so many events"},
-			{Name: "for", Arg: "duration", Help: "end after a time, as 30s"},
+			{Name: "data", Help: "also show the new data"},
+			{Name: "n", Long: "count", Arg: "count", Help: "exit after this number of events"},
+			{Name: "for", Arg: "duration", Help: "exit after this time, e.g. 30s"},
 		},
 		Least: 1,
 		Most:  1,
@@ -56,7 +56,7 @@ func runWatch(ctx context.Context, c *Call) error {
 	if c.Has("for") {
 		d, err := time.ParseDuration(c.Value("for"))
 		if err != nil || d <= 0 {
-			return misuse("-for %s: a duration is wanted, as 30s", c.Value("for"))
+			return misuse("-for %s: want a duration, e.g. 30s", c.Value("for"))
 		}
 		timer = time.After(d)
 	}
@@ -66,7 +66,7 @@ func runWatch(ctx context.Context, c *Call) error {
 	}
 	w, err := p.Client.WatchRecursive(ctx, p.Root)
 	if errors.Is(err, client.ErrUnimplemented) {
-		return fmt.Errorf("%s: the server knows no recursive watches, which ZooKeeper has since 3.6: %w", p.Root, err)
+		return fmt.Errorf("%s: the server does not support recursive watches (ZooKeeper 3.6 and later): %w", p.Root, err)
 	}
 	if err != nil {
 		return err

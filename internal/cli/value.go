@@ -13,12 +13,12 @@ import (
 const maxValue = 64 << 20
 
 // valueHelp is the help text about the sources of data.
-const valueHelp = `DATA is the text itself, - for what comes in on the standard input, or @FILE for the
-bytes of a file. @@x is the text @x, and after -- everything is text: set /x -- -
-Input and files are taken byte for byte, with a line's end that they have.`
+const valueHelp = `DATA is a text, - for the standard input, or @FILE for the content of a file. For a text
+that begins with @, write @@. After --, all arguments are texts: set /x -- -
+Input and files are used byte for byte, including a newline at the end.`
 
 // errInput is the error for "-" if commands are read from the standard input.
-var errInput = errors.New("- reads the standard input, from which the commands themselves come here: use @FILE, or give the command as arguments of zkgo cli")
+var errInput = errors.New("- can't be used in a script, because the script is the standard input: use @FILE, or pass the command as arguments to zkgo cli")
 
 // value returns the bytes that argument i refers to.
 func (c *Call) value(i int) ([]byte, error) {
@@ -69,7 +69,7 @@ func readValue(name string, r io.Reader) ([]byte, error) {
 		return nil, fmt.Errorf("reading %s: %w", name, err)
 	}
 	if len(data) > maxValue {
-		return nil, refuse(fmt.Sprintf("%s has more than %d bytes: a znode takes 1 MiB, or what jute.maxbuffer of the servers says", name, maxValue))
+		return nil, refuse(fmt.Sprintf("%s has more than %d bytes: the limit of a znode is 1 MiB, or jute.maxbuffer of the servers", name, maxValue))
 	}
 	return data, nil
 }

@@ -12,7 +12,7 @@ import (
 func watchCommands() []Command {
 	return []Command{
 		{
-			Name: "addWatch", Short: "watch a znode until told otherwise", Least: 1, Most: 1, Run: addWatch,
+			Name: "addWatch", Short: "add a persistent watch to a znode", Least: 1, Most: 1, Run: addWatch,
 			Usage:   "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is PERSISTENT_RECURSIVE",
 			Options: []Option{{Name: "m", Arg: "mode", Help: "PERSISTENT or PERSISTENT_RECURSIVE"}},
 		},

@@ -28,7 +28,7 @@ func sentence(err error) string {
 	}
 	unknown := ""
 	if e.Unknown {
-		unknown = " (it may or may not have been done)"
+		unknown = " (the operation may or may not have been applied)"
 	}
 	switch {
 	case errors.Is(err, diagnose.ErrNoConnection):
@@ -45,7 +45,7 @@ func sentence(err error) string {
 		}
 		text := "Arguments are not valid : " + e.Path + ": " + e.Err.Error()
 		if errors.Is(err, client.ErrRequestTooLarge) {
-			text += "; servers take more with a larger jute.maxbuffer, and this program with one in the file of -client-configuration"
+			text += "; increase jute.maxbuffer of the servers, and of this program with -client-configuration"
 		}
 		return text
 	}

@@ -25,7 +25,7 @@ func writeCommands() []Command {
 			Options: []Option{
 				{Name: "e", Long: "ephemeral", Help: "ephemeral"}, {Name: "s", Long: "sequential", Help: "sequential"}, {Name: "c", Long: "container", Help: "container"},
 				{Name: "t", Long: "ttl", Arg: "ttl", Help: "time to live in milliseconds"},
-				{Name: "p", Long: "parents", Help: "create the parents that are missing, too"},
+				{Name: "p", Long: "parents", Help: "also create missing parents"},
 			},
 		},
 		{
@@ -40,8 +40,8 @@ func writeCommands() []Command {
 			Options: []Option{{Name: "v", Long: "version", Arg: "version", Help: "delete only this version"}},
 		},
 		{
-			Name: "deleteall", Usage: "path [-b batch size]", Verb: "deleteall path...", Short: "delete znodes and all below them", Least: 1, Most: Any, Run: deleteAll,
-			Options: []Option{{Name: "b", Long: "batch", Arg: "size", Help: "how many znodes are deleted in one transaction"}},
+			Name: "deleteall", Usage: "path [-b batch size]", Verb: "deleteall path...", Short: "delete znodes and their descendants", Least: 1, Most: Any, Run: deleteAll,
+			Options: []Option{{Name: "b", Long: "batch", Arg: "size", Help: "number of znodes to delete in one transaction"}},
 		},
 	}
 }
@@ -183,7 +183,7 @@ func decodeBase64(text string) ([]byte, error) {
 	}
 	data, err := coding.DecodeString(text)
 	if err != nil {
-		return nil, misuse("the data are no Base64: %v", err)
+		return nil, misuse("the data is not valid base64: %v", err)
 	}
 	return append([]byte{}, data...), nil
 }

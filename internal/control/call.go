@@ -55,7 +55,7 @@ func (c *call) body(v any) error {
 func (c *call) query(allowed []string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.r.URL.Query())) {
 		if name != "server" && !slices.Contains(allowed, name) {
-			return bad("unknown parameter %q; known are %s", name, strings.Join(append(slices.Clone(allowed), "server"), ", "))
+			return bad("unknown parameter %q; want %s", name, strings.Join(append(slices.Clone(allowed), "server"), ", "))
 		}
 	}
 	return nil

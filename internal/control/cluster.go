@@ -36,7 +36,7 @@ func getServers(c *call) (any, error) {
 }
 
 func onlyClusters() error {
-	return &refusal{kind: failed, text: "the test server stands alone: start it with --servers 3"}
+	return &refusal{kind: failed, text: "the test server runs only one server: start it with --servers 3"}
 }
 
 // onMember returns an endpoint that applies do to the server named in the path, while

@@ -1,4 +1,4 @@
-// Package control runs a test server that programs in any language control over HTTP. Each
+// Package control runs a test server that programs in any language can control over HTTP. Each
 // endpoint does what a call to package zktest does in a Go test. The command "zkgo
 // testserver" serves these endpoints. docs/guide/testserver.md describes them, and we
 // compare that page with the table in routes.go in a test.

@@ -54,7 +54,7 @@ func (s *spec) fails() bool { return s.Action == "fail" || s.Action == "failAll"
 func (s *spec) check() error {
 	switch {
 	case s.Nth < 0:
-		return bad("nth %d: want 1 for the next request that is meant, 2 for the one after it …", s.Nth)
+		return bad("nth %d: want 1 for the next matching request, 2 for the one after it …", s.Nth)
 	case !slices.Contains(actions(), s.Action):
 		return bad("action %q is none of %s", s.Action, strings.Join(actions(), ", "))
 	case s.fails() && s.Code == 0:
@@ -124,7 +124,7 @@ func (c *call) faulty(id sessionID) (*zktest.Server, error) {
 		}
 	}
 	if err == nil {
-		err = missing("session %v is connected nowhere", id)
+		err = missing("session %v is not connected to any server", id)
 	}
 	return nil, err
 }

@@ -17,7 +17,7 @@ type route struct {
 // routes returns all endpoints.
 func routes() []route {
 	return slices.Concat(
-		[]route{{"GET", "/v1", nil, "what this is, and the endpoints", getIndex}},
+		[]route{{"GET", "/v1", nil, "version and list of endpoints", getIndex}},
 		treeRoutes(), clientRoutes(), faultRoutes(), serverRoutes(),
 	)
 }
@@ -25,75 +25,75 @@ func routes() []route {
 func treeRoutes() []route {
 	path := []string{"path"}
 	return []route{
-		{"GET", "/v1/node", path, "a znode: its data, children and stat", getNode},
-		{"PUT", "/v1/node", nil, "write a znode, and create it and what is missing above it", putNode},
-		{"DELETE", "/v1/node", path, "delete a znode and all below it", deleteNode},
-		{"GET", "/v1/exists", path, "whether there is a znode", getExists},
-		{"GET", "/v1/children", path, "the children of a znode", getChildren},
-		{"GET", "/v1/dump", nil, "the tree as text to read", getDump},
+		{"GET", "/v1/node", path, "get the data, children and stat of a znode", getNode},
+		{"PUT", "/v1/node", nil, "write a znode, creating it and its parents if missing", putNode},
+		{"DELETE", "/v1/node", path, "delete a znode and its descendants", deleteNode},
+		{"GET", "/v1/exists", path, "check whether a znode exists", getExists},
+		{"GET", "/v1/children", path, "list the children of a znode", getChildren},
+		{"GET", "/v1/dump", nil, "get the tree as text", getDump},
 		{"POST", "/v1/seed", nil, "write many znodes in one transaction", postSeed},
-		{"POST", "/v1/snapshots", nil, "keep what the tree holds", postSnapshot},
-		{"POST", "/v1/snapshots/{id}/reset", nil, "go back to a snapshot", postReset},
-		{"DELETE", "/v1/snapshots/{id}", nil, "forget a snapshot", deleteSnapshot},
+		{"POST", "/v1/snapshots", nil, "save the tree as a snapshot", postSnapshot},
+		{"POST", "/v1/snapshots/{id}/reset", nil, "restore a snapshot", postReset},
+		{"DELETE", "/v1/snapshots/{id}", nil, "delete a snapshot", deleteSnapshot},
 	}
 }
 
 func clientRoutes() []route {
 	return []route{
-		{"GET", "/v1/sessions", nil, "all sessions", getSessions},
-		{"POST", "/v1/sessions/{id}/expire", nil, "end a session as if its time were over", postExpire},
+		{"GET", "/v1/sessions", nil, "list sessions", getSessions},
+		{"POST", "/v1/sessions/{id}/expire", nil, "expire a session", postExpire},
 		{"POST", "/v1/sessions/{id}/drop", nil, "close the connection of a session", postDrop},
-		{"POST", "/v1/sessions/{id}/hang", nil, "stop everything between the server and a client", postHang},
+		{"POST", "/v1/sessions/{id}/hang", nil, "hang the connection of a session", postHang},
 		{"POST", "/v1/sessions/{id}/resume", nil, "end hang", postResume},
-		{"POST", "/v1/sessions/{id}/slow", nil, "make everything between the server and a client late", postSlow},
+		{"POST", "/v1/sessions/{id}/slow", nil, "delay the connection of a session", postSlow},
 		{"POST", "/v1/sessions/{id}/fast", nil, "end slow", postFast},
-		{"POST", "/v1/connections/slow", nil, "make everything between servers and clients late", postSlowAll},
+		{"POST", "/v1/connections/slow", nil, "delay all client connections", postSlowAll},
 		{"POST", "/v1/connections/fast", nil, "end slow", postFastAll},
 		{"POST", "/v1/connections/drop", nil, "close all connections", postDropAll},
-		{"POST", "/v1/connections/refuse", nil, "turn new connections away", postRefuse},
+		{"POST", "/v1/connections/refuse", nil, "refuse new connections", postRefuse},
 		{"POST", "/v1/connections/accept", nil, "end refuse", postAccept},
-		{"GET", "/v1/ephemerals", nil, "all ephemeral znodes and their sessions", getEphemerals},
-		{"GET", "/v1/watches", nil, "all watches of clients", getWatches},
-		{"POST", "/v1/advance", nil, "move the clock, and do what would have happened meanwhile", postAdvance},
-		{"POST", "/v1/wait", nil, "wait for something", postWait},
+		{"GET", "/v1/ephemerals", nil, "list ephemeral znodes and their sessions", getEphemerals},
+		{"GET", "/v1/watches", nil, "list watches", getWatches},
+		{"POST", "/v1/advance", nil, "advance the clock, including all timeouts in between", postAdvance},
+		{"POST", "/v1/wait", nil, "wait for a condition", postWait},
 	}
 }
 
 func faultRoutes() []route {
 	return []route{
-		{"POST", "/v1/faults", nil, "plan a fault for one request", postFault},
-		{"GET", "/v1/faults", nil, "all faults, and whether they happened", getFaults},
-		{"GET", "/v1/faults/{id}", nil, "one of them", getFault},
-		{"DELETE", "/v1/faults/{id}", nil, "call a fault off", deleteFault},
-		{"DELETE", "/v1/faults", nil, "call all faults off", deleteFaults},
+		{"POST", "/v1/faults", nil, "add a fault for one request", postFault},
+		{"GET", "/v1/faults", nil, "list faults, and whether they happened", getFaults},
+		{"GET", "/v1/faults/{id}", nil, "get a fault", getFault},
+		{"DELETE", "/v1/faults/{id}", nil, "remove a fault", deleteFault},
+		{"DELETE", "/v1/faults", nil, "remove all faults", deleteFaults},
 		{"GET", "/v1/requests", []string{"op", "path", "session"}, "count requests", getRequests},
 		{"DELETE", "/v1/requests", nil, "count anew", deleteRequests},
-		{"POST", "/v1/recordings", nil, "record what clients and servers say", postRecording},
-		{"GET", "/v1/recordings/{id}", nil, "what was recorded so far", getRecording},
-		{"DELETE", "/v1/recordings/{id}", nil, "end and forget a recording", deleteRecording},
+		{"POST", "/v1/recordings", nil, "record the messages between clients and servers", postRecording},
+		{"GET", "/v1/recordings/{id}", nil, "get a recording", getRecording},
+		{"DELETE", "/v1/recordings/{id}", nil, "end and delete a recording", deleteRecording},
 	}
 }
 
 func serverRoutes() []route {
 	return []route{
-		{"GET", "/v1/servers", nil, "the servers and how they are", getServers},
-		{"POST", "/v1/servers/{id}/kill", nil, "end a server as kill -9 does", onMember(kill)},
+		{"GET", "/v1/servers", nil, "list the servers and their state", getServers},
+		{"POST", "/v1/servers/{id}/kill", nil, "kill a server, like kill -9", onMember(kill)},
 		{"POST", "/v1/servers/{id}/start", nil, "start a killed server", onMember(revive)},
-		{"POST", "/v1/servers/{id}/restart", nil, "start a killed server and wait until all serve", postRestart},
-		{"POST", "/v1/servers/{id}/pause", nil, "make a server stand still", onMember(pause)},
+		{"POST", "/v1/servers/{id}/restart", nil, "start a killed server and wait until all servers serve", postRestart},
+		{"POST", "/v1/servers/{id}/pause", nil, "pause a server", onMember(pause)},
 		{"POST", "/v1/servers/{id}/resume", nil, "end pause", onMember(unpause)},
 		{"POST", "/v1/servers/{id}/readonly", nil, "put a server into read-only mode", onMember(readOnly)},
 		{"POST", "/v1/servers/{id}/writable", nil, "end readonly", onMember(writable)},
-		{"POST", "/v1/servers/{id}/filldisk", nil, "have no space on its disk", onMember(fillDisk)},
-		{"POST", "/v1/servers/{id}/failfsync", nil, "have its disk fail", onMember(failFsync)},
+		{"POST", "/v1/servers/{id}/filldisk", nil, "make writes to a server's disk fail: no space", onMember(fillDisk)},
+		{"POST", "/v1/servers/{id}/failfsync", nil, "make fsync on a server's disk fail", onMember(failFsync)},
 		{"POST", "/v1/servers/{id}/healdisk", nil, "end filldisk and failfsync", onMember(healDisk)},
-		{"POST", "/v1/links/slow", nil, "make what two servers tell one another late", postSlowLink},
-		{"POST", "/v1/links/fast", nil, "end that, for all", postFastLinks},
+		{"POST", "/v1/links/slow", nil, "delay the network between two servers", postSlowLink},
+		{"POST", "/v1/links/fast", nil, "end slow, for all", postFastLinks},
 		{"POST", "/v1/partition", nil, "cut the network between the servers", postPartition},
 		{"POST", "/v1/heal", nil, "end a partition", postHeal},
-		{"GET", "/v1/leader", nil, "which server leads; waits until one does", getLeader},
-		{"POST", "/v1/leader", nil, "have the leader hand over to another server", postLeader},
-		{"POST", "/v1/stop", nil, "end the test server", postStop},
+		{"GET", "/v1/leader", nil, "get the leader; waits until there is one", getLeader},
+		{"POST", "/v1/leader", nil, "make another server the leader", postLeader},
+		{"POST", "/v1/stop", nil, "stop the test server", postStop},
 	}
 }
 
@@ -112,7 +112,7 @@ func (t *TestServer) handler() http.Handler {
 		})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		refuse(w, missing("there is no %s; GET /v1 lists what there is", req.URL.Path))
+		refuse(w, missing("no endpoint %s; GET /v1 lists the endpoints", req.URL.Path))
 	})
 	return mux
 }

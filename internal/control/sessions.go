@@ -132,7 +132,7 @@ func (c *call) slowness() (in slowness, err error) {
 		return in, err
 	}
 	if in.Rate < 0 || in.Rate == 0 && in.Delay == 0 {
-		return in, bad(`how slow? delay, such as "100ms", or bytesPerSecond, more than 0`)
+		return in, bad(`missing delay, e.g. "100ms", or bytesPerSecond above 0`)
 	}
 	return in, nil
 }

@@ -72,7 +72,7 @@ func (d *duration) UnmarshalJSON(b []byte) error {
 
 func (d *duration) check(text string) error {
 	if *d < 0 {
-		return bad("duration %s: time does not run backwards", text)
+		return bad("duration %s: want 0 or more", text)
 	}
 	return nil
 }

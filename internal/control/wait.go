@@ -73,7 +73,7 @@ func (c *call) await(what string, limit time.Duration, ok func() (bool, error)) 
 		}
 		timer.Stop()
 		if c.r.Context().Err() != nil || isClosed(c.closing) {
-			return &refusal{kind: timeout, text: "the wait was broken off: " + what}
+			return &refusal{kind: timeout, text: "the wait was cancelled: " + what}
 		}
 	}
 }

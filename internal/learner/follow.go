@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Receiver takes what the leader sends. Follow calls its methods one after the other, and ends
+// Receiver handles the messages of the leader. Follow calls its methods one after the other, and ends
 // with the first error that one of them returns.
 type Receiver interface {
 	// Snapshot replaces everything by a state whose Zxid is set. It may already contain
@@ -214,7 +214,7 @@ func (f *follower) deliver(tx *zkfiles.Txn) error {
 	return f.to.Commit(tx)
 }
 
-// newLeader acknowledges that we have what the leader has sent so far, and keeps the
+// newLeader acknowledges everything that the leader has sent so far, and keeps the
 // configuration that it sends.
 func (f *follower) newLeader(p *zab.Packet) error {
 	f.send.Lock()

@@ -211,7 +211,7 @@ func TestRefusesALeader(t *testing.T) {
 		}},
 		{"cut", "unexpected EOF", func(l *leader) { l.send(diff); l.raw(huge[:9]) }},
 		{"signature", "signature is \"BenWasGone\"", func(l *leader) { l.send(zab.Packet{Kind: zab.KindSnap}); l.raw(snapshot("BenWasGone")) }},
-		{"snapshot without a root", "there is no root", func(l *leader) {
+		{"snapshot without a root", "the root is missing", func(l *leader) {
 			l.send(zab.Packet{Kind: zab.KindSnap})
 			l.raw(proto.AppendString(make([]byte, 8), "/"))
 		}},
@@ -308,7 +308,7 @@ func TestFindsTheLeader(t *testing.T) {
 	})
 }
 
-// While a server that stands still keeps Dial waiting, another one becomes the leader.
+// While a server that is stopped keeps Dial waiting, another one becomes the leader.
 func TestFindsANewLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,7 +9,7 @@ const LostSessionsPerCnxn = 100
 const MaxLostSessions = 100_000
 
 // LostSessions counts, by address, the sessions that have lost their connection to this
-// server and have neither ended nor come back. The caller guards it with a lock.
+// server and have neither ended nor returned. The caller guards it with a lock.
 type LostSessions struct {
 	most   int
 	hosts  map[int64]string

@@ -144,10 +144,10 @@ func (g *Memory) Check() {
 	switch full := g.Full.Load(); {
 	case !full && over:
 		g.Full.Store(true)
-		g.log.Error("memory is nearly used up: writes that need more are refused with QuotaExceeded", "used", used, "memoryCeiling", g.Ceiling)
+		g.log.Error("memory is nearly used up: rejecting writes that need more with QuotaExceeded", "used", used, "memoryCeiling", g.Ceiling)
 	case full && used < g.Percent(againPercent) && u.Heap+u.rest < g.Ceiling:
 		g.Full.Store(false)
-		g.log.Info("there is memory again: writes are taken", "used", used, "memoryCeiling", g.Ceiling, "refused", g.Refused.Load())
+		g.log.Info("memory is available again: accepting writes", "used", used, "memoryCeiling", g.Ceiling, "refused", g.Refused.Load())
 	}
 }
 
@@ -173,7 +173,7 @@ func (g *Memory) worthCollecting(u MemoryUse) bool {
 }
 
 // errNoRoom aborts a restore that doesn't fit into memory.
-var errNoRoom = errors.New("the state that is to be restored and the present one do not fit below memoryCeiling: raise it, or restore into a new server with zkgo restore")
+var errNoRoom = errors.New("the restored and the current state together exceed memoryCeiling: raise it, or restore into a new server with zkgo restore")
 
 // RoomToRestore returns an error if there is not enough memory for more of a state that we
 // are reading. Much of the heap may be garbage of the decoder, so we collect before we

@@ -16,13 +16,13 @@ func CheckDirectory(key, dir string, mustExist bool) error {
 		info, err := os.Stat(at)
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && mustExist:
-			return fmt.Errorf("%s: %s is missing, and is not to be made (datadir.autocreate=false); is its volume mounted?", key, at)
+			return fmt.Errorf("%s: %s is missing and is not created because of datadir.autocreate=false; is its volume mounted?", key, at)
 		case errors.Is(err, fs.ErrNotExist) && filepath.Dir(at) != at:
 			continue
 		case err != nil:
 			return fmt.Errorf("%s: %w", key, err)
 		case !info.IsDir():
-			return fmt.Errorf("%s: %s is a file, and a directory is needed", key, at)
+			return fmt.Errorf("%s: %s is a file, want a directory", key, at)
 		}
 		if err := writable(at, true); err != nil {
 			return fmt.Errorf("%s: this process, which runs as user %d, cannot write to %s: %w; change its owner, or choose another directory", key, os.Getuid(), at, err)
@@ -41,16 +41,16 @@ func CheckFile(key, path string) error {
 		file = filepath.Dir(file)
 		info, err = os.Stat(file)
 		if err == nil && !info.IsDir() {
-			return fmt.Errorf("%s: %s is no directory", key, file)
+			return fmt.Errorf("%s: %s is not a directory", key, file)
 		}
 	case err == nil && info.IsDir():
-		return fmt.Errorf("%s: %s is a directory, and a file is needed", key, file)
+		return fmt.Errorf("%s: %s is a directory, want a file", key, file)
 	}
 	if err == nil {
 		err = writable(file, info.IsDir())
 	}
 	if err != nil {
-		return fmt.Errorf("%s: %s: %w; make its directory, or choose another file", key, path, err)
+		return fmt.Errorf("%s: %s: %w; create its directory, or choose another file", key, path, err)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func kernelVersion() string {
 }
 
 // FileDescriptors returns the number of open file descriptors and their limit; −1 if
-// the system doesn't tell.
+// the system doesn't report it.
 func FileDescriptors() (open, limit int64) {
 	open = -1
 	if fds, err := os.ReadDir("/proc/self/fd"); err == nil {

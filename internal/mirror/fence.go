@@ -147,7 +147,7 @@ func (f *Fence) Closed(ctx context.Context) error {
 		return errors.New("mirror: the fence is checked without having been armed")
 	}
 	if len(f.targets) == 0 {
-		return errors.New("mirror: no client address of the old ensemble is known: name them with --clients")
+		return errors.New("mirror: the client addresses of the old ensemble are unknown: use --clients")
 	}
 	var last error
 	for {

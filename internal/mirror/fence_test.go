@@ -192,7 +192,7 @@ func TestFenceWithOldConnections(t *testing.T) {
 		old, want string // how existing connections behave, and the error
 		after     time.Duration
 	}{
-		"answers":                {"answers", `serves those that it had: it answers "Zookeeper`, 0},
+		"answers":                {"answers", `still serves existing ones: it answers "Zookeeper`, 0},
 		"closes on data":         {"closes after reading", "it closes one only when we send something", 0},
 		"drops":                  {"silent", "", 0},
 		"closed":                 {"ended", "", 0},

@@ -74,7 +74,7 @@ func (fs *Findings) of(v *seen, s Severity, check, text, do string) {
 	*fs = append(*fs, Finding{Severity: s, Check: check, Server: v.server.String(), Text: text, Do: do})
 }
 
-// Lost returns the findings about servers that are gone for good: what only they could tell
+// Lost returns the findings about servers that are gone permanently: what only they could tell
 // blocks no longer.
 func (fs Findings) Lost() Findings {
 	for i := range fs {

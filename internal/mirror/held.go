@@ -139,9 +139,9 @@ func (f *Fence) tryHeld(ctx context.Context, t *target) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("was not checked: %w", ctx.Err())
 	case err == nil:
-		return t.held.found(fmt.Errorf("takes no new connections, but serves those that it had: it answers %q; stop the server, and begin again", reply), false)
+		return t.held.found(fmt.Errorf("accepts no new connections, but still serves existing ones: it answers %q; stop the server, and start again", reply), false)
 	case errors.Is(err, io.EOF) && !t.proxy: // because of what we sent, e.g. to a port for TLS
-		return t.held.found(errors.New("takes no new connections, but serves those that it had: it closes one only when we send something; stop the server, and begin again"), false)
+		return t.held.found(errors.New("accepts no new connections, but still serves existing ones: it closes one only when we send something; stop the server, and start again"), false)
 	}
 	return t.held.found(nil, !isTimeout(err)) // a silent one may belong to a server that is slow
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Last proves that a mirror has every write that a client of the old ensemble was told of. It
+// Last proves that a mirror has every write that the old ensemble acknowledged to a client. It
 // is the receiver of the learner's connection, and passes on everything to the mirror's own.
 //
 // # The proof
@@ -63,7 +63,7 @@ type key struct {
 }
 
 // ErrSealed ends a connection on which Last has proved the last zxid.
-var ErrSealed = errors.New("mirror: the last transaction of the old ensemble has been proved; no other is accepted")
+var ErrSealed = errors.New("mirror: the last transaction of the old ensemble is already confirmed; later ones are rejected")
 
 // Requester sends requests to the old leader. It is implemented by learner.Conn.
 type Requester interface {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// CheckLogs proves that a mirror has every write that a client was told of, for an old ensemble
+// CheckLogs proves that a mirror has every write that was acknowledged to a client, for an old ensemble
 // that is stopped. The command of h should print the newest transaction in the log of a server,
 // as "… zxid 0x…" or just as 0x…. ZooKeeper's TxnLogToolkit does:
 //

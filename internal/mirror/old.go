@@ -91,7 +91,7 @@ func readFrom(from string) (*Old, error) {
 		return readOld(from)
 	case strings.ContainsRune(from, filepath.Separator) || strings.HasSuffix(from, ".cfg"):
 		if err == nil {
-			err = fmt.Errorf("%s is a folder", from)
+			err = fmt.Errorf("%s is a directory", from)
 		}
 		return nil, fmt.Errorf("the old ensemble's zoo.cfg: %w", err)
 	}

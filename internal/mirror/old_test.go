@@ -95,7 +95,7 @@ func TestDescribeErrors(t *testing.T) {
 		{"zk1:2888", "zk1", `"zk1" is not a client address`},
 		{"zk1:2888", "a:1,b:1", "2 client addresses for 1 servers"},
 		{"none.cfg", "", "none.cfg: no such file"},
-		{dir, "", "is a folder"},
+		{dir, "", "is a directory"},
 		{file(t, dir, "alone.cfg", "clientPort=2181\n"), "", "no server.N lines: a standalone server"},
 		{file(t, dir, "bad.cfg", "server.1=zk1\n"), "", "server.1: wrong format"},
 		{file(t, dir, "number.cfg", "server.x=zk1:1:2\n"), "", "expected a number after server"},

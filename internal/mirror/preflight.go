@@ -116,7 +116,7 @@ func (fs *Findings) server(v *seen) {
 			"start it, or remove it from the old ensemble's configuration and from --from: clients could write to it when it comes up later")
 	case len(v.unlisted) > 0:
 		fs.of(v, Warns, "words", fmt.Sprintf("it does not answer %s", strings.Join(v.unlisted, ", ")),
-			"add them to 4lw.commands.whitelist in its zoo.cfg and restart it, or accept that what they tell is not checked")
+			"add them to 4lw.commands.whitelist in its zoo.cfg and restart it, or accept that the checks that need them are skipped")
 	default:
 		fs.of(v, OK, "servers", fmt.Sprintf("%s, %s at zxid %#x, connections: %d", v.release(), v.mode, v.zxid, v.connections), "")
 	}
@@ -181,10 +181,10 @@ func (fs *Findings) localSessions(all []*seen) {
 			none = false
 		case v.local < 0:
 			none = false
-			fs.of(v, Warns, "local sessions", "whether it has local sessions cannot be seen", "check that localSessionsEnabled is not set in its zoo.cfg")
+			fs.of(v, Warns, "local sessions", "cannot see whether it has local sessions", "check that localSessionsEnabled is not set in its zoo.cfg")
 		case v.local > 0:
 			none = false
-			fs.of(v, Warns, "local sessions", fmt.Sprintf("local sessions that only this server knows: %d; they end with it", v.local),
+			fs.of(v, Warns, "local sessions", fmt.Sprintf("local sessions: %d; they end with this server", v.local),
 				"their clients get SESSION_EXPIRED and must open new ones; to keep them, unset localSessionsEnabled and restart the server")
 		}
 	}
@@ -196,14 +196,14 @@ func (fs *Findings) localSessions(all []*seen) {
 // lag reports how far the copy is behind the leader.
 func (p *Preflight) lag(fs *Findings, silent time.Duration) {
 	m := &p.Mirror
-	const follow = "wait, and look at zkgo mirror status"
+	const follow = "wait, and see zkgo mirror status"
 	switch lag := m.Proposed - m.Zxid; {
 	case !m.Exact:
 		fs.add(Blocks, "lag", "the copy is not exact yet", follow)
 	case m.Heard.IsZero():
-		fs.add(Blocks, "lag", "the old leader has not been heard", "check that it runs, and look at zkgo mirror status")
+		fs.add(Blocks, "lag", "no message from the old leader yet", "check that it runs, and see zkgo mirror status")
 	case silent > p.MaxSilence:
-		fs.add(Blocks, "lag", "the old leader has not been heard for "+silent.Round(time.Second).String(), "check that it runs, and look at zkgo mirror status")
+		fs.add(Blocks, "lag", "no message from the old leader for "+silent.Round(time.Second).String(), "check that it runs, and see zkgo mirror status")
 	case m.Proposed>>32 != m.Zxid>>32 && lag > 0 && m.Proposed&(1<<32-1) != 0:
 		fs.add(Blocks, "lag", fmt.Sprintf("the copy is at %#x, the leader in a later epoch at %#x", m.Zxid, m.Proposed), follow)
 	case lag > p.MaxLag && m.Proposed>>32 == m.Zxid>>32:
@@ -222,7 +222,7 @@ func (p *Preflight) digests(fs *Findings, all []*seen) {
 			sends = false
 		}
 		if v.mismatches > 0 {
-			fs.of(v, Warns, "digest", fmt.Sprintf("it has counted %d wrong digests: its tree differs from the leader's", v.mismatches),
+			fs.of(v, Warns, "digest", fmt.Sprintf("it reports %d digest mismatches: its tree differs from the leader's", v.mismatches),
 				"clients of that server may see other data after the cutover; compare it with the leader before")
 		}
 	}
@@ -248,7 +248,7 @@ const mostPaths = 3
 // schemes reports access control lists with schemes that zkgo doesn't have.
 func (p *Preflight) schemes(fs *Findings) {
 	if p.ACLs == nil {
-		fs.add(Warns, "ACL schemes", "the access control lists were not looked at", "")
+		fs.add(Warns, "ACL schemes", "the access control lists were not checked", "")
 		return
 	}
 	ours, foreign := p.Schemes, map[string][]string{}
@@ -269,7 +269,7 @@ func (p *Preflight) schemes(fs *Findings) {
 			paths = append(paths[:mostPaths:mostPaths], "…")
 		}
 		fs.add(Blocks, "ACL schemes", fmt.Sprintf("this server does not have the scheme %q, which is in the lists of %s", scheme, strings.Join(paths, ", ")),
-			"configure its authProvider here if zkgo has it, or change these lists with setACL first: no client could get what they grant")
+			"configure its authProvider here if zkgo supports it, or change these lists with setACL first: no client could use the permissions that they grant")
 	}
 	if len(foreign) == 0 {
 		fs.add(OK, "ACL schemes", "this server has all of them", "")
@@ -289,7 +289,7 @@ func (p *Preflight) plugins(fs *Findings) {
 		name, _ := strings.CutSuffix(strings.TrimPrefix(class, "org.apache.zookeeper.server.auth."), "AuthenticationProvider")
 		if strings.HasPrefix(key, "authProvider.") && !slices.Contains(plugIns, name) {
 			found = true
-			fs.add(Warns, "plug-ins", fmt.Sprintf("%s=%s: zkgo does not run it", key, class), "clients that prove their identity to it need another scheme first")
+			fs.add(Warns, "plug-ins", fmt.Sprintf("%s=%s: zkgo does not run it", key, class), "switch clients that authenticate with it to another scheme first")
 		}
 	}
 	if !found {

@@ -17,7 +17,7 @@ const (
 	Following              // the state is that of another ensemble
 	Open                   // the servers have taken over, and can give back
 	Fenced                 // they have given back
-	Done                   // they have taken over for good
+	Done                   // they have taken over permanently
 	phaseEnd               // one past the last
 )
 

@@ -3,7 +3,7 @@
 // of ZooKeeper does (observerMasterPort), and package learner speaks the other one.
 //
 // An observer is a standby in another location, or an ensemble that takes over (zkgo mirror). It
-// never votes, and nothing waits for it: it gets what this server has applied, and may lag.
+// never votes, and nothing waits for it. It receives applied transactions only, and may lag.
 //
 //	observer                        this server
 //	OBSERVERINFO                →
@@ -24,9 +24,9 @@
 //     transaction is missing between them, and none comes twice.
 //   - SYNC answers a sync that went through the log of this ensemble. Everything that was
 //     committed before the sync has been sent before SYNC.
-//   - All observers read the same History, which has a limit. What an observer can't read in
-//     time is gone, and its connection ends. It comes back, and gets a DIFF or a SNAP.
-//   - TRUNC is never sent. An observer with a newer zxid than ours is turned away.
+//   - All observers read the same History, which has a limit. If an observer
+//     is too slow, its connection ends. It reconnects, and gets a DIFF or a SNAP.
+//   - TRUNC is never sent. An observer with a newer zxid than ours is rejected.
 //   - An observer writes nothing: apart from sync, a REQUEST or a REVALIDATE ends its connection.
 //
 // May import: of this module internal/sasl, internal/zab, proto,

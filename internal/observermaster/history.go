@@ -54,7 +54,7 @@ func (h *History) Txn(zxid int64, txn []byte) {
 	h.wake()
 }
 
-// Jump reports that the state was replaced by another one. All observers begin anew.
+// Jump reports that the state was replaced by another one. All observers begin again.
 func (h *History) Jump(zxid int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -80,7 +80,7 @@ type cursor struct {
 	jumps uint64
 }
 
-// errAhead turns away an observer that has transactions which we don't have.
+// errAhead rejects an observer that has transactions which we don't have.
 var errAhead = errors.New("it has newer transactions than this server: it follows another ensemble, or this server lags; it may ask another server")
 
 // after returns the position after the transaction zxid, and whether the transactions since then
@@ -111,7 +111,7 @@ func (h *History) end() (next uint64, last int64) {
 	return h.first + uint64(len(h.entries)), h.last
 }
 
-// The errors of an observer that must begin anew.
+// The errors of an observer that must begin again.
 var (
 	errSlow = errors.New("it is too slow: the transactions that it needs are no longer in memory (observerMaster.sizeLimit)")
 	errJump = errors.New("the state was replaced")

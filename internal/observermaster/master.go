@@ -29,7 +29,7 @@ type Config struct {
 	Sync func(done func(error)) error
 	// TLS begins TLS with an observer, which it may refuse; nil: plaintext.
 	TLS func(conn net.Conn, by time.Time) (net.Conn, error)
-	// Users may log in with SASL DIGEST-MD5; nil: no SASL. RequireLogin turns away observers
+	// Users may log in with SASL DIGEST-MD5; nil: no SASL. RequireLogin rejects observers
 	// that don't.
 	Users        sasl.Users
 	RequireLogin bool
@@ -82,7 +82,7 @@ func (m *Master) Serve() {
 		pause = 0
 		o := newObserver(m, conn)
 		if !m.begin(o) {
-			m.cfg.Logger.Warn("an observer is turned away: there are too many", "from", conn.RemoteAddr().String(), "limit", maxObservers)
+			m.cfg.Logger.Warn("rejecting an observer: too many observers", "from", conn.RemoteAddr().String(), "limit", maxObservers)
 			_ = conn.Close()
 			continue
 		}
@@ -111,7 +111,7 @@ func (m *Master) serve(o *observer) {
 	closed := m.closed
 	m.mu.Unlock()
 	if !closed {
-		m.cfg.Logger.Info("an observer has left", "from", conn.RemoteAddr().String(), "id", o.id, "reason", err)
+		m.cfg.Logger.Info("an observer has disconnected", "from", conn.RemoteAddr().String(), "id", o.id, "reason", err)
 	}
 }
 

@@ -219,7 +219,7 @@ func TestPings(t *testing.T) {
 	})
 }
 
-// TestRefused: a peer that is no observer, or wants more than to read, is turned away.
+// TestRefused: a peer that is no observer, or wants more than to read, is rejected.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	info := proto.AppendLong(proto.AppendInt(proto.AppendLong(nil, 9), zab.ProtocolVersion), 0)
@@ -306,7 +306,7 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// TestJump: after a restore nothing leads to the state, so every observer gets it anew.
+// TestJump: after a restore nothing leads to the state, so every observer gets it again.
 func TestJump(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -380,7 +380,7 @@ func TestTooMany(t *testing.T) {
 		for range maxObservers {
 			r.dial()
 		}
-		r.dial().closed("there are too many")
+		r.dial().closed("too many observers")
 		if err := r.m.Close(); err != nil || len(r.m.conns) > 0 {
 			t.Errorf("%d connections: %v", len(r.m.conns), err)
 		}

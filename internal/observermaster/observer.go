@@ -121,7 +121,7 @@ func (o *observer) register() (zxid int64, err error) {
 	return p.Zxid, nil
 }
 
-// catchUp sends what an observer with that zxid lacks, and returns the position after that.
+// catchUp sends the transactions that an observer with that zxid lacks, and returns the position after them.
 func (o *observer) catchUp(zxid int64) (at cursor, err error) {
 	at, last, state, err := o.begin(zxid)
 	if err != nil {
@@ -131,7 +131,7 @@ func (o *observer) catchUp(zxid int64) (at cursor, err error) {
 		defer state.snap.Release()
 		return at, o.sendState(last, state)
 	}
-	o.m.cfg.Logger.Info("an observer gets the transactions that it lacks", "from", o.raw.RemoteAddr().String(), "id", o.id, "its zxid", fmt.Sprintf("0x%x", zxid), "ours", fmt.Sprintf("0x%x", last))
+	o.m.cfg.Logger.Info("sending the missing transactions to an observer", "from", o.raw.RemoteAddr().String(), "id", o.id, "its zxid", fmt.Sprintf("0x%x", zxid), "ours", fmt.Sprintf("0x%x", last))
 	if err := o.send(zab.Packet{Kind: zab.KindDiff, Zxid: last}); err != nil {
 		return at, err
 	}
@@ -183,7 +183,7 @@ func (o *observer) begin(zxid int64) (at cursor, last int64, s *state, err error
 // sendState sends the whole state.
 func (o *observer) sendState(zxid int64, s *state) error {
 	log := o.m.cfg.Logger.With("from", o.raw.RemoteAddr().String(), "id", o.id, "zxid", fmt.Sprintf("0x%x", zxid))
-	log.Info("an observer gets a snapshot")
+	log.Info("sending a snapshot to an observer")
 	began := time.Now()
 	if err := o.send(zab.Packet{Kind: zab.KindSnap, Zxid: zxid}); err != nil {
 		return err
@@ -347,7 +347,7 @@ func (o *observer) answerSyncs(next uint64) {
 	}
 }
 
-// listen takes what the observer sends, until the connection fails or it asks for too much.
+// listen handles the observer's packets, until the connection fails or it asks for too much.
 func (o *observer) listen() error {
 	for {
 		p, err := o.read(o.m.cfg.silence())
@@ -418,7 +418,7 @@ func (o *observer) send(p zab.Packet) error {
 	return o.flushAbove(0)
 }
 
-// flushAbove sends what was collected if it is more than size bytes.
+// flushAbove sends the collected packets if they have more than size bytes.
 func (o *observer) flushAbove(size int) error {
 	if len(o.out) <= size {
 		return nil

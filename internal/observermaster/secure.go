@@ -47,7 +47,7 @@ func (o *observer) authenticate() error {
 		return err
 	case binary.BigEndian.Uint64(magic) == uint64(zab.AuthMagic):
 	case cfg.RequireLogin:
-		return errors.New("it does not use SASL, which this server demands (quorum.auth.serverRequireSasl)")
+		return errors.New("it does not use SASL, which this server requires (quorum.auth.serverRequireSasl)")
 	default:
 		return nil
 	}

@@ -21,7 +21,7 @@ func (h *Hub) accept(ln net.Listener) {
 			// E.g. out of file descriptors: keep the port open.
 			if time.Since(told) >= refusalPause {
 				told = time.Now()
-				h.log.Error("accept on the quorum port fails: it is tried again", "addr", ln.Addr().String(), "err", err)
+				h.log.Error("accept on the quorum port failed: trying again", "addr", ln.Addr().String(), "err", err)
 			}
 			select {
 			case <-time.After(100 * time.Millisecond):
@@ -101,7 +101,7 @@ func (h *Hub) admit(conn net.Conn) (net.Conn, *x509.Certificate, error) {
 }
 
 // ErrPlain refuses a caller without TLS.
-var ErrPlain = errors.New("it does not use TLS, which this server demands (sslQuorum)")
+var ErrPlain = errors.New("it does not use TLS, which this server requires (sslQuorum)")
 
 // Accept is the TLS handshake with a caller that belongs to no list of servers, e.g. an observer
 // from elsewhere. With VerifyCaller, its certificate must name the host that it calls from.

@@ -90,22 +90,22 @@ const (
 )
 
 var codeNames = [...]string{"accepted", "speaks another version of the protocol", "belongs to another ensemble",
-	"is another server than the one meant", "has a different list of servers in its configuration", "is not ready", "answered with nonsense",
-	"demands TLS, which this server does not speak: set sslQuorum here too, or portUnification there",
-	"does not speak TLS, which this server demands: set sslQuorum there too, or portUnification here",
+	"is another server than the one meant", "has a different list of servers in its configuration", "is not ready", "sent an invalid answer",
+	"requires TLS, which this server does not use: set sslQuorum here too, or portUnification there",
+	"does not use TLS, which this server requires: set sslQuorum there too, or portUnification here",
 	"shows a certificate that is not accepted",
-	"demands SASL by its quorum.auth.serverRequireSasl, which this server does not use: set quorum.auth.learnerRequireSasl here too, " +
+	"requires SASL by its quorum.auth.serverRequireSasl, which this server does not use: set quorum.auth.learnerRequireSasl here too, " +
 		"or serverRequireSasl=false there",
-	"does not take SASL, which this server uses by its quorum.auth.learnerRequireSasl: set quorum.auth.enableSasl there too, " +
+	"does not accept SASL, which this server uses by its quorum.auth.learnerRequireSasl: set quorum.auth.enableSasl there too, " +
 		"or learnerRequireSasl=false here",
 	"shows a user or password that is not accepted", "asks for more",
 	"does not accept our certificate", "agrees on no TLS connection",
-	"does not use SASL, which this server demands by its quorum.auth.serverRequireSasl: set quorum.auth.learnerRequireSasl there too, " +
+	"does not use SASL, which this server requires by its quorum.auth.serverRequireSasl: set quorum.auth.learnerRequireSasl there too, " +
 		"or serverRequireSasl=false here",
-	"uses SASL by its quorum.auth.learnerRequireSasl, which this server does not take: set quorum.auth.enableSasl here too, " +
+	"uses SASL by its quorum.auth.learnerRequireSasl, which this server does not accept: set quorum.auth.enableSasl here too, " +
 		"or learnerRequireSasl=false there",
 	"does not accept our user or password", "does not prove that it knows our password",
-	"names our ensemble and does not prove that it belongs to it"}
+	"names our ensemble but does not prove that it belongs to it"}
 
 func (c Code) String() string {
 	if int(c) < len(codeNames) {

@@ -15,7 +15,7 @@ const (
 	HandshakeTimeout = 5 * time.Second
 	// ConnectTimeout bounds one attempt to connect, before the handshake. It includes the
 	// wait for the lookup of a host name: at most lookupPatience once an address is known.
-	// A lookup that takes longer goes on, and the next attempt uses its result.
+	// A lookup that takes longer continues, and the next attempt uses its result.
 	ConnectTimeout = time.Second
 )
 

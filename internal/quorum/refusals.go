@@ -100,7 +100,7 @@ func (h *Hub) complain(err *RefusedError) {
 	now := time.Now()
 	log, unlogged := h.refusals.mayLog(key, now)
 	if unlogged > 0 {
-		h.log.Warn("refused other calls that are not logged one by one", "count", unlogged, "within", refusalPause)
+		h.log.Warn("refused more calls that are not logged individually", "count", unlogged, "within", refusalPause)
 	}
 	if log {
 		h.log.Warn("refused to talk to another server", "err", err.Error())

@@ -59,13 +59,13 @@ func pairings() []pairing {
 		{name: "both require", a: ours(requires), b: ours(requires)},
 		{name: "who requires does not log in", a: ours(func(s *SASL) { s.Require = true }), b: ours(enabled)},
 		{name: "login without SASL there", a: ours(logsIn), want: NoSASL,
-			saysA: []string{"raft stream to server 2 at s2:1", "does not take SASL", "quorum.auth.enableSasl there"},
+			saysA: []string{"raft stream to server 2 at s2:1", "does not accept SASL", "quorum.auth.enableSasl there"},
 			saysB: []string{"raft stream from server 1 at s1:", "uses SASL", "quorum.auth.enableSasl here"}},
 		{name: "no SASL to who requires", b: ours(requires), want: NeedSASL,
-			saysA: []string{"raft stream to server 2 at s2:1", "demands SASL by its quorum.auth.serverRequireSasl", "learnerRequireSasl here"},
+			saysA: []string{"raft stream to server 2 at s2:1", "requires SASL by its quorum.auth.serverRequireSasl", "learnerRequireSasl here"},
 			saysB: []string{"raft stream from server 1 at s1:", "does not use SASL", "quorum.auth.serverRequireSasl", "learnerRequireSasl there"}},
 		{name: "enabled only to who requires", a: ours(enabled), b: ours(requires), want: NeedSASL,
-			saysA: []string{"demands SASL"}, saysB: []string{"does not use SASL"}},
+			saysA: []string{"requires SASL"}, saysB: []string{"does not use SASL"}},
 		{name: "wrong password", a: login("zk", "Secret", logsIn), b: ours(requires), want: LoginRefused,
 			saysA: []string{"server 2 at s2:1", "does not accept our user or password", "user", "zk"},
 			saysB: []string{"server 1 at s1:", "shows a user or password that is not accepted", "wrong password for", "zk"}},
@@ -137,7 +137,7 @@ func TestSASLWithoutTLS(t *testing.T) {
 	ca := newAuthority(t, "CA")
 	s1 := Security{SASL: login("zk", "secret", requires)}
 	s2 := Security{TLS: ca.secured(ca.forHosts("s2")), SASL: s1.SASL}
-	p := pairing{want: NeedTLS, saysA: []string{"demands TLS"}, saysB: []string{"does not speak TLS"}}
+	p := pairing{want: NeedTLS, saysA: []string{"requires TLS"}, saysB: []string{"does not use TLS"}}
 	p.meet(t, s1, s2)
 }
 

@@ -192,7 +192,7 @@ func hostOf(a net.Addr) string {
 	return host
 }
 
-// certificateError reports a certificate and what is wrong with it.
+// certificateError is the error of a certificate that failed verification.
 type certificateError struct {
 	cert *x509.Certificate
 	err  error

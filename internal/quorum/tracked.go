@@ -10,7 +10,7 @@ import (
 
 // The kernel reports a dead path late. A connection whose packets are silently dropped
 // looks idle, TCP keep-alive doesn't run while data is unacknowledged, and
-// retransmissions go on for 15 minutes. So every stream has its own deadlines, in both
+// retransmissions continue for 15 minutes. So every stream has its own deadlines, in both
 // directions, that measure progress instead of time: a large message on a slow link may
 // take minutes as long as bytes move. See package transport for the limits of Raft's
 // streams.
@@ -71,7 +71,7 @@ func (c *tracked) Write(p []byte) (int, error) {
 }
 
 // LimitWrites makes every Write to a stream fail if it makes no progress within limit. If
-// alive isn't nil, a Write that exceeds the limit goes on as long as alive returns true.
+// alive isn't nil, a Write that exceeds the limit continues as long as alive returns true.
 // Callers must call LimitWrites before the first Write.
 func LimitWrites(stream net.Conn, limit time.Duration, alive func() bool) {
 	for {

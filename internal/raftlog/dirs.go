@@ -33,7 +33,7 @@ func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
 	var have Kind
 	switch {
 	case isWAL && isBolt:
-		return "", fmt.Errorf("%s holds logs of both kinds, %s and %s: remove the one that is out of date", dir, WAL, Bolt)
+		return "", fmt.Errorf("%s contains logs of both kinds, %s and %s: remove the obsolete one", dir, WAL, Bolt)
 	case isWAL:
 		have = WAL
 	case isBolt:

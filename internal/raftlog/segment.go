@@ -110,8 +110,8 @@ func readSegment(f vfs.File, id segmentID, until uint64) ([]byte, *scan, error) 
 // first overwrite its remains with zeros.
 func recoverTail(fsys vfs.FS, g *segment, h *health, b []byte, s *scan, log *slog.Logger) (*tail, error) {
 	if s.torn {
-		log.Warn("log: cutting off the last record, which is incomplete or damaged; one that was never whole was never acknowledged, "+
-			"of one that was damaged afterwards the writes are lost here",
+		log.Warn("log: cutting off the last record, which is incomplete or damaged; if it was never complete, it was never acknowledged; "+
+			"if it was damaged later, this server loses its writes",
 			"file", g.path, "index", s.next(), "byte", s.end, "bytes", int64(len(b))-s.end)
 		clear(b[s.end:])
 		_, err := g.f.WriteAt(b[s.end:], s.end)

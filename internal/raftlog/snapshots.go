@@ -219,9 +219,9 @@ func (s *fileSnapshots) covers(index uint64, all bool) error {
 	n, err := s.newest(vfs.Direct)
 	switch {
 	case err != nil:
-		return fmt.Errorf("the newest snapshot cannot be relied on: %w", err)
+		return fmt.Errorf("the newest snapshot is unusable: %w", err)
 	case n == nil && !all:
-		return errors.New("there is no snapshot")
+		return errors.New("no snapshot")
 	case n != nil && n.index < index && !all:
 		return fmt.Errorf("the newest snapshot ends at %d", n.index)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 // NewUUID returns a random UUID of version 4. We use it like clients in other languages,
-// which put such a UUID into names that have to be unique.
+// which put such a UUID into names that must be unique.
 func NewUUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

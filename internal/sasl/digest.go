@@ -72,7 +72,7 @@ func directives(s string) (map[string]string, error) {
 	for s = strings.TrimLeft(s, ", "); s != ""; {
 		name, rest, ok := strings.Cut(s, "=")
 		if !ok {
-			return nil, fmt.Errorf("%w: %q is no directive", ErrRefused, s)
+			return nil, fmt.Errorf("%w: %q is not a directive", ErrRefused, s)
 		}
 		value, after, err := directiveValue(rest)
 		if err != nil {
@@ -80,7 +80,7 @@ func directives(s string) (map[string]string, error) {
 		}
 		name = strings.ToLower(strings.TrimSpace(name))
 		if _, twice := fields[name]; twice && name != "realm" { // a server may offer several realms
-			return nil, fmt.Errorf("%w: directive %q stands twice", ErrRefused, name)
+			return nil, fmt.Errorf("%w: duplicate directive %q", ErrRefused, name)
 		}
 		fields[name] = value
 		s = strings.TrimLeft(after, ", ")

@@ -1,5 +1,5 @@
-// Package smallfile reads small files that people write by hand or tools generate: a
-// configuration, a key store, a password. A path in a configuration can name anything, e.g.
+// Package smallfile reads small files, e.g. a
+// configuration, a key store, or a password. A path in a configuration can name anything, e.g.
 // a device with endless data, so we limit the size.
 //
 // It imports the standard library only.
@@ -17,7 +17,7 @@ import (
 const Max = 16 << 20
 
 // ErrTooLarge is the cause when a file is larger than Max.
-var ErrTooLarge = errors.New("larger than 16 MiB, which no file of this kind is")
+var ErrTooLarge = errors.New("larger than 16 MiB")
 
 // Read returns the content of the file at path, which may be a pipe. It is safe for
 // concurrent use.

@@ -1,4 +1,4 @@
-// Package spelling says how much two words differ, to guess what a mistyped word means.
+// Package spelling measures the distance between two words, to suggest a correction for a typo.
 //
 // It imports the standard library only.
 package spelling

@@ -1,12 +1,12 @@
-// Package statefulset keeps a ZooKeeper ensemble in step with the pods of a Kubernetes
-// StatefulSet: a new server adds itself to the ensemble, and a server that is scaled away
+// Package statefulset keeps the members of an ensemble in sync with the pods of a Kubernetes
+// StatefulSet: a new server adds itself to the ensemble, and a server that is scaled down
 // removes itself before it stops.
 //
 // Rules:
 //
 //   - The number of pods comes from the Kubernetes API each time it matters. A variable of the
 //     pod would be stale after "kubectl scale".
-//   - A server that doesn't know for sure that it was scaled away stays a member: a member that
+//   - A server that doesn't know for sure that it was scaled down stays a member: a member that
 //     is away is safe, and a member that leaves at every restart is not.
 //   - Only the ensemble decides whether a change is safe. We ask again until it agrees.
 //   - Zero replicas stop the ensemble and remove no member. So does a StatefulSet that is

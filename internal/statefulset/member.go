@@ -50,7 +50,7 @@ func (m *Member) Join(ctx context.Context) error {
 			return err
 		}
 		if !own.wants(m.Ordinal) {
-			return errors.New("this server is scaled away")
+			return errors.New("this server is scaled down")
 		}
 		return m.withEnsemble(ctx, func(ctx context.Context, c *client.Client, now client.Config) error {
 			if line := lineOf(now, m.ID()); line != "" && sameRole(line, m.Observer()) {
@@ -72,7 +72,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	if err != nil || !scaled {
 		return err
 	}
-	m.Log.Info("this server is scaled away: it leaves the ensemble before it stops")
+	m.Log.Info("this server is scaled down: it leaves the ensemble before it stops")
 	return m.insist(ctx, "leave the ensemble", func(ctx context.Context) error {
 		if scaled, err := m.scaledAway(ctx); err != nil || !scaled {
 			return err // e.g. scaled up again meanwhile

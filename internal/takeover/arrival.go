@@ -40,7 +40,7 @@ func (m *Mirror) arrived(bytes int64, znodes int, expect func()) {
 	case m.cfg.Progress != nil:
 		m.cfg.Progress(&a)
 	case bytes/logEvery > before/logEvery:
-		m.cfg.Logger.Info("the ensemble's snapshot is arriving", "MiB", bytes>>20, "znodes", a.Znodes, "expected", a.Expected)
+		m.cfg.Logger.Info("receiving the ensemble's snapshot", "MiB", bytes>>20, "znodes", a.Znodes, "expected", a.Expected)
 	}
 }
 
@@ -57,7 +57,7 @@ func (m *Mirror) complete() {
 	if m.cfg.Progress != nil {
 		m.cfg.Progress(&a)
 	}
-	m.cfg.Logger.Info("the ensemble's snapshot has arrived, and goes into the log", "MiB", a.Bytes>>20, "znodes", a.Znodes)
+	m.cfg.Logger.Info("received the ensemble's snapshot, writing it to the log", "MiB", a.Bytes>>20, "znodes", a.Znodes)
 }
 
 // settled notes that no snapshot is arriving: it is in the log, or the connection has ended.

@@ -32,7 +32,7 @@ func (m *Mirror) Serve(ctx context.Context, dataDir string, n *raftfsm.Node) (do
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("takeover: the socket for zkgo mirror status and its like: %w (its path must be short: choose another dataDir)", err)
+		return nil, fmt.Errorf("takeover: the socket for the zkgo mirror commands: %w (its path must be short: choose another dataDir)", err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return nil, errors.Join(err, l.Close())
@@ -67,11 +67,11 @@ func (m *Mirror) Announce(n *raftfsm.Node) bool {
 	state, _, _ := n.Mirroring().State()
 	switch state.Phase {
 	case mirrored.Following:
-		m.cfg.Logger.Warn("the state is that of another ensemble, which zkgo server does not follow: no client is served; start zkgo mirror instead")
+		m.cfg.Logger.Warn("the state belongs to another ensemble, which zkgo server does not follow: not serving clients; start zkgo mirror instead")
 	case mirrored.Fenced:
-		m.cfg.Logger.Warn("the state was given back to ZooKeeper: no client is served; zkgo mirror resume serves them again")
+		m.cfg.Logger.Warn("the state was returned to ZooKeeper: not serving clients until zkgo mirror resume")
 	case mirrored.Open:
-		m.cfg.Logger.Info("the way back to ZooKeeper is open: zkgo mirror finalize ends that")
+		m.cfg.Logger.Info("rollback to ZooKeeper is possible until zkgo mirror finalize")
 	default:
 		return false
 	}
@@ -105,7 +105,7 @@ func (*control) reply(w http.ResponseWriter, value any, err error) {
 // phase changes the phase of the mirror.
 func (c *control) phase(w http.ResponseWriter, r *http.Request) {
 	to := map[string]mirrored.Phase{"open": mirrored.Open, "fenced": mirrored.Fenced, "done": mirrored.Done}[r.PathValue("phase")]
-	err := fmt.Errorf("there is no phase %q", r.PathValue("phase"))
+	err := fmt.Errorf("unknown phase %q", r.PathValue("phase"))
 	if to != mirrored.None {
 		err = c.n.Mirroring().SetPhase(r.Context(), to)
 	}
@@ -208,7 +208,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, value any, s
 	for {
 		var a answer
 		if err := lines.Decode(&a); err != nil {
-			return fmt.Errorf("the answer of the server ends early, so what happened is not known (zkgo mirror status): %w", err)
+			return fmt.Errorf("the server's answer ended early, so the result is unknown (see zkgo mirror status): %w", err)
 		}
 		switch {
 		case a.Value != nil:

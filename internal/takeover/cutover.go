@@ -20,7 +20,7 @@ import (
 // CutoverOptions say how to take over.
 type CutoverOptions struct {
 	DryRun bool `json:"dryRun"` // check everything, change nothing
-	// Force goes on despite findings that block.
+	// Force continues despite findings that block.
 	Force bool `json:"force"`
 	// FenceCommand closes the client ports of one old server (mirror.Hook). Without one the
 	// operator closes them while we wait.
@@ -36,7 +36,7 @@ type CutoverOptions struct {
 	// LastZxid is the newest zxid in the logs of the old servers, which the operator has
 	// looked up after stopping all of them. It replaces both proofs; 0: there must be one.
 	LastZxid int64 `json:"lastZxid"`
-	// AcceptLost takes over from servers that are gone for good, with what is here. What they
+	// AcceptLost takes over from servers that are gone permanently, with what is here. What they
 	// have committed after that is lost.
 	AcceptLost bool `json:"acceptLost"`
 }
@@ -62,7 +62,7 @@ const proofLimit = 15 * time.Second
 const applyLimit = 30 * time.Second
 
 // Cutover takes over from the ensemble. Until the command that does so is in the log, an error
-// leaves both sides as they were. step is told what happens.
+// leaves both sides as they were. step receives progress messages.
 func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
 	release, err := m.beginCutover(n, o)
 	if err != nil {
@@ -75,7 +75,7 @@ func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions,
 		return r, err
 	}
 	if r.Findings = m.preflight(ctx, n, o); r.Findings.Blocked() && !o.Force {
-		return r, errors.New("nothing was changed: checks have failed (--ignore-findings goes on nevertheless)")
+		return r, errors.New("nothing was changed: checks have failed (to continue anyway, use --ignore-findings)")
 	}
 	if o.DryRun {
 		return r, nil
@@ -115,7 +115,7 @@ func (m *Mirror) beginCutover(n *raftfsm.Node, o CutoverOptions) (release func()
 	case o.AcceptLost && m.conn != nil:
 		return nil, errors.New("the ensemble is not lost: there is a connection to it, so its newest transaction can be proved; leave out --accept-lost")
 	case o.AcceptLost && o.LastZxid != 0:
-		return nil, errors.New("either the newest transaction is known (--last-zxid), or what is not here is given up (--accept-lost)")
+		return nil, errors.New("use either --last-zxid, if the newest transaction is known, or --accept-lost, to give up missing transactions")
 	case m.source == mirrored.Mirror && m.conn != nil:
 		return nil, errors.New("the server that is followed here is itself a mirror, and can't prove what its own ensemble has committed last: take over there first (zkgo mirror cutover), or start this server with --from its ensemble")
 	case m.cutting != nil:
@@ -175,14 +175,14 @@ func (m *Mirror) preflight(ctx context.Context, n *raftfsm.Node, o CutoverOption
 	}
 	if o.AcceptLost {
 		return append(found, mirror.Finding{
-			Severity: mirror.Warns, Check: "lost", Text: fmt.Sprintf("what the ensemble has committed after zxid 0x%x is given up; the newest one that it has announced is 0x%x", s.Zxid, max(s.Zxid, s.Proposed)),
+			Severity: mirror.Warns, Check: "lost", Text: fmt.Sprintf("transactions that the ensemble committed after zxid 0x%x are lost; the newest one that it announced is 0x%x", s.Zxid, max(s.Zxid, s.Proposed)),
 			Do: "make sure that no old server can start again where clients reach it",
 		})
 	}
 	if m.current() == nil && o.LastZxid == 0 && o.LogCommand == "" {
 		found = append(found, mirror.Finding{
 			Severity: mirror.Blocks, Check: "connection", Text: "there is no connection to the old leader: " + s.Problem,
-			Do: "wait until there is one; if all old servers are stopped for good, name a command that prints the newest zxid of their logs with --log-command, or that zxid with --last-zxid; if they are lost, --accept-lost takes over with what is here",
+			Do: "wait until there is one; if all old servers are stopped permanently, use --log-command, a command that prints the newest zxid of their logs, or --last-zxid; if they are lost, use --accept-lost",
 		})
 	}
 	return found
@@ -240,7 +240,7 @@ func (m *Mirror) fence(ctx context.Context, o CutoverOptions, r *CutoverReport, 
 	r.Fence = time.Since(began)
 	step("no old server answers clients any more")
 	if names := f.Unverified(); len(names) > 0 {
-		step(fmt.Sprintf("whether %v still serve clients that were connected before could not be seen", names))
+		step(fmt.Sprintf("cannot see whether %v still serve clients that were already connected", names))
 	}
 	return nil
 }
@@ -319,7 +319,7 @@ func (c *control) cutover(w http.ResponseWriter, r *http.Request) {
 	c.reply(w, report, err)
 }
 
-// Cutover asks the server to take over. step is told what happens.
+// Cutover asks the server to take over. step receives progress messages.
 func (c *Client) Cutover(ctx context.Context, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
 	err = c.do(ctx, http.MethodPost, "cutover", o, &r, step)
 	return r, err

@@ -28,9 +28,9 @@ type Memory struct {
 func memoryFile(dataDir string) string { return filepath.Join(dataDir, "mirror.json") }
 
 // ErrNoEnsemble says that the operator has named no ensemble, and neither did an earlier start.
-var ErrNoEnsemble = errors.New("which ensemble? Name its servers with --from host:quorumport,…, or its zoo.cfg")
+var ErrNoEnsemble = errors.New("no ensemble: name its servers with --from host:quorumport,…, or its zoo.cfg")
 
-// recall completes what the operator says by what is remembered in dataDir. An ensemble with
+// recall completes the operator's options from the file in dataDir. An ensemble with
 // another name has nothing to do with the one before.
 func recall(dataDir, from, clients string) (m Memory, err error) {
 	if info, err := os.Stat(from); err == nil && !info.IsDir() {
@@ -86,6 +86,6 @@ func (m *Mirror) save(dataDir string, memory *Memory) {
 		err = vfs.ReplaceFile(vfs.OS{}, memoryFile(dataDir), append(b, '\n'), 0o600)
 	}
 	if err != nil {
-		m.cfg.Logger.Warn("the ensemble that is followed can't be remembered: repeat --from and --clients at the next start", "err", err)
+		m.cfg.Logger.Warn("cannot store --from and --clients: repeat them at the next start", "err", err)
 	}
 }

@@ -58,7 +58,7 @@ func (m *member) serve() (stop func()) {
 }
 
 // TestLostAfterRestart: a standby that is started again after its primary is gone knows from its
-// own directory which client addresses it has to check, and takes over.
+// own directory which client addresses it must check, and takes over.
 func TestLostAfterRestart(t *testing.T) {
 	t.Parallel()
 	primary := newMember(t, Options{})
@@ -88,7 +88,7 @@ func TestLostAfterRestart(t *testing.T) {
 }
 
 // TestMirrorOfMirror: a server may follow one that follows another in turn. It has the same state,
-// can't take over while the one between does not, and goes on when that one has taken over.
+// can't take over while the one between does not, and continues when that one has taken over.
 func TestMirrorOfMirror(t *testing.T) {
 	t.Parallel()
 	for name, disguise := range map[string]bool{"of zkgo": false, "of ZooKeeper": true} {

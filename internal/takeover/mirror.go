@@ -88,7 +88,7 @@ func (m *Mirror) lead(ctx context.Context, to Target) {
 		}
 		if state.Broken != "" {
 			m.set(func() { m.problem = state.Broken })
-			m.cfg.Logger.Error("the ensemble is no longer followed", "err", state.Broken)
+			m.cfg.Logger.Error("no longer following the ensemble", "err", state.Broken)
 			return
 		}
 		began := time.Now()
@@ -98,7 +98,7 @@ func (m *Mirror) lead(ctx context.Context, to Target) {
 		}
 		m.set(func() { m.problem = err.Error() })
 		if errors.Is(err, learner.ErrTrunc) || errors.Is(err, errReadOnly) {
-			m.cfg.Logger.Error("the ensemble is no longer followed", "err", err)
+			m.cfg.Logger.Error("no longer following the ensemble", "err", err)
 			return
 		}
 		if m.waitForCutover(ctx) {

@@ -1,4 +1,4 @@
-// Package version says which version of zkgo a program contains.
+// Package version returns the version of zkgo that a program contains.
 //
 // It imports the standard library only.
 package version

@@ -1,7 +1,7 @@
 // Package vfs is the file system that a server uses: that of the operating system, or
 // one in memory on which a test can simulate a power failure.
 //
-// A server writes everything that has to survive through an FS. A log of kind bolt is the
+// A server writes everything that must survive through an FS. A log of kind bolt is the
 // exception: bbolt maps its file into memory and writes it itself, so we return the path of
 // that file for the kernel, and run each commit.
 //

@@ -1,4 +1,4 @@
-// Package words asks a server of ZooKeeper or zkgo with four-letter words.
+// Package words sends four-letter words to a server of ZooKeeper or zkgo.
 //
 // It imports only the standard library, starts no goroutines, and is safe for concurrent use.
 package words

@@ -1,4 +1,4 @@
-// Package zab has the packets that a learner and a leader of ZooKeeper exchange
+// Package zab encodes and decodes the packets that a learner and a leader of ZooKeeper exchange
 // (org.apache.zookeeper.server.quorum: QuorumPacket, Leader, QuorumAuthPacket), for both sides.
 //
 // # Invariants

@@ -1,6 +1,6 @@
-// Package zktxn knows the transactions of Apache ZooKeeper 3.4 to 3.9, as a record of its log
-// and a packet of its leader hold them (zookeeper.jute: TxnHeader and the records after it,
-// org.apache.zookeeper.server.util.SerializeUtils), and the passwords of its sessions.
+// Package zktxn decodes the transactions of Apache ZooKeeper 3.4 to 3.9, as they are in its log
+// and in the packets of its leader (zookeeper.jute: TxnHeader and the records after it,
+// org.apache.zookeeper.server.util.SerializeUtils), and computes the passwords of its sessions.
 //
 // # Invariants
 //

@@ -50,8 +50,8 @@ func (k *Check) WriteTo(w io.Writer) (int64, error) {
 		}
 		_ = t.Flush() // writes to memory
 	}
-	part("What is set:", k.Settings)
-	part("Without effect, and why:", k.Ignored)
+	part("Settings:", k.Settings)
+	part("Settings without effect:", k.Ignored)
 	if len(k.Warnings) > 0 {
 		fmt.Fprintf(&b, "\nWarnings:\n  %s\n", strings.Join(k.Warnings, "\n  "))
 	}
@@ -63,24 +63,24 @@ func (k *Check) WriteTo(w io.Writer) (int64, error) {
 func (c *Config) summary() []string {
 	lines := []string{c.membershipWords(), c.clientWords(), c.sessionWords(), c.storageWords(), c.operatorWords()}
 	if c.Auth.EnforceEnabled || c.Auth.RequireClientSASL {
-		lines = append(lines, "Clients have to authenticate before anything else.")
+		lines = append(lines, "Clients must authenticate first.")
 	}
 	if c.SkipACL {
-		lines = append(lines, "No permission is checked: everybody may do everything (skipACL).")
+		lines = append(lines, "No permissions are checked: every client may do everything (skipACL).")
 	}
 	return lines
 }
 
 func (c *Config) membershipWords() string {
 	if !c.Distributed() {
-		return "A server that stands alone: its data is where it is, and nowhere else."
+		return "A standalone server: there is no other copy of its data."
 	}
 	voters := len(c.Voters())
 	words := fmt.Sprintf("A server of an ensemble of %s", count(voters, "voter"))
 	if observers := len(c.Servers) - voters; observers > 0 {
 		words += " and " + count(observers, "observer")
 	}
-	words += fmt.Sprintf("; it goes on while %d of the voters run, so it tolerates the loss of %d.", voters/2+1, (voters-1)/2)
+	words += fmt.Sprintf("; it needs %d running voters, so it tolerates the loss of %d.", voters/2+1, (voters-1)/2)
 	self, ok := c.Self()
 	if !ok {
 		return words + " This server is not in the list."
@@ -95,11 +95,11 @@ func (c *Config) membershipWords() string {
 func (c *Config) quorumAuthWords() string {
 	switch a := c.QuorumAuth; {
 	case a.ServerRequire:
-		return " They authenticate by SASL, and no server is let in without."
+		return " They authenticate by SASL; servers without SASL are rejected."
 	case a.LearnerRequire:
-		return " This one authenticates by SASL with every server that it calls, and lets in those that do not."
+		return " This one uses SASL when it connects to other servers, and accepts servers without SASL."
 	case a.EnableSASL:
-		return " This one takes SASL from servers that call it, lets in those that do not use it, and uses none itself."
+		return " This one accepts servers with and without SASL, and does not use SASL when it connects to others."
 	}
 	return ""
 }
@@ -123,7 +123,7 @@ func (c *Config) clientWords() string {
 		ports = append(ports, at(c.SecureClientPortAddress, c.SecureClientPort)+" with TLS")
 	}
 	if len(ports) == 0 {
-		return "No client can reach it: neither clientPort nor secureClientPort is set."
+		return "No client can connect: neither clientPort nor secureClientPort is set."
 	}
 	return fmt.Sprintf("Clients connect to %s, at most %s from one address and %s in all.",
 		strings.Join(ports, " and "), unlimited(c.MaxClientCnxns), unlimited(c.MaxCnxns))
@@ -134,7 +134,7 @@ func (c *Config) sessionWords() string {
 		c.MinSessionTimeout, c.MaxSessionTimeout, c.TickTime)
 	if c.Distributed() {
 		limit := time.Duration(c.SyncLimit) * c.TickTime
-		words += fmt.Sprintf(" A server that is out of touch with the leader, or lags behind it, for %v (syncLimit ticks) stops serving.", limit)
+		words += fmt.Sprintf(" A server that has no contact with the leader, or lags behind it, for %v (syncLimit ticks) stops serving.", limit)
 		// Keep in sync with raftfsm.Patience; a test of the server compares the two.
 		limit = max(limit, time.Second)
 		words += fmt.Sprintf(" A leader that falls silent is replaced at once if its process is gone, after %v if its machine does not answer, and after %v if only the process is slow.",

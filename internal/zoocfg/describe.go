@@ -90,7 +90,9 @@ var otherName = regexp.MustCompile(` \([A-Za-z]+\)$`)
 // those without an effect by the reason.
 func Table() string {
 	var b strings.Builder
-	var same, rows, reasons []string
+	type row struct{ keys, words string }
+	var same, reasons []string
+	var rows []row
 	section := ""
 	flush := func() {
 		if len(same)+len(rows) == 0 {
@@ -101,7 +103,14 @@ func Table() string {
 			fmt.Fprintf(&b, "\nThe same: %s.\n", strings.Join(same, ", "))
 		}
 		if len(rows) > 0 {
-			fmt.Fprintf(&b, "\n| key | meaning |\n|---|---|\n%s\n", strings.Join(rows, "\n"))
+			b.WriteString("\n| key | meaning |\n|---|---|\n")
+			for i, r := range rows {
+				if i+1 < len(rows) && rows[i+1].words == r.words {
+					rows[i+1].keys = r.keys + ", " + rows[i+1].keys
+					continue
+				}
+				fmt.Fprintf(&b, "| %s | %s |\n", r.keys, r.words)
+			}
 		}
 		same, rows = nil, nil
 	}
@@ -127,9 +136,9 @@ func Table() string {
 		case d.Verdict == Same && !d.noted:
 			same = append(same, key+otherName.FindString(words))
 		case d.Verdict == Same:
-			rows = append(rows, fmt.Sprintf("| %s | %s |", key, words))
+			rows = append(rows, row{key, words})
 		default:
-			rows = append(rows, fmt.Sprintf("| %s | **%s**: %s |", key, d.Verdict, words))
+			rows = append(rows, row{key, fmt.Sprintf("**%s**: %s", d.Verdict, words)})
 		}
 	}
 	flush()

@@ -204,7 +204,7 @@ func (c *Config) dispatch(name, value, raw string) error {
 		return c.setVersion(raw)
 	case name == "oraclePath":
 		c.ignore(name)
-		c.warn(name, "", "there is no oracle here: with two servers both are needed for a majority")
+		c.warn(name, "", "oracles are not supported: with two servers, both are needed for a majority")
 	default:
 		c.warnUnknown(name)
 	}

@@ -91,7 +91,7 @@ func TestCheck(t *testing.T) {
 	var b strings.Builder
 	must.Get(k.WriteTo(&b))(t)
 	for _, want := range []string{
-		"A server of an ensemble of 3 voters and 1 observer; it goes on while 2 of the voters run, so it tolerates the loss of 1. This one is server 2, a participant",
+		"A server of an ensemble of 3 voters and 1 observer; it needs 2 running voters, so it tolerates the loss of 1. This one is server 2, a participant",
 		"Clients connect to port 2181 of every address without TLS, at most 60 from one address and any number in all.",
 		"zoo.cfg:6", "files of the log are 32 MiB", "Warnings:\n",
 	} {
@@ -104,9 +104,9 @@ func TestCheck(t *testing.T) {
 	}
 	for lines, want := range map[string]string{
 		"":                              "in plaintext.\n",
-		"quorum.auth.enableSasl=true\n": "This one takes SASL from servers that call it, lets in those that do not use it, and uses none itself.",
-		"quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n":                                     "This one authenticates by SASL with every server that it calls, and lets in those that do not.",
-		"quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\nquorum.auth.serverRequireSasl=true\n": "no server is let in without.",
+		"quorum.auth.enableSasl=true\n": "This one accepts servers with and without SASL, and does not use SASL when it connects to others.",
+		"quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n":                                     "This one uses SASL when it connects to other servers, and accepts servers without SASL.",
+		"quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\nquorum.auth.serverRequireSasl=true\n": "servers without SASL are rejected.",
 	} {
 		c := must.Get(ParseText("zoo.cfg", text+lines, WithMyID(2), WithReadFile(noFiles)))(t)
 		k := c.Check()
@@ -116,7 +116,7 @@ func TestCheck(t *testing.T) {
 	}
 	alone := parse(t, "skipACL=yes\nsessionRequireClientSASLAuth=true\nadmin.enableServer=false\n")
 	words := strings.Join(alone.Check().Summary, "\n")
-	for _, want := range []string{"stands alone", "No client can reach it", "AdminServer: off", "everybody may do everything", "have to authenticate"} {
+	for _, want := range []string{"standalone", "No client can connect", "AdminServer: off", "every client may do everything", "must authenticate"} {
 		if !strings.Contains(words, want) {
 			t.Errorf("no %q in\n%s", want, words)
 		}

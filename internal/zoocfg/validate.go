@@ -48,7 +48,7 @@ func (c *Config) validate(errs *problems) {
 	}
 	// ZooKeeper starts such a server, too: a voter needs no clients of its own.
 	if len(errs.list) == 0 && c.ClientPort == Unset && c.SecureClientPort == Unset {
-		c.warn("", "", "no client can reach this server: neither clientPort nor secureClientPort is set")
+		c.warn("", "", "no client can connect to this server: neither clientPort nor secureClientPort is set")
 	}
 }
 

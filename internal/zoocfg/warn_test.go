@@ -27,12 +27,12 @@ func TestNoClientPort(t *testing.T) {
 		three: false, strings.Replace(three, "a:1:2", "a:1:2;3", 1): true, three + "clientPort=3\n": true,
 	} {
 		c := parse(t, lines, WithMyID(1))
-		warned := slices.ContainsFunc(c.Warnings, func(w Warning) bool { return strings.Contains(w.Msg, "no client can reach this server") })
+		warned := slices.ContainsFunc(c.Warnings, func(w Warning) bool { return strings.Contains(w.Msg, "no client can connect to this server") })
 		if warned == reached {
 			t.Errorf("%q: %v", lines, c.Warnings)
 		}
 	}
-	if _, err := ParseText("zoo.cfg", "dataDir=/data\nclientPort=x\n", WithReadFile(noFiles)); strings.Contains(err.Error(), "no client can reach") {
+	if _, err := ParseText("zoo.cfg", "dataDir=/data\nclientPort=x\n", WithReadFile(noFiles)); strings.Contains(err.Error(), "no client can connect") {
 		t.Errorf("a wrong port: %v", err)
 	}
 }
@@ -81,7 +81,7 @@ func TestWarnings(t *testing.T) {
 		{"autopurge.snapRetainCount=1\n", "zoo.cfg:2: autopurge.snapRetainCount: Invalid autopurge.snapRetainCount: 1. Defaulting to 3"},
 		{"superUser=caf\xe9\n", "zoo.cfg:2: superUser: has characters outside of ASCII, which are read as ISO-8859-1 as ZooKeeper does: write \\uXXXX"},
 		{"authProvider.x=com.example.X\n", "zoo.cfg:2: authProvider.x: the class com.example.X cannot be loaded: clients that authenticate with it will be refused"},
-		{"oraclePath=/o\n", "zoo.cfg:2: oraclePath: there is no oracle here: with two servers both are needed for a majority"},
+		{"oraclePath=/o\n", "zoo.cfg:2: oraclePath: oracles are not supported: with two servers, both are needed for a majority"},
 		{"server.1=a:1:2\n", "zoo.cfg: only one server specified: it runs standalone"},
 		{ensemble, "zoo.cfg: No server failure will be tolerated. You need at least 3 servers."},
 		{ensemble + "server.3=c:1:2\nserver.4=d:1:2\n", "zoo.cfg: Non-optimal configuration, consider an odd number of servers."},

@@ -19,7 +19,7 @@ import (
 // Enter, and end it together, with Leave. Each process uses its own DoubleBarrier. The
 // processes can repeat this in a loop, with the same DoubleBarrier or with a new one for
 // each round: no round begins before every member of the previous round has left, or its
-// session has ended. Only one goroutine may use a DoubleBarrier, and it has to call Enter
+// session has ended. Only one goroutine may use a DoubleBarrier, and it must call Enter
 // and Leave alternately.
 //
 // Members that use Curator's DistributedDoubleBarrier or Kazoo's DoubleBarrier can share

@@ -79,7 +79,7 @@ func (c *Cache) set(path string, r answer) {
 }
 
 // compare marks the children that must be read after their parent's children were listed;
-// mu is held. We also mark children that we are reading at the moment, because that reply
+// mu is held. We also mark children that we are reading now, because that reply
 // may be older than the list, and children that are not in the list, because the list may
 // be older than their cached state.
 func (l *load) compare(path string, e *entry, names []string) {

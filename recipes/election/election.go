@@ -115,7 +115,7 @@ type Leader struct {
 	Token lock.Token
 }
 
-// ErrNoLeader means that there is no leader at the moment.
+// ErrNoLeader means that there is no leader now.
 var ErrNoLeader = errors.New("no leader")
 
 // Leader returns the current leader according to the server that the client is connected

@@ -19,7 +19,7 @@ type Latch struct {
 
 	mu      sync.Mutex
 	term    *Term
-	changed chan struct{} // closed and replaced when term changes, closed for good at the end
+	changed chan struct{} // closed and replaced when term changes, closed permanently at the end
 	err     error         // why the latch has ended
 }
 
@@ -64,7 +64,7 @@ func (l *Latch) set(term *Term) {
 	l.changed = make(chan struct{})
 }
 
-// Term returns the term of this latch if it leads at the moment, and nil otherwise.
+// Term returns the term of this latch if it leads now, and nil otherwise.
 // It checks the clock, like [lock.Lease.Err].
 func (l *Latch) Term() *Term {
 	l.mu.Lock()

@@ -79,7 +79,7 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 				return nil, err
 			}
 		default:
-			// The znode may exist. If we can't find out, remove has to clean it up.
+			// The znode may exist. If we can't find out, remove must clean it up.
 			found, err := c.settle(ctx, err)
 			if err != nil {
 				c.remove()
@@ -182,7 +182,7 @@ func (c *contender) delete(ctx context.Context) error {
 	if gone(err) {
 		return nil
 	}
-	// The znode may have been deleted. The next attempt has to find it again: if the name
+	// The znode may have been deleted. The next attempt must find it again: if the name
 	// is not unique, the znode may belong to another client by then.
 	c.name = ""
 	return err

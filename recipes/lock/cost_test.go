@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// tallied counts the requests of a recipe that the leader has to process.
+// tallied counts the requests of a recipe that the leader must process.
 type tallied struct {
 	recipes.Conn
 	n map[string]int

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ranker returns the name of the znode that the place at index self has to wait for, or ""
+// ranker returns the name of the znode that the place at index self must wait for, or ""
 // if it doesn't have to wait.
 type ranker func(line []entry, self int) (ahead string)
 

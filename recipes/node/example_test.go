@@ -48,7 +48,7 @@ func ExampleGroup() {
 }
 
 // The znode survives a restart of its program, but disappears when the program stops
-// for good.
+// permanently.
 func ExampleKeepTTL() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()

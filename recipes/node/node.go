@@ -54,7 +54,7 @@ type Node struct {
 	written   int           // version that the znode is known to hold, or 0
 	exists    bool          // the znode exists and is kept by this Node
 	changed   chan struct{} // closed and replaced whenever something changes
-	refused   error         // why the znode can't be created at the moment
+	refused   error         // why the znode can't be created now
 	err       error
 }
 

@@ -19,7 +19,7 @@
 //
 //   - Members may temporarily disagree about the list of members. We rely on an item's lock
 //     alone to keep two members from working on the item: a member gets an item only while
-//     it holds the item's [lock.Lease], and has to finish before any other client can hold
+//     it holds the item's [lock.Lease], and must finish before any other client can hold
 //     that lock.
 //   - A member holds a share completely or not at all. If it may have lost one of the
 //     locks, it gives up the whole share, and releases the other locks when the work

@@ -41,7 +41,7 @@ const (
 	Allocating State = iota
 	// Acquired means that there is a share, which may be empty.
 	Acquired
-	// Releasing means that the member has to give up its share. It lasts until work has
+	// Releasing means that the member must give up its share. It lasts until work has
 	// returned and the locks are released.
 	Releasing
 	// Ended means that Run has returned. You can call Run again.
@@ -56,7 +56,7 @@ func (s State) String() string {
 // Option configures a [Partitioner].
 type Option func(*Partitioner)
 
-// WithQuietTime sets how long the list of members has to be unchanged before we compute
+// WithQuietTime sets how long the list of members must be unchanged before we compute
 // shares, [DefaultQuietTime] by default. Kazoo calls it time_boundary. All members should
 // use the same value. It should be longer than the restart of a member takes: otherwise
 // each restart moves all items twice.
@@ -140,7 +140,7 @@ func (p *Partitioner) enter(s State, finish <-chan struct{}) {
 }
 
 // Run joins the party and calls work, in Run's own goroutine, with one share after another,
-// including empty ones. The context of work ends when the member has to give up the share:
+// including empty ones. The context of work ends when the member must give up the share:
 // the members have changed, a lock may be lost, or ctx has ended. Until work has returned,
 // other clients can't get its items (unless a lock was lost), so work should return soon.
 // If work returns nil earlier, the share is held until then. If work returns an error while

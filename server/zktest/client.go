@@ -41,7 +41,7 @@ func (c *Cluster) dial(address string) (net.Conn, error) {
 	}
 	id, err := strconv.Atoi(port)
 	if err != nil || id < 1 || id > len(c.servers) {
-		return nil, fmt.Errorf("zktest: %s is none of %v", address, c.Hosts())
+		return nil, fmt.Errorf("zktest: %s is not one of %v", address, c.Hosts())
 	}
 	return c.servers[id-1].Dial()
 }

@@ -50,7 +50,7 @@ func (c *Cluster) Heal() {
 	c.t.Helper()
 	c.inProcess(needsFaults)
 	c.split(make([]int, len(c.servers)))
-	c.logs.printf("the network is whole again")
+	c.logs.printf("the network is connected again")
 	c.links()
 }
 

@@ -35,7 +35,7 @@ func (s *Server) spoilDisk(method, what string, errno syscall.Errno) func() {
 	s.gate.log("planned: %s", what)
 	s.disk.set(errno, func() { s.gate.log("%s", what) })
 	return func() {
-		s.gate.log("the disk is in order again")
+		s.gate.log("the disk works again")
 		s.disk.set(0, nil)
 	}
 }

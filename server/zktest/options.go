@@ -65,7 +65,7 @@ func (o *options) listenAddr(id int) (string, error) {
 	}
 	port, err := strconv.Atoi(text)
 	if err != nil {
-		return "", fmt.Errorf("WithAddr(%q): the port is no number", o.addr)
+		return "", fmt.Errorf("WithAddr(%q): the port is not a number", o.addr)
 	}
 	if port != 0 {
 		port += id - 1

@@ -13,7 +13,7 @@ import "time"
 func (s *Server) Pause() {
 	s.t.Helper()
 	s.inProcess(needsFaults)
-	s.logs.printf("%s stands still", s.name)
+	s.logs.printf("%s is paused", s.name)
 	s.standStill(true)
 	if s.cluster != nil {
 		s.cluster.links()
@@ -24,7 +24,7 @@ func (s *Server) Pause() {
 func (s *Server) Resume() {
 	s.t.Helper()
 	s.inProcess(needsFaults)
-	s.logs.printf("%s goes on", s.name)
+	s.logs.printf("%s is resumed", s.name)
 	s.standStill(false)
 	if s.cluster != nil {
 		s.cluster.links()

@@ -29,7 +29,7 @@ func (s *Server) SeedJSON(text string) {
 	err := d.Decode(&tree)
 	if err == nil {
 		if _, more := d.Token(); !errors.Is(more, io.EOF) {
-			err = errors.New("there is something after the end")
+			err = errors.New("unexpected data after the end")
 		}
 	}
 	s.seedTree("SeedJSON", tree, err)
@@ -123,7 +123,7 @@ func flatten(nodes map[string]string, path string, tree any) error {
 	case nil:
 		nodes[name] = ""
 	default:
-		return fmt.Errorf("%s: a list is no znode", name)
+		return fmt.Errorf("%s: a list is not a znode", name)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func yamlTree(n *yaml.Node) (any, error) {
 				return nil, err
 			}
 			if _, twice := tree[key.Value]; twice {
-				return nil, fmt.Errorf("line %d: %q is there twice", key.Line, key.Value)
+				return nil, fmt.Errorf("line %d: duplicate %q", key.Line, key.Value)
 			}
 			tree[key.Value] = below
 		}
@@ -159,7 +159,7 @@ func yamlTree(n *yaml.Node) (any, error) {
 		}
 		return n.Value, nil
 	case yaml.SequenceNode:
-		return nil, fmt.Errorf("line %d: a list is no znode", n.Line)
+		return nil, fmt.Errorf("line %d: a list is not a znode", n.Line)
 	}
 	return map[string]any{}, nil // an empty document
 }
@@ -208,7 +208,7 @@ func parseLine(text string) (name, data, rest string, err error) {
 	}
 	rest = rest[len(quoted):]
 	if data, err = strconv.Unquote(quoted); err == nil && rest != "" && !strings.HasPrefix(rest, " (ephemeral of ") {
-		err = fmt.Errorf("what is %q?", rest)
+		err = fmt.Errorf("unexpected %q", rest)
 	}
 	return name, data, rest, err
 }

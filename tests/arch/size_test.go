@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// limit bounds the size of something that a reader has to keep in mind. Its exceptions have
+// limit bounds the size of something that a reader must keep in mind. Its exceptions have
 // a reason each.
 type limit struct {
 	of         string

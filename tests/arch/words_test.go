@@ -122,25 +122,25 @@ func prose(page string) string {
 	return examples.ReplaceAllStringFunc(page, func(s string) string { return strings.Repeat("\n", strings.Count(s, "\n")) })
 }
 
-// docsLimit is how many words docs and the README may have, without their examples.
+// docsLimit is how many words docs may have, counted as wc -w does: with tables and examples.
 const docsLimit = 35_000
 
-// TestDocsAreShort: what is added to the docs takes the place of something else.
+// TestDocsAreShort limits the words of docs, so that an addition replaces something else.
 func TestDocsAreShort(t *testing.T) {
 	t.Parallel()
 	sum := 0
 	for _, page := range append(pages(t), "docs/design/reliability-hours.md") {
-		if page == "CONTRIBUTING.md" || page == "CHANGELOG.md" {
+		if !strings.HasPrefix(page, "docs/") {
 			continue
 		}
 		b, err := os.ReadFile("../../" + page)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sum += len(strings.Fields(prose(string(b))))
+		sum += len(strings.Fields(string(b)))
 	}
 	if sum > docsLimit {
-		t.Errorf("README.md and docs have %d words, %d at most", sum, docsLimit)
+		t.Errorf("docs have %d words, %d at most", sum, docsLimit)
 	}
 }
 

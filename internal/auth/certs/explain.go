@@ -12,7 +12,7 @@ import (
 // The errors for a certificate that was, or may have been, revoked.
 var (
 	ErrRevoked   = errors.New("it was revoked")
-	ErrUnchecked = errors.New("whether it was revoked is not known")
+	ErrUnchecked = errors.New("its revocation status is unknown")
 )
 
 // Explain adds the certificate and the reason to a handshake error that is about a
@@ -26,7 +26,7 @@ func Explain(err error) error {
 		leaf := bad.UnverifiedCertificates[0]
 		return fmt.Errorf("%s %s: %w", Describe(leaf), reason(leaf, bad.Err), err)
 	case strings.Contains(err.Error(), "remote error: tls: "):
-		return fmt.Errorf("the other side has refused this server or its certificate: %w", err)
+		return fmt.Errorf("the other side rejected this server or its certificate: %w", err)
 	}
 	return err
 }
@@ -49,13 +49,13 @@ func reason(leaf *x509.Certificate, err error) string {
 	)
 	switch {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && invalid.Cert != nil && !invalid.Cert.Equal(leaf):
-		return fmt.Sprintf("depends on one that is out of date: %s %s", Describe(invalid.Cert), Outdated(invalid.Cert, time.Now()))
+		return fmt.Sprintf("depends on an expired certificate: %s %s", Describe(invalid.Cert), Outdated(invalid.Cert, time.Now()))
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return Outdated(leaf, time.Now())
 	case errors.As(err, &invalid) && invalid.Reason == x509.IncompatibleUsage:
-		return "is not meant for this side of a connection (its extended key usage does not say so)"
+		return "is not valid for this side of a connection (extended key usage)"
 	case errors.As(err, &unknown):
-		return "is signed by nobody in the trust store"
+		return "is not signed by an authority in the trust store"
 	case errors.As(err, &host):
 		return "is for another host"
 	case errors.Is(err, ErrRevoked):

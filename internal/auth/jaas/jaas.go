@@ -87,7 +87,7 @@ func options(text, section string) ([]option, error) {
 // optionsUntilBrace parses a section from its opening brace on.
 func optionsUntilBrace(toks []token, section string) ([]option, error) {
 	if len(toks) == 0 || !strings.HasSuffix(toks[0].text, digestModule) {
-		return nil, fmt.Errorf("JAAS section %q does not use %s, the only module there is", section, digestModule)
+		return nil, fmt.Errorf("JAAS section %q does not use %s, the only supported module", section, digestModule)
 	}
 	var found []option
 	for i, t := range toks {

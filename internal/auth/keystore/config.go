@@ -51,7 +51,7 @@ func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
 // ClientCAs. With Reload, the function reads changed files, as ServerConfig does.
 func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	if o.Trust.Location == "" {
-		return nil, errors.New("trustStore.location is not set: nobody is trusted")
+		return nil, errors.New("trustStore.location is not set: no certificate is trusted")
 	}
 	if err := o.dropUnusable(warn); err != nil {
 		return nil, err

@@ -53,7 +53,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{"expired", issued(t, authority, caKey, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }), "has expired on 20"},
 		{"not yet valid", issued(t, authority, caKey, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), "is not valid before 20"},
-		{"unknown authority", issued(t, identity{ca: other}, otherKey, func(*x509.Certificate) {}), "signed by nobody in the trust store"},
+		{"unknown authority", issued(t, identity{ca: other}, otherKey, func(*x509.Certificate) {}), "not signed by an authority in the trust store"},
 		{"for servers only", issued(t, authority, caKey, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), "extended key usage"},
 	} {
 		client := &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{tt.cert}}
@@ -63,7 +63,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	refused := fmt.Errorf("remote error: tls: %s", "bad certificate")
-	if err := certs.Explain(refused); !strings.Contains(err.Error(), "the other side has refused") {
+	if err := certs.Explain(refused); !strings.Contains(err.Error(), "the other side rejected") {
 		t.Error(err)
 	}
 	if certs.Explain(nil) != nil || !errors.Is(certs.Explain(net.ErrClosed), net.ErrClosed) {

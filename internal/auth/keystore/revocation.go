@@ -111,7 +111,7 @@ func (r *revocation) check(c, issuer *x509.Certificate) error {
 		problem = errors.Join(problem, err)
 	}
 	if problem == nil {
-		problem = errors.New("it names no address to ask at")
+		problem = errors.New("the certificate names no address for revocation checks")
 	}
 	return fmt.Errorf("%w: %w", certs.ErrUnchecked, problem)
 }
@@ -131,7 +131,7 @@ func (r *revocation) ask(url string, c, issuer *x509.Certificate) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w", url, err)
 	case !answer.NextUpdate.IsZero() && r.now().After(answer.NextUpdate):
-		return fmt.Errorf("%s: its answer is out of date since %s", url, answer.NextUpdate.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%s: its answer expired on %s", url, answer.NextUpdate.UTC().Format(time.RFC3339))
 	case answer.Status == ocsp.Revoked:
 		return fmt.Errorf("%w on %s, says %s", certs.ErrRevoked, answer.RevokedAt.UTC().Format(time.RFC3339), url)
 	case answer.Status != ocsp.Good:
@@ -182,7 +182,7 @@ func (r *revocation) newest(l *list, url string) (*x509.RevocationList, error) {
 		return nil, problem
 	case !l.crl.NextUpdate.IsZero() && now.After(l.crl.NextUpdate):
 		l.fresh = time.Time{}
-		return nil, errors.Join(fmt.Errorf("%s: the list is out of date since %s", url, l.crl.NextUpdate.UTC().Format(time.RFC3339)), problem)
+		return nil, errors.Join(fmt.Errorf("%s: the list expired on %s", url, l.crl.NextUpdate.UTC().Format(time.RFC3339)), problem)
 	}
 	return l.crl, nil
 }

@@ -134,12 +134,12 @@ func TestRevocation(t *testing.T) {
 		{"good", Options{CRL: true}, crl, nil, ""},
 		{"revoked", Options{CRL: true}, crl, func(r *registrar) { r.revoked.Store(true) }, "was revoked"},
 		{"down", Options{CRL: true}, crl, func(r *registrar) { r.down.Store(true) }, "503"},
-		{"stale", Options{CRL: true}, crl, func(r *registrar) { r.stale.Store(true) }, "out of date since"},
+		{"stale", Options{CRL: true}, crl, func(r *registrar) { r.stale.Store(true) }, "expired on"},
 		{"no address", Options{CRL: true}, nowhere, nil, "names no address"},
 		{"another's list", Options{CRL: true}, elsewhere, nil, "is not signed by"},
 		{"OCSP good", Options{OCSP: true}, both, nil, ""},
 		{"OCSP revoked", Options{OCSP: true}, both, func(r *registrar) { r.revoked.Store(true) }, "was revoked"},
-		{"OCSP stale", Options{OCSP: true}, both, func(r *registrar) { r.stale.Store(true) }, "out of date since"},
+		{"OCSP stale", Options{OCSP: true}, both, func(r *registrar) { r.stale.Store(true) }, "expired on"},
 		{"OCSP by list", Options{OCSP: true}, crl, func(r *registrar) { r.revoked.Store(true) }, "was revoked"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -42,7 +42,7 @@ func (s Store) kind() (string, error) {
 		return t, nil
 	case "":
 	default:
-		return "", fmt.Errorf("%s: key stores of type %s cannot be read: JKS, PEM and PKCS12 can", s.Location, s.Type)
+		return "", fmt.Errorf("%s: unsupported key store type %s: want JKS, PEM or PKCS12", s.Location, s.Type)
 	}
 	switch ext := strings.ToLower(filepath.Ext(s.Location)); ext {
 	case ".jks":
@@ -138,7 +138,7 @@ func (s Store) Pool() (*x509.CertPool, error) {
 		certs, err = certsFromPEM(data)
 	}
 	if err == nil && len(certs) == 0 {
-		err = errors.New("it holds no certificate")
+		err = errors.New("contains no certificate")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("trust store %s: %w", s.Location, err)
@@ -197,7 +197,7 @@ func keyFromPEM(data []byte, password string) (tls.Certificate, error) {
 		}
 	}
 	if key == nil {
-		return tls.Certificate{}, errors.New("it holds no private key")
+		return tls.Certificate{}, errors.New("contains no private key")
 	}
 	return certificate(key, chain)
 }
@@ -205,7 +205,7 @@ func keyFromPEM(data []byte, password string) (tls.Certificate, error) {
 // decrypt decrypts a PKCS8 private key.
 func decrypt(der []byte, password string) (any, error) {
 	if password == "" {
-		return nil, errors.New("the private key is encrypted, and no password is set for it")
+		return nil, errors.New("the private key is encrypted, but no password is set")
 	}
 	key, err := pkcs8.ParsePKCS8PrivateKey(der, []byte(password))
 	if err != nil {
@@ -315,7 +315,7 @@ func keyFromJKS(data []byte, password string) (tls.Certificate, error) {
 		}
 		return certificate(key, chain)
 	}
-	return tls.Certificate{}, errors.New("it holds no private key")
+	return tls.Certificate{}, errors.New("contains no private key")
 }
 
 // trustFromJKS reads the trusted certificates and the certificates of keys.

@@ -17,7 +17,7 @@ import (
 func DigestID(alg, auth string) (string, error) {
 	h := NewDigest(alg)
 	if h == nil {
-		return "", fmt.Errorf("digest algorithm %q is unknown: want for instance SHA1, SHA-256, SHA-512 or SHA3-256", alg)
+		return "", fmt.Errorf("unknown digest algorithm %q: want e.g. SHA1, SHA-256, SHA-512 or SHA3-256", alg)
 	}
 	h.Write([]byte(auth))
 	user, _, _ := strings.Cut(auth, ":")

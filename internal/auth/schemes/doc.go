@@ -3,7 +3,7 @@
 //
 // It imports proto, tree for the fingerprints of identities, tlsport for the scheme of
 // certificates, and stats, where it counts. It reads the tree only through a function, and
-// knows no connection.
+// doesn't depend on connections.
 //
 // Invariants:
 //   - Only identities that the client has proved get into a [Set].

@@ -41,7 +41,7 @@ func Either(l net.Listener, config *tls.Config, detect time.Duration) net.Listen
 	return u
 }
 
-// accept accepts connections until the listener fails for good.
+// accept accepts connections until the listener fails permanently.
 func (u *eitherListener) accept() {
 	for {
 		c, err := u.Listener.Accept()

@@ -171,12 +171,12 @@ func (c *Conn) Close() error {
 }
 
 // errNotTLS reports a plaintext client on a port that requires TLS.
-var errNotTLS = errors.New("the client does not speak TLS, as it has to on this port")
+var errNotTLS = errors.New("the client does not use TLS, which this port requires")
 
 // Explain explains why a connection was closed.
 func Explain(err error) error {
 	if errors.Is(err, net.ErrClosed) {
-		return fmt.Errorf("it has taken too long: %w", err)
+		return fmt.Errorf("it took too long: %w", err)
 	}
 	return certs.Explain(err)
 }

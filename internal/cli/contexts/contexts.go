@@ -89,7 +89,7 @@ func Load(path string, keys, secrets []string) (*File, error) {
 	case err != nil:
 		return nil, err
 	case len(text) > maxFile:
-		return nil, fmt.Errorf("%s: larger than 1 MiB, which no file of this kind is", path)
+		return nil, fmt.Errorf("%s: larger than 1 MiB", path)
 	}
 	if err := f.parse(text, keys); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -104,12 +104,12 @@ func (f *File) private(mode fs.FileMode, secrets []string) error {
 	case runtime.GOOS == "windows" || mode.Perm()&0o077 == 0:
 		return nil
 	case mode.Perm()&0o022 != 0:
-		return fmt.Errorf("%s: other users may write the file (mode %04o). Run: chmod 600 %s", f.Path, mode.Perm(), f.Path)
+		return fmt.Errorf("%s: other users can write to the file (mode %04o). Run: chmod 600 %s", f.Path, mode.Perm(), f.Path)
 	}
 	for _, name := range f.Names() {
 		for _, key := range secrets {
 			if slices.ContainsFunc(f.contexts[name][key], func(v string) bool { return v != "" && v[0] != '@' }) {
-				return fmt.Errorf("%s: the context %s holds credentials (%s), and other users may read the file (mode %04o). Run: chmod 600 %s; or keep the credentials in a file of their own and name it with @FILE",
+				return fmt.Errorf("%s: the context %s contains credentials (%s), but other users can read the file (mode %04o). Run: chmod 600 %s; or move the credentials to another file and use @FILE",
 					f.Path, name, key, mode.Perm(), f.Path)
 			}
 		}
@@ -175,13 +175,13 @@ func texts(node *yaml.Node) ([]string, error) {
 		list := []string{}
 		for _, item := range node.Content {
 			if item.Kind != yaml.ScalarNode {
-				return nil, errors.New("want a list of texts")
+				return nil, errors.New("want a list of strings")
 			}
 			list = append(list, item.Value)
 		}
 		return list, nil
 	}
-	return nil, errors.New("want a text or a list of texts")
+	return nil, errors.New("want a string or a list of strings")
 }
 
 // Names returns the names of the contexts, sorted.
@@ -202,7 +202,7 @@ func (f *File) Context(name string) (map[string][]string, error) {
 	}
 	switch names := f.Names(); {
 	case f.Path == "":
-		return nil, fmt.Errorf("no context %q: HOME and ZKGO_CONFIG name no configuration file", name)
+		return nil, fmt.Errorf("no context %q: neither HOME nor ZKGO_CONFIG is set", name)
 	case len(names) == 0:
 		return nil, fmt.Errorf("no context %q: %s has no contexts", name, f.Path)
 	default:

@@ -98,7 +98,7 @@ func TestPrivate(t *testing.T) {
 		t.Skip("Windows has no such modes")
 	}
 	secret := "contexts:\n  prod:\n    auth: digest:ann:secret\n"
-	if _, err := Load(file(t, example, 0o664), keys, secrets); err == nil || !strings.Contains(err.Error(), "may write") {
+	if _, err := Load(file(t, example, 0o664), keys, secrets); err == nil || !strings.Contains(err.Error(), "can write") {
 		t.Errorf("a file that the group can write: %v", err)
 	}
 	for _, mode := range []os.FileMode{0o644, 0o640, 0o604, 0o620} {

@@ -31,9 +31,9 @@ type Terms struct {
 func ClientTerms() Terms {
 	return Terms{
 		CA: "--tls-ca", Cert: "--tls-cert and --tls-key", Auth: "--auth and --sasl",
-		Name:   "connect by a name that is in the certificate, or give it with --tls-server-name",
-		UseTLS: "use --tls, with --tls-ca and --tls-cert if they are needed, or name the port for plaintext clients",
-		NoTLS:  "leave the --tls flags out, or name its port for TLS clients (secureClientPort)",
+		Name:   "connect with a host name that is in the certificate, or use --tls-server-name",
+		UseTLS: "use --tls (with --tls-ca and --tls-cert if needed), or the port for plaintext clients",
+		NoTLS:  "omit the --tls flags, or use its port for TLS clients (secureClientPort)",
 		Closed: "it may not serve (no quorum), refuse more connections from here (maxClientCnxns), " +
 			"be behind what this client has seen, expect TLS (--tls), or not be a port for ZooKeeper clients",
 		Serves: "it serves, but closed this connection: the client has seen a later zxid than the server has, or the server refuses more connections (maxClientCnxns); its log says which",
@@ -92,12 +92,12 @@ func (t Terms) causes() []cause {
 		{is[tls.RecordHeaderError], fixed("it does not speak TLS: " + t.NoTLS)},
 		{says(`malformed HTTP response "\x15\x03`), fixed("the port expects TLS: " + t.UseTLS)},
 		{says("gave HTTP response to HTTPS client"), fixed("it does not speak TLS: " + t.NoTLS)},
-		{is[x509.UnknownAuthorityError], fixed("its certificate is signed by an unknown authority: name the file of that authority with " + t.CA)},
+		{is[x509.UnknownAuthorityError], fixed("its certificate is signed by an unknown authority: pass the CA's certificate with " + t.CA)},
 		{is[x509.HostnameError], with(t.Name)},
 		{is[x509.CertificateInvalidError], with("see the server's certificate and " + t.CA)},
-		{alert("certificate required"), fixed("it requires a client certificate: give one with " + t.Cert)},
+		{alert("certificate required"), fixed("it requires a client certificate: use " + t.Cert)},
 		{alert("bad certificate", "unknown certificate", "certificate", "handshake failure"), with("the server refuses the client's certificate, or its absence: see " + t.Cert)},
-		{is[*net.AddrError], with("want host:port, and no URL")},
+		{is[*net.AddrError], with("want host:port, not a URL")},
 		{same(client.ErrAuthFailed), with("see " + t.Auth)},
 		{isUnknownHost, with("check the host name")},
 		{same(syscall.ECONNREFUSED), fixed("connection refused: no server listens there")},

@@ -1,5 +1,5 @@
-// Package diagnose says in words why there is no connection to a server: it describes
-// errors, and asks the server's port once more where an error says too little. A
+// Package diagnose explains why a connection to a server failed: it describes errors, and
+// probes the server's port again if an error isn't specific enough. A
 // [Trouble] watches a client and reports new causes immediately.
 //
 // It works with any ZooKeeper: it imports package client and the standard library only.

@@ -92,10 +92,10 @@ func (a *applier) run(ctx context.Context, src Source) error {
 		return fmt.Errorf("%s: %w", a.target, err)
 	}
 	if system(a.c, a.target) {
-		return fmt.Errorf("%s: ZooKeeper's own znodes are not to be written to", a.target)
+		return fmt.Errorf("%s: cannot write to ZooKeeper's own znodes", a.target)
 	}
 	if a.o.Prune && a.o.Mode != Overwrite {
-		return errors.New("pruning goes with overwriting only")
+		return errors.New("pruning requires overwriting")
 	}
 	there, err := a.existing(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func (a *applier) existing(ctx context.Context) (Source, error) {
 	case err != nil:
 		return nil, err
 	case found && a.o.Mode == Create:
-		return nil, &ConflictError{Path: a.target, What: "it exists already", Err: ErrTargetExists}
+		return nil, &ConflictError{Path: a.target, What: "already exists", Err: ErrTargetExists}
 	case found:
 		return Walk(a.c, a.target, WalkOptions{}), nil
 	}
@@ -238,7 +238,7 @@ func (a *applier) update(ctx context.Context, path string, src, dst *Node) error
 	switch {
 	case a.o.Mode == Merge:
 		if dst.Err == nil && (!sameData(src.Data, dst.Data) || acl && !sameACL(src.ACL, dst.ACL)) {
-			a.did(Action{Kind: ActionKeep, Path: path, Why: "it is there already, and differs"})
+			a.did(Action{Kind: ActionKeep, Path: path, Why: "already exists and differs"})
 		} else {
 			a.report.Unchanged++
 		}
@@ -292,7 +292,7 @@ func (a *applier) prune(ctx context.Context) error {
 		case n.Ephemeral():
 			why = "ephemeral: it belongs to a session"
 		case kept[n.Path]:
-			why = "there are ephemeral znodes below it"
+			why = "has ephemeral znodes below it"
 		}
 		if why != "" {
 			kept[parentOf(n.Path)] = true

@@ -46,7 +46,7 @@ func TestCopyRefuses(t *testing.T) {
 	_, c := run(t)
 	kinds(t, c)
 	ctx := background(t)
-	for name, to := range map[string]string{"there already": "/app/q", "itself": "/app", "no parent": "/x/y", "no path": "x", "above": "/", "ZooKeeper's own": "/zookeeper/x"} {
+	for name, to := range map[string]string{"already exists": "/app/q", "itself": "/app", "no parent": "/x/y", "no path": "x", "above": "/", "ZooKeeper's own": "/zookeeper/x"} {
 		before := paths(t, walk(c, "/"))
 		if _, err := subtree.Copy(ctx, place(c, "/app/a"), place(c, to), subtree.ApplyOptions{}); to != "/app" && err == nil {
 			t.Errorf("%s: no error", name)

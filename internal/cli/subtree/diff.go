@@ -25,9 +25,9 @@ func (d *Difference) String() string {
 	}
 	switch {
 	case d.B == nil:
-		return path + " is missing in the second"
+		return path + " is missing in the second subtree"
 	case d.A == nil:
-		return path + " is missing in the first"
+		return path + " is missing in the first subtree"
 	}
 	return path + " differs in " + strings.Join(d.Fields, ", ")
 }

@@ -15,7 +15,7 @@ var (
 	// ErrNoParent is the error without ApplyOptions.Parents.
 	ErrNoParent = errors.New("the parent of the target does not exist")
 	// ErrHiddenACL is the error if the server hides a part of an ACL.
-	ErrHiddenACL = errors.New("its ACL cannot be read whole without the permission to administer it")
+	ErrHiddenACL = errors.New("reading its complete ACL requires the admin permission")
 	// ErrProtected is the error for the root and for ZooKeeper's own znodes.
 	ErrProtected = errors.New("this znode cannot be deleted")
 )
@@ -42,17 +42,17 @@ func conflict(path string, err error) error {
 	var what string
 	switch {
 	case errors.Is(err, client.ErrNodeExists):
-		what = "is there already"
+		what = "already exists"
 	case errors.Is(err, client.ErrBadVersion):
-		what = "was changed by somebody else meanwhile"
+		what = "was changed by another client meanwhile"
 	case errors.Is(err, client.ErrNoNode):
-		what = "it or its parent was deleted by somebody else meanwhile"
+		what = "it or its parent was deleted by another client meanwhile"
 	case errors.Is(err, client.ErrNotEmpty):
 		what = "got children meanwhile"
 	case errors.Is(err, client.ErrNoChildrenForEphemerals):
 		what = "its parent is ephemeral and cannot have children"
 	case errors.Is(err, client.ErrUnimplemented):
-		return fmt.Errorf("%s: the server knows no such kind of znode (for a time to live it needs extendedTypesEnabled=true): %w", path, err)
+		return fmt.Errorf("%s: the server does not support this type of znode (a time to live requires extendedTypesEnabled=true): %w", path, err)
 	default:
 		return fmt.Errorf("%s: %w", path, err)
 	}

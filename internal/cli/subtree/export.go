@@ -49,7 +49,7 @@ func Export(ctx context.Context, w io.Writer, src Source, o ExportOptions) (int,
 		head.Trailer = true
 		f = &yamlWriter{w: buffered, e: yaml.NewEncoder(buffered), head: head}
 	default:
-		return 0, fmt.Errorf("format %q: there are json and yaml", o.Format)
+		return 0, fmt.Errorf("format %q: want json or yaml", o.Format)
 	}
 	n := 0
 	if err := f.begin(); err != nil {

@@ -141,8 +141,8 @@ func TestBadFiles(t *testing.T) {
 		`{"format":"other","znodes":[]}`: `"other"`,
 		`{"format":"zkgo-subtree","version":2,"znodes":[]}`: "version is 2",
 		j(``): "no znodes",
-		j(`{"path":"/"},{"path":"/a"},{"path":"/a"}`):                             "/a is there twice",
-		j(`{"path":"/"},{"path":"/b"},{"path":"/a"},{"path":"/b"}`):               "/b is there twice",
+		j(`{"path":"/"},{"path":"/a"},{"path":"/a"}`):                             "duplicate znode /a",
+		j(`{"path":"/"},{"path":"/b"},{"path":"/a"},{"path":"/b"}`):               "duplicate znode /b",
 		j(`{"path":"/"},{"path":"/a/b"}`):                                         "/a/b has no parent",
 		j(`{"path":"/a"}`):                                                        "/a: the root",
 		j(`{"path":"/"},{"path":"a"}`):                                            `znode 2: path "a"`,
@@ -156,9 +156,9 @@ func TestBadFiles(t *testing.T) {
 		j(`{"path":"/","ephemeral":"x"}`):                                         "session",
 		j(`{"path":"/","ephemeral":"0x1"},{"path":"/a"}`):                         "ephemeral",
 		j(`{"path":"/"}`) + "x":                                                   "after the end",
-		`{"format":"zkgo-subtree","version":1,"znodes":[{"path":"/"}],"count":2}`: "should be 2",
+		`{"format":"zkgo-subtree","version":1,"znodes":[{"path":"/"}],"count":2}`: "want 2",
 		"format: zkgo-subtree\nversion: 1\n---\npath: /\ncolour: red\n":           "colour",
-		"format: zkgo-subtree\nversion: 1\n---\npath: /\n---\ncount: 2\n":         "should be 2",
+		"format: zkgo-subtree\nversion: 1\n---\npath: /\n---\ncount: 2\n":         "want 2",
 	} {
 		if _, err := subtree.Read(strings.NewReader(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot %v, want %q", file, err, want)

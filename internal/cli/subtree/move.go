@@ -26,7 +26,7 @@ func (p Place) overlap(to Place) string {
 	case !sameSession(p.Client.Session(), to.Client.Session()):
 		return ""
 	case a == b:
-		return "both are the same znode"
+		return "source and target are the same znode"
 	case within(b, a):
 		return "the target is below the source"
 	case within(a, b):
@@ -100,7 +100,7 @@ func Move(ctx context.Context, from, to Place, o MoveOptions) (Report, int, erro
 	}
 	m.stage(StageDelete)
 	if err := m.delete(ctx); err != nil {
-		return report, m.deleted, fmt.Errorf("copied, and %d of %d znodes deleted at the old place: %w", m.deleted, len(m.nodes), err)
+		return report, m.deleted, fmt.Errorf("copied, but only %d of %d znodes deleted at the source: %w", m.deleted, len(m.nodes), err)
 	}
 	return report, m.deleted, nil
 }
@@ -134,9 +134,9 @@ func (m *mover) refuse(ctx context.Context) error {
 	root := m.from.Root
 	switch {
 	case root == "/" || system(m.from.Client, root):
-		return fmt.Errorf("%s: this znode is not to be moved", root)
+		return fmt.Errorf("%s: this znode can't be moved", root)
 	case m.o.Apply.KeepEphemerals || m.o.Apply.NoACL || m.o.Apply.Mode == Merge:
-		return errors.New("what is moved must be copied whole: no merging, with its ACLs, without ephemeral znodes")
+		return errors.New("a move needs a complete copy: without -merge and -noacl, and without ephemeral znodes")
 	}
 	for n, err := range Walk(m.from.Client, root, WalkOptions{NoData: true, NoACL: true})(ctx) {
 		switch {
@@ -159,7 +159,7 @@ func (m *mover) note(src, dst *Node) error {
 	case src.Ephemeral():
 		return &ConflictError{Path: path, What: "is an ephemeral znode, which cannot be moved"}
 	case dst != nil && dst.Stat.Czxid == src.Stat.Czxid && dst.Stat.Ctime == src.Stat.Ctime:
-		return &ConflictError{Path: path, What: "source and target are the same znode, or one is restored from the other"}
+		return &ConflictError{Path: path, What: "source and target are the same znode, or one was restored from a backup of the other"}
 	}
 	m.nodes = append(m.nodes, moved{path: src.Path, stat: src.Stat})
 	return nil
@@ -196,7 +196,7 @@ func (m *mover) verify(ctx context.Context) error {
 			return &ConflictError{Path: path, What: "was changed since it was copied"}
 		}
 		if d := p.difference(DiffOptions{}); d != nil {
-			return &ConflictError{Path: path, What: "the copy is not the same: " + d.String()}
+			return &ConflictError{Path: path, What: "the copy differs: " + d.String()}
 		}
 		i++
 	}

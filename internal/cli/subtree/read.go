@@ -36,7 +36,7 @@ func Read(r io.ReadSeeker) (*Document, error) {
 		if d.Count > 0 {
 			switch order := Compare(path, n.Path); {
 			case order == 0:
-				return fmt.Errorf("%s is there twice", Join("/", n.Path))
+				return fmt.Errorf("duplicate znode %s", Join("/", n.Path))
 			case order > 0:
 				unordered = true
 			}
@@ -57,7 +57,7 @@ func Read(r io.ReadSeeker) (*Document, error) {
 	d.Root = string(head.Root)
 	switch {
 	case d.Count == 0:
-		return nil, errors.New("there are no znodes in it")
+		return nil, errors.New("contains no znodes")
 	case unordered:
 		return d, d.sort()
 	}
@@ -91,9 +91,9 @@ func (a *ancestors) add(n *Node) error {
 	above := *a
 	switch {
 	case len(above) == 0 && n.Path != "":
-		return fmt.Errorf("%s: the root, /, must be there too", n.Path)
+		return fmt.Errorf("%s: the root, /, is missing", n.Path)
 	case len(above) > 0 && above[len(above)-1].Path == n.Path:
-		return fmt.Errorf("%s is there twice", Join("/", n.Path))
+		return fmt.Errorf("duplicate znode %s", Join("/", n.Path))
 	}
 	for len(above) > 0 && above[len(above)-1].Path != parentOf(n.Path) {
 		above = above[:len(above)-1]

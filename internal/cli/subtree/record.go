@@ -34,9 +34,9 @@ type header struct {
 func (h *header) check() error {
 	switch {
 	case h.Format != formatName:
-		return fmt.Errorf("this is no export of a subtree: its format is %q, not %q", h.Format, formatName)
+		return fmt.Errorf("not an export of a subtree: format is %q, want %q", h.Format, formatName)
 	case h.Version < 1 || h.Version > formatVersion:
-		return fmt.Errorf("its version is %d, and this program knows 1 to %d", h.Version, formatVersion)
+		return fmt.Errorf("version is %d, this program supports 1 to %d", h.Version, formatVersion)
 	}
 	return nil
 }
@@ -150,7 +150,7 @@ func (r *record) node() (*Node, error) {
 	if r.Ephemeral != "" {
 		owner, err := strconv.ParseUint(strings.TrimPrefix(string(r.Ephemeral), "0x"), 16, 64)
 		if err != nil || owner == 0 {
-			return nil, fmt.Errorf("%s: ephemeral: %q is no session", r.Path, r.Ephemeral)
+			return nil, fmt.Errorf("%s: ephemeral: %q is not a session id", r.Path, r.Ephemeral)
 		}
 		n.Stat.EphemeralOwner = int64(owner) //nolint:gosec // all 64 bits are used
 	}
@@ -184,13 +184,13 @@ func ParseACL(s string) (client.ACL, error) {
 	scheme, rest, ok := strings.Cut(s, ":")
 	last := strings.LastIndexByte(rest, ':')
 	if !ok || last < 0 {
-		return client.ACL{}, fmt.Errorf("%q is no ACL entry of the form scheme:id:perms", s)
+		return client.ACL{}, fmt.Errorf("%q is not an ACL entry of the form scheme:id:perms", s)
 	}
 	a := client.ACL{ID: client.ID{Scheme: scheme, ID: rest[:last]}}
 	for _, letter := range []byte(rest[last+1:]) {
 		perm := PermOf(rune(letter))
 		if perm == 0 {
-			return client.ACL{}, fmt.Errorf("%q: %q is no permission, which are c, d, r, w and a", s, letter)
+			return client.ACL{}, fmt.Errorf("%q: %q is not a permission: want c, d, r, w or a", s, letter)
 		}
 		a.Perms |= perm
 	}

@@ -57,7 +57,7 @@ func Remove(ctx context.Context, c *client.Client, root string, o RemoveOptions)
 			return r.deleted, err
 		}
 		if round == rounds {
-			return r.deleted, &ConflictError{Path: root, What: "others create znodes as fast as they are deleted"}
+			return r.deleted, &ConflictError{Path: root, What: "other clients create znodes as fast as they are deleted"}
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (s *jsonScanner) document() error {
 		case "znodes":
 			err = s.znodes()
 		default:
-			err = fmt.Errorf("%q is not known here", key)
+			err = fmt.Errorf("unknown field %q", key)
 		}
 		if err != nil {
 			return err
@@ -93,13 +93,13 @@ func (s *jsonScanner) document() error {
 		return err
 	}
 	if _, err := s.d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is something after the end")
+		return errors.New("unexpected data after the end")
 	}
 	if !s.list {
 		return s.head.check()
 	}
 	if s.count != nil && *s.count != s.n {
-		return fmt.Errorf("there are %d znodes, and should be %d", s.n, *s.count)
+		return fmt.Errorf("got %d znodes, want %d", s.n, *s.count)
 	}
 	return nil
 }
@@ -109,7 +109,7 @@ func (s *jsonScanner) znodes() error {
 		return err
 	}
 	if s.list {
-		return errors.New(`"znodes" is there twice`)
+		return errors.New(`duplicate "znodes"`)
 	}
 	s.list = true
 	if err := s.delim('['); err != nil {
@@ -131,7 +131,7 @@ func (s *jsonScanner) znodes() error {
 func (s *jsonScanner) delim(want json.Delim) error {
 	t, err := s.d.Token()
 	if err == nil && t != want {
-		err = fmt.Errorf("%v stands where %q should", t, want.String())
+		err = fmt.Errorf("got %v, want %q", t, want.String())
 	}
 	return err
 }
@@ -164,7 +164,7 @@ func scanYAML(r io.Reader, each func(*record) error) (header, error) {
 		case err != nil:
 			return head, fmt.Errorf("document %d: %w", n+2, err)
 		case count != nil:
-			return head, errors.New("there is something after the trailer")
+			return head, errors.New("unexpected data after the trailer")
 		case doc.Count != nil:
 			count = doc.Count
 			continue
@@ -178,7 +178,7 @@ func scanYAML(r io.Reader, each func(*record) error) (header, error) {
 	case head.Trailer && count == nil:
 		return head, fmt.Errorf("the file is cut off after %d znodes: its trailer is missing", n)
 	case count != nil && *count != n:
-		return head, fmt.Errorf("there are %d znodes, and should be %d", n, *count)
+		return head, fmt.Errorf("got %d znodes, want %d", n, *count)
 	}
 	return head, nil
 }

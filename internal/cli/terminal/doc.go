@@ -1,5 +1,5 @@
-// Package terminal has what a command line needs besides its commands: styles, single
-// keys, the history of lines, and the words of a line, with the quotes of zkCli.sh.
+// Package terminal contains the parts of a command line that don't depend on its commands:
+// styles, single keys, the history, and splitting a line into words with the quotes of zkCli.sh.
 //
-// It knows no ensemble and imports the standard library only.
+// It imports the standard library only.
 package terminal

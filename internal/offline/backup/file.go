@@ -114,7 +114,7 @@ type recordReader struct {
 	off int64
 }
 
-var errCut = errors.New("the file ends here, a backup goes on to its end mark: it was cut off")
+var errCut = errors.New("unexpected end of the file, without the end mark: the backup was cut off")
 
 // next returns the next record.
 func (r *recordReader) next() (typ byte, payload []byte, err error) {

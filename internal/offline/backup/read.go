@@ -90,7 +90,7 @@ func newContent(k Kind) *Content {
 
 func loadZkgo(dir string) (*Content, error) {
 	if _, err := os.Stat(filepath.Join(dir, "meta.json")); err != nil {
-		return nil, fmt.Errorf("%s is a directory, and not that of one snapshot: it has no meta.json", dir)
+		return nil, fmt.Errorf("%s is a directory but not a snapshot: it has no meta.json", dir)
 	}
 	s, err := raftfsm.ReadSnapshot(dir)
 	if err != nil {
@@ -137,7 +137,7 @@ func Extract(path string, w io.Writer) (*Header, error) {
 func open(r io.Reader, take func(h *Header, data io.Reader) error) (*Header, error) {
 	start := make([]byte, len(magic))
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(magic)-1]) != magic[:len(magic)-1] {
-		return nil, errors.New("this is no backup")
+		return nil, errors.New("not a backup")
 	}
 	if string(start) != magic {
 		return nil, fmt.Errorf("a backup of format %q, only %q is known: it was written by another version", start[len(magic)-1:], magic[len(magic)-1:])
@@ -232,7 +232,7 @@ func (d *dataReader) fill() error {
 		return d.r.fail(fmt.Errorf("end mark: %w", err))
 	}
 	if n, err := io.ReadFull(d.r.r, make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
-		return d.r.fail(errors.New("there is something after the end mark"))
+		return d.r.fail(errors.New("unexpected data after the end mark"))
 	}
 	return io.EOF
 }

@@ -54,7 +54,7 @@ func Take(ctx context.Context, src Source, path, created string, verify bool) (R
 		}
 		c, err := Load(tmp)
 		if err != nil {
-			return fmt.Errorf("what %s has sent cannot be restored: %w", src.URL, err)
+			return fmt.Errorf("the snapshot from %s cannot be restored: %w", src.URL, err)
 		}
 		res.Znodes, res.Session, res.Checked = c.Tree.NodeCount()-1, c.Sessions.Len(), c.Verified
 		return nil
@@ -75,7 +75,7 @@ func Stream(ctx context.Context, src Source, w io.Writer, created string) (*Head
 	defer resp.Body.Close()
 	zxid, size := first(resp.Header, "last_zxid"), first(resp.Header, "snapshot_size")
 	if h.Zxid = zxid; zxid == "" {
-		return nil, End{}, fmt.Errorf("%s: the answer has no header last_zxid: that is no AdminServer of ZooKeeper 3.9 or zkgo", src.commands())
+		return nil, End{}, fmt.Errorf("%s: the answer has no header last_zxid: not an AdminServer of ZooKeeper 3.9 or zkgo", src.commands())
 	}
 	end, err := Write(w, *h, resp.Body)
 	if err != nil {
@@ -183,17 +183,17 @@ func (s *Source) refusal(resp *http.Response) error {
 		Error string `json:"error"`
 	}
 	if json.Unmarshal(b, &answer) != nil || answer.Error == "" {
-		answer.Error = "without a reason"
+		answer.Error = "no reason given"
 	}
 	hint := ""
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint = ": say who asks with --auth, e.g. --auth digest:super:PASSWORD"
+		hint = ": authenticate with --auth, e.g. --auth digest:super:PASSWORD"
 	case http.StatusNotFound:
 		hint = ": is this the AdminServer?"
 	case http.StatusBadRequest:
 		if strings.Contains(string(b), "HTTPS") { // "Client sent an HTTP request to an HTTPS server."
-			hint = ": the port expects TLS: write https:// in the URL"
+			hint = ": the port expects TLS: use https:// in the URL"
 		}
 	}
 	return fmt.Errorf("%s/snapshot: refused with %s: %s%s", s.commands(), resp.Status, answer.Error, hint)

@@ -101,7 +101,7 @@ func ExtractTo(path, dir string) (string, error) {
 		return "", err
 	}
 	if c.Kind != KindBackup {
-		return "", fmt.Errorf("%s is no backup, but a %s", path, c.Kind)
+		return "", fmt.Errorf("%s is not a backup, but a %s", path, c.Kind)
 	}
 	if err := vfs.MkdirSynced(vfs.OS{}, dir); err != nil {
 		return "", err

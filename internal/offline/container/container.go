@@ -187,7 +187,7 @@ func (p Plan) Check() error {
 	var errs []error
 	for _, word := range p.servers {
 		if !member.MatchString(word) {
-			errs = append(errs, fmt.Errorf("ZOO_SERVERS: %q is no server: want server.N=host:port:port;clientPort, parted by spaces", word))
+			errs = append(errs, fmt.Errorf("ZOO_SERVERS: %q is not a server: want server.N=host:port:port;clientPort, separated by spaces", word))
 		}
 	}
 	return errors.Join(errs...)
@@ -252,7 +252,7 @@ func (p Plan) Write() (notes []string, err error) {
 		}
 	}
 	if there {
-		notes = append(notes, p.ConfigPath+" is there already: the ZOO_ variables change nothing")
+		notes = append(notes, p.ConfigPath+" already exists: the ZOO_ variables change nothing")
 	}
 	if there, err = writeMissing(p.MyIDPath, p.MyID+"\n"); err != nil {
 		return notes, err
@@ -263,7 +263,7 @@ func (p Plan) Write() (notes []string, err error) {
 			return notes, err
 		}
 		if have := strings.TrimSpace(string(old)); have != p.MyID {
-			notes = append(notes, fmt.Sprintf("%s is there already, with the id %s: ZOO_MY_ID would be %s", p.MyIDPath, have, p.MyID))
+			notes = append(notes, fmt.Sprintf("%s already exists, with the id %s: ZOO_MY_ID would be %s", p.MyIDPath, have, p.MyID))
 		}
 	}
 	return notes, nil

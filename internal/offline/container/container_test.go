@@ -53,7 +53,7 @@ func TestCheck(t *testing.T) {
 	} {
 		root := t.TempDir()
 		p := FromEnvironment(in(root, "ZOO_SERVERS="+servers))
-		if err := p.Check(); (err != nil) != (wrong != "") || err != nil && !strings.Contains(err.Error(), "ZOO_SERVERS: \""+wrong+"\" is no server: want server.N=") {
+		if err := p.Check(); (err != nil) != (wrong != "") || err != nil && !strings.Contains(err.Error(), "ZOO_SERVERS: \""+wrong+"\" is not a server: want server.N=") {
 			t.Errorf("%q: %v", servers, err)
 		}
 		write(t, p.ConfigPath, "# mine\n")
@@ -71,7 +71,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// TestWith: we should use a file that the caller names, which has to exist, and write only
+// TestWith: we should use a file that the caller names, which must exist, and write only
 // myid.
 func TestWith(t *testing.T) {
 	t.Parallel()
@@ -129,7 +129,7 @@ func TestWriteKeepsFiles(t *testing.T) {
 		write(t, path, text)
 	}
 	notes := must.Get(p.Write())(t)
-	if all := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(all, "zoo.cfg is there already") || !strings.Contains(all, "with the id 9: ZOO_MY_ID would be 3") {
+	if all := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(all, "zoo.cfg already exists") || !strings.Contains(all, "with the id 9: ZOO_MY_ID would be 3") {
 		t.Errorf("notes %q", notes)
 	}
 	for path, want := range map[string]string{p.ConfigPath: "# mine\n", p.MyIDPath: "9\n"} {

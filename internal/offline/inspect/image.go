@@ -57,7 +57,7 @@ func Open(d Dirs) (*Image, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds no snapshot and no log, neither of zkgo nor of ZooKeeper", d.Data)
+		return nil, fmt.Errorf("%s contains neither a snapshot nor a log of zkgo or ZooKeeper", d.Data)
 	}
 	return openZooKeeper(d)
 }
@@ -81,7 +81,7 @@ func openDirs(d Dirs) (*Image, error) {
 		return nil, fmt.Errorf("%s: the log does not go back to the beginning, and there is no snapshot", d.logs())
 	}
 	img := imageOfState(d.Data, s)
-	img.Note = "the log counts to its end, also what is not known to be committed"
+	img.Note = "the whole log is applied, including entries that may not be committed"
 	return img, nil
 }
 

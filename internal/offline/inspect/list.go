@@ -67,7 +67,7 @@ func List(d Dirs, verify bool) ([]File, error) {
 	if st, err := os.Stat(d.Data); err != nil {
 		return nil, err
 	} else if !st.IsDir() {
-		return nil, fmt.Errorf("%s is no directory", d.Data)
+		return nil, fmt.Errorf("%s is not a directory", d.Data)
 	}
 	files, err := listZkgo(d, verify)
 	if err != nil {
@@ -280,7 +280,7 @@ func Verify(d Dirs) ([]File, error) {
 		return nil, err
 	}
 	if len(files) == 0 {
-		return nil, fmt.Errorf("%s holds nothing of a server's state", d.Data)
+		return nil, fmt.Errorf("%s contains no state of a server", d.Data)
 	}
 	newest := -1
 	for i, f := range files {

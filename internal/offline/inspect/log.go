@@ -71,7 +71,7 @@ func within(path, root string) bool {
 }
 
 // ErrNoLog means that there is no log.
-var ErrNoLog = errors.New("there is no log, neither of zkgo nor of ZooKeeper")
+var ErrNoLog = errors.New("contains no log of zkgo or ZooKeeper")
 
 // Log calls each for the transactions in a server's log that match f, in log order.
 // d.Data may also be a single ZooKeeper log file.
@@ -114,7 +114,7 @@ func logZkgo(e *raftfsm.Entry, f *Filter, each func(*Transaction) error) error {
 	}
 	switch e.Type {
 	case raftfsm.EntryLeader:
-		base.Op, base.Detail = "leader", fmt.Sprintf("server %d begins to lead", e.Server)
+		base.Op, base.Detail = "leader", fmt.Sprintf("server %d becomes the leader", e.Server)
 		return show(base, false)
 	case raftfsm.EntryMembers:
 		base.Op, base.Detail = "members", fmt.Sprintf("a vote have %v", e.Voters)
@@ -124,7 +124,7 @@ func logZkgo(e *raftfsm.Entry, f *Filter, each func(*Transaction) error) error {
 		return show(base, false)
 	}
 	if e.Skipped {
-		base.Op, base.Detail = "skipped", "a batch that a former leader left behind: it has no effect"
+		base.Op, base.Detail = "skipped", "a batch of a former leader, without effect"
 		return show(base, false)
 	}
 	for i := range e.Transactions {

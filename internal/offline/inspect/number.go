@@ -26,7 +26,7 @@ func (h *Hex) UnmarshalText(b []byte) error {
 	}
 	v, err := strconv.ParseUint(s, 16, 64)
 	if err != nil {
-		return fmt.Errorf("%q is no hexadecimal number", b)
+		return fmt.Errorf("%q is not a hexadecimal number", b)
 	}
 	*h = Hex(v)
 	return nil

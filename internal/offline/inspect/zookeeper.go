@@ -164,7 +164,7 @@ func fuzzy(path string) *Image {
 		return nil
 	}
 	img.Path = path
-	img.Note = "written while transactions went on: without the log after it this is no state that there ever was"
+	img.Note = "written while clients wrote: inconsistent without the log after it"
 	return img
 }
 
@@ -200,7 +200,7 @@ func openZooKeeper(d Dirs) (*Image, error) {
 		img.Note = fmt.Sprintf("%d transactions, without a snapshot", report.Transactions)
 	}
 	if report.Different > 0 && !report.Verified {
-		img.Note += "; the digest is not what the files say"
+		img.Note += "; the digest does not match"
 	}
 	return img, nil
 }

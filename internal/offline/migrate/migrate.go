@@ -1,6 +1,6 @@
 // Package migrate converts the files of a ZooKeeper server to the state of a zkgo server,
-// and back. The server must not run in the meantime. It also makes a state that a running
-// ensemble has sent (package mirror) the state of a zkgo server.
+// and back. The server must not run in the meantime. It also converts a state that a running
+// ensemble has sent (package mirror).
 //
 // May import: of this module server, raftfsm, session, tree, internal/defaults,
 // internal/raftlog, internal/vfs and internal/offline/zkfiles.
@@ -77,7 +77,7 @@ func emptyDirs(cfg *server.Config) (raftfsm.Config, error) {
 		return dirs, err
 	}
 	if dirs.Memory {
-		return dirs, errors.New("a server that forgets cannot be imported into")
+		return dirs, errors.New("cannot import into a server without a data directory")
 	}
 	if has, err := raftlog.HasState(dirs.FS, dirs.Log.Dir, dirs.DataDir); err != nil {
 		return dirs, err

@@ -76,10 +76,10 @@ func TestImportRisesAboveEveryEpoch(t *testing.T) {
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
 	if _, err := Import(server.Config{Memory: true}, recorded()); err == nil {
-		t.Error("a server that forgets")
+		t.Error("without a data directory")
 	}
 	if _, err := Import(server.Config{}, recorded()); err == nil {
-		t.Error("no directory")
+		t.Error("not a directory")
 	}
 	cfg := server.Config{DataDir: t.TempDir()}
 	must.Get(Import(cfg, recorded()))(t)

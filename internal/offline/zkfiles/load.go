@@ -126,7 +126,7 @@ func (l *loader) find() error {
 	case err != nil:
 		return err
 	case len(strayLogs) > 0:
-		return fmt.Errorf("%s holds transaction logs beside those in %s: which are the right ones?", data.Name, logs.Name)
+		return fmt.Errorf("both %s and %s contain transaction logs: which are the right ones?", data.Name, logs.Name)
 	case len(straySnapshots) > 0:
 		return fmt.Errorf("%s holds snapshots, as well as %s: are the two directories mixed up?", logs.Name, data.Name)
 	}
@@ -140,9 +140,9 @@ func (l *loader) needLogs(dir Dir) error {
 	case l.NoLogs:
 		l.logs = nil
 	case len(l.snapshots) == 0 && len(l.logs) == 0:
-		return fmt.Errorf("%s: there are no files of ZooKeeper: neither %s.* nor %s.*", dir.Name, snapshotPrefix, logPrefix)
+		return fmt.Errorf("%s: no files of ZooKeeper: neither %s.* nor %s.*", dir.Name, snapshotPrefix, logPrefix)
 	case len(l.logs) == 0 && l.snapshots[len(l.snapshots)-1].zxid != 0:
-		return fmt.Errorf("%s: there are snapshots but no transaction logs. Are they in another directory (dataLogDir)? Without them everything since %s would be lost",
+		return fmt.Errorf("%s: snapshots but no transaction logs. Are they in another directory (dataLogDir)? Without them, all writes since %s would be lost",
 			dir.Name, l.snapshots[len(l.snapshots)-1].name)
 	}
 	return nil
@@ -391,10 +391,10 @@ func (l *loader) verify() error {
 	var err error
 	switch {
 	case l.due != nil:
-		err = fmt.Errorf("%s: it was written until transaction %#x, and the logs end with %#x: what is in it is no state without the rest of them",
+		err = fmt.Errorf("%s: written until transaction %#x, but the logs end with %#x: inconsistent without the rest of them",
 			l.report.Snapshot, l.due.Zxid, l.state.Zxid)
 	case l.report.Compared > 0 && !l.matches:
-		err = fmt.Errorf("the state at zxid %#x is not what the source had: its digest is another one (%d of %d compared digests differ)",
+		err = fmt.Errorf("the state at zxid %#x differs from the source: %d of %d compared digests differ",
 			l.state.Zxid, l.report.Different, l.report.Compared)
 	}
 	if err != nil && l.IgnoreDigest {

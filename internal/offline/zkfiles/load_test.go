@@ -70,7 +70,7 @@ func TestLoad(t *testing.T) {
 		{"a log with half a header", func(m fstest.MapFS, _ *Source) { m["log.ffff"] = &fstest.MapFile{Data: []byte("ZKLG")} }, "log.ffff: at offset 4: the file ends within its header", ""},
 		{"another file called log", func(m fstest.MapFS, _ *Source) {
 			m["log.ffff"] = &fstest.MapFile{Data: []byte("2026-11-22 a line of text")}
-		}, "log.ffff: at offset 0: no transaction log", ""},
+		}, "log.ffff: at offset 0: not a transaction log", ""},
 		{"a flipped bit in a log", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[40] ^= 4 }, "the checksum of a record", ""},
 		{"zeros amid a log", func(m fstest.MapFS, _ *Source) { clear(m[last(m, logPrefix)].Data[16:28]) }, "there is a whole record: the file is damaged here", ""},
 		{"a length that lies", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[24] = 0x7f }, "there is a whole record: the file is damaged here", ""},
@@ -84,7 +84,7 @@ func TestLoad(t *testing.T) {
 			for _, name := range byZxid(m, logPrefix) {
 				delete(m, name)
 			}
-		}, "there are snapshots but no transaction logs", ""},
+		}, "snapshots but no transaction logs", ""},
 		{"a missing log", func(m fstest.MapFS, _ *Source) {
 			for _, name := range byZxid(m, snapshotPrefix)[1:] {
 				delete(m, name)
@@ -105,9 +105,9 @@ func TestLoad(t *testing.T) {
 			f := m[byZxid(m, logPrefix)[1]]
 			f.Data = f.Data[:end(f.Data)-5]
 		}, "what was between is missing (src/log.", ""},
-		{"nothing of ZooKeeper's", func(m fstest.MapFS, _ *Source) { clear(m) }, "there are no files of ZooKeeper", ""},
+		{"nothing of ZooKeeper's", func(m fstest.MapFS, _ *Source) { clear(m) }, "no files of ZooKeeper", ""},
 		{"logs in both places", func(m fstest.MapFS, src *Source) { src.Logs = Dir{files(t), "logs"} }, "which are the right ones", ""},
-		{"an epoch that is none", func(m fstest.MapFS, _ *Source) { m["currentEpoch"] = &fstest.MapFile{Data: []byte("x")} }, `src/currentEpoch: "x" is no epoch`, ""},
+		{"an epoch that is none", func(m fstest.MapFS, _ *Source) { m["currentEpoch"] = &fstest.MapFile{Data: []byte("x")} }, `src/currentEpoch: "x" is not an epoch`, ""},
 		{"a file that cannot be read", func(m fstest.MapFS, _ *Source) { m["log.ffff"] = &fstest.MapFile{Mode: fs.ModeDir} }, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -183,7 +183,7 @@ func TestWrongDigest(t *testing.T) {
 	payload[size-1] ^= 1
 	resum(b[lastRecord(b):])
 	src := Source{Data: Dir{m, "src"}}
-	if _, _, err := Load(src); err == nil || !strings.Contains(err.Error(), "is not what the source had") {
+	if _, _, err := Load(src); err == nil || !strings.Contains(err.Error(), "differs from the source") {
 		t.Error(err)
 	}
 	src.IgnoreDigest = true

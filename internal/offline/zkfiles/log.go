@@ -119,7 +119,7 @@ func (l *Log) header() (empty bool, err error) {
 	magic, version := binary.BigEndian.Uint32(h[:]), binary.BigEndian.Uint32(h[4:])
 	switch {
 	case magic != logMagic:
-		return false, l.fail(0, fmt.Errorf("no transaction log of ZooKeeper: it begins with %#08x instead of %#08x", magic, uint32(logMagic)))
+		return false, l.fail(0, fmt.Errorf("not a transaction log of ZooKeeper: it begins with %#08x instead of %#08x", magic, uint32(logMagic)))
 	case version != fileVersion:
 		return false, l.fail(4, fmt.Errorf("a log of format %d, only %d is known", version, fileVersion))
 	}

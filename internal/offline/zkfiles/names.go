@@ -124,7 +124,7 @@ func (d Dir) epoch(name string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	if err != nil || n < 0 || n > 1<<31-1 {
-		return 0, fmt.Errorf("%s: %q is no epoch", d.join(name), b)
+		return 0, fmt.Errorf("%s: %q is not an epoch", d.join(name), b)
 	}
 	return n, nil
 }

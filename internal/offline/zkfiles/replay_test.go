@@ -192,8 +192,8 @@ func TestFuzzyWithoutTheRest(t *testing.T) {
 		says string
 	}{
 		{tr.LastZxid(), logOf(openSession(alice, tr.LastZxid())), ""},
-		{tr.LastZxid() - 1, logOf(openSession(alice, tr.LastZxid()-1)), "it was written until transaction"},
-		{tr.LastZxid() - 1, logOf(openSession(alice, tr.LastZxid()-1), set(bob, tr.LastZxid(), "/a", "other", 1)), "is not what the source had"},
+		{tr.LastZxid() - 1, logOf(openSession(alice, tr.LastZxid()-1)), "written until transaction"},
+		{tr.LastZxid() - 1, logOf(openSession(alice, tr.LastZxid()-1), set(bob, tr.LastZxid(), "/a", "other", 1)), "differs from the source"},
 		{tr.LastZxid() - 1, logOf(openSession(alice, tr.LastZxid()-1), proto.AppendInt(header(bob, tr.LastZxid(), proto.OpError), -101)), ""},
 	} {
 		m := fstest.MapFS{SnapshotName(c.zxid, None): {Data: b}, fmt.Sprintf("log.%x", tr.LastZxid()-1): {Data: c.log}}

@@ -44,7 +44,7 @@ func ReadSnapshot(name string, r io.Reader, p tree.Policy, l Limits, t *tree.Tre
 	if d := info.Digest; d != nil {
 		s.Zxid = max(s.Zxid, d.Zxid)
 		if info.Verified = d.Comparable() && d.Value == s.digest; !info.Verified && d.Comparable() {
-			return info, fmt.Errorf("%s: the digest is %#x where the file says %#x: it was written while transactions went on, and is no state without the log that belongs to it", name, s.digest, d.Value)
+			return info, fmt.Errorf("%s: the digest is %#x where the file says %#x: it was written while clients wrote, and is inconsistent without its log", name, s.digest, d.Value)
 		}
 	}
 	s.Zxid = max(s.Zxid, info.LastZxid, zxidOf(filepath.Base(name), snapshotPrefix))
@@ -96,7 +96,7 @@ func (s *snapshotReader) header() {
 	switch {
 	case s.err != nil:
 	case magic != snapMagic:
-		s.err = fmt.Errorf("%s: no snapshot of ZooKeeper: it begins with %#08x instead of %#08x", s.name, uint32(magic), uint32(snapMagic))
+		s.err = fmt.Errorf("%s: not a snapshot of ZooKeeper: it begins with %#08x instead of %#08x", s.name, uint32(magic), uint32(snapMagic))
 	case version != fileVersion:
 		s.err = fmt.Errorf("%s: a snapshot of format %d, only %d is known", s.name, version, fileVersion)
 	}
@@ -149,7 +149,7 @@ func (s *snapshotReader) readNodes() {
 		s.taken++
 	}
 	if s.err == nil && s.nodes[""] == nil {
-		s.fail(errors.New("there is no root"))
+		s.fail(errors.New("the root is missing"))
 	}
 }
 
@@ -161,7 +161,7 @@ func (s *snapshotReader) place(n *node, list int64) error {
 		s.unlisted[n.Path] = list
 	}
 	if s.nodes[n.Path] != nil {
-		return fmt.Errorf("znode %q is there twice", n.Path)
+		return fmt.Errorf("duplicate znode %q", n.Path)
 	}
 	if n.Path != "" {
 		slash := strings.LastIndexByte(n.Path, '/')

@@ -108,9 +108,9 @@ func (h *handler) ready(w http.ResponseWriter, r *http.Request) {
 		h.live(w, r)
 		return
 	}
-	state := "clients are not answered: " + s.Mode
+	state := "not serving clients: " + s.Mode
 	if s.ReadOnly {
-		state = "only clients that read are answered"
+		state = "serving only read-only clients"
 	}
 	if s.Reason != "" {
 		state += ": " + s.Reason

@@ -30,7 +30,7 @@ type Authorizer interface {
 const (
 	errMissing = "Auth info is missing for the command: send the header Authorization: digest USER:PASSWORD, e.g. by curl -u USER:PASSWORD"
 	errUnknown = "Not authenticated: the schemes are digest, basic, which means the same, and x509"
-	errDenied  = "Not authorized: this takes the super user (DigestAuthenticationProvider.superDigest), or an identity to which the ACL of / gives all permissions; world and ip do not count"
+	errDenied  = "Not authorized: requires the super user (DigestAuthenticationProvider.superDigest), or an identity with all permissions in the ACL of /; world and ip do not count"
 )
 
 // guard refuses callers of commands that change the server or reveal what clients store.
@@ -70,15 +70,15 @@ func (g *guard) admits(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	if crossSite(r) {
-		g.refused(r, name, "a page of another site sends it")
-		reply(w, http.StatusForbidden, name, nil, "Not authorized: a page of another site sends this command")
+		g.refused(r, name, "it comes from a page of another site")
+		reply(w, http.StatusForbidden, name, nil, "Not authorized: the request comes from a page of another site")
 		return false
 	}
 	switch g.access(r) {
 	case Granted:
 		return true
 	case Denied:
-		g.refused(r, name, "the caller is no administrator")
+		g.refused(r, name, "the caller is not an administrator")
 		reply(w, http.StatusForbidden, name, nil, errDenied)
 	default:
 		unauthorized(w, name, errUnknown)

@@ -111,7 +111,7 @@ func (s *snapshots) admit(w http.ResponseWriter, r *http.Request, l *limiter, in
 	if s.opts.TooEarly != nil {
 		s.opts.TooEarly(name)
 	}
-	s.guard.refused(r, name, "it comes too early after the one before")
+	s.guard.refused(r, name, "rate limit exceeded")
 	w.Header().Set("Retry-After", strconv.Itoa(int((interval+time.Second-1)/time.Second)))
 	reply(w, http.StatusTooManyRequests, name, nil, fmt.Sprintf("only one %s every %v (admin.rateLimiterIntervalInMS)", name, interval))
 	return false
@@ -145,7 +145,7 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 		s.exports.Add(-1)
 		s.guard.refused(r, name, "too many snapshots are being sent")
 		w.Header().Set("Retry-After", "10")
-		reply(w, http.StatusServiceUnavailable, name, nil, fmt.Sprintf("%d snapshots are being sent already, and each takes a file of the whole state: try again when one has ended", maxExports))
+		reply(w, http.StatusServiceUnavailable, name, nil, fmt.Sprintf("%d snapshots are already being sent, and each needs a file with the whole state: try again later", maxExports))
 		return
 	}
 	defer s.exports.Add(-1)
@@ -181,7 +181,7 @@ func (s *snapshots) serveRestore(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.Method != http.MethodPost:
 		w.Header().Set("Allow", "POST")
-		reply(w, http.StatusMethodNotAllowed, name, nil, "restore takes a POST with the snapshot as its body")
+		reply(w, http.StatusMethodNotAllowed, name, nil, "restore requires a POST with the snapshot as the body")
 		return
 	case s.opts.NoRestore:
 		s.guard.refused(r, name, "it is disabled")

@@ -170,7 +170,7 @@ func TestSinkFails(t *testing.T) {
 	close(g.let)
 	must.Do(t, l.Close())
 	text := out.String()
-	if strings.Count(text, "disk full") != 1 || !strings.Contains(text, "can be written again") || len(g.records) == 0 {
+	if strings.Count(text, "disk full") != 1 || !strings.Contains(text, "works again") || len(g.records) == 0 {
 		t.Errorf("%d records written, log:\n%s", len(g.records), text)
 	}
 }

@@ -135,11 +135,11 @@ func (l *Log) writeHeld() bool {
 	switch {
 	case err != nil && l.lost == 0:
 		l.lost = len(batch)
-		l.log.Error("the audit log cannot be written; the server goes on without", "error", err)
+		l.log.Error("cannot write the audit log; the server continues without it", "error", err)
 	case err != nil:
 		l.lost += len(batch)
 	case l.lost > 0:
-		l.log.Warn("the audit log can be written again", "records_lost_at_most", l.lost)
+		l.log.Warn("writing the audit log works again", "records_lost_at_most", l.lost)
 		l.lost = 0
 	}
 	return true
@@ -169,4 +169,4 @@ func (s logger) Write(records []Record) error {
 func (logger) Close() error { return nil }
 
 // ErrNoFile means that a file sink has no path.
-var ErrNoFile = errors.New("audit: no file is named")
+var ErrNoFile = errors.New("audit: no file given")

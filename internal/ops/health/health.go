@@ -46,7 +46,7 @@ func Of(c *zoocfg.Config) (Target, error) {
 		return Target{Addr: local(c.ClientPortAddress, c.ClientPort)}, nil
 	}
 	if c.SecureClientPort < 0 {
-		return Target{}, fmt.Errorf("%s names no client port", c.Path)
+		return Target{}, fmt.Errorf("%s does not set a client port", c.Path)
 	}
 	t := Target{Addr: local(c.SecureClientPortAddress, c.SecureClientPort), TLS: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	if k := c.TLS.KeyStore; k.Location != "" {
@@ -125,7 +125,7 @@ func Serving(ctx context.Context, t Target) (mode string, err error) {
 	if answer == "" && t.TLS == nil {
 		return "", fmt.Errorf("%s closed the connection without an answer to srvr: it may expect TLS, or refuse connections from here", t.Addr)
 	}
-	return "", fmt.Errorf("%s does not tell its mode: %q", t.Addr, strings.TrimSpace(answer))
+	return "", fmt.Errorf("%s does not report its mode: %q", t.Addr, strings.TrimSpace(answer))
 }
 
 // ended reports that ctx is over. If ctx cuts a dial short, the dial may return slightly

@@ -1,4 +1,4 @@
-// Package monitor makes the metrics of a server from what it counts: names, order and units
+// Package monitor makes the metrics of a server from its counters: names, order and units
 // are those of ZooKeeper's mntr command, which package fourletter prints and package metrics
 // exports.
 //

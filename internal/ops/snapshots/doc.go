@@ -3,7 +3,7 @@
 //
 // It imports the standard library, admin for the interface of the commands, certs and
 // schemes for the identity of the caller, proto and tree for permissions, raftfsm and session
-// for the state, and stats. It knows no connection, and no format: the program passes it in.
+// for the state, and stats. It depends on neither connections nor formats: the program passes the format in.
 //
 // Invariants:
 //   - Only a client with all permissions on the root gets the state or replaces it.

@@ -58,7 +58,7 @@ func (s *Snapshots) Sweep() {
 	left, _ := filepath.Glob(filepath.Join(s.Dir, exportPattern)) // the pattern is valid
 	for _, name := range left {
 		if err := os.Remove(name); err != nil {
-			s.Log.Warn("what is left of an interrupted snapshot could not be removed", "error", err)
+			s.Log.Warn("could not remove the files of an interrupted snapshot", "error", err)
 		}
 	}
 }
@@ -195,11 +195,11 @@ func (s *Snapshots) Restore(ctx context.Context, r io.Reader) (int64, error) {
 	zxid, err := s.restore(ctx, r)
 	if err != nil {
 		s.Stats.RestoreErrors.Add(1)
-		s.Log.Warn("a restore over HTTP has failed", "error", err)
+		s.Log.Warn("restore over HTTP failed", "error", err)
 		return 0, err
 	}
 	s.Stats.Restores.Since(begin)
-	s.Log.Info("a state was restored over HTTP", "zxid", fmt.Sprintf("0x%x", uint64(zxid)), "took", time.Since(begin))
+	s.Log.Info("restored a state over HTTP", "zxid", fmt.Sprintf("0x%x", uint64(zxid)), "took", time.Since(begin))
 	return zxid, nil
 }
 

@@ -3,7 +3,7 @@
 // status and as metrics.
 //
 // It imports the standard library, histogram, status, which it fills, proto for operations,
-// and tree for digests. It doesn't know who counts.
+// and tree for digests.
 //
 // Invariants:
 //   - Counting takes no lock, except for a new namespace, and allocates nothing.

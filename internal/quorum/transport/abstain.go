@@ -110,7 +110,7 @@ func (a *abstention) heardLeader(now time.Time) {
 	a.led = now
 }
 
-// holds reports whether this server must not stand for election at the moment.
+// holds reports whether this server must not stand for election now.
 func (a *abstention) holds(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -22,7 +22,7 @@ const candidacyTime = time.Second
 //   - A candidacy ends: otherwise a candidate that no quorum answers couldn't follow
 //     another one.
 //   - A denied pre-vote doesn't raise the term: a server that was cut off would depose the
-//     leader when it comes back.
+//     leader when it returns.
 type candidacy struct {
 	*instance
 	checker    *checker
@@ -111,7 +111,7 @@ func (c *candidacy) judgeCandidacy(term uint64, id raft.ServerID) {
 		return
 	}
 	if c.abstention.begin(term, time.Now()) {
-		c.cfg.Hub.Log().Warn("this server's requests for votes reach no quorum, though other servers answer; it lets another server lead; "+
+		c.cfg.Hub.Log().Warn("this server's vote requests reach no quorum, although other servers answer; it lets another server lead; "+
 			"check the MTU of the network between the servers", "term", term)
 	}
 }

@@ -94,7 +94,7 @@ type Standing struct {
 	Term      uint64 // read after the other fields: all committed entries were committed in it or before
 }
 
-// orDefaults returns the configuration with defaults for what it leaves out.
+// orDefaults returns the configuration with defaults for unset fields.
 func (c Config) orDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = hclog.NewNullLogger()

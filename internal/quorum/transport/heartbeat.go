@@ -73,7 +73,7 @@ func (h *heartbeat) cannotReplicate(term uint64, now time.Time) bool {
 		return false
 	}
 	if h.abstention.begin(term, now) {
-		h.cfg.Hub.Log().Warn("this server stops leading: heartbeats reach the others, but no entries reach a quorum; "+
+		h.cfg.Hub.Log().Warn("this server steps down: heartbeats reach the others, but entries reach no quorum; "+
 			"check the MTU of the network between the servers", "for", age.Round(time.Millisecond), "term", term)
 		h.spawn(func() { h.resign(term, conf) })
 	}

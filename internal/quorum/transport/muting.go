@@ -11,7 +11,7 @@ const (
 	stallLimit = 5 * time.Second
 	// maxPatience bounds how often that limit doubles.
 	maxPatience = 4
-	// calm is how long no write may have hung before the limit goes back to its initial
+	// calm is how long no write may have hung before the limit returns to its initial
 	// value.
 	calm = time.Minute
 )

@@ -15,7 +15,7 @@ import (
 
 // The kernel reports a dead path late. A connection whose packets are silently dropped
 // looks idle, TCP keep-alive doesn't run while data is unacknowledged, and retransmissions
-// go on for 15 minutes. We therefore set our own deadlines for every stream, in both
+// continue for 15 minutes. We therefore set our own deadlines for every stream, in both
 // directions, which measure progress instead of time. A large message on a slow link may
 // take minutes as long as bytes move, and a request may wait for the other server's disk as
 // long as that server reports that it is working.

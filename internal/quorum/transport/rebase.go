@@ -12,7 +12,7 @@ import (
 // This happens if a leader lost the answer to the entries that it sent after a snapshot: it
 // resends them, or searches for the last common entry. Raft refuses, because it knows the
 // term of the snapshot's last entry only while the log has no entries after it. Both
-// servers would then loop forever: the leader goes back to the snapshot, which this server
+// servers would then loop forever: the leader returns to the snapshot, which this server
 // doesn't have to install, and then to the refused entries again.
 //
 // All entries up to applied are committed, so every leader has the same entries there, and
@@ -52,7 +52,7 @@ func (r *relay) rebased(command any) any {
 // server and isn't a voter in the configuration that this server knows.
 //
 // The candidate may have become a voter by an entry that was committed without this server.
-// If the leader is gone for good, only the candidate can be elected. Raft refuses because
+// If the leader is gone permanently, only the candidate can be elected. Raft refuses because
 // of the older configuration, unless the request contains no candidate id, so we remove the
 // id. A vote depends on the term and the log alone (Raft, section 6: a server uses the
 // newest configuration in its own log, and any server may vote). A removed server doesn't

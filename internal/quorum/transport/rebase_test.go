@@ -112,7 +112,7 @@ func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
 }
 
 // TestVoterWhoseVoteIsNews: a server becomes a voter by an entry that the leader commits
-// with only that server, and the leader dies for good. The third server doesn't know that
+// with only that server, and the leader dies permanently. The third server doesn't know that
 // the candidate is a voter, but elects it anyway.
 func TestVoterWhoseVoteIsNews(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -30,7 +30,7 @@ const (
 //   - Raft learns about no failure while this server leads the term of the request:
 //     otherwise it would sleep while the follower is back.
 //   - A request is repeated only for a member at the address that Raft gave. Otherwise it
-//     would go on forever for a server that was removed.
+//     would never end for a server that was removed.
 //   - Requests to a follower stay in order (pusher.request).
 type replication struct {
 	*instance
@@ -128,7 +128,7 @@ func fitting(entries []*raft.Log) int {
 // goroutine for a follower may read the log again after this server has started to follow
 // the next leader, and then finds that leader's entries. The other servers refuse a
 // message with entries of a later term than its own.
-var errDeposed = errors.New("quorum: this server does not lead any more")
+var errDeposed = errors.New("quorum: this server is no longer the leader")
 
 func deposed(term, prevTerm uint64, entries []*raft.Log) bool {
 	return prevTerm > term || len(entries) > 0 && entries[len(entries)-1].Term > term

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// errMuted is returned for the messages of a leader that has to be silent, because its
+// errMuted is returned for the messages of a leader that must be silent, because its
 // disk hangs or because it can't replicate.
 var errMuted = errors.New("quorum: no heartbeats while the log's disk hangs")
 

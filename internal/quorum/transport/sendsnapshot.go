@@ -57,7 +57,7 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 	if err == nil || resp.Term != 0 || s.cfg.OpenSnapshot == nil || !s.replicates(args.Term, id, addr) {
 		return err
 	}
-	s.cfg.Hub.Log().Info("a snapshot did not reach a follower and is sent again until it does", "server", id, "index", args.LastLogIndex, "err", err)
+	s.cfg.Hub.Log().Info("could not send a snapshot to a follower; trying again", "server", id, "index", args.LastLogIndex, "err", err)
 	for pauseFor := firstPause; err != nil && resp.Term == 0; {
 		longest := longestRefused
 		if time.Since(began) >= s.cfg.Stall {

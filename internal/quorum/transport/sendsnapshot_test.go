@@ -164,7 +164,7 @@ func TestSnapshotIsSentUntilItArrives(t *testing.T) {
 }
 
 // TestARefusedSnapshotIsRepeatedRarely: a follower that can't read the snapshot won't read
-// it the next time either, and the leader has to read all of it for each attempt.
+// it the next time either, and the leader must read all of it for each attempt.
 func TestARefusedSnapshotIsRepeatedRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

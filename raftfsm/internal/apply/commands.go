@@ -182,7 +182,7 @@ func (m *Machine) applyRaise(c *command.Command) error {
 		return m.tooNew(to)
 	}
 	if to > m.Level {
-		m.Log.Info("all servers support a newer version of the log: it is used from here on", "version", to)
+		m.Log.Info("all servers support a newer version of the log: using it from now on", "version", to)
 		m.Level = to
 	}
 	return nil

@@ -58,7 +58,7 @@ func (r *Claims) busy() func() bool {
 }
 
 // compare returns an error if this server's state differed from the leader's after the
-// same entry. One of the two is wrong, and if the server went on, clients could see both
+// same entry. One of the two is wrong, and if the server continued, clients could see both
 // states.
 func (r *Claims) compare(c command.Check) error {
 	mine := r.ring[c.Index%digestsKept]

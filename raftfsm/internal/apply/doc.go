@@ -1,5 +1,5 @@
-// Package apply is the state machine: what the entries of the log do to the tree of znodes, the
-// table of sessions and the membership.
+// Package apply is the state machine: it applies the entries of the log to the tree of znodes,
+// the table of sessions and the membership.
 //
 // Machine applies entries (machine.go, commands.go, config.go). It captures its State for a
 // snapshot (snapshot.go), and takes the state of another server from one (install.go). A state
@@ -8,8 +8,8 @@
 //
 // Invariants:
 //   - The State is a function of the log alone: applying an entry reads no configuration, no
-//     clock, no randomness. What the Environment tells decides only which goroutines and
-//     clients of this server learn of it.
+//     clock, no randomness. The Environment only determines which goroutines and
+//     clients of this server are notified.
 //   - An entry that can't be decoded or applied stops the machine. It is never skipped.
 //   - With the tree's lock held, the machine calls only Handler.Applied, Handler.Jumped and
 //     functions of its Environment that don't block.

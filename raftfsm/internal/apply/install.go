@@ -31,7 +31,7 @@ import (
 //     fail: another ensemble, a membership that this server can't read, damage. The reader
 //     that Raft gets reports the end only after that, so Raft never stores a whole snapshot
 //     that wasn't checked. Raft adopts the sender's term before it reads, so the beginning is
-//     checked even before Raft sees the request. The check has to come first: step 5 discards
+//     checked even before Raft sees the request. The check must come first: step 5 discards
 //     the current state and can't go back.
 //  3. Refuse what is old. A snapshot may arrive late. Raft would install it, set this server
 //     back, and discard its log, with entries that the server has acknowledged. So the
@@ -63,7 +63,7 @@ import (
 //  7. Align. Before a Raft instance starts, Align compares the newest snapshot with the machine
 //     and the log. If the old instance ended between steps 4 and 5, Align restores the
 //     snapshot: the next instance assumes that it is applied, and its entries would be missing
-//     for good. If the old instance ended before it truncated the log, the log may end before
+//     permanently. If the old instance ended before it truncated the log, the log may end before
 //     the snapshot, and nothing could be appended to it. Align removes it: the snapshot has
 //     all of its entries. Then Align ends the freeze, because no goroutine of the old instance
 //     is left.
@@ -189,7 +189,7 @@ func (m *Machine) Align(snaps raft.SnapshotStore, logs raft.LogStore) error {
 	}
 	newest := list[0]
 	if newest.Index > max(m.Index, m.installed) {
-		m.Log.Info("taking over a snapshot that was left behind", "snapshot", newest.ID, "applied", m.Index)
+		m.Log.Info("using a snapshot that was not installed completely", "snapshot", newest.ID, "applied", m.Index)
 		_, r, err := snaps.Open(newest.ID)
 		if err != nil {
 			return err

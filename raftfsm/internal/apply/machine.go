@@ -21,7 +21,7 @@ import (
 // readers get a turn.
 const ApplySlice = 128
 
-// Machine is the state machine: the state, and what this server needs to apply the log. One
+// Machine is the state machine: the state, and the means of this server to apply the log. One
 // goroutine of Raft calls Apply, Snapshot and Restore.
 type Machine struct {
 	State
@@ -41,7 +41,7 @@ type Machine struct {
 
 	events []Event      // of the entry being applied
 	batch  batchNumbers // of the entry being applied
-	// Mirroring has what belongs to a mirror and not to the state.
+	// Mirroring holds the data of a mirror that isn't part of the state.
 	Mirroring mirroring
 	scratch
 }
@@ -224,7 +224,7 @@ func (m *Machine) applyBatch(data []byte) error {
 		return m.diverged(err)
 	}
 	if h.Incarnation != m.Incarnation || h.Seq != m.Seq+1 {
-		m.Log.Info("skipping a batch that a leader left behind", "incarnation", h.Incarnation, "seq", h.Seq, "want", m.Seq+1)
+		m.Log.Info("skipping a batch of a former leader", "incarnation", h.Incarnation, "seq", h.Seq, "want", m.Seq+1)
 		return nil
 	}
 	m.Seq = h.Seq

@@ -185,7 +185,7 @@ func (g *mirroring) begin(a *stateTransfer, b []byte) error {
 	if rest, err := rows.DecodeFrom(a.sessions); err != nil || len(rest) > 0 {
 		return fmt.Errorf("the sessions are damaged (%d bytes too many), nothing was changed: %w", len(rest), err)
 	}
-	m.Log.Info("the servers follow an ensemble from here on", "zxid", fmt.Sprintf("0x%x", t.LastZxid()), "znodes", t.NodeCount(), "sessions", rows.Len())
+	m.Log.Info("the servers now follow an ensemble", "zxid", fmt.Sprintf("0x%x", t.LastZxid()), "znodes", t.NodeCount(), "sessions", rows.Len())
 	replace(m, t, false)
 	for row := range rows.All {
 		m.Sessions.Put(row)
@@ -315,7 +315,7 @@ func (g *mirroring) end(b []byte) error {
 	for row := range m.Sessions.All {
 		m.events = m.changed(attachedEvent(row))
 	}
-	m.Log.Info("the servers have taken over from the ensemble that they followed", "its zxid", fmt.Sprintf("0x%x", last), "zxid", fmt.Sprintf("0x%x", epoch<<32), "sessions", m.Sessions.Len())
+	m.Log.Info("the servers took over from the ensemble that they followed", "its zxid", fmt.Sprintf("0x%x", last), "zxid", fmt.Sprintf("0x%x", epoch<<32), "sessions", m.Sessions.Len())
 	m.SnapCounter.Soon()
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// State is what the log determines, and what a snapshot holds. Readers hold the tree's lock.
+// State is the state that the log determines. Snapshots contain it. Readers hold the tree's lock.
 // The tree holds the zxid and thus the epoch.
 type State struct {
 	Tree        *tree.Tree

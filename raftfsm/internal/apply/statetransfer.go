@@ -48,13 +48,13 @@ const RestoreLevel = 2
 const StateTransferLimit = time.Minute
 
 // ErrRestoreUnknown says that the state may have been replaced, or still be replaced later.
-var ErrRestoreUnknown = errors.New("whether the state was replaced is not known")
+var ErrRestoreUnknown = errors.New("it is unknown whether the state was replaced")
 
 // Reasons why a restore failed.
 var (
 	errRestoreLeader  = errors.New("another leadership has begun: nothing was changed, try again")
-	errRestoreLate    = fmt.Errorf("nothing more of it came for %v: nothing was changed", StateTransferLimit)
-	errRestoreOther   = errors.New("another restore has begun: this one has changed nothing")
+	errRestoreLate    = fmt.Errorf("no more data for %v: nothing was changed", StateTransferLimit)
+	errRestoreOther   = errors.New("another restore has begun: this one changed nothing")
 	errRestoreAborted = errors.New("it was given up: nothing was changed")
 	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", ErrRestoreUnknown)
 )
@@ -167,7 +167,7 @@ func (m *Machine) dropLate(now int64) {
 func (m *Machine) drop(why error) {
 	if a := m.Arriving; a != nil {
 		m.Arriving = nil
-		m.Log.Info("a restore has come to nothing", "reason", why)
+		m.Log.Info("a restore failed", "reason", why)
 		m.Settled(a.id, Restored{Err: why})
 	}
 }
@@ -187,7 +187,7 @@ func (m *Machine) applyChunk(a *stateTransfer, k command.Kind, b []byte) error {
 		return nil
 	}
 	if _, err := a.loading.Write(piece); err != nil {
-		return fmt.Errorf("what came of it is damaged, nothing was changed: %w", err)
+		return fmt.Errorf("the received state is damaged, nothing was changed: %w", err)
 	}
 	return nil
 }
@@ -227,7 +227,7 @@ func (a *stateTransfer) complete(commit []byte) (r RestoreCommit, t *tree.Tree, 
 			a.Next, a.bytes, a.sum, r.Chunks, r.Bytes, r.Sum)
 	}
 	if t, err = a.loading.Tree(); err != nil {
-		return r, nil, fmt.Errorf("what came of it is damaged, nothing was changed: %w", err)
+		return r, nil, fmt.Errorf("the received state is damaged, nothing was changed: %w", err)
 	}
 	return r, t, nil
 }

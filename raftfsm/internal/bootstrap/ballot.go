@@ -59,7 +59,7 @@ import (
 // carried out a plan once a majority was bound to it. Such a directory counts as
 // having accepted in ballot zero, the only ballot with more than one plan. From
 // ballot zero, a proposer takes the plan that a majority can have been bound to. If
-// there is more than one, it has to hear from more voters.
+// there is more than one, it must hear from more voters.
 
 // Ballot identifies one attempt to agree on a plan, and its proposer.
 type Ballot struct {
@@ -132,7 +132,7 @@ func pauseAfter(attempts int) time.Duration {
 	return d + rand.N(d)
 }
 
-// chosen returns the plan that this server has to carry out and the ballot in which
+// chosen returns the plan that this server must carry out and the ballot in which
 // it was chosen, or nil if there is none yet. The caller holds f.mu.
 func (f *Formation) chosen() (*Plan, Ballot) {
 	own := &f.store.state

@@ -1,8 +1,8 @@
 // Package bootstrap forms an ensemble, and brings a server without Raft state into it.
 //
-// A Formation asks the other servers on the list what they are (Probe), agrees with them on
-// one Plan, and carries it out or waits for an Admission. Store keeps what a server has
-// promised and accepted.
+// A Formation asks the other servers on the list for their state (Probe), agrees with them on
+// one Plan, and carries it out or waits for an Admission. Store keeps a server's promises and
+// accepted plans.
 //
 // Invariants:
 //   - The servers of one list never form two ensembles, whatever stops and whatever is lost

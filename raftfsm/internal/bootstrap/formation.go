@@ -71,7 +71,7 @@ type Formation struct {
 	table   map[uint64]sighting
 	changed chan struct{} // capacity 1
 	asking  bool          // not in Raft's configuration: ask to be admitted
-	token   uint64        // an admission has to repeat it
+	token   uint64        // an admission must repeat it
 	granted *Admission    // the newest admission
 
 	// Ballots, see ballot.go.
@@ -122,7 +122,7 @@ const (
 var errWaiting = errors.New("not decided yet")
 
 // Run asks the other servers until this server may start its Raft. formed means that it
-// has to write the plan's first entry.
+// must write the plan's first entry.
 func (f *Formation) Run(ctx context.Context) (formed bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -234,7 +234,7 @@ func (f *Formation) query(ctx context.Context, addr string) (sighting, bool) {
 func (f *Formation) note(server uint64, s sighting) {
 	f.mu.Lock()
 	if s.Refusal != "" && s.Refusal != f.table[server].Refusal {
-		f.env.Log.Warn("the ensemble does not let this server in", "leader", server, "reason", s.Refusal)
+		f.env.Log.Warn("the ensemble does not admit this server", "leader", server, "reason", s.Refusal)
 	}
 	f.table[server] = s
 	f.mu.Unlock()
@@ -327,7 +327,7 @@ func (f *Formation) admit(a *Admission) error {
 	case f.phase == PhaseMember:
 		return errors.New("this server is a member of an ensemble")
 	case f.token == 0 || a.Token != f.token || a.Cluster == (quorum.ClusterID{}):
-		return errors.New("this server has not asked for that")
+		return errors.New("this server has not requested that")
 	case a.ServerID != membership.JoinerID(f.env.Self.ID, f.store.state.Disk):
 		return fmt.Errorf("this server is %s", membership.JoinerID(f.env.Self.ID, f.store.state.Disk))
 	}

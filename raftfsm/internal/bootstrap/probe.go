@@ -166,7 +166,7 @@ func ask(ctx context.Context, hub *quorum.Hub, addr, to string, q *Question) (*A
 	}
 	if q.Admit != nil && theirs.Ensemble != (quorum.EnsembleName{}) {
 		_ = conn.Close()
-		return nil, theirs, fmt.Errorf("server %s at %s belongs to an ensemble already", theirs.ServerID, addr)
+		return nil, theirs, fmt.Errorf("server %s at %s already belongs to an ensemble", theirs.ServerID, addr)
 	}
 	var a Answer
 	err = exchange.Ask(ctx, conn, q, &a)

@@ -71,7 +71,7 @@ func ReadState(fsys vfs.FS, dir string) (State, bool, error) {
 		}
 	}
 	if err != nil {
-		return State{}, false, fmt.Errorf("%s is damaged: %w; restore the file, or empty the data directory to let the server join its ensemble anew", name, err)
+		return State{}, false, fmt.Errorf("%s is damaged: %w; restore the file, or empty the data directory so that the server joins its ensemble again", name, err)
 	}
 	return s, true, nil
 }

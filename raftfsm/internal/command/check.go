@@ -161,7 +161,7 @@ func RefusalCode(b []byte) (proto.Code, error) {
 // damaged.
 func DecodeRequest(q *proto.Requests, op proto.Op, body []byte) (proto.Record, error) {
 	if !op.Transaction() {
-		return nil, fmt.Errorf("%v is no write", op)
+		return nil, fmt.Errorf("%v is not a write", op)
 	}
 	return q.Decode(op, body)
 }

@@ -42,7 +42,7 @@ func (d Dirs) adopt(old Identity, server Server, s Stores, log *slog.Logger) (Id
 	default:
 		return old, d.foreign(old, server.ID)
 	}
-	log.Info("a server that stood alone becomes a member of an ensemble", "server", server.ID, "as", string(next.RaftID))
+	log.Info("a standalone server becomes a member of an ensemble", "server", server.ID, "as", string(next.RaftID))
 	return next, next.Write(d.FS, d.Log)
 }
 

@@ -18,9 +18,9 @@ import (
 
 var (
 	// ErrNoState reports directories that hold no zkgo state.
-	ErrNoState = errors.New("there is no state of zkgo here")
+	ErrNoState = errors.New("no state of zkgo")
 	// ErrHasState reports directories that hold zkgo state, which is never replaced.
-	ErrHasState = errors.New("a state of zkgo is there already, which is never replaced: move it away, or name another directory")
+	ErrHasState = errors.New("a state of zkgo already exists, which is never replaced: move it away, or name another directory")
 )
 
 // Dirs are the directories of a server.

@@ -1,8 +1,9 @@
-// Package datadir says whose state a server's directories hold, and replaces that state.
+// Package datadir identifies the owner of the state in a server's directories, and replaces that
+// state.
 //
 // Identity names the owner. Identify checks it when a server starts, and lets a standalone
 // server become a member of an ensemble. Swap exchanges the whole state, for a recovery, an
-// import or a server that joins anew. ReadPlace and Replay look at the directories of a
+// import or a server that joins again. ReadPlace and Replay look at the directories of a
 // stopped server.
 //
 // Invariants:

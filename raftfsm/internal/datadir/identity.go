@@ -115,7 +115,7 @@ func (i Identity) Write(fsys vfs.FS, dir string) error {
 }
 
 // wayOut is the advice at the end of an error about a damaged or incomplete directory.
-const wayOut = "restore it from a copy of the directory, or set the directory aside and recover from a backup (zkgo recover), or let a member of an ensemble join anew with an empty directory"
+const wayOut = "restore it from a copy of the directory, or move the directory aside and recover (zkgo recover) or restore a backup; a member of an ensemble can also join again with an empty directory"
 
 // refuseEmptied refuses a directory that has an identity but no log. An interrupted start
 // can't leave such a directory, because the log is created first. Opening the stores
@@ -144,7 +144,7 @@ func errNoIdentity(logDir, snapDir string) error {
 
 // errStateLost refuses the directory of a member that lacks Raft's state.
 func errStateLost(logDir string, server uint64, snapDir string) error {
-	return fmt.Errorf("%s has lost the Raft state of server %d; empty it and %s to let the server join anew", logDir, server, snapDir)
+	return fmt.Errorf("%s has lost the Raft state of server %d; empty it and %s so that the server joins again", logDir, server, snapDir)
 }
 
 // RefuseLost refuses the directories of a member if the stores lack Raft's state.

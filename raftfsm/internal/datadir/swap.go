@@ -82,7 +82,7 @@ func (s Swap) Step(name string) error {
 	return s.Reached(name)
 }
 
-// Discard removes what an earlier attempt may have prepared. Without a journal, it
+// Discard removes the files of an earlier attempt. Without a journal, it
 // doesn't count.
 func (s Swap) Discard() error {
 	var errs []error
@@ -200,7 +200,7 @@ func (s Swap) read() (journal, bool, error) {
 		err = errors.New("it makes no sense")
 	}
 	if err != nil {
-		return j, false, fmt.Errorf("%s, which says how far a recovery has come: %w", path, err)
+		return j, false, fmt.Errorf("%s, the progress of a recovery: %w", path, err)
 	}
 	return j, true, nil
 }
@@ -249,7 +249,7 @@ func (s Swap) Rejoin(cluster string, now time.Time) (aside []string, err error) 
 	case err != nil:
 		return nil, err
 	case id.Cluster == cluster:
-		return nil, fmt.Errorf("%s belongs to the ensemble %s already: start the server", s.Log, cluster)
+		return nil, fmt.Errorf("%s already belongs to the ensemble %s: start the server", s.Log, cluster)
 	}
 	if err := s.Discard(); err != nil {
 		return nil, err
@@ -265,7 +265,7 @@ func (d Dirs) Open(log *slog.Logger) error {
 		return err
 	}
 	if done {
-		log.Info("a recovery that was interrupted has been finished", "directory", d.Log)
+		log.Info("finished an interrupted recovery", "directory", d.Log)
 	}
 	return d.refuseEmptied()
 }

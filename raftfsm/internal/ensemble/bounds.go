@@ -17,7 +17,7 @@ const (
 )
 
 // stallLimit returns how long a stream between two servers may make no progress before
-// it is replaced. Service has to resume within the smaller of syncLimit × tickTime and
+// it is replaced. Service must resume within the smaller of syncLimit × tickTime and
 // serviceBound. A limit of about a third of that leaves time for detection, a second
 // attempt and an election. A stream with a message every reportInterval may miss two
 // messages.

@@ -37,7 +37,7 @@ type step struct {
 	want    *membership.List
 	change  func() error // nil: no change can be made now
 	what    string
-	waiting bool // a change has to be made later
+	waiting bool // a change must be made later
 	refused bool // no order of changes keeps a live majority
 	leave   bool // the change hands over the leadership
 }
@@ -60,7 +60,7 @@ func (b *setback) failed(log *slog.Logger, what string, err error) {
 	b.until = time.Now().Add(b.pause)
 }
 
-// rests reports whether a change has to wait because it failed recently.
+// rests reports whether a change must wait because it failed recently.
 func (b *setback) rests(what string) bool { return b.what == what && time.Now().Before(b.until) }
 
 // changeRaft changes Raft's configuration as far as possible now. It reports whether

@@ -283,7 +283,7 @@ func (e *Ensemble) SnapshotInstalled() {
 // recycle replaces the Raft instance after it has installed a snapshot. The old instance
 // still assumes the old end of its log and could refuse the leader's entries forever.
 func (e *Ensemble) recycle() error {
-	e.log.Info("starting Raft anew after a snapshot was installed")
+	e.log.Info("restarting Raft after a snapshot was installed")
 	e.env.StopRaft()
 	if e.ctx.Err() != nil {
 		return e.ctx.Err()
@@ -325,7 +325,7 @@ func (e *Ensemble) acceptChange(conn net.Conn, from quorum.Identity) {
 	exchange.Respond(conn, from.Beats, func(q *ChangeQuestion) any {
 		switch {
 		case !e.belongs(from):
-			return &changeAnswer{Error: "this takes a member of the ensemble"}
+			return &changeAnswer{Error: "only a member of the ensemble can do this"}
 		case q.Reconfig != nil:
 			return &changeAnswer{Reconfig: e.drive(e.ctx, q.Reconfig)}
 		}
@@ -388,12 +388,12 @@ func (e *Ensemble) Applied(index uint64) {
 }
 
 // Settle hands leadership to another server. After it, no further Raft instance starts. It is
-// called before Raft is shut down for good.
+// called before Raft is shut down permanently.
 func (e *Ensemble) Settle() {
 	if !e.env.Halted() && e.env.RaftNow() != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*ElectionTimeout)
 		if err := e.Transfer(ctx); err != nil {
-			e.log.Info("the lead was not handed over", "err", err)
+			e.log.Info("could not hand over leadership", "err", err)
 		}
 		cancel()
 	}

@@ -84,7 +84,7 @@ func (f *files) compareFile(m *membership.List) {
 	case line == "":
 		f.log.Info("the configuration file lists the members of the ensemble")
 	default:
-		rule := "the membership counts, change it with reconfig or correct the file"
+		rule := "the ensemble's membership takes precedence: change it with reconfig, or correct the file"
 		if f.env.Config.Policy&tree.ReconfigEnabled == 0 {
 			rule = "the file takes effect once a majority of the servers runs with it; or correct it, or allow reconfig with reconfigEnabled=true"
 		}
@@ -122,7 +122,7 @@ func (c *changes) followFiles(l *leading, now *membership.List) {
 	if _, ok := c.planFor(file, c.hear(l)).Plan(); !ok || !c.reconfigs.begin(file) {
 		return
 	}
-	c.log.Info("the configuration files list other servers: the membership changes", "from", string(now.Text()), "to", string(file.Text()))
+	c.log.Info("the configuration files list other servers: changing the membership", "from", string(now.Text()), "to", string(file.Text()))
 	c.wg.Go(func() {
 		a := c.pursue(c.ctx, l, file)
 		done := a.Code == proto.Ok && !a.Retry

@@ -160,7 +160,7 @@ func (j *joining) join(p *bootstrap.Probe, from quorum.Identity) (refusal string
 			}
 			return ""
 		case membership.ServerOf(s.ID) == p.ID && j.alive(s.ID):
-			return fmt.Sprintf("server %d is running already, on another data directory", p.ID)
+			return fmt.Sprintf("server %d is already running, with another data directory", p.ID)
 		}
 	}
 	j.places.joins.note(p.ID, joiner{id: p.As, addr: p.Addr, at: time.Now(), confirmed: proved})
@@ -217,10 +217,10 @@ func (j *joining) admitOne(p *bootstrap.Probe) {
 			j.changes.reconfigs.poke()
 			return
 		}
-		j.log.Debug("a server that asks to be let in does not take its admission", "server", p.ID, "addr", addr, "err", err)
+		j.log.Debug("a server that asked to join did not accept its admission", "server", p.ID, "addr", addr, "err", err)
 	}
 	if want := j.changes.wanted(); want.Lists(p.ID) && j.places.joins.miss(p.As, want.Member(p.ID)) {
-		j.log.Warn("a server that asks to join cannot be reached: it joins when it can be; check its line in the membership, and the way to it",
+		j.log.Warn("cannot reach a server that asked to join; trying again; check its line in the membership, and the network",
 			"server", p.ID, "says", p.Addr, "tried", addrs)
 	}
 }

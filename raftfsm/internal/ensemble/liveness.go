@@ -285,7 +285,7 @@ func (f *freshness) readReports(ctx context.Context, conn io.Reader, l *leading,
 			sessions = append(sessions, int64(binary.BigEndian.Uint64(b[:])))
 		}
 		ack := pendingAck{seq: binary.BigEndian.Uint64(head[:]), index: f.env.RaftNow().CommitIndex(), came: f.asked(l)}
-		if first || urgent { // neither a joining server nor a client has to wait for the next heartbeat
+		if first || urgent { // neither a joining server nor a client needs to wait for the next heartbeat
 			f.heartbeatNow()
 		}
 		if count > 0 {

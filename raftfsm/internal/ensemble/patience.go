@@ -38,7 +38,7 @@ type Timing struct {
 	// Lease is how long a leader leads without hearing from a quorum.
 	Lease time.Duration
 	// pace is Raft's timeout of a leader. It sends heartbeats every tenth to fifth of
-	// that, which is less than ask, or with each report that has to be answered soon.
+	// that, which is less than ask, or with each report that must be answered soon.
 	pace time.Duration
 	// Ask is the silence after which a server checks whether the leader's machine
 	// accepts connections. For dead and slow, see above.
@@ -168,7 +168,7 @@ func (f *following) judge(quiet *silence, reach *reachability, lasted time.Durat
 		reach.opened.Store(false)
 		reach.failed.Store(false)
 		if f.gone.Swap(nil) != nil {
-			f.log.Info("the leader is heard again", "leader", string(quiet.lead.server))
+			f.log.Info("receiving messages from the leader again", "leader", string(quiet.lead.server))
 		}
 		return
 	}

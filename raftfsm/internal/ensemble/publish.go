@@ -2,14 +2,14 @@ package ensemble
 
 // Publishing whether this server follows a leader and serves clients.
 
-// catchUp is the index that this server has to apply before it may serve.
+// catchUp is the index that this server must apply before it may serve.
 type catchUp struct {
 	index uint64
 	under target
 }
 
 // noMember is the reason why a removed server doesn't serve.
-const noMember = "this server is no member of the ensemble any more"
+const noMember = "this server is no longer a member of the ensemble"
 
 // reported records the index that was committed when the leader got a report of this
 // server.
@@ -46,7 +46,7 @@ func (f *following) publishFollowing(t target, caughtUp bool) {
 	}
 	old := f.env.Status()
 	if old.Reason == noMember && f.removed() {
-		return // the leader goes on sending to this server for a while
+		return // the leader continues sending to this server for a while
 	}
 	f.followed.Store(t.incarnation)
 	s := f.env.Control.Looking("")

@@ -150,7 +150,7 @@ func (c *changes) census(l *leading) {
 		switch {
 		case was && !alive && c.formation.State().Bound.NeverCame(s.ID):
 			l.silent[s.ID] = true
-			c.log.Info("a server of the list has not come yet", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
+			c.log.Info("a server of the list has not joined yet", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
 		case was && !alive:
 			l.silent[s.ID] = true
 			c.log.Warn("a server does not answer", "server", membership.ServerOf(s.ID), "addr", string(s.Address))
@@ -228,7 +228,7 @@ func (e *Ensemble) Begin(s *command.LeaderStart) {
 	}
 }
 
-var errNoSuccessor = errors.New("no other server can take the lead")
+var errNoSuccessor = errors.New("no other server can become the leader")
 
 // Transfer hands leadership to another server.
 func (c *changes) Transfer(ctx context.Context) error { return c.transferTo(ctx, nil) }
@@ -289,8 +289,8 @@ func (c *changes) transferTo(ctx context.Context, among *membership.List) error 
 
 // The reasons why another server does not take leadership.
 var (
-	errUnheard = errors.New("cannot be told to take the lead")
-	errUnled   = errors.New("does not take the lead")
+	errUnheard = errors.New("cannot be asked to become the leader")
+	errUnled   = errors.New("did not become the leader")
 )
 
 // follows waits until this server no longer leads, or the other server can't be told.

@@ -28,7 +28,7 @@ import (
 //     servers that leave as well.
 //  3. The leader removes the servers that left from Raft's configuration.
 //
-// So a client that was told of success may switch the old servers off. The apply
+// So a client that got a success reply may switch the old servers off. The apply
 // decides: a leader refuses only for reasons that are not in the log. Its refusal goes
 // through the log, too, because a refused reconfig takes a zxid.
 //
@@ -173,7 +173,7 @@ func (r *reconfigs) busy(target *membership.List) bool {
 	return t != nil && string(t.Text()) != string(target.Text())
 }
 
-// drive brings Raft's configuration to what a reconfig asks for.
+// drive changes Raft's configuration as a reconfig requests.
 func (c *changes) drive(ctx context.Context, q *DriveRequest) *driveAnswer {
 	l := c.leadNow()
 	if l == nil {
@@ -209,7 +209,7 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 		select {
 		case <-changed:
 		case <-refused.C:
-			c.log.Warn("a reconfig is given up and undone: servers that it needs for a majority have gone down", "asked", string(target.Text()))
+			c.log.Warn("undoing a reconfig: servers that it needs for a majority have gone down", "asked", string(target.Text()))
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}
@@ -246,7 +246,7 @@ func (c *changes) examine(q *DriveRequest, live map[raft.ServerID]bool) (*member
 	}
 	if code == proto.ErrBadArguments && c.env.Machine.MayWriteConfig(policy, q.IDs) {
 		if why := c.env.Machine.Conflict(&req, policy); why != nil {
-			c.log.Warn("a reconfig is refused: the servers couldn't listen at the addresses of its list", "reason", why)
+			c.log.Warn("rejecting a reconfig: servers can't listen at the addresses in its list", "reason", why)
 		}
 	}
 	if code != proto.Ok {
@@ -254,7 +254,7 @@ func (c *changes) examine(q *DriveRequest, live map[raft.ServerID]bool) (*member
 	}
 	if _, ok := c.planFor(target, live).Plan(); !ok {
 		if c.env.Machine.MayReconfig(target, policy, q.IDs) == proto.Ok { // otherwise any client could fill the log
-			c.log.Warn("a reconfig is refused: a majority of the voters before it or after it is not there", "asked", string(target.Text()))
+			c.log.Warn("rejecting a reconfig: no majority of the old or the new voters is up", "asked", string(target.Text()))
 		}
 		return nil, proto.ErrNewConfigNoQuorum
 	}
@@ -266,7 +266,7 @@ func (c *changes) Reconfig(cmd *command.Command) error {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(cmd.Body)
 	if req.Decode(&r); r.Err() == nil && membership.TooLong(&req) {
-		return c.env.Local.Propose(cmd, false) // applying it shows the error, and no leader has to read it before
+		return c.env.Local.Propose(cmd, false) // applying it shows the error, and no leader needs to read it before
 	}
 	c.liveness.Hold(cmd.Session) // keep the client's session alive in the meantime
 	defer c.liveness.Release(cmd.Session)
@@ -306,7 +306,7 @@ func (c *changes) askDrive(ctx context.Context, q *DriveRequest) *driveAnswer {
 	id, _ := c.locate(leader)
 	a, err := askChange(ctx, c.hub, addr, string(id), q)
 	if err != nil {
-		c.log.Debug("the leader could not be asked for a reconfig", "leader", leader, "err", err)
+		c.log.Debug("could not send a reconfig to the leader", "leader", leader, "err", err)
 		return nil
 	}
 	return a

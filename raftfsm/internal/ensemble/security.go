@@ -28,10 +28,10 @@ func (e *Ensemble) warnIfOpen() {
 	if !ok || addr.IP.IsLoopback() || e.security().Authenticates() {
 		return
 	}
-	says := "the quorum port is open: no caller has to prove who it is. A host that can read or redirect the traffic between the servers, " +
+	says := "the quorum port is open: callers need not authenticate. A host that can read or redirect the traffic between the servers, " +
 		"or takes the address of a server that is down, can act as a member of the ensemble"
 	if e.env.Config.Policy&tree.ReconfigEnabled != 0 {
-		says += "; with reconfigEnabled=true it can also change who the members are, and so take over all data"
+		says += "; with reconfigEnabled=true it can also change the members, and so take over all data"
 	}
 	e.log.Warn(says, "addr", addr.String(), "remedy", "set sslQuorum=true or quorum.auth.serverRequireSasl=true, and keep the port behind a firewall", "see", "docs/operate/quorum-security.md")
 }

@@ -80,7 +80,7 @@ func (e *Ensemble) waitingLoop() {
 			args = append(args, slog.String(fmt.Sprintf("server.%d", o.id), o.text))
 		}
 		if e.ctx.Err() == nil && e.env.Status().Reason == st.Reason && w.due(now, fmt.Sprint(args...)) {
-			e.log.Warn("this server waits for the ensemble and serves no clients", append([]any{"for", now.Sub(w.since).Round(time.Second)}, args...)...)
+			e.log.Warn("waiting for the ensemble, not serving clients", append([]any{"for", now.Sub(w.since).Round(time.Second)}, args...)...)
 		}
 	}
 }

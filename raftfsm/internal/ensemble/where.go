@@ -295,7 +295,7 @@ func (p *places) followOwnAddress(m *membership.List) {
 	}
 	if err != nil && slices.Equal(portsOf(want), portsOf(p.listening)) {
 		// Other names for the same addresses, or some that only the others can use.
-		p.log.Debug("cannot listen at the addresses of the membership and goes on at the same ports", "want", want, "listening", p.listening, "err", err)
+		p.log.Debug("cannot listen at the addresses of the membership; keeping the old ports", "want", want, "listening", p.listening, "err", err)
 		err = nil
 	}
 	if err != nil && news {

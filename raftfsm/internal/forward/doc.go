@@ -20,7 +20,7 @@
 // time, and either all sent bytes have been received, or received grows, or the leader is
 // holding. A follower whose stream is dead closes it and opens another.
 //
-// A stream begins with a filler of a few packets' size, which the leader has to confirm:
+// A stream begins with a filler of a few packets' size, which the leader must confirm:
 // on a network that loses large packets, a stream could be opened but carry no runs.
 //
 // A server of an earlier release neither sends nor understands heartbeats. The handshake

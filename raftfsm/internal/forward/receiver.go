@@ -57,7 +57,7 @@ func (r *Receiver) End() {
 	r.wg.Wait()
 }
 
-// Read reads from the stream. Data has to arrive within twice the limit, so that the
+// Read reads from the stream. Data must arrive within twice the limit, so that the
 // follower detects a dead stream before the leader does.
 func (r *Receiver) Read(p []byte) (int, error) {
 	if r.beats {

@@ -131,7 +131,7 @@ func (m *Member) checkLine() error {
 	seen := make(map[string]bool)
 	for _, addr := range append(m.QuorumAddrs(), m.ClientAddr) {
 		if host, _, err := net.SplitHostPort(addr); err == nil && !ValidHost(host) {
-			return fmt.Errorf("server.%d: %q is no host: write a name or an address in ASCII, without quotes", m.ID, host)
+			return fmt.Errorf("server.%d: %q is not a host: want a name or an address in ASCII, without quotes", m.ID, host)
 		}
 	}
 	for _, addr := range m.QuorumAddrs() {

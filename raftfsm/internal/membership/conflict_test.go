@@ -53,8 +53,8 @@ func TestReconfigNeedsFreeAddresses(t *testing.T) {
 		{now: strings.ReplaceAll(three, ";127.0.0.1:", ";"), members: three},
 		{now: three, joining: "1=127.0.0.1:2881:3881;0.0.0.0:2182", why: "client address of server.2"},
 		// Hosts that no server starts with.
-		{now: apart, joining: "4=d\u00fc:1:2;5", why: "is no host"},
-		{now: apart, joining: "4=d:1:2;\"d\":5", why: "is no host"},
+		{now: apart, joining: "4=d\u00fc:1:2;5", why: "is not a host"},
+		{now: apart, joining: "4=d:1:2;\"d\":5", why: "is not a host"},
 		// A list that conflicts already.
 		{now: shared, leaving: "3"},
 		{now: shared, joining: "1=127.0.0.1:1:2:observer;5"},

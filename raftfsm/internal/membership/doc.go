@@ -6,7 +6,7 @@
 // of one server (Plan).
 //
 // Invariants:
-//   - All decisions are pure functions of their arguments, because every server has to come
+//   - All decisions are pure functions of their arguments, because every server must come
 //     to the same one. We never resolve a host name.
 //   - Every server reads the same List from a text that another one has written.
 //   - A List that a reconfig leads to is one that its servers can start with (Conflict).

@@ -215,7 +215,7 @@ func parseAddress(s string) (serverAddress, error) {
 	}
 	for _, p := range parts[:2] {
 		if !IsPort(p) {
-			return a, fmt.Errorf("%q: %q is no port", s, p)
+			return a, fmt.Errorf("%q: %q is not a port", s, p)
 		}
 	}
 	if parts[0] == parts[1] {

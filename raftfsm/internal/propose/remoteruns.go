@@ -9,7 +9,7 @@ import (
 )
 
 // maxPeerBytes bounds the queue of one other server, in bytes. Above it, the leader stops
-// reading from that server's stream, so that the server has to wait. Each server has its
+// reading from that server's stream, so that the server must wait. Each server has its
 // own connection, so we don't delay other servers.
 const maxPeerBytes = 4 << 20
 

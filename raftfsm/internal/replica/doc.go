@@ -2,8 +2,8 @@
 // instance on them, and the state machine. It knows no other server and no client.
 //
 // A server opens its Replica, starts Raft on it with the transport to the other servers, or
-// without one (StartAlone), and stops it. Recover, Seed and Restore make the directories of a
-// stopped server the beginning of another history, and Survey and Load only read them.
+// without one (StartAlone), and stops it. Recover, Seed and Restore replace the
+// state of a stopped server by the start of a new history; Survey and Load only read it.
 //
 // Invariants:
 //   - The stores are opened before Raft starts, and closed after it has ended, except when they

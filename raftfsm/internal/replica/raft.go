@@ -120,7 +120,7 @@ func (r *Replica) leadAlone() error {
 		RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte(voters[0].ID), Addr: []byte(r.transport.LocalAddr())},
 	}, &resp)
 	if err != nil { // no harm: the election timeout has the same effect
-		r.log.Warn("could not take the lead at once", "err", err)
+		r.log.Warn("could not become the leader immediately", "err", err)
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (r *Replica) raftConfig(id raft.ServerID) *raft.Config {
 	return c
 }
 
-// Stop shuts Raft down for good. It gives up after limit and then closes the stores,
+// Stop shuts Raft down permanently. It gives up after limit and then closes the stores,
 // because Raft's goroutines and those that serve its connections may be waiting for
 // them. It closes a store that fails in the meantime at once, because the control
 // goroutine no longer sees the failure.

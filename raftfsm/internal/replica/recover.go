@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// When a majority of the voters is lost for good, the survivors hold all that is left.
+// When a majority of the voters is lost permanently, the survivors hold all that is left.
 // Recover makes one of them the beginning of a new ensemble:
 //
 //   - Everything in its log counts, even entries that it doesn't know to be committed: a
@@ -101,7 +101,7 @@ type survivor struct {
 // openSurvivor opens the directories and applies the whole log.
 func openSurvivor(cfg Config) (s *survivor, err error) {
 	if cfg.Memory {
-		return nil, errors.New("only what a server left on a disk can be read")
+		return nil, errors.New("only a server with a disk can be read")
 	}
 	id, err := cfg.Dirs.Owner()
 	if err != nil {

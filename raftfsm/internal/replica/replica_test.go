@@ -181,7 +181,7 @@ func TestUnreadableLog(t *testing.T) {
 }
 
 // The pause between two lines about missing snapshots grows up to a limit, and a snapshot
-// starts it anew.
+// starts it again.
 func TestPauseBetweenMissingSnapshots(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -193,11 +193,11 @@ func TestPauseBetweenMissingSnapshots(t *testing.T) {
 		m.failed(log, now.Add(want-1), "/data", errStopped)
 		now = now.Add(want)
 	}
-	if n := strings.Count(out.String(), "no snapshot was written"); n != 8 || !strings.Contains(out.String(), "directory=/data") {
+	if n := strings.Count(out.String(), "could not write a snapshot"); n != 8 || !strings.Contains(out.String(), "directory=/data") {
 		t.Errorf("%d lines:\n%s", n, out.String())
 	}
 	m.written(log)
-	if m != (missingSnapshots{}) || !strings.Contains(out.String(), "a snapshot was written again\" failures=16") {
+	if m != (missingSnapshots{}) || !strings.Contains(out.String(), "writing snapshots works again\" failures=16") {
 		t.Errorf("%+v:\n%s", m, out.String())
 	}
 	out.Reset()

@@ -154,11 +154,11 @@ func TestRefusals(t *testing.T) {
 	}
 	for want, err := range map[string]error{
 		"only a server with a disk can be seeded": seed(memory),
-		"never replaced":                                seed(full),
-		"server 9 is not on the list":                   seed(unlisted),
-		"only what a server left on a disk can be read": survey(memory),
-		"there is no state":                             survey(memberConfig(t)),
-		"there is none above":                           recoverFrom(full, 1<<31),
+		"never replaced":                        seed(full),
+		"server 9 is not on the list":           seed(unlisted),
+		"only a server with a disk can be read": survey(memory),
+		"no state of zkgo":                      survey(memberConfig(t)),
+		"there is none above":                   recoverFrom(full, 1<<31),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

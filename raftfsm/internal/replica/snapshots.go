@@ -102,14 +102,14 @@ func (m *missingSnapshots) failed(log *slog.Logger, now time.Time, dir string, e
 	}
 	m.pause = min(max(2*m.pause, firstMissing), maxMissing)
 	m.until = now.Add(m.pause)
-	log.Warn("no snapshot was written: the log grows until one is, and the server tries again; if the disk is full, free space there, or give dataDir a larger disk",
+	log.Warn("could not write a snapshot, trying again; the log grows until then; if the disk is full, free space or use a larger disk for dataDir",
 		"directory", dir, "err", err, "failures", m.failures)
 }
 
 // written logs that snapshots are written again.
 func (m *missingSnapshots) written(log *slog.Logger) {
 	if m.failures > 0 {
-		log.Info("a snapshot was written again", "failures", m.failures)
+		log.Info("writing snapshots works again", "failures", m.failures)
 	}
 	*m = missingSnapshots{}
 }

@@ -38,15 +38,15 @@ var (
 	// ErrUnknown reports that the state may have been replaced, or still be replaced later.
 	ErrUnknown = apply.ErrRestoreUnknown
 	// ErrLevel reports that not every server supports restores.
-	ErrLevel = errors.New("not every server of the ensemble is known to know of this")
+	ErrLevel = errors.New("not all servers of the ensemble are known to support a restore")
 	// ErrBusy reports that this server is already running another restore.
 	ErrBusy = errors.New("another restore is under way at this server")
 	// ErrNoLeader reports that nothing was changed, because there is no leader.
-	ErrNoLeader = errors.New("there is no leader: nothing was changed")
+	ErrNoLeader = errors.New("no leader: nothing was changed")
 )
 
 // ErrLost is the reason for giving up a restore in flight.
-var ErrLost = errors.New("the way to the leader was lost: nothing was changed, try again")
+var ErrLost = errors.New("the connection to the leader was lost: nothing was changed, try again")
 
 // Restores proposes the restores of one server, one at a time.
 type Restores struct {
@@ -176,7 +176,7 @@ type replacement struct {
 // state.
 var errEnded = errors.New("ended")
 
-// run proposes the tree, the sessions that go on (nil: none do), and what puts both in force.
+// run proposes the tree, the sessions that continue (nil: none do), and what puts both in force.
 func (r *replacement) run(t *tree.Tree, s *session.Table) (int64, error) {
 	if err := r.begin(); err != nil {
 		return 0, err

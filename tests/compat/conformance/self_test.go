@@ -257,7 +257,7 @@ func TestGoldenLines(t *testing.T) {
 }
 
 // TestDifferences checks that a listed difference applies only to its script, and
-// has to apply.
+// must apply.
 func TestDifferences(t *testing.T) {
 	t.Parallel()
 	all := []Difference{{Script: "one", Reason: "r", Theirs: "b\n", Ours: "x\ny\n"}}

@@ -107,16 +107,11 @@ func TestGoCompiles(t *testing.T) {
 func TestExcerpts(t *testing.T) {
 	t.Parallel()
 	var run strings.Builder
-	java := must.Get(os.ReadFile(filepath.Join(root(t), "tests/compat/testserver/junit/src/test/java/WorkerTest.java")))(t)
-	run.Write(java)
-	found := 0
-	all := pages(t)
-	for _, p := range all {
-		if p.name == "docs/guide/testserver.md" {
-			run.WriteString(strings.Join(p.code["python"], "\n"))
-		}
+	for _, name := range []string{"junit/src/test/java/WorkerTest.java", "pytest/test_worker.py"} {
+		run.Write(must.Get(os.ReadFile(filepath.Join(root(t), "tests/compat/testserver", name)))(t))
 	}
-	for _, p := range all {
+	found := 0
+	for _, p := range pages(t) {
 		for _, code := range append(p.code["java"], p.code["python"]...) {
 			if p.name != "README.md" {
 				continue

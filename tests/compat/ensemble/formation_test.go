@@ -102,7 +102,7 @@ func TestRefusedAtStart(t *testing.T) {
 	c.write(1, append(c.lines(1, 2, 3), "group.1=1:2:3", "weight.1=1", "connectToLearnerMasterLimit=4",
 		"localSessionsEnabled=true", "localSessionsUpgradingEnabled=true")...)
 	c.start(1)
-	c.says(1, "settings without effect here", "connectToLearnerMasterLimit", "localSessionsEnabled: has no effect", "localSessionsUpgradingEnabled: has no effect")
+	c.says(1, "settings without effect", "connectToLearnerMasterLimit", "localSessionsEnabled: has no effect", "localSessionsUpgradingEnabled: has no effect")
 	c.write(2, append(c.lines(1, 2, 3), "localSessionsEnabled=true")...)
 	c.start(2)
 	c.says(2, "localSessionsEnabled: has no effect")

@@ -202,18 +202,18 @@ func TestSASLRefused(t *testing.T) {
 		says           string   // by server 3, when it connects
 		they           []string // by the server that it connects to
 	}{
-		{"without SASL", saslSteps[2], without, "zk", "secret", "demands SASL by its quorum.auth.serverRequireSasl",
+		{"without SASL", saslSteps[2], without, "zk", "secret", "requires SASL by its quorum.auth.serverRequireSasl",
 			[]string{"from server 3", "does not use SASL", "quorum.auth.learnerRequireSasl there"}},
-		{"enabled only", saslSteps[2], only, "zk", "secret", "demands SASL by its quorum.auth.serverRequireSasl",
+		{"enabled only", saslSteps[2], only, "zk", "secret", "requires SASL by its quorum.auth.serverRequireSasl",
 			[]string{"from server 3", "does not use SASL"}},
 		{"wrong password", saslSteps[2], calling, "zk", "Secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"zk\"`}},
 		{"wrong user", saslSteps[2], saslSteps[2], "eve", "secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"eve\"`}},
-		// As in ZooKeeper, if a server sends credentials, they have to be right.
+		// As in ZooKeeper, if a server sends credentials, they must be right.
 		{"wrong password where none is required", calling, calling, "zk", "Secret", "does not accept our user or password",
 			[]string{"from server 3", `wrong password for \"zk\"`}},
-		{"calls who does not take it", without, calling, "zk", "secret", "does not take SASL",
+		{"calls who does not take it", without, calling, "zk", "secret", "does not accept SASL",
 			[]string{"from server 3", "uses SASL", "quorum.auth.enableSasl here"}},
 	} {
 		c.stop(3)

@@ -107,7 +107,7 @@ func TestTLS(t *testing.T) {
 			c.formWith(stores(t, c))
 			for id, n := range c.nodes {
 				if cert := n.shown(); cert == nil {
-					t.Errorf("server %d does not speak TLS on its quorum port", id)
+					t.Errorf("server %d does not use TLS on its quorum port", id)
 				}
 			}
 			c.survives(c.connect("a", 1, 2, 3), c.connect("b", 3, 2, 1))
@@ -225,7 +225,7 @@ func TestTLSRefused(t *testing.T) {
 		says     string   // by server 3, when it connects
 		they     []string // by the server that it connects to
 	}{
-		"plaintext":                 {says: "demands TLS", they: []string{"from server 3", "does not speak TLS"}},
+		"plaintext":                 {says: "requires TLS", they: []string{"from server 3", "does not use TLS"}},
 		"another authority":         {good, other.issue("127.0.0.3"), "does not accept our certificate", []string{"at 127.0.0.1:", `by \"CN=another CA\"`}},
 		"another server's name":     {good, ours.issue("127.0.0.2"), "does not accept our certificate", []string{"from server 3", "it is another server's, the one at 127.0.0.2"}},
 		"the name of no server":     {good, ours.issue("127.0.0.77"), "does not accept our certificate", []string{"from server 3", "it names neither a host of server 3", "which is known at 127.0.0.3"}},

@@ -33,7 +33,7 @@
 //     the client waits, the test replaces its znode with another session's.
 //   - The fenced register takes no write from a client that another has followed, and every
 //     write that it takes adds one: no write is lost. The same goes for the znode, whose
-//     value has to equal its version.
+//     value must equal its version.
 //   - No Lease reports that the lock is held after another client has entered.
 //   - A client that is stopped while it holds the lock, and continues after another client
 //     was in, writes to the plain register as if nothing had happened, and overwrites what

@@ -85,7 +85,7 @@ func (b *board) await(ctx context.Context, want string) {
 // right.
 const quiet = time.Second
 
-// slowly is how long a member keeps the first share that it has to give up. In the meantime
+// slowly is how long a member keeps the first share that it must give up. In the meantime
 // the others should wait for its locks; if the locks didn't exclude them, they would work
 // on the share.
 const slowly = 3 * time.Second

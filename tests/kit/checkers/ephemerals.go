@@ -11,7 +11,7 @@ import (
 
 // ephemerals checks that an ephemeral znode exists exactly as long as its session. All
 // evidence that a session was alive at some zxid (replies on its connections, its znodes)
-// has to come before all evidence that it had ended: a closeSession, a server's statement,
+// must come before all evidence that it had ended: a closeSession, a server's statement,
 // the absence of a znode that no client has deleted.
 func ephemerals(x *index, _ *Options, r *Result) {
 	bounds := x.bounds()

@@ -57,7 +57,7 @@ func (f *factCheck) existence() {
 	}
 }
 
-// odd checks znodes if only their existence is known: each has to be a known
+// odd checks znodes if only their existence is known: each must be a known
 // incarnation, or one that a request without a reply may have created.
 func (f *factCheck) odd() {
 	for _, pt := range f.p.odd {

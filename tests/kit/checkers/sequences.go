@@ -49,7 +49,7 @@ func sequences(x *index, _ *Options, r *Result) {
 	r.count(len(byParent), "parents")
 }
 
-// oneLife reports whether the znode at path was not created anew between two
+// oneLife reports whether the znode at path was not created again between two
 // zxids, as far as is known.
 func (x *index) oneLife(path string, from, to int64) bool {
 	p := x.paths[path]

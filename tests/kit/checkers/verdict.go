@@ -21,7 +21,7 @@ type Options struct {
 	// server off from the leader at the same time, because no server can tell the client
 	// then.
 	OnlyTold bool
-	// Heard is the part of its timeout, in tenths, that a session has to live
+	// Heard is the part of its timeout, in tenths, that a session must live
 	// after a request that was answered; default 1. A server that has lost its
 	// leader answers for nine tenths of a timeout after the last request that the
 	// leader was told of, so only one tenth may be left, e.g. if the client was

@@ -11,7 +11,7 @@ import (
 
 // armed is a watch that has been registered.
 type armed struct {
-	zxid int64 // of the state in which it was registered: later changes have to be reported
+	zxid int64 // of the state in which it was registered: later changes must be reported
 	rec  record
 	told map[told]bool // for a persistent watch
 }

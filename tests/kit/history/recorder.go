@@ -147,7 +147,7 @@ func (r *Recorder) History() *History {
 }
 
 // Flush writes buffered records to the writer and returns the first write error.
-// The caller has to close the writer.
+// The caller must close the writer.
 func (r *Recorder) Flush() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

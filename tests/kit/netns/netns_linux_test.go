@@ -71,7 +71,7 @@ func (p *pairOfHosts) dial() net.Conn {
 	return c
 }
 
-// echoes sends n bytes and reports whether they come back within a time.
+// echoes sends n bytes and reports whether they return within a time.
 func (p *pairOfHosts) echoes(c net.Conn, n int, within time.Duration) bool {
 	p.t.Helper()
 	sent := bytes.Repeat([]byte{'x'}, n)

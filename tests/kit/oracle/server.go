@@ -75,7 +75,7 @@ func (s *Server) Run() error {
 }
 
 // At describes a server whose directory the caller has created: zoo.cfg and the
-// files it names. Run starts the server; the caller has to Stop it.
+// files it names. Run starts the server; the caller must Stop it.
 func At(dir string, id, port int) *Server { return &Server{ID: id, Port: port, Dir: dir} }
 
 // With adds arguments for java.

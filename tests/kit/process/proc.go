@@ -145,7 +145,7 @@ func (p *Proc) Freeze() error {
 	})
 }
 
-// Thaw lets a frozen process go on.
+// Thaw lets a frozen process continue.
 func (p *Proc) Thaw() error { return thaw(p) }
 
 // Await waits until the process is ready, and returns early if it ends.
@@ -175,7 +175,7 @@ func (p *Proc) Output() string {
 	return string(b)
 }
 
-// Tail returns the end of what the process has printed.
+// Tail returns the end of the process's output.
 func (p *Proc) Tail() string {
 	out := p.Output()
 	return out[max(0, len(out)-4000):]

@@ -24,7 +24,7 @@ func Run(t *testing.T, test func(t *testing.T, zs *zktest.Server)) {
 	synctest.Test(t, func(t *testing.T) { test(t, zktest.Run(t)) })
 }
 
-// Within returns a context for what has to succeed eventually: an hour of fake
+// Within returns a context for what must succeed eventually: an hour of fake
 // time.
 func Within(t *testing.T) context.Context {
 	t.Helper()

@@ -105,7 +105,7 @@ type Server struct {
 type Ensemble struct {
 	Name    string // of the program
 	Servers []*Server
-	synced  bool // the servers have a leader, whose followers have to be in sync
+	synced  bool // the servers have a leader, whose followers must be in sync
 }
 
 // Prepare chooses ports for clients and creates directories with an empty directory data,

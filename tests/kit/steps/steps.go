@@ -60,7 +60,7 @@ type Env struct {
 // Canceled reports whether this run's context ends.
 func (e *Env) Canceled() bool { return e.Fault == Cancel || e.Fault == CancelLost }
 
-// Bounded returns a context for what has to succeed eventually.
+// Bounded returns a context for what must succeed eventually.
 func (e *Env) Bounded() context.Context {
 	e.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)

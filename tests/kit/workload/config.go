@@ -14,7 +14,7 @@ import (
 )
 
 // Config describes the clients and what they do. The zero value of a field means
-// its default; Servers, Dial and Recorder have to be set.
+// its default; Servers, Dial and Recorder must be set.
 type Config struct {
 	Seed     uint64
 	Servers  []int                                                   // ids for Dial

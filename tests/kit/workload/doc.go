@@ -12,7 +12,7 @@
 // connection in which order. The clients get the time only from package time and reach the
 // servers only through Config.Dial, so they work the same in real time over TCP and in a
 // testing/synctest bubble over in-memory connections. They set no deadlines on connections;
-// Close has to end a pending Read and Write.
+// Close must end a pending Read and Write.
 //
 // There are four kinds of client. A mixed client (mixed.go) does everything: it
 // reads and writes a few registers, with and without sync and versions, also in

@@ -10,7 +10,7 @@ import (
 
 // idler is a client that only pings, for longer than its session timeout, and then checks
 // whether its ephemeral znode still exists. Only the pings show that it is alive, and its
-// server has to report that to the leader.
+// server must report that to the leader.
 type idler struct {
 	*session
 	c     *conn

@@ -11,7 +11,7 @@ import (
 
 // Section returns the report for a page: ratios to ZooKeeper, and the targets that were
 // missed. All figures are in the JSON file and in Table. plots is the directory of the
-// plots, as the page has to link it; "" if they were not written.
+// plots, as the page must link it; "" if they were not written.
 func (r *Report) Section(plots string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %d CPUs, %s; the median of %d runs of %g s for each cell. ", r.Date.Format(time.DateOnly), r.Machine, r.CPUs, r.Go, r.Runs, r.Seconds)

@@ -74,7 +74,7 @@ func TestGrayChaos(t *testing.T) {
 }
 
 // oneRun runs an ensemble once and checks what the clients saw. faults lists the
-// faults that have to be seen, separated by commas; empty: all.
+// faults that must be seen, separated by commas; empty: all.
 func oneRun(t *testing.T, d time.Duration, network, faults string) *summary.Run {
 	t.Helper()
 	dir := must.Get(os.MkdirTemp(*place, "zkgo-chaos-"))(t)

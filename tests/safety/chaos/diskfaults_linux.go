@@ -76,7 +76,7 @@ func damagedLog(s *scene) error {
 // indexed matches how a message names an entry of the log.
 var indexed = regexp.MustCompile(`(index|entry|entries)\D{0,12}\d+`)
 
-// refusesToStart starts a server that has to end by itself, and returns its last
+// refusesToStart starts a server that must end by itself, and returns its last
 // log line.
 func (m *Member) refusesToStart() (string, error) {
 	from := m.LogEnd()
@@ -123,7 +123,7 @@ func (s *scene) damageLog(m *Member) (path string, err error) {
 	return path, os.WriteFile(path, b, 0o600)
 }
 
-// damageBolt flips a bit in an entry that the server has to read at its start. We change
+// damageBolt flips a bit in an entry that the server must read at its start. We change
 // every copy in the file, because bolt leaves old copies of a page.
 func (s *scene) damageBolt(m *Member) (path string, err error) {
 	if path, err = m.find("raft.bolt"); err != nil {

@@ -8,7 +8,7 @@
 // the loopback network and belong to this run alone.
 //
 // A Run injects one fault after the other, in an order fixed by its seed, and each fault
-// has to be seen to have happened: a killed leader by the epoch of the next, a stopped
+// must be seen to have happened: a killed leader by the epoch of the next, a stopped
 // process by its state in the kernel, a damaged log by the message of the server that
 // refuses it. If we didn't see a promised fault or election, or if the clients did too
 // little, the run proves nothing. We call it void and treat it as a failure.

@@ -42,8 +42,8 @@ type fabric interface {
 	// up and down tell the network whether the server's process listens.
 	up(m *Member) error
 	down(m *Member)
-	// enter moves a locked thread to where the server's process has to start. It
-	// reports whether the thread has to end after that.
+	// enter moves a locked thread to where the server's process must start. It
+	// reports whether the thread must end after that.
 	enter(m *Member) (end bool, err error)
 	// dial connects to an address of a server without any fault in between.
 	dial(ctx context.Context, m *Member, addr string) (net.Conn, error)

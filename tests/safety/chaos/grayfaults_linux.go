@@ -118,7 +118,7 @@ func forgetClients(s *scene) error {
 func (s *scene) size() int { return []int{200, 1400}[s.rnd.IntN(2)] }
 
 // largeLostLeader loses large packets from the leader to all others. If no entry
-// gets through, another server has to become leader.
+// gets through, another server must become leader.
 func largeLostLeader(s *scene) error {
 	filter, err := s.filter()
 	if err != nil {

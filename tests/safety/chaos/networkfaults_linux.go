@@ -101,7 +101,7 @@ func muteLeader(s *scene) error {
 }
 
 // deafLeader cuts the others' messages to the leader, but not its messages to them. As long
-// as it sends heartbeats, no other server starts an election, so it has to notice by itself
+// as it sends heartbeats, no other server starts an election, so it must notice by itself
 // that it has no followers.
 func deafLeader(s *scene) error {
 	return s.leaderOneWay("server %d, the leader, hears nobody", func(leader, other string) link {

@@ -24,8 +24,8 @@ func processFaults() []fault {
 	}
 }
 
-// killLeader kills the leader. Another server has to lead before the dead one
-// comes back.
+// killLeader kills the leader. Another server must lead before the dead one
+// returns.
 func killLeader(s *scene) error {
 	leader, epoch, err := s.Leader()
 	if err != nil {
@@ -156,7 +156,7 @@ func pauseLeader(s *scene) error {
 }
 
 // napLeader stops the leader until the others have had another leader for a
-// moment. Its clients have not given it up, and when it goes on it finds their
+// moment. Its clients have not given it up, and when it continues it finds their
 // requests and believes that it leads.
 func napLeader(s *scene) error {
 	leader, epoch, err := s.Leader()

@@ -101,7 +101,7 @@ type pinger struct {
 }
 
 // ping sends one ping. If the connection was lost, it attaches to the same
-// session over another; the session has to exist.
+// session over another; the session must exist.
 func (p *pinger) ping() error {
 	if _, err := p.c.Do(proto.OpPing, nil); err == nil {
 		return nil

@@ -22,7 +22,7 @@ import (
 type Config struct {
 	Options
 	Duration time.Duration
-	// Promise names the faults that have to be seen; nil: all that the number of
+	// Promise names the faults that must be seen; nil: all that the number of
 	// servers allows. If time is left after them, more faults follow.
 	Promise []string
 	Rate    float64 // minimum of operations per second, over the whole run; default 200

@@ -22,7 +22,7 @@ const (
 	moversTime = 30 * time.Second
 	// mostExpired is how many of them may expire: ZooKeeper loses about as many.
 	mostExpired = 15
-	// refusal is how soon a server that cannot serve has to say so.
+	// refusal is how soon a server that cannot serve must say so.
 	refusal = time.Second
 )
 

@@ -41,7 +41,7 @@ func once(f func(t *trial) ([]netns.Conn, error)) func(t *trial) ([]func() error
 	}
 }
 
-// forget makes the network forget connections. There has to be at least one.
+// forget makes the network forget connections. There must be at least one.
 func (t *trial) forget(conns ...netns.Conn) error {
 	if t.e.net.Forget(conns...) == 0 {
 		return fmt.Errorf("there was no connection to forget")

@@ -9,6 +9,6 @@
 //
 // On every server one client writes, one opens sessions and one reads; they never move to
 // another server, so that we measure each server. A Row has what they noticed and the
-// limits that zkgo has to meet. The command run writes docs/design/reliability-gray.md; the
+// limits that zkgo must meet. The command run writes docs/design/reliability-gray.md; the
 // tests of this package run the short scenarios.
 package gray

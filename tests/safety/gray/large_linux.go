@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// leads is how soon another server that can replicate has to lead.
+// leads is how soon another server that can replicate must lead.
 const leads = 10 * time.Second
 
 // largeCase says which packets are lost, under which load.

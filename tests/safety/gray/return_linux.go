@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// serves is how soon a server has to serve after its start.
+	// serves is how soon a server must serve after its start.
 	serves = 2 * time.Second
-	// reached is how soon a server has to serve after the network has healed.
+	// reached is how soon a server must serve after the network has healed.
 	reached = 5 * time.Second
 )
 

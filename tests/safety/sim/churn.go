@@ -9,7 +9,7 @@ import (
 )
 
 // churn removes a server from the ensemble, or changes its role. It runs only
-// when every server is up: a change that has to wait for a missing server tests
+// when every server is up: a change that must wait for a missing server tests
 // nothing but the wait.
 func (n *nemesis) churn(observer bool, role string) bool {
 	h := n.c.hosts[n.rnd.IntN(len(n.c.hosts))]

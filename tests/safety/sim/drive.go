@@ -50,7 +50,7 @@ func (d *drive) mount() (*volume, error) {
 	return v, nil
 }
 
-// detach takes the disk from its process, which goes on without effect. After a
+// detach takes the disk from its process, which continues without effect. After a
 // power cut only the durable part of its writes is left, and some of the rest.
 func (d *drive) detach(powerCut bool) {
 	d.mu.Lock()

@@ -273,7 +273,7 @@ func (n *nemesis) wipe() bool {
 
 func (n *nemesis) rejoined(h *host) bool { return h.status().Serving && n.c.whole() }
 
-// spoil breaks a disk; the server has to notice and stop.
+// spoil breaks a disk; the server must notice and stop.
 func (n *nemesis) spoil(h *host, what string, f func(*drive)) bool {
 	if h == nil {
 		return false

@@ -22,7 +22,7 @@ const (
 	forgottenBound = min(syncLimit*tickTime, 5*time.Second)
 	// largeBound is the bound for a leader whose large packets are lost.
 	largeBound = 10 * time.Second
-	// probeBytes is the size of the write that has to get through.
+	// probeBytes is the size of the write that must get through.
 	probeBytes = 3000
 )
 

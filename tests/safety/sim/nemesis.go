@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// nemesis breaks a cluster, never beyond what it has to survive, and repairs it.
+// nemesis breaks a cluster, never beyond what it must survive, and repairs it.
 type nemesis struct {
 	c   *Cluster
 	rnd *rand.Rand
@@ -23,7 +23,7 @@ type nemesis struct {
 	uncertain time.Time      // when a request to move a server last ended without a known result
 }
 
-// promise is a fault whose effect has to be seen.
+// promise is a fault whose effect must be seen.
 type promise struct {
 	what string
 	kept func() bool
@@ -117,7 +117,7 @@ func (n *nemesis) allHosts() []string {
 	return all
 }
 
-// promise records that kept has to be true by the end of the run.
+// promise records that kept must be true by the end of the run.
 func (n *nemesis) promise(what string, kept func() bool) {
 	n.promised = append(n.promised, promise{what, kept})
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// bug is a bug that the simulator has to find. It is planted into the source from
+// bug is a bug that the simulator must find. It is planted into the source from
 // which a second test binary is built, so no product code contains it.
 type bug struct {
 	name   string
 	edits  []edit // several if a second mechanism guards against the first bug
 	faults string // kinds of fault that expose the bug; empty: all
-	seeds  int    // number of seeds within which it has to be found
-	says   string // text that the report has to contain
+	seeds  int    // number of seeds within which it must be found
+	says   string // text that the report must contain
 }
 
 // edit is one change to the source.

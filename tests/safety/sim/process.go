@@ -133,7 +133,7 @@ func (p *process) end(powerCut bool) {
 
 // close closes the server and returns a channel that is closed once Close has
 // returned. Two goroutines must not call Close: the second would wait for a
-// mutex, where fake time stands still.
+// mutex, where fake time is stopped.
 func (p *process) close() <-chan struct{} {
 	p.closing.Do(func() {
 		go func() {

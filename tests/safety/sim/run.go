@@ -53,7 +53,7 @@ type Result struct {
 // leastOps is the minimum per minute: a run with fewer proves nothing.
 const leastOps = 100
 
-// Run performs a run. It has to be called in a testing/synctest bubble; Judge has
+// Run performs a run. It must be called in a testing/synctest bubble; Judge has
 // to be called after it and outside the bubble, because checking takes real time.
 func Run(o Options) *Result {
 	dir, err := tempDir()
@@ -160,7 +160,7 @@ func (c *Cluster) final(rec *history.Recorder) {
 }
 
 // compareDigests compares the servers' trees all the time: two trees at the same
-// zxid have to be the same.
+// zxid must be the same.
 func (c *Cluster) compareDigests(ctx context.Context) {
 	at := make(map[int64]uint64)
 	for ctx.Err() == nil {

@@ -15,7 +15,7 @@ import (
 
 // volume is the file system of one process: an in-memory disk that knows what a
 // power cut would leave. The faults of its drive apply to what the process does
-// until it has died; after that it goes on without effect, because a goroutine
+// until it has died; after that it continues without effect, because a goroutine
 // cannot be killed.
 type volume struct {
 	d     *drive

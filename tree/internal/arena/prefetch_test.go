@@ -39,7 +39,7 @@ func TestPrefetch(t *testing.T) {
 	}
 }
 
-// readsOf returns what prefetching one path has to read: of its slot, and of the znode if
+// readsOf returns what prefetching one path must read: of its slot, and of the znode if
 // there is one.
 func (a *Arena) readsOf(path string) (seen byte) {
 	p := a.Locate(path)

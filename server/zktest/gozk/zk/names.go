@@ -72,7 +72,7 @@ const (
 )
 
 // The functions of the client, its errors and its logger. A program that replaces
-// DefaultLogger has to replace that of the client itself.
+// DefaultLogger must replace that of the client itself.
 var (
 	AuthACL                    = zk.AuthACL
 	Connect                    = zk.Connect

@@ -135,7 +135,7 @@ func TestADestroyedCluster(t *testing.T) {
 	if !strings.Contains(out, "Start this server") {
 		t.Errorf("%s", out)
 	}
-	refused(t, []string{"restore", file, c.members[1].cfg}, "a state of zkgo is there already", c.members[1].dir)
+	refused(t, []string{"restore", file, c.members[1].cfg}, "a state of zkgo already exists", c.members[1].dir)
 	c.members[1].start(t)
 	first := connect(t, c.members[1].proc.Addr)
 	must.Do(t, first.Sync(ctx(t), "/"))

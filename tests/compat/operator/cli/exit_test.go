@@ -38,7 +38,7 @@ func TestExitCode(t *testing.T) {
 		{args: []string{"listquota", "/a"}, code: 1, err: "absolute path is /zookeeper/quota/a/zookeeper_limits\nquota for /a does not exist.\n", why: "a script has to see the failure"},
 		{args: []string{"setquota", "-n", "0", "/a"}, code: 2, err: "the num quota must be greater than zero\n", why: "a script has to see the failure"},
 		{args: []string{"delete", "-v", "x", "/a"}, code: 2, err: "a version is a number, not \"x\"\n", why: "zkCli.sh dies of an exception"},
-		{args: []string{"set", "-b", "/a", "!"}, code: 2, err: "the data are no Base64: illegal base64 data at input byte 0\n", why: "zkCli.sh dies of an exception"},
+		{args: []string{"set", "-b", "/a", "!"}, code: 2, err: "the data is not valid base64: illegal base64 data at input byte 0\n", why: "zkCli.sh dies of an exception"},
 		{args: []string{"addWatch", "relative"}, code: 1, err: "Path must start with / character\n", why: "zkCli.sh dies of an exception"},
 		{args: []string{"addauth", "nothing", "x"}, code: 1, err: "KeeperErrorCode = AuthFailed\n", why: "zkCli.sh does not wait for the answer"},
 		{

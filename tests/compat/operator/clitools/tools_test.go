@@ -72,7 +72,7 @@ func copyTree(t *testing.T, sides []*side) {
 	if r := same(t, sides, "diff", "/app", "/copy"); r.code != 1 || r.out != "- /live\n" {
 		t.Errorf("diff: %+v", r)
 	}
-	if r := same(t, sides, "cp", "/app", "/copy"); r.code != 1 || !strings.Contains(r.err, "/copy: it exists already") {
+	if r := same(t, sides, "cp", "/app", "/copy"); r.code != 1 || !strings.Contains(r.err, "/copy: already exists") {
 		t.Errorf("copied onto what is there: %+v", r)
 	}
 	for _, s := range sides {
@@ -122,7 +122,7 @@ func sequences(t *testing.T, sides []*side) {
 			t.Fatal(err)
 		}
 	}
-	if r := same(t, sides, "cp", "/seq", "/behind"); r.code != 0 || !strings.Contains(r.err, "the next sequential znode in /behind gets the number 2, and there is one with 4") {
+	if r := same(t, sides, "cp", "/seq", "/behind"); r.code != 0 || !strings.Contains(r.err, "the next sequential znode in /behind gets the number 2, but 4 already exists") {
 		t.Errorf("%+v", r)
 	}
 	for _, s := range sides {
@@ -188,7 +188,7 @@ func between(t *testing.T, sides []*side) {
 		if r := s.run(t, "", "diff", "-noephemerals", "/app", other.addr+"/there"); r.code != 0 {
 			t.Errorf("from %s: %+v", s.name, r)
 		}
-		if r := s.run(t, "", "mv", other.addr+"/there", "/back"); r.code != 0 || !strings.Contains(r.err, fmt.Sprintf("%d znodes deleted at the old place", total-ephemerals)) {
+		if r := s.run(t, "", "mv", other.addr+"/there", "/back"); r.code != 0 || !strings.Contains(r.err, fmt.Sprintf("%d znodes deleted at the source", total-ephemerals)) {
 			t.Errorf("to %s: %+v", s.name, r)
 		}
 		if r := s.run(t, "", "diff", "-noephemerals", "/app", "/back"); r.code != 0 {
@@ -217,7 +217,7 @@ func largeTree(t *testing.T, sides []*side) {
 		file := filepath.Join(t.TempDir(), "large.yaml")
 		step(number, "find", "-count", "/large")
 		step("done: "+number+" created", "cp", "/large", other.addr+"/there")
-		step(number+" znodes deleted at the old place", "mv", other.addr+"/there", "/back")
+		step(number+" znodes deleted at the source", "mv", other.addr+"/there", "/back")
 		step(number+" znodes exported", "export", "-f", file, "/back")
 		step(number+" znodes compared, no difference", "diff", "file:"+file, "/large")
 		step(number+" znodes deleted", "rm", "-r", "/back")
@@ -242,7 +242,7 @@ func edit(t *testing.T, sides []*side) {
 	for _, s := range sides {
 		other := script(fmt.Sprintf(`%s cli -q -server %s set /edited theirs && echo mine >"$1"`, process.Binary(t), s.addr))
 		r := s.run(t, "", "edit", "-editor", other, "/edited")
-		if data, _, err := s.zk.Get(t.Context(), "/edited"); r.code != 1 || !strings.Contains(r.err, "somebody else") || string(data) != "theirs" || err != nil {
+		if data, _, err := s.zk.Get(t.Context(), "/edited"); r.code != 1 || !strings.Contains(r.err, "another client") || string(data) != "theirs" || err != nil {
 			t.Errorf("%s: %+v, %q, %v", s.name, r, data, err)
 		}
 		_, kept, _ := strings.Cut(r.err, "is in ")
@@ -335,7 +335,7 @@ func move(t *testing.T, sides []*side) {
 	ok(t, sides, "rm", "/app/live")
 	ok(t, sides, "export", "/app")
 	before := ok(t, sides, "export", "/app")
-	if r := same(t, sides, "mv", "/app", "/moved"); r.code != 0 || !strings.Contains(r.err, fmt.Sprintf("%d znodes deleted at the old place", total-ephemerals)) {
+	if r := same(t, sides, "mv", "/app", "/moved"); r.code != 0 || !strings.Contains(r.err, fmt.Sprintf("%d znodes deleted at the source", total-ephemerals)) {
 		t.Errorf("%+v", r)
 	}
 	after := ok(t, sides, "export", "/moved")

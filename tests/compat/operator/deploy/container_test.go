@@ -85,7 +85,7 @@ func TestContainer(t *testing.T) {
 	// Again, as after an update of the image: the same data, and existing files.
 	d = run(t, inside(t, dir, env, "/zkgo", "zkServer.sh", "start-foreground"))
 	serves(t, local(port))
-	if out := d.Output(); !strings.Contains(out, "/conf/zoo.cfg is there already: the ZOO_ variables change nothing") {
+	if out := d.Output(); !strings.Contains(out, "/conf/zoo.cfg already exists: the ZOO_ variables change nothing") {
 		t.Errorf("it does not say that the file decides:\n%s", out)
 	}
 }

@@ -63,7 +63,7 @@ func signingKey() string { return filepath.Join(filepath.Dir(released.dir), "sec
 // gnupg returns a new home directory for gpg.
 func gnupg(t *testing.T) string {
 	t.Helper()
-	// Not t.TempDir: the path of the agent's socket has to be short.
+	// Not t.TempDir: the path of the agent's socket must be short.
 	home := must.Get(os.MkdirTemp("", "gpg-"))(t)
 	t.Cleanup(func() {
 		_ = exec.Command("gpgconf", "--homedir", home, "--kill", "all").Run()

@@ -36,7 +36,7 @@ func TestNotify(t *testing.T) {
 		"--set", "clientPortAddress=127.0.0.1", "--set", "admin.enableServer=false")
 	cmd.Env = append(os.Environ(), "NOTIFY_SOCKET="+filepath.Join(dir, "notify"))
 	d := run(t, cmd)
-	if got := next(); got != "READY=1\nSTATUS=waits for a quorum" {
+	if got := next(); got != "READY=1\nSTATUS=waiting for a quorum" {
 		t.Errorf("first %q", got)
 	}
 	conn, err := net.Dial("tcp", local(port))

@@ -150,7 +150,7 @@ func TestScale(t *testing.T) {
 	c.members(z, voters(3)...)
 	c.ready(pods(3)...)
 
-	// They come back with the data that they had when they left.
+	// They return with the data that they had when they left.
 	c.scale(voterSet, 5)
 	c.start(false, "zk-zookeeper-3", "zk-zookeeper-4")
 	c.ready("zk-zookeeper-3", "zk-zookeeper-4")

@@ -61,7 +61,7 @@ func TestFenceAndProof(t *testing.T) {
 	for _, s := range servers {
 		front.Down(fmt.Sprint("zk", s.ID))
 	}
-	open(t, f, "serves those that it had")
+	open(t, f, "still serves existing ones")
 	for _, s := range servers {
 		front.Reset("clients", fmt.Sprint("zk", s.ID))
 	}
@@ -128,7 +128,7 @@ func open(t *testing.T, f *mirror.Fence, want string) {
 }
 
 // writeUntilFenced writes through all ports. The result ends that, and returns the newest zxid
-// that a client was told of.
+// that was acknowledged to a client.
 func writeUntilFenced(t *testing.T, addrs []string) (stop func() int64) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -174,7 +174,7 @@ func (r *requester) preflight(old *mirror.Old) {
 	var text strings.Builder
 	must.Do(r.t, found.Write(&text))
 	r.t.Log("\n" + text.String())
-	if found.Blocked() || strings.Contains(text.String(), "sessions that only this server knows") != modern || strings.Contains(text.String(), "digests of the whole tree matched") != digests ||
+	if found.Blocked() || strings.Contains(text.String(), "local sessions: ") != modern || strings.Contains(text.String(), "digests of the whole tree matched") != digests ||
 		!strings.Contains(text.String(), "ACL schemes: this server has all of them") || strings.Count(text.String(), "connections: ") != 3 {
 		r.t.Error("see above")
 	}

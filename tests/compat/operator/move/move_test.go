@@ -64,7 +64,7 @@ func back(t *testing.T, zk *oracle.Server, c *client.Client, data string, compre
 	}
 }
 
-// freeAddr returns an address that no server listens on at the moment.
+// freeAddr returns an address that no server listens on now.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)

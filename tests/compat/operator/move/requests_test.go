@@ -32,7 +32,7 @@ var mirrorLib = flag.String("mirror", "", "`release=directory` with the jars of 
 const mine = 200<<56 - 1<<64 + 1
 
 // TestRequests sends requests through a learner to the leader of a real ensemble, and checks
-// the transactions that come back.
+// the transactions that return.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	need(t)

@@ -157,7 +157,7 @@ func (f *faults) cutoverWith(at step, one fault) (out string, err error) {
 		limit = 8 * time.Second
 	}
 	early := time.Duration(f.random.IntN(100)) * time.Millisecond
-	// The fence command waits, so that a fault of this step comes before it and clients go on
+	// The fence command waits, so that a fault of this step comes before it and clients continue
 	// meanwhile.
 	fence := time.Duration(f.random.IntN(500)) * time.Millisecond
 	goOn := filepath.Join(f.fence, "go")

@@ -218,7 +218,7 @@ func (l *load) comeAndGo(ctx context.Context, addrs []string) {
 	}
 }
 
-// abandon leaves a session whose ephemeral znode has to go when the session expires.
+// abandon leaves a session whose ephemeral znode must go when the session expires.
 func (l *load) abandon(addr string) {
 	l.t.Helper()
 	must.Do(l.t, wait.Success(patience, "a session to abandon", func() error {

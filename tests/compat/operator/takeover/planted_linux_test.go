@@ -21,9 +21,9 @@ var planted = flag.Bool("planted", false, "run TestPlanted, which breaks zkgo on
 type mistake struct {
 	name  string
 	edits []edit
-	test  string   // that has to find it
+	test  string   // that must find it
 	at    string   // flag -at of the test; "" for the default
-	found []string // regular expressions of what the test says; one has to match
+	found []string // regular expressions of what the test says; one must match
 }
 
 // edit replaces a text that occurs once in a file.

@@ -84,7 +84,7 @@ type refused struct {
 
 // TestQuorumSecurity: zkgo follows servers that secure the connections between each other, and
 // takes over from them. Without the right flags it says what is wrong and which flag helps, and
-// goes on trying.
+// keeps trying.
 func TestQuorumSecurity(t *testing.T) {
 	need(t)
 	ca, other := newAuthority(t), newAuthority(t)

@@ -99,7 +99,7 @@ func creates(l *load, c *clientv3.Client, conn, slot int) func(ctx context.Conte
 		key := dir + strconv.Itoa(n)
 		answer, err := c.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).Then(clientv3.OpPut(key, l.value)).Commit()
 		if err == nil && !answer.Succeeded {
-			err = errors.New("a key is there already")
+			err = errors.New("a key already exists")
 		}
 		return err
 	}
