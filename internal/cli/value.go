@@ -14,7 +14,7 @@ const maxValue = 64 << 20
 
 // valueHelp is the help text about the sources of data.
 const valueHelp = `DATA is the text itself, - for what comes in on the standard input, or @FILE for the
-bytes of a file. @@x is the text @x, and after -- everything is text: set /x -- -
+bytes of a file. @@x is the text @x, and after -- everything is text: "set /x -- -".
 Input and files are taken byte for byte, with a line's end that they have.`
 
 // errInput is the error for "-" if commands are read from the standard input.
