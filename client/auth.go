@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -115,6 +116,10 @@ func (e *refusedError) Error() string        { return "authentication refused: "
 func (e *refusedError) Unwrap() error        { return e.cause }
 func (e *refusedError) Is(target error) bool { return target == error(ErrAuthFailed) }
 
+// errNoChallenge is the error of a server without a JAAS section, which replies nothing to
+// the first token.
+var errNoChallenge = errors.New("sasl: the server sends no challenge; it may have no SASL configured (authProvider.sasl and a JAAS file)")
+
 // converse runs a SASL conversation to its end.
 func (h *greeting) converse(s SASLConversation) error {
 	token, done, err := s.Next(nil)
@@ -124,8 +129,12 @@ func (h *greeting) converse(s SASLConversation) error {
 			return aerr
 		}
 		var answer proto.SASLResponse
-		if answer.Decode(&r); reply.Err != 0 || r.Err() != nil || answer.Token == nil && !done {
+		answer.Decode(&r)
+		switch {
+		case reply.Err != 0:
 			return &refusedError{fmt.Errorf("sasl: the server refuses (%v)", reply.Err)}
+		case r.Err() != nil || answer.Token == nil && !done:
+			return &refusedError{errNoChallenge}
 		}
 		if done {
 			return nil

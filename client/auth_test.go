@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math/big"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,10 @@ func TestRefusedAuth(t *testing.T) {
 		_, err := client.Connect(ctx, "zk", dialer(zs), client.WithAuth("nonsense", nil))
 		if !errors.Is(err, client.ErrAuthFailed) {
 			t.Errorf("connect: %v", err)
+		}
+		_, err = client.Connect(ctx, "zk", dialer(zs), client.WithSASL(client.DigestMD5("bob", "x")))
+		if !errors.Is(err, client.ErrAuthFailed) || !strings.Contains(err.Error(), "no SASL configured") {
+			t.Errorf("SASL with a server that has none: %v", err)
 		}
 	})
 }

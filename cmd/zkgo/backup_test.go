@@ -127,8 +127,12 @@ func TestBackupFlags(t *testing.T) {
 	if _, _, err := zkgo(t, "backup", "--from", s.URL, file); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("%v", err)
 	}
-	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--tls-insecure", "--auth", "digest a:b", file); err == nil || !strings.Contains(err.Error(), "403") || got != "digest a:b" {
+	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--tls-insecure", "--auth", "digest a:b", file); err == nil || !strings.Contains(err.Error(), "403") ||
+		!strings.Contains(err.Error(), "its password is wrong") || got != "digest a:b" {
 		t.Errorf("%v, as %q", err, got)
+	}
+	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--tls-insecure", file); err == nil || !strings.Contains(err.Error(), "say who asks with --auth") {
+		t.Errorf("%v", err)
 	}
 	if _, _, err := zkgo(t, "backup", file); err == nil || !strings.Contains(err.Error(), "from") {
 		t.Errorf("%v", err)

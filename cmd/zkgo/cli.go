@@ -194,7 +194,7 @@ func (f *shellFlags) config(cmd *cobra.Command) (c cli.Config, err error) {
 // session connects and runs the commands.
 func (f *cliFlags) session(cmd *cobra.Command, shell *cli.Shell, config cli.Config) (code int, err error) {
 	ctx, args := cmd.Context(), cmd.Flags().Args()
-	if cli.WantsHelp(args) {
+	if !shell.NeedsConnection(args) {
 		return shell.Command(ctx, args), nil
 	}
 	if !f.quiet && !config.JSON {

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"runtime"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -83,7 +84,9 @@ func versionCommand() *cobra.Command {
 		Example: "  zkgo version",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return out.print(cmd.OutOrStdout(), versions{version.Own(), version.Compatible, runtime.GOOS + "/" + runtime.GOARCH, runtime.Version()})
+			return out.print(cmd.OutOrStdout(), versions{
+				version.Own(), version.Compatible, runtime.GOOS + "/" + runtime.GOARCH, runtime.Version(), version.Commit(), version.BuildTime().UTC(),
+			})
 		},
 	}
 	outputVar(cmd.Flags(), &out.output)
@@ -92,10 +95,12 @@ func versionCommand() *cobra.Command {
 
 // versions is the result to print.
 type versions struct {
-	Version   string `json:"version"`
-	ZooKeeper string `json:"zookeeper"`
-	Platform  string `json:"platform"`
-	Go        string `json:"go"`
+	Version   string    `json:"version"`
+	ZooKeeper string    `json:"zookeeper"`
+	Platform  string    `json:"platform"`
+	Go        string    `json:"go"`
+	Commit    string    `json:"commit"`
+	Time      time.Time `json:"time"`
 }
 
 // Text implements texter.

@@ -144,7 +144,7 @@ type shownSetting struct {
 func (l shownSettings) Text(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
 	for _, s := range l {
-		fmt.Fprintf(t, "%s\t= %s\t(%s)\n", s.Name, s.Value, s.Origin) //nolint:errcheck // Flush reports it
+		fmt.Fprintf(t, "%s\t= %s\t(%s)\n", s.Name, cmp.Or(s.Value, "-"), s.Origin) //nolint:errcheck // Flush reports it
 	}
 	return t.Flush()
 }
@@ -184,7 +184,7 @@ are hidden.`,
 
 // shown returns the settings in the order of the help.
 func (f *connectFlags) shown(flags *pflag.FlagSet) shownSettings {
-	list := shownSettings{{"context", cmp.Or(f.settings.name, "-"), f.contextOrigin(flags)}}
+	list := shownSettings{{"context", f.settings.name, f.contextOrigin(flags)}}
 	for _, name := range f.registered {
 		flag := flags.Lookup(name)
 		value, origin := flag.Value.String(), f.settings.origin[name]
@@ -201,7 +201,7 @@ func (f *connectFlags) shown(flags *pflag.FlagSet) shownSettings {
 		} else if value != "" {
 			value = hidden(name, []string{value})[0]
 		}
-		list = append(list, shownSetting{key(name), cmp.Or(value, "-"), origin})
+		list = append(list, shownSetting{key(name), value, origin})
 	}
 	if v := f.settings.values[authCommand]; v != nil {
 		list = append(list, shownSetting{authCommand, strings.Join(v, " "), "context " + f.settings.name})

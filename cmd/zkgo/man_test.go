@@ -30,7 +30,11 @@ func manPages(t *testing.T) func(name string) string {
 	}
 }
 
-// Every command has a page with its flags and exit codes.
+// badMarkup matches default values as Go writes them, and what mandoc -Tlint warns about: a
+// tab in filled text, and a paragraph at the beginning of a section.
+var badMarkup = regexp.MustCompile(`(?m)^-.*(=false|=\[\]|="").*$|\.S[HS] .*\n\.PP|\n[^.\n].*\n\t`)
+
+// Every command has a page with its flags and exit codes, and the commands below it.
 func TestManPageOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	page := manPages(t)
@@ -42,6 +46,14 @@ func TestManPageOfEveryCommand(t *testing.T) {
 		for _, want := range []string{".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH OPTIONS", ".SH EXIT STATUS", ".SH SEE ALSO"} {
 			if !strings.Contains(text, want+"\n") {
 				t.Errorf("the page of %s has no %q", cmd.CommandPath(), want)
+			}
+		}
+		if m := badMarkup.FindString(text); m != "" {
+			t.Errorf("the page of %s has %q", cmd.CommandPath(), m)
+		}
+		for _, sub := range cmd.Commands() {
+			if sub.IsAvailableCommand() && !strings.Contains(text, "\n.TP\n"+sub.CommandPath()+"\n"+sub.Short) {
+				t.Errorf("the page of %s doesn't say what %s does", cmd.CommandPath(), sub.CommandPath())
 			}
 		}
 		if sets := cmd.Flags().Lookup("set") != nil; sets != (strings.Contains(text, "zoo.cfg(5)") && strings.Contains(text, ".SH FILES") && strings.Contains(text, "SERVER_JVMFLAGS")) && cmd.HasParent() {

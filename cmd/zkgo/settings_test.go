@@ -82,12 +82,12 @@ func TestPrecedence(t *testing.T) {
 	check("ZKGO_TIMEOUT=4s", "", "timeout=4s from ZKGO_TIMEOUT; "+ca)
 	check("ZKGO_TIMEOUT=4s", "--timeout 5s", "timeout=5s from --timeout; "+ca)
 	check("ZKGO_TLS=true ZKGO_AUTH=digest:bob:x", "", "tls=true from ZKGO_TLS; auth=digest:****** from ZKGO_AUTH")
-	check("", "dev", "context=dev from the command line; server=dev:2181 from context dev; tls-ca=- from default; auth=- from default")
+	check("", "dev", "context=dev from the command line; server=dev:2181 from context dev; tls-ca= from default; auth= from default")
 	check("ZKGO_CONTEXT=dev", "", "context=dev from ZKGO_CONTEXT; server=dev:2181 from context dev")
 	check("ZKGO_CONTEXT=dev", "--context prod", "server=zk1:2281 from context prod")
 	// The current context's credentials are for its own servers.
-	check("ZKGO_SERVER=other:1", "", "server=other:1 from ZKGO_SERVER; tls-ca=- from default; context=- from the servers are named without one")
-	check("", "--server other:1", "server=other:1 from --server; tls-ca=- from default")
+	check("ZKGO_SERVER=other:1", "", "server=other:1 from ZKGO_SERVER; tls-ca= from default; context= from the servers are named without one")
+	check("", "--server other:1", "server=other:1 from --server; tls-ca= from default")
 	check("ZKGO_CONTEXT=prod", "--server other:1", "server=other:1 from --server; "+ca)
 }
 

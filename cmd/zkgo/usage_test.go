@@ -114,6 +114,9 @@ func TestUsageErrors(t *testing.T) {
 		if err == nil || code != 2 || !strings.Contains(said, want) {
 			t.Errorf("zkgo %s: %d, %q, want %q in it", args, code, said, want)
 		}
+		if strings.Contains(said, "onnect") && strings.HasPrefix(args, "cli") {
+			t.Errorf("zkgo %s connects before it looks at the command: %q", args, said)
+		}
 		if out != "" && !strings.HasPrefix(out, "Connecting to") {
 			t.Errorf("zkgo %s: stdout %q", args, out)
 		}

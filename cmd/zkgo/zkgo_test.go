@@ -2,7 +2,9 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -72,6 +74,11 @@ func TestVersion(t *testing.T) {
 		if err != nil || out != version.Line()+"\n" || !strings.Contains(out, "(ZooKeeper 3.9") || !strings.Contains(out, ", commit ") {
 			t.Errorf("%s: %q, %v", arg, out, err)
 		}
+	}
+	out, _, err := zkgo(t, "version", "-o", "json")
+	var v map[string]string
+	if err != nil || json.Unmarshal([]byte(out), &v) != nil || !strings.Contains(version.Line(), v["go"]+", commit "+cmp.Or(v["commit"], "unknown")+", "+v["time"][:len("2026-11-28")]) {
+		t.Errorf("%s, %v", out, err)
 	}
 }
 

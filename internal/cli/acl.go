@@ -34,10 +34,9 @@ out of the history and the process list. For a text that begins with @, write @@
 
 // parseACL parses scheme:id:perms,…. Its error names everything that is wrong, in
 // zkCli.sh's words. zkCli.sh applies the valid rest of an invalid ACL. We don't, because a
-// mistyped permission could lock the znode permanently. If no entry is valid, it reports them
-// to errors and returns an empty list, which no server accepts. We accept a comma at the
-// end, as zkCli.sh does.
-func parseACL(errors io.Writer, text string) ([]client.ACL, error) {
+// mistyped permission could lock the znode permanently. We accept a comma at the end, as
+// zkCli.sh does.
+func parseACL(text string) ([]client.ACL, error) {
 	var acl []client.ACL
 	var wrong []string
 	for entry := range strings.SplitSeq(strings.TrimRight(text, ","), ",") {
@@ -56,10 +55,7 @@ func parseACL(errors io.Writer, text string) ([]client.ACL, error) {
 		}
 		acl = append(acl, client.ACL{Perms: perms, ID: client.ID{Scheme: entry[:first], ID: entry[first+1 : last]}})
 	}
-	switch {
-	case len(acl) == 0: // the server's answer to an empty list follows, as in zkCli.sh
-		fmt.Fprintln(errors, strings.Join(wrong, "\n"))
-	case len(wrong) > 0:
+	if len(wrong) > 0 {
 		return nil, misuse("%s", strings.Join(wrong, "\n"))
 	}
 	return acl, nil
@@ -116,7 +112,7 @@ func setACL(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	acl, err := parseACL(c.Err, c.Args[1])
+	acl, err := parseACL(c.Args[1])
 	if err != nil {
 		return err
 	}
@@ -126,9 +122,6 @@ func setACL(ctx context.Context, c *Call) error {
 	}
 	if err := checkPath(c.Args[0]); err != nil {
 		return err
-	}
-	if len(acl) == 0 {
-		return &client.Error{Op: "setACL", Code: client.ErrInvalidACL}
 	}
 	if !c.Has("R") {
 		stat, err := zk.SetACL(ctx, c.Args[0], acl, v)

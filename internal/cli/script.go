@@ -50,7 +50,10 @@ func (s *Shell) told(err error) (code int, quit bool) {
 	if exit := (*Exit)(nil); errors.As(err, &exit) {
 		return exit.Code, false
 	}
-	return 1, false
+	if wrongPath(err) != nil {
+		return codeUsage, false
+	}
+	return codeFailed, false
 }
 
 // lacksChroot reports whether an error says that the root of a session with a chroot

@@ -228,12 +228,12 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 	if !ok {
 		return notFound(args[0])
 	}
-	parsed, err := parseOptions(&command, args[1:])
+	call, err := s.parse(&command, args[1:])
 	if errors.Is(err, errHelp) {
 		_, err := io.WriteString(s.cfg.Out, command.help())
 		return err
 	}
-	if !command.Offline {
+	if !command.Offline && (err == nil || s.greeted != nil) { // without any connection yet, we only report the command line
 		if _, err := s.client(); err != nil {
 			return err
 		}
@@ -243,16 +243,6 @@ func (s *Shell) Run(ctx context.Context, args []string) error {
 	}
 	if err != nil {
 		return err
-	}
-	call := &Call{
-		Args: parsed.args, In: s.cfg.In, Out: s.cfg.Out, Err: s.cfg.Err, Term: s.cfg.Term,
-		command: &command, options: parsed.found, literal: parsed.literal, shell: s,
-	}
-	if len(call.Args) < command.Least {
-		return call.UsageError()
-	}
-	if command.Most != Any && len(call.Args) > command.Most {
-		return call.tooMany(call.Args[command.Most])
 	}
 	if !command.Offline {
 		// We print messages about the connection before the command's output.
@@ -282,18 +272,37 @@ func notFound(name string) error {
 	return misuse("Command not found: %s. %s", name, hint)
 }
 
-// WantsHelp reports whether a command's arguments only ask for help, which needs no
-// connection.
-func WantsHelp(args []string) bool {
+// parse returns the call of a command, or an error if its arguments are wrong.
+func (s *Shell) parse(command *Command, args []string) (*Call, error) {
+	parsed, err := parseOptions(command, args)
+	if err != nil {
+		return nil, err
+	}
+	call := &Call{
+		Args: parsed.args, In: s.cfg.In, Out: s.cfg.Out, Err: s.cfg.Err, Term: s.cfg.Term,
+		command: command, options: parsed.found, literal: parsed.literal, shell: s,
+	}
+	if len(call.Args) < command.Least {
+		return nil, call.UsageError()
+	}
+	if command.Most != Any && len(call.Args) > command.Most {
+		return nil, call.tooMany(call.Args[command.Most])
+	}
+	return call, nil
+}
+
+// NeedsConnection reports whether a command line needs a connection: it is right, and asks for
+// more than help.
+func (s *Shell) NeedsConnection(args []string) bool {
 	if len(args) == 0 {
-		return false
+		return true // it reads commands
 	}
 	command, ok := Find(args[0])
-	if !ok {
-		return true // Run rejects it
+	if !ok || command.Name == "help" || command.Name == "version" {
+		return false
 	}
-	_, err := parseOptions(&command, args[1:])
-	return errors.Is(err, errHelp) || command.Name == "help" || command.Name == "version"
+	_, err := s.parse(&command, args[1:])
+	return err == nil
 }
 
 // guard returns a context that ends when the command has been without a connection

@@ -47,7 +47,8 @@ func TestCommands(t *testing.T) {
 	b.want("delete /a", "", "Node not empty: /a\n", 1)
 	b.want("deleteall /a -b 1", "", "", 0)
 	b.want("stat /a", "", "Node does not exist: /a\n", 1)
-	b.want("create a", "", "Path must start with / character\n", 1)
+	b.want("create a", "", "Path must start with / character\n", 2)
+	b.want("get a", "", "Path must start with / character\n", 2)
 	b.want("nonsense", "", "Command not found: nonsense. See: help\n", 2)
 	b.want("lss /", "", "Command not found: lss. Did you mean ls? See: help\n", 2)
 	b.want("create /x/y/z", "", "Node does not exist: /x/y, the parent of /x/y/z: create -p creates the parents as well\n", 1)
@@ -426,6 +427,7 @@ func TestMistypedACL(t *testing.T) {
 		"world:anyone:xy":      "Unknown perm type: x\nUnknown perm type: y\n",
 		"world:anyone:r,bad":   "bad does not have the form scheme:id:perm\n",
 		"bad,world:anyone:rwx": "bad does not have the form scheme:id:perm\nUnknown perm type: x\n",
+		"bad":                  "bad does not have the form scheme:id:perm\n",
 		"world:anyone:r,,":     "",
 		",world:anyone:r":      " does not have the form scheme:id:perm\n",
 	} {
@@ -449,7 +451,7 @@ func TestMissingChroot(t *testing.T) {
 	b := newTold(t, zktest.Run(t), func(c *Config) { c.Server = "server/nochroot" })
 	want := "Node does not exist: / (the chroot /nochroot may be missing)\n"
 	b.want("ls /", "", want, 1)
-	b.want("tree /", "", "reading /: zookeeper: getChildren2 /: NoNode (-101) (the chroot /nochroot may be missing)\n", 1)
+	b.want("tree /", "", "reading /: Node does not exist: / (the chroot /nochroot may be missing)\n", 1)
 	b.want("get /x", "", "Node does not exist: /x\n", 1)
 }
 

@@ -47,7 +47,17 @@ func toolError(ctx context.Context, err error) error {
 		}
 		return &Exit{Code: codeFailed, Message: text + ": the connection is lost: " + cause.Error(), Err: err}
 	}
-	return &Exit{Code: codeFailed, Message: err.Error() + way(err), Err: err}
+	return &Exit{Code: codeFailed, Message: plainWords(err) + way(err), Err: err}
+}
+
+// plainWords returns an error's text. It replaces the client's words for a server's refusal,
+// which name the request and the code, by those of all other commands.
+func plainWords(err error) string {
+	e := (*client.Error)(nil)
+	if !errors.As(err, &e) || e.Code == 0 || e.Err != nil || e.Unknown {
+		return err.Error()
+	}
+	return strings.Replace(err.Error(), e.Error(), refusal(e), 1)
 }
 
 // way returns advice that names the option that avoids an error, if there is one.

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"unicode/utf16"
 
@@ -40,7 +39,7 @@ func sentence(err error) string {
 	case e.Code == client.ErrAuthFailed && e.Err != nil:
 		return refusal(e) + ": " + e.Err.Error()
 	case e.Code == client.ErrBadArguments && e.Err != nil:
-		if wrong := checkPath(e.Path); wrong != nil {
+		if wrong := wrongPath(err); wrong != nil {
 			return wrong.Error()
 		}
 		text := "Arguments are not valid : " + e.Path + ": " + e.Err.Error()
@@ -50,6 +49,16 @@ func sentence(err error) string {
 		return text
 	}
 	return refusal(e) + unknown
+}
+
+// wrongPath returns ZooKeeper's error for a path that the client didn't send because it is
+// invalid, or nil for another error.
+func wrongPath(err error) error {
+	e := (*client.Error)(nil)
+	if !errors.As(err, &e) || e.Code != client.ErrBadArguments || e.Err == nil {
+		return nil
+	}
+	return checkPath(e.Path)
 }
 
 // noConnectionWords returns the message of the noConnection in an error.
@@ -129,13 +138,13 @@ func codeName(code client.Code) string {
 func checkPath(path string) error {
 	switch {
 	case path == "":
-		return refuse("Path length must be > 0")
+		return misuse("Path length must be > 0")
 	case path[0] != '/':
-		return refuse("Path must start with / character")
+		return misuse("Path must start with / character")
 	case path == "/":
 		return nil
 	case strings.HasSuffix(path, "/"):
-		return refuse("Path must not end with / character")
+		return misuse("Path must not end with / character")
 	}
 	// Positions are in UTF-16 units, as in Java.
 	chars := utf16.Encode([]rune(path))
@@ -153,7 +162,7 @@ func checkPath(path string) error {
 			reason = "invalid character"
 		}
 		if reason != "" {
-			return refuse(fmt.Sprintf("Invalid path string \"%s\" caused by %s @%d", path, reason, i))
+			return misuse("Invalid path string \"%s\" caused by %s @%d", path, reason, i)
 		}
 	}
 	return nil

@@ -82,13 +82,9 @@ func create(ctx context.Context, c *Call) error {
 		}
 	}
 	if len(c.Args) > 2 {
-		acl, err := parseACL(c.Err, c.Args[2])
+		acl, err := parseACL(c.Args[2])
 		if err != nil {
 			return err
-		}
-		if len(acl) == 0 {
-			fmt.Fprintln(c.Err, keeperCode("InvalidACL", ""))
-			return &client.Error{Op: "create", Code: client.ErrInvalidACL}
 		}
 		opts = append(opts, client.WithACL(acl...))
 	}

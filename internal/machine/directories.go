@@ -10,8 +10,12 @@ import (
 
 // CheckDirectory reports why this process could not keep data in a directory: it is a file,
 // can't be written or created, or is missing although it must exist. key is the setting that
-// names it. CheckDirectory creates nothing.
+// names it. CheckDirectory creates nothing. Its error names the directory in full: a relative
+// one depends on where the process was started.
 func CheckDirectory(key, dir string, mustExist bool) error {
+	if absolute, err := filepath.Abs(dir); err == nil {
+		dir = absolute
+	}
 	for at := dir; ; at = filepath.Dir(at) {
 		info, err := os.Stat(at)
 		switch {
@@ -25,10 +29,18 @@ func CheckDirectory(key, dir string, mustExist bool) error {
 			return fmt.Errorf("%s: %s is a file, want a directory", key, at)
 		}
 		if err := writable(at, true); err != nil {
-			return fmt.Errorf("%s: this process, which runs as user %d, cannot write to %s: %w; change its owner, or choose another directory", key, os.Getuid(), at, err)
+			return fmt.Errorf("%s: this process, which runs as user %d, cannot write to %s: %w; change its owner, or choose another directory with %s", key, os.Getuid(), at, err, option(key))
 		}
 		return nil
 	}
+}
+
+// option names the setting and, if there is one, the flag that choose a directory.
+func option(key string) string {
+	if key == "dataDir" {
+		return "--data-dir or dataDir"
+	}
+	return key
 }
 
 // CheckFile reports why this process could not open or create a file for writing. key is the

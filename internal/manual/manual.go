@@ -1,16 +1,13 @@
 package manual
 
 import (
-	"bytes"
-	"fmt"
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
-
-	"github.com/zkgo/zkgo/internal/version"
+	"github.com/spf13/pflag"
 )
 
 // Write writes the pages into the directories man1 and man5 of dir, and creates them.
@@ -20,7 +17,6 @@ func Write(root *cobra.Command, dir string) error {
 			return err
 		}
 	}
-	root.DisableAutoGenTag = true
 	if err := writeCommands(root, filepath.Join(dir, "man1")); err != nil {
 		return err
 	}
@@ -30,51 +26,113 @@ func Write(root *cobra.Command, dir string) error {
 // writeCommands writes the pages of a command and of the commands below it.
 func writeCommands(cmd *cobra.Command, dir string) error {
 	for _, sub := range cmd.Commands() {
-		if !sub.IsAvailableCommand() || sub.IsAdditionalHelpTopicCommand() {
+		if !documented(sub) {
 			continue
 		}
 		if err := writeCommands(sub, dir); err != nil {
 			return err
 		}
 	}
-	text, err := command(cmd)
-	if err != nil {
-		return fmt.Errorf("%s: %w", cmd.CommandPath(), err)
-	}
-	return writeFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"), text)
+	return writeFile(filepath.Join(dir, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+".1"), command(cmd))
 }
 
 func writeFile(name, text string) error {
 	return os.WriteFile(name, []byte(text), 0o644) //nolint:gosec // man pages are for all users
 }
 
-// source is the third and fourth argument of a page's header.
-func source() string { return "zkgo " + version.Own() }
-
-// command returns a command's page: cobra's, and before its SEE ALSO what cobra doesn't know.
-func command(cmd *cobra.Command) (string, error) {
-	at := version.BuildTime() // instead of today, so that a version always has the same pages
-	var b bytes.Buffer
-	if err := doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: source(), Manual: "zkgo", Date: &at}, &b); err != nil {
-		return "", err
-	}
-	const last = "\n.SH SEE ALSO\n"
-	before, after, found := strings.Cut(b.String(), last)
-	if !found {
-		return "", fmt.Errorf("the page has no section SEE ALSO")
-	}
+// command returns a command's page.
+func command(cmd *cobra.Command) string {
+	cmd.InitDefaultHelpFlag() // as the command would when it runs
 	var p page
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	p.header(name, "1")
+	p.section("NAME")
+	p.paragraph(name + " - " + cmd.Short)
+	p.section("SYNOPSIS")
+	p.paragraph(synopsis(cmd))
+	p.section("DESCRIPTION")
+	p.prose(cmp.Or(cmd.Long, cmd.Short))
+	p.list("OPTIONS", options(cmd))
+	p.list("COMMANDS", subcommands(cmd))
 	if cmd.CommandPath() == "zkgo cli" {
 		shellCommands(&p)
+	}
+	if cmd.Example != "" {
+		p.section("EXAMPLES")
+		p.literal(cmd.Example)
 	}
 	p.list("EXIT STATUS", exitStatus(cmd))
 	p.list("ENVIRONMENT", environment(cmd))
 	p.list("FILES", files(cmd))
-	also := ""
-	if readsZooCfg(cmd) || !cmd.HasParent() {
-		also = `, \fBzoo.cfg(5)\fP`
+	p.section("SEE ALSO")
+	p.paragraph(strings.Join(related(cmd), ", "))
+	return p.String()
+}
+
+// synopsis returns the form of a command line.
+func synopsis(cmd *cobra.Command) string {
+	if cmd.HasAvailableSubCommands() && !readsZooCfg(cmd) {
+		return cmd.CommandPath() + " command [flags]"
 	}
-	return before + "\n" + p.String() + last[1:] + strings.TrimRight(after, "\n") + also + "\n", nil
+	return cmd.UseLine()
+}
+
+// options returns the flags of a command as its help shows them.
+func options(cmd *cobra.Command) (all []item) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden {
+			return
+		}
+		term := "--" + f.Name
+		if f.Shorthand != "" {
+			term = "-" + f.Shorthand + ", " + term
+		}
+		arg, text := pflag.UnquoteUsage(f)
+		if arg != "" {
+			term += " " + arg
+		}
+		switch f.DefValue {
+		case "", "[]", "false", "0":
+		default:
+			text += " (default " + f.DefValue + ")"
+		}
+		all = append(all, item{term, sentence(text)})
+	})
+	return all
+}
+
+// subcommands returns the commands below a command, and what each does.
+func subcommands(cmd *cobra.Command) (all []item) {
+	for _, sub := range cmd.Commands() {
+		if documented(sub) {
+			all = append(all, item{sub.CommandPath(), sentence(sub.Short)})
+		}
+	}
+	return all
+}
+
+// documented reports whether a command has a page.
+func documented(cmd *cobra.Command) bool {
+	return cmd.IsAvailableCommand() && !cmd.IsAdditionalHelpTopicCommand()
+}
+
+// related returns the pages that a page refers to.
+func related(cmd *cobra.Command) (names []string) {
+	add := func(cmd *cobra.Command) {
+		names = append(names, strings.ReplaceAll(cmd.CommandPath(), " ", "-")+"(1)")
+	}
+	if cmd.HasParent() {
+		add(cmd.Parent())
+	}
+	for _, sub := range cmd.Commands() {
+		if documented(sub) {
+			add(sub)
+		}
+	}
+	if readsZooCfg(cmd) || !cmd.HasParent() {
+		names = append(names, "zoo.cfg(5)")
+	}
+	return names
 }
 
 // readsZooCfg reports whether a command reads a zoo.cfg: those that do have the flag --set.

@@ -1,12 +1,24 @@
 package manual
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/zkgo/zkgo/internal/version"
+)
 
 // page is a page in the language of man(7), or a part of one.
 type page struct{ strings.Builder }
 
 // item is a term and its explanation.
 type item struct{ term, text string }
+
+// header begins a page. The date is that of the build, so that a version always has the same
+// pages.
+func (p *page) header(name, section string) {
+	fmt.Fprintf(p, ".TH \"%s\" \"%s\" \"%s\" \"%s\" \"zkgo\"\n.nh\n", escape(strings.ToUpper(name)), section,
+		version.BuildTime().UTC().Format("2006-01-02"), escape("zkgo "+version.Own()))
+}
 
 // section begins a section.
 func (p *page) section(title string) { p.WriteString(".SH " + escape(strings.ToUpper(title)) + "\n") }
@@ -15,10 +27,36 @@ func (p *page) section(title string) { p.WriteString(".SH " + escape(strings.ToU
 func (p *page) subsection(title string) { p.WriteString(".SS " + escape(title) + "\n") }
 
 // paragraph writes a paragraph.
-func (p *page) paragraph(text string) { p.WriteString(".PP\n" + escape(text) + "\n") }
+func (p *page) paragraph(text string) {
+	p.begin()
+	p.WriteString(escape(text) + "\n")
+}
+
+// begin separates a paragraph from the one before it.
+func (p *page) begin() {
+	text := strings.TrimSuffix(p.String(), "\n")
+	if last := text[strings.LastIndexByte(text, '\n')+1:]; !strings.HasPrefix(last, ".S") {
+		p.WriteString(".PP\n")
+	}
+}
+
+// prose writes paragraphs that an empty line separates. Those with an indented line keep
+// their lines.
+func (p *page) prose(text string) {
+	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
+		if strings.Contains("\n"+block, "\n ") || strings.Contains("\n"+block, "\n\t") {
+			p.literal(block)
+		} else {
+			p.paragraph(block)
+		}
+	}
+}
 
 // literal writes lines as they are.
-func (p *page) literal(text string) { p.WriteString(".PP\n.EX\n" + escape(text) + "\n.EE\n") }
+func (p *page) literal(text string) {
+	p.begin()
+	p.WriteString(".EX\n" + escape(text) + "\n.EE\n")
+}
 
 // define writes a term and its explanation.
 func (p *page) define(i item) {

@@ -11,7 +11,7 @@ import (
 // prints.
 func zooCfg() string {
 	var p page
-	p.WriteString(".TH ZOO.CFG 5 " + version.BuildTime().UTC().Format("2006\\-01\\-02") + ` "` + escape(source()) + "\" zkgo\n.nh\n")
+	p.header("zoo.cfg", "5")
 	p.section("NAME")
 	p.WriteString("zoo.cfg \\- configuration of a zkgo or ZooKeeper server\n")
 	p.section("SYNOPSIS")

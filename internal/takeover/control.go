@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -166,7 +167,7 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (zxid int64, err err
 	if err != nil {
 		return 0, err
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return 0, err
 	}
@@ -187,6 +188,15 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (zxid int64, err err
 	return zxid, nil
 }
 
+// send sends a request. Its errors don't name the request's URL, which is made up.
+func (c *Client) send(req *http.Request) (*http.Response, error) {
+	resp, err := c.http.Do(req)
+	if u := (*url.Error)(nil); errors.As(err, &u) {
+		err = u.Err
+	}
+	return resp, err
+}
+
 // do sends a command and decodes the value of its answer. step is called for the lines before.
 func (c *Client) do(ctx context.Context, method, path string, body, value any, step func(string)) error {
 	var b bytes.Buffer
@@ -199,7 +209,7 @@ func (c *Client) do(ctx context.Context, method, path string, body, value any, s
 	if err != nil {
 		return err
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,9 @@ func Line() string { return current().line() }
 // unknown, it returns the time of the program's file.
 func BuildTime() time.Time { return current().at }
 
+// Commit returns the commit that this program was built from, or "" if it is unknown.
+func Commit() string { return current().revision }
+
 // build is what a binary says about its source.
 type build struct {
 	version  string // without v

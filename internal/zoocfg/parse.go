@@ -2,6 +2,7 @@ package zoocfg
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -159,12 +160,19 @@ func (c *Config) lastOfEach(props []property) []property {
 	return kept
 }
 
+// noComment is the advice about a value that looks as if a comment followed it.
+const noComment = "a comment has to be a line of its own"
+
 // apply applies one line, as in the loop of QuorumPeerConfig.parseProperties.
 func (c *Config) apply(p property, file string) error {
 	name, value := trim(p.key), trim(p.value)
 	was, had := c.origin[name]
 	c.origin[name] = origin{file, p.line}
 	err := c.dispatch(name, value, p.value)
+	comment := strings.Contains(value, " #")
+	if err != nil && comment {
+		err = fmt.Errorf("%w; %s", err, noComment)
+	}
 	if err != nil {
 		failed := c.fail(name, err)
 		delete(c.origin, name)
@@ -175,6 +183,12 @@ func (c *Config) apply(p property, file string) error {
 	}
 	if p.eightBit {
 		c.warn(name, "", "has characters outside of ASCII, which are read as ISO-8859-1 as ZooKeeper does: write \\uXXXX")
+	}
+	if p.backslash {
+		c.warn(name, "", `a \ is an escape character and was dropped: the value is %s; write \\ or /`, value)
+	}
+	if comment {
+		c.warn(name, "", "the value is %q: %s", value, noComment)
 	}
 	return nil
 }

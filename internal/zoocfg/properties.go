@@ -11,6 +11,7 @@ type property struct {
 	key, value string
 	line       int  // line in the file where the logical line starts
 	eightBit   bool // contains bytes outside of ASCII
+	backslash  bool // contains a backslash that is dropped, as in C:\data
 }
 
 // properties parses a Java properties file. It returns all logical lines in file
@@ -26,9 +27,23 @@ func properties(text string) ([]property, error) {
 		}
 		p.line = r.start
 		p.eightBit = strings.ContainsFunc(r.logical, func(c rune) bool { return c > 0x7f })
+		p.backslash = dropsBackslash(r.logical)
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// dropsBackslash reports whether a line has a backslash before a character that needs none,
+// so that Java drops it.
+func dropsBackslash(line string) bool {
+	for i := 0; i+1 < len(line); i++ {
+		if line[i] == '\\' {
+			if i++; !strings.ContainsRune(`\tnrfu=:#! `, rune(line[i])) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Properties parses a Java properties file, e.g. that of a client, as Java does: with its

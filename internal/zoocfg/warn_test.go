@@ -80,6 +80,8 @@ func TestWarnings(t *testing.T) {
 		{"peerType=observer\n", "zoo.cfg:2: peerType: Peer type from servers list (participant) doesn't match peerType (observer). Defaulting to servers list."},
 		{"autopurge.snapRetainCount=1\n", "zoo.cfg:2: autopurge.snapRetainCount: Invalid autopurge.snapRetainCount: 1. Defaulting to 3"},
 		{"superUser=caf\xe9\n", "zoo.cfg:2: superUser: has characters outside of ASCII, which are read as ISO-8859-1 as ZooKeeper does: write \\uXXXX"},
+		{"dataLogDir=/data\\logs\n", `zoo.cfg:2: dataLogDir: a \ is an escape character and was dropped: the value is /datalogs; write \\ or /`},
+		{"dataLogDir=/log # fast\n", `zoo.cfg:2: dataLogDir: the value is "/log # fast": a comment has to be a line of its own`},
 		{"authProvider.x=com.example.X\n", "zoo.cfg:2: authProvider.x: the class com.example.X cannot be loaded: clients that authenticate with it will be refused"},
 		{"oraclePath=/o\n", "zoo.cfg:2: oraclePath: oracles are not supported: with two servers, both are needed for a majority"},
 		{"server.1=a:1:2\n", "zoo.cfg: only one server specified: it runs standalone"},
@@ -272,5 +274,15 @@ func TestSameMember(t *testing.T) {
 	c := parse(t, "initLimit=1\nsyncLimit=1\nserver.01=a:1:2\nserver.2=b:1:2\n", WithMyID(1), WithSet("server.2", "c:1:2"))
 	if s, ok := c.Server(2); !ok || s.Addrs[0].Host != "c" {
 		t.Errorf("--set of a server of the file: %+v", s)
+	}
+}
+
+// A value that a comment follows is part of the value in a properties file. The error should
+// say so.
+func TestCommentAfterValue(t *testing.T) {
+	t.Parallel()
+	_, err := ParseText("zoo.cfg", "dataDir=/data\nclientPort=2181 # the port\n", WithReadFile(noFiles))
+	if err == nil || !strings.Contains(err.Error(), noComment) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -132,6 +132,7 @@ var libraries = map[string][]string{
 	"go.etcd.io/bbolt":                {"raftfsm/boltlog"},
 	"github.com/hashicorp/go-msgpack": {"raftfsm/boltlog"},
 	"github.com/spf13/cobra":          {"cmd/zkgo", "internal/manual"},
+	"github.com/spf13/pflag":          {"cmd/zkgo", "internal/manual"},
 	"golang.org/x/term":               {"internal/cli", "cmd/zkgo"},
 	"github.com/coreos/go-systemd":    {"cmd/zkgo"},
 	"github.com/HdrHistogram":         {"internal/bench"},

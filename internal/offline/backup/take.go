@@ -188,7 +188,9 @@ func (s *Source) refusal(resp *http.Response) error {
 	hint := ""
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint = ": authenticate with --auth, e.g. --auth digest:super:PASSWORD"
+		if hint = ": authenticate with --auth, e.g. --auth digest:super:PASSWORD"; s.Auth != "" {
+			hint = ": the identity of --auth is not one of them, or its password is wrong"
+		}
 	case http.StatusNotFound:
 		hint = ": is this the AdminServer?"
 	case http.StatusBadRequest:

@@ -248,7 +248,7 @@ func (p Plan) Write() (notes []string, err error) {
 	there := p.given
 	if !there {
 		if there, err = writeMissing(p.ConfigPath, p.Config); err != nil {
-			return notes, err
+			return notes, fmt.Errorf("%w; mount a volume at %s that this user can write to, or a zoo.cfg as %s", err, filepath.Dir(p.ConfigPath), p.ConfigPath)
 		}
 	}
 	if there {

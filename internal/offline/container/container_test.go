@@ -146,6 +146,11 @@ func TestWriteFails(t *testing.T) {
 	if _, err := FromEnvironment(in(root)).Write(); err == nil || !strings.Contains(err.Error(), root+"/data") {
 		t.Errorf("a file in the place of the data directory: %v", err)
 	}
+	p := FromEnvironment(in(t.TempDir()))
+	p.ConfigPath = filepath.Join(filepath.Dir(p.ConfigPath), strings.Repeat("x", 300)) // as in a container with a read-only root
+	if _, err := p.Write(); err == nil || !strings.Contains(err.Error(), "mount a volume at "+filepath.Dir(p.ConfigPath)) {
+		t.Errorf("a directory that can't be written: %v", err)
+	}
 }
 
 func TestIDOfHostname(t *testing.T) {

@@ -76,12 +76,13 @@ var steps = map[string]step{
 		}
 	}},
 
-	"docs/operate/install.md: chown -R zkgo:zkgo /var/lib/zookeeper":                               {why: needsRoot},
-	"docs/operate/install.md: systemctl edit zkgo":                                                 {why: needsRoot},
-	"docs/operate/install.md: docker build -f deploy/container/Dockerfile -t zkgo .":               {why: needsDocker},
-	"docs/operate/install.md: docker run -d -p 2181:2181 -v zk-data:/data -v zk-log:/datalog zkgo": {why: needsDocker},
-	"docs/operate/install.md: docker exec <container> zkCli.sh ls /":                               {why: needsDocker},
-	"docs/operate/install.md: docker run --rm zkgo container --print":                              {run: "zkgo container --print"},
+	"docs/operate/install.md: chown -R zkgo:zkgo /var/lib/zookeeper":                                          {why: needsRoot},
+	"docs/operate/install.md: systemctl edit zkgo":                                                            {why: needsRoot},
+	"docs/operate/install.md: docker build -f deploy/container/Dockerfile -t zkgo/zkgo:devel .":               {why: needsDocker},
+	"docs/operate/install.md: docker run -d -p 2181:2181 -v zk-data:/data -v zk-log:/datalog zkgo/zkgo:0.1.0": {why: needsDocker},
+	"docs/operate/install.md: docker load -i zkgo-0.1.0-image.tar":                                            {why: needsDocker},
+	"docs/operate/install.md: docker exec <container> zkCli.sh ls /":                                          {why: needsDocker},
+	"docs/operate/install.md: docker run --rm zkgo/zkgo:0.1.0 container --print":                              {run: "zkgo container --print"},
 
 	"docs/operate/membership.md: zkgo cli --auth digest:super:secret -server zk1:2181 reconfig -add 'server.4=zk4:2888:3888;2181,server.5=zk5:2888:3888;2181'": {before: func(w *world, t *testing.T) {
 		w.serve(t, "zkgo server /etc/zkgo/zoo.cfg", "zkgo health /etc/zkgo/zoo.cfg --live --wait 1m", 4, 5)

@@ -27,7 +27,7 @@ func TestExitCode(t *testing.T) {
 		{args: []string{"get", "/a"}},
 		{args: []string{"ls", "/nothing"}},
 		{args: []string{"get", "-q", "/a"}, code: 2, err: "Unrecognized option: -q\n", why: "a wrong command line has a code of its own"},
-		{args: []string{"setAcl", "/a", "foo"}},
+		{args: []string{"setAcl", "/a", "foo"}, code: 2, err: "foo does not have the form scheme:id:perm\n", why: "a wrong command line has a code of its own"},
 		{args: []string{"redo", "5"}},
 		{args: []string{"quit"}},
 		{
@@ -39,7 +39,7 @@ func TestExitCode(t *testing.T) {
 		{args: []string{"setquota", "-n", "0", "/a"}, code: 2, err: "the num quota must be greater than zero\n", why: "a script has to see the failure"},
 		{args: []string{"delete", "-v", "x", "/a"}, code: 2, err: "a version is a number, not \"x\"\n", why: "zkCli.sh dies of an exception"},
 		{args: []string{"set", "-b", "/a", "!"}, code: 2, err: "the data is not valid base64: illegal base64 data at input byte 0\n", why: "zkCli.sh dies of an exception"},
-		{args: []string{"addWatch", "relative"}, code: 1, err: "Path must start with / character\n", why: "zkCli.sh dies of an exception"},
+		{args: []string{"addWatch", "relative"}, code: 2, err: "Path must start with / character\n", why: "zkCli.sh dies of an exception"},
 		{args: []string{"addauth", "nothing", "x"}, code: 1, err: "KeeperErrorCode = AuthFailed\n", why: "zkCli.sh does not wait for the answer"},
 		{
 			args: []string{"get", "/a", "/b"}, code: 1, out: "/a:\ntwo words\n", err: "Node does not exist: /b\n",
