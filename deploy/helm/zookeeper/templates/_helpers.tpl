@@ -139,6 +139,24 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{/* Lines of zoo.cfg for the stores of a port: a dict with the context, the port, and the prefix of the keys. */}}
+{{- define "zk.stores" -}}
+{{- $t := get .context.Values.tls .port -}}
+{{ .prefix }}.keyStore.location=/certs/{{ .port }}/{{ include "zk.keystoreKey" . }}
+{{ .prefix }}.keyStore.type={{ include "zk.storeType" (include "zk.keystoreKey" .) }}
+{{ .prefix }}.trustStore.location=/certs/{{ .port }}/{{ include "zk.truststoreKey" . }}
+{{ .prefix }}.trustStore.type={{ include "zk.storeType" (include "zk.truststoreKey" .) }}
+{{- if include "zk.passwordsSecret" . }}
+{{ .prefix }}.keyStore.passwordPath=/certs/{{ .port }}-passwords/{{ default "keystore-password" $t.passwordsSecretKeystoreKey }}
+{{ .prefix }}.trustStore.passwordPath=/certs/{{ .port }}-passwords/{{ default "truststore-password" $t.passwordsSecretTruststoreKey }}
+{{- end }}
+{{- end -}}
+
+{{/* The port whose certificate the AdminServer has: that between servers, else that for clients. Empty without TLS. */}}
+{{- define "zk.adminTLS" -}}
+{{- if .Values.tls.quorum.enabled -}}quorum{{- else if .Values.tls.client.enabled -}}client{{- end -}}
+{{- end -}}
+
 {{/* The names that certificates need. */}}
 {{- define "zk.dnsNames" -}}
 {{- $service := printf "%s.%s.svc" (include "zk.fullname" .) (include "zk.namespace" .) -}}
@@ -170,11 +188,15 @@ imagePullSecrets:
 {{- else -}}{}{{- end -}}
 {{- end -}}
 
+{{/* A probe of the AdminServer: a dict with the context, the probe's values and the path. The kubelet checks no certificate, and sends no password. */}}
 {{- define "zk.probe" -}}
 {{- omit .probe "enabled" "probeCommandTimeout" | toYaml }}
 httpGet:
   path: {{ .path }}
   port: http-admin
+  {{- if include "zk.adminTLS" .context }}
+  scheme: HTTPS
+  {{- end }}
 {{- end -}}
 
 {{/* Whether a custom probe runs a shell, as SigNoz's does: the image has none. */}}

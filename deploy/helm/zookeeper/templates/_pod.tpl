@@ -183,7 +183,7 @@ spec:
             {{- include "zk.tpl" (dict "value" $custom "context" $) | nindent 12 }}
           {{- else if or $shell (get $v $kind).enabled }}
           {{ $kind }}:
-            {{- include "zk.probe" (dict "probe" (get $v $kind) "path" $path) | nindent 12 }}
+            {{- include "zk.probe" (dict "context" $ "probe" (get $v $kind) "path" $path) | nindent 12 }}
           {{- end }}
           {{- end }}
           {{- with $v.lifecycleHooks }}

@@ -38,6 +38,11 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{must.Get(x509.ParseCertificate(der))(t), key}
 }
 
+// pem returns the authority's certificate.
+func (a *authority) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+}
+
 // issue returns the files of a Secret with a new certificate.
 func (a *authority) issue(t *testing.T, names []string) map[string][]byte {
 	t.Helper()
@@ -47,7 +52,7 @@ func (a *authority) issue(t *testing.T, names []string) map[string][]byte {
 	block := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
 	certificate := block("CERTIFICATE", must.Get(x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key))(t))
 	private := block("PRIVATE KEY", must.Get(x509.MarshalPKCS8PrivateKey(key))(t))
-	return map[string][]byte{"tls.crt": certificate, "tls.key": private, "tls-combined.pem": slices.Concat(private, certificate), "ca.crt": block("CERTIFICATE", a.certificate.Raw)}
+	return map[string][]byte{"tls.crt": certificate, "tls.key": private, "tls-combined.pem": slices.Concat(private, certificate), "ca.crt": a.pem()}
 }
 
 // kept is what a client wrote.

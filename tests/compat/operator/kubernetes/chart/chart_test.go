@@ -103,6 +103,7 @@ func TestWrongValues(t *testing.T) {
 		`persistence: {enabled: "yes"}`:                                "enabled",
 		`livenessProbe: {enable: true}`:                                "enable",
 		`backup: {enabled: true, schedul: x}`:                          "schedul",
+		`backup: {activeDeadlineSeconds: -1}`:                          "activeDeadlineSeconds",
 		`tls: {client: {auth: maybe}}`:                                 "auth",
 		`tls: {client: {enabled: true}}`:                               "tls.client.existingSecret",
 		`tls: {quorum: {enabled: true, certManager: {enabled: true}}}`: "issuerRef.name",
@@ -228,7 +229,7 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/pod anew")
 // TestPod compares the pods that the tests of real processes run with the chart's: servers,
 // servers with the certificates of cert-manager, and backups.
 func TestPod(t *testing.T) {
-	for file, got := range map[string]any{"pod": server(t, "default"), "certmanager": server(t, "certmanager"), "backup": job(t, "backup"), "s3": job(t, "s3")} {
+	for file, got := range map[string]any{"pod": server(t, "default"), "certmanager": server(t, "certmanager"), "backup": job(t, "backuptls"), "s3": job(t, "s3")} {
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetEscapeHTML(false)
@@ -271,8 +272,9 @@ func server(t *testing.T, values string) any {
 		Env          map[string]string   `json:"env"`
 		Ready        string              `json:"ready"`
 		Live         string              `json:"live"`
+		Scheme       corev1.URIScheme    `json:"scheme,omitempty"`
 		Certificates map[string][]string `json:"certificates,omitempty"`
-	}{config(t, values), c.Args, env, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, names}
+	}{config(t, values), c.Args, env, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Scheme, names}
 }
 
 // job returns the pod of a value file's backups.
@@ -477,23 +479,83 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestBackup: a backup is taken, stored and restored, in this order, before older ones are removed.
+// TestBackup: a backup is taken, stored and restored, in this order, before it gets its name and
+// older ones are removed. With TLS, its password goes only to servers with a certificate.
 func TestBackup(t *testing.T) {
+	from := func(scheme string) (args string) {
+		for i := range 3 {
+			args += fmt.Sprintf(" --from=%s://zk-zookeeper-%d.zk-zookeeper-headless.test.svc.cluster.local:8080", scheme, i)
+		}
+		return args
+	}
+	const toClaim = "restore --data-dir=/scratch/restored /backup/$(POD_NAME).unverified\n" +
+		"backup verify --rename=/backup/$(POD_NAME).zkb --keep=5 /backup/$(POD_NAME).unverified\n"
 	for name, want := range map[string]string{
-		"backup": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 /backup/$(POD_NAME).zkb\n" +
-			"restore --data-dir=/scratch/restored /backup/$(POD_NAME).zkb\nbackup verify --keep=5 /backup/$(POD_NAME).zkb\n",
-		"s3": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 /scratch/$(POD_NAME).zkb\n" +
-			"copyto --s3-no-check-bucket /scratch/$(POD_NAME).zkb :s3:zk/prod/zk/$(POD_NAME).zkb\ncopyto --s3-no-check-bucket :s3:zk/prod/zk/$(POD_NAME).zkb /scratch/fetched.zkb\n" +
-			"restore --data-dir=/scratch/restored /scratch/fetched.zkb\n",
+		"backup":    "backup" + from("http") + " --keep=3 /backup/$(POD_NAME).unverified\n" + toClaim,
+		"backuptls": "backup" + from("https") + " --tls-ca=/ca/ca.crt --keep=3 /backup/$(POD_NAME).unverified\n" + toClaim,
+		"s3": "backup" + from("http") + " /scratch/$(POD_NAME).zkb\n" +
+			"copyto --s3-no-check-bucket /scratch/$(POD_NAME).zkb :s3:zk/prod/zk/$(POD_NAME).unverified\n" +
+			"copyto --s3-no-check-bucket :s3:zk/prod/zk/$(POD_NAME).unverified /scratch/fetched.zkb\n" +
+			"restore --data-dir=/scratch/restored /scratch/fetched.zkb\n" +
+			"moveto --s3-no-check-bucket :s3:zk/prod/zk/$(POD_NAME).unverified :s3:zk/prod/zk/$(POD_NAME).zkb\n",
 	} {
-		objects := file(t, name)
-		pod := named[batchv1.CronJob](t, objects, "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
+		spec := named[batchv1.CronJob](t, file(t, name), "zk-zookeeper-backup").Spec
+		if job := spec.JobTemplate.Spec; spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || job.ActiveDeadlineSeconds == nil || *job.ActiveDeadlineSeconds != 3600 || *job.BackoffLimit != 2 {
+			t.Errorf("%s: a job that hangs: %+v", name, job)
+		}
+		pod := spec.JobTemplate.Spec.Template.Spec
 		var steps strings.Builder
 		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 			fmt.Fprintln(&steps, strings.Join(c.Args, " "))
 		}
 		if steps.String() != want {
 			t.Errorf("%s: the steps are\n%s", name, steps.String())
+		}
+	}
+
+	// The key store stays with the servers.
+	pod := named[batchv1.CronJob](t, file(t, "backupkeystores"), "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
+	if args := strings.Join(pod.InitContainers[0].Args, " "); !strings.Contains(args, " --from=https:") || !strings.Contains(args, " --tls-ca=/ca/zookeeper.truststore.jks --tls-password-file=/ca-password/t ") {
+		t.Errorf("the arguments are %s", args)
+	}
+	var given []string
+	for _, v := range pod.Volumes {
+		if v.Secret != nil {
+			for _, i := range v.Secret.Items {
+				given = append(given, v.Name+" "+v.Secret.SecretName+" "+i.Key+" "+i.Path)
+			}
+		}
+	}
+	if want := []string{"ca client-certs zookeeper.truststore.jks zookeeper.truststore.jks", "ca-password client-passwords t t"}; !slices.Equal(given, want) {
+		t.Errorf("the job has %q", given)
+	}
+	for _, c := range slices.Concat(pod.InitContainers[1:], pod.Containers) {
+		for _, m := range c.VolumeMounts {
+			if m.Name != "scratch" && m.Name != "backup" {
+				t.Errorf("%s has %s", c.Name, m.Name)
+			}
+		}
+	}
+}
+
+// TestAdminTLS: with certificates, the AdminServer and its probes have TLS, and nothing else.
+func TestAdminTLS(t *testing.T) {
+	for name, store := range map[string]string{
+		"default": "", "certmanager": "/certs/quorum/tls-combined.pem", "generated": "/certs/quorum/keystore.pem",
+		"keystores": "/certs/quorum/server.p12", "backupkeystores": "/certs/client/zookeeper.keystore.jks",
+	} {
+		c := named[appsv1.StatefulSet](t, file(t, name), "zk-zookeeper").Spec.Template.Spec.Containers[0]
+		scheme, lines := corev1.URISchemeHTTPS, strings.Split(config(t, name), "\n")
+		if store == "" {
+			scheme = ""
+		}
+		for kind, p := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe} {
+			if p.HTTPGet.Scheme != scheme {
+				t.Errorf("%s: the %s probe has the scheme %q", name, kind, p.HTTPGet.Scheme)
+			}
+		}
+		if got := slices.Contains(lines, "admin.forceHttps=true") && slices.Contains(lines, "ssl.quorum.keyStore.location="+store); got != (store != "") {
+			t.Errorf("%s: the AdminServer has %s: %v\n%s", name, store, got, config(t, name))
 		}
 	}
 }
