@@ -99,7 +99,7 @@ func (r *reconfigs) poked() chan struct{} {
 func (r *reconfigs) current() *membership.List {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.target != nil && r.drivers == 0 && time.Now().After(r.until) {
+	if r.target != nil && r.drivers == 0 && !time.Now().Before(r.until) {
 		r.target = nil
 	}
 	return r.target
@@ -198,18 +198,26 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 	defer timeout.Stop()
 	refused := time.NewTimer(givenUpAfter)
 	defer refused.Stop()
+	absent := time.NewTimer(comesWithin)
+	defer absent.Stop()
 	for {
 		s, changed := c.reconfigs.look()
-		if s.want == target && s.change == nil && !s.waiting && !s.refused && !s.leave {
+		if s.want == target && s.change == nil && !s.waiting && !s.refused && !s.leave && len(s.missing) == 0 {
 			return &driveAnswer{}
 		}
 		if !s.refused {
 			refused.Reset(givenUpAfter)
 		}
+		if len(s.missing) == 0 {
+			absent.Reset(comesWithin)
+		}
 		select {
 		case <-changed:
 		case <-refused.C:
 			c.log.Warn("a reconfig is given up and undone: servers that it needs for a majority have gone down", "asked", string(target.Text()))
+			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
+		case <-absent.C:
+			c.log.Warn("a reconfig is given up and undone: it adds servers that do not call this server, or that this server can't call; do they run, with the certificates of this ensemble?", "servers", s.missing)
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}
