@@ -169,9 +169,14 @@ imagePullSecrets:
 {{- if eq $class "-" }}storageClassName: ""{{- else if $class }}storageClassName: {{ $class }}{{- end -}}
 {{- end -}}
 
-{{/* A security context without Bitnami's "enabled". */}}
+{{/* A security context without Bitnami's "enabled": a dict with the context and the values. OpenShift assigns users and groups, unless global.compatibility.openshift.adaptSecurityContext is disabled. */}}
 {{- define "zk.security" -}}
-{{- omit . "enabled" | toYaml -}}
+{{- $adapt := dig "compatibility" "openshift" "adaptSecurityContext" "auto" (default (dict) .context.Values.global) -}}
+{{- $values := omit .values "enabled" -}}
+{{- if or (eq $adapt "force") (and (eq $adapt "auto") (.context.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+{{- $values = omit $values "fsGroup" "runAsUser" "runAsGroup" -}}
+{{- end -}}
+{{- toYaml $values -}}
 {{- end -}}
 
 {{- define "zk.resources" -}}

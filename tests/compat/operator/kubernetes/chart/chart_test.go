@@ -24,6 +24,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 )
 
 const repository = "../../../../.."
@@ -115,6 +117,12 @@ func TestWrongValues(t *testing.T) {
 		`pdb: {minAvailable: 1, maxUnavailable: 1}`:                    "exclude",
 		`backup: {enabled: true, s3: {enabled: true}}`:                 "existingSecret",
 		`service: {type: Loadbalancer}`:                                "type",
+		`service: {headless: {servicenameoverride: a}}`:                "servicenameoverride",
+		`networkPolicy: {allowexternal: false}`:                        "allowexternal",
+		`auth: {enabled: true}`:                                        "enabled",
+		`tls: {clients: {enabled: true}}`:                              "clients",
+		`persistence: {storageclass: fast}`:                            "storageclass",
+		`metrics: {servicemonitor: {enabled: true}}`:                   "servicemonitor",
 		`podAntiAffinityPreset: strong`:                                "podAntiAffinityPreset",
 	} {
 		if _, err := render(chartDir, release{"zk", "test"}, []byte(values)); err == nil || !strings.Contains(err.Error(), want) {
@@ -283,6 +291,70 @@ func job(t *testing.T, values string) any {
 	return named[batchv1.CronJob](t, file(t, values), "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
 }
 
+// TestPodSecurity: all pods fit into a namespace with the standard "restricted".
+func TestPodSecurity(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f == "testdata/custom.yaml" {
+			continue // its values have containers
+		}
+		objects := file(t, strings.TrimSuffix(filepath.Base(f), ".yaml"))
+		var pods []corev1.PodTemplateSpec
+		for _, set := range all[appsv1.StatefulSet](objects) {
+			pods = append(pods, set.Spec.Template)
+		}
+		for _, job := range all[batchv1.CronJob](objects) {
+			pods = append(pods, job.Spec.JobTemplate.Spec.Template)
+		}
+		for _, pod := range pods {
+			if result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
+				t.Errorf("%s: %s", f, result.ForbiddenDetail())
+			}
+			if pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {
+				t.Errorf("%s: every container has the token of the service account", f)
+			}
+			for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+				if s := c.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+					t.Errorf("%s: %s may write to its image", f, c.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestOpenShift: where the cluster assigns users and groups, the chart names none.
+func TestOpenShift(t *testing.T) {
+	for values, want := range map[string]bool{
+		`backup: {enabled: true}`: true,
+		`{backup: {enabled: true}, global: {compatibility: {openshift: {adaptSecurityContext: force}}}}`:    false,
+		`{backup: {enabled: true}, global: {compatibility: {openshift: {adaptSecurityContext: disabled}}}}`: true,
+	} {
+		objects, err := render(chartDir, release{"zk", "test"}, []byte(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, job := named[appsv1.StatefulSet](t, objects, "zk-zookeeper"), named[batchv1.CronJob](t, objects, "zk-zookeeper-backup")
+		for _, pod := range []corev1.PodSpec{set.Spec.Template.Spec, job.Spec.JobTemplate.Spec.Template.Spec} {
+			if got := pod.SecurityContext.FSGroup != nil; got != want {
+				t.Errorf("%s: the pod has a group: %v", values, got)
+			}
+			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+				if s := c.SecurityContext; (s.RunAsUser != nil) != want || (s.RunAsGroup != nil) != want || !*s.RunAsNonRoot {
+					t.Errorf("%s: %+v", values, s)
+				}
+			}
+		}
+	}
+}
+
 // TestScalingKeepsThePods: another number of replicas must not change the pods, because every
 // server would be restarted.
 func TestScalingKeepsThePods(t *testing.T) {
@@ -328,6 +400,11 @@ func TestNetworkPolicy(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("port %d: a server, a backup, a client and a stranger get in: %v, not %v", port, got, want)
 		}
+	}
+	// Without the base port, only servers use it.
+	policy = named[networkingv1.NetworkPolicy](t, file(t, "certmanager"), "zk-zookeeper")
+	if admits(policy, 2181, stranger) || !admits(policy, 2181, pod) || !admits(policy, 3181, stranger) {
+		t.Errorf("with service.disableBaseClientPort: %+v", policy.Spec.Ingress)
 	}
 	policy = named[networkingv1.NetworkPolicy](t, file(t, "three"), "zk-zookeeper")
 	if !admits(policy, 2181, stranger) || admits(policy, 2888, stranger) || admits(policy, 8080, stranger) {
@@ -379,6 +456,10 @@ func TestObservers(t *testing.T) {
 		t.Errorf("the observers don't know the voters: %q", observers.Spec.Template.Spec.Containers[0].Args)
 	}
 	if budget := named[policyv1.PodDisruptionBudget](t, objects, "zk-zookeeper"); budget.Spec.MinAvailable.IntValue() != 2 || budget.Spec.MaxUnavailable != nil {
+		t.Errorf("%+v", budget.Spec)
+	}
+	// Two available observers of two would stop every drain.
+	if budget := named[policyv1.PodDisruptionBudget](t, objects, "zk-zookeeper-observer"); budget.Spec.MinAvailable != nil || budget.Spec.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("%+v", budget.Spec)
 	}
 }
