@@ -212,6 +212,32 @@ httpGet:
 {{- end -}}
 {{- end -}}
 
+{{/* The values at the top that are neither the chart's nor those of Bitnami's chart. Charts that embed this one have such values, so they are no errors. */}}
+{{- define "zk.unknown" -}}
+{{- $known := list
+  "global" "nameOverride" "fullnameOverride" "namespaceOverride" "clusterDomain" "commonLabels"
+  "commonAnnotations" "extraDeploy" "image" "replicaCount" "minServerId" "observers" "auth" "tls"
+  "tickTime" "initLimit" "syncLimit" "preAllocSize" "snapCount" "maxClientCnxns"
+  "maxSessionTimeout" "fourlwCommandsWhitelist" "autopurge" "logLevel" "jvmFlags" "configuration"
+  "existingConfigmap" "extraEnvVars" "extraEnvVarsCM" "extraEnvVarsSecret" "command" "args"
+  "lifecycleHooks" "containerPorts" "startupProbe" "livenessProbe" "readinessProbe"
+  "customStartupProbe" "customLivenessProbe" "customReadinessProbe" "resourcesPreset" "resources"
+  "podSecurityContext" "containerSecurityContext" "podLabels" "podAnnotations"
+  "podAffinityPreset" "podAntiAffinityPreset" "nodeAffinityPreset" "affinity" "nodeSelector"
+  "tolerations" "topologySpreadConstraints" "priorityClassName" "schedulerName" "hostAliases"
+  "dnsPolicy" "dnsConfig" "enableServiceLinks" "podManagementPolicy" "updateStrategy"
+  "minReadySeconds" "revisionHistoryLimit" "terminationGracePeriodSeconds" "initContainers"
+  "sidecars" "extraVolumes" "extraVolumeMounts" "pdb" "service" "externalAccess" "networkPolicy"
+  "serviceAccount" "rbac" "persistence" "dataLogDir" "persistentVolumeClaimRetentionPolicy"
+  "metrics" "backup" "enabled" "kubeVersion" "usePasswordFiles" "diagnosticMode" "heapSize"
+  "listenOnAllIPs" "zooServers" "volumePermissions" "automountServiceAccountToken" -}}
+{{- $unknown := list -}}
+{{- range keys .Values | sortAlpha -}}
+{{- if not (has . $known) -}}{{- $unknown = append $unknown . -}}{{- end -}}
+{{- end -}}
+{{- join ", " $unknown -}}
+{{- end -}}
+
 {{/* Checks that the schema can't express. */}}
 {{- define "zk.validate" -}}
 {{- if ne .Values.podManagementPolicy "Parallel" -}}
