@@ -107,7 +107,8 @@ func TestReconfigNeedsTheJoiner(t *testing.T) {
 }
 
 func reconfigNeedsTheJoiner(t *testing.T, secure bool) {
-	c, security := newCluster(t, 3), secured(t)
+	// As with the certificates of a StatefulSet, each is good for all servers.
+	c, security := newCluster(t, 3), secured(t, hostOf(1), hostOf(2), hostOf(3), hostOf(4))
 	start := func(id uint64, security func(id uint64) *TLS) *rig {
 		return c.start(id, func(cfg *Config) {
 			cfg.NeedsAll = true
