@@ -308,6 +308,8 @@ func (c *changes) stepRemove(s *step, server raft.Server, since farewells) {
 		return // a member, or still one until the current reconfig is done
 	case server.Suffrage == raft.Voter || c.undoes(since):
 		return
+	case c.env.Config.NeedsAll && c.reconfigs.lingers(membership.ServerOf(id)):
+		return
 	case c.transportNow().Acked(r.CurrentTerm(), id) < since.index && time.Since(since.at) < farewell:
 		return
 	}

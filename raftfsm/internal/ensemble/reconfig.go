@@ -40,6 +40,9 @@ const (
 	DriveTimeout = 30 * time.Second
 	// holdTarget is how long a leader waits for step 2 before it reverts.
 	holdTarget = 10 * time.Second
+	// lingerFor is how long a server that was too slow to join still gets the log (NeedsAll).
+	// It asks again within seconds, and otherwise a large state would never be there in time.
+	lingerFor = 30 * time.Second
 	// drivePause is the pause before asking another leader.
 	drivePause = 50 * time.Millisecond
 )
@@ -72,11 +75,13 @@ type changeAnswer struct {
 type reconfigs struct {
 	mu      sync.Mutex
 	target  *membership.List
-	drivers int           // how many servers are asking for it
-	until   time.Time     // when it is given up, once no server asks for it
-	last    step          // the loop's last step
-	changed chan struct{} // closed and replaced when last is set
-	wake    chan struct{} // capacity 1
+	drivers int              // how many servers are asking for it
+	until   time.Time        // when it is given up, once no server asks for it
+	late    *membership.List // the newest one that was given up
+	lateAt  time.Time        // and when
+	last    step             // the loop's last step
+	changed chan struct{}    // closed and replaced when last is set
+	wake    chan struct{}    // capacity 1
 }
 
 func (r *reconfigs) poke() {
@@ -136,7 +141,16 @@ func (r *reconfigs) end(keep bool) {
 	r.until = time.Now()
 	if keep {
 		r.until = r.until.Add(holdTarget)
+	} else {
+		r.late, r.lateAt = r.target, r.until
 	}
+}
+
+// lingers reports whether a server was to join in a reconfig that was given up recently.
+func (r *reconfigs) lingers(server uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.late.Lists(server) && time.Since(r.lateAt) < lingerFor
 }
 
 // report publishes the loop's last step to the waiting drivers.
