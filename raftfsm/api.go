@@ -66,7 +66,9 @@ type Config struct {
 	ID       uint64   // this server's id, 0 to MaxServer; 1 for a standalone server
 	Members  []Member // the list of zoo.cfg; fewer than two voters and no observer: standalone,
 	Ensemble bool     // unless Ensemble requests an ensemble of one (standaloneEnabled=false)
-	NeedsAll bool     // empty servers form an ensemble only once all listed voters run, not only a majority
+	// NeedsAll is set if only servers that run are listed: empty servers form an ensemble only
+	// once all listed voters run, and a reconfig adds only servers that are connected.
+	NeedsAll bool
 	// ClientPort is this server's client port, 0 if unknown. A proposed reconfig uses it
 	// for lines of the list that have no client part.
 	ClientPort int

@@ -2,6 +2,7 @@ package raftfsm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -93,6 +94,88 @@ func TestUnreachableJoiner(t *testing.T) {
 		}
 		c.awaitIDs("1,2,3,4 voting 1,2,3,4 others ")
 	})
+}
+
+// TestReconfigNeedsTheJoiner: with NeedsAll, a reconfig adds no server that doesn't call the
+// leader, or that the leader can't reach. The ensemble stays as it was.
+func TestReconfigNeedsTheJoiner(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		t.Run(fmt.Sprintf("TLS=%t", secure), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) { reconfigNeedsTheJoiner(t, secure) })
+		})
+	}
+}
+
+func reconfigNeedsTheJoiner(t *testing.T, secure bool) {
+	// As with the certificates of a StatefulSet, each is good for all servers.
+	c, security := newCluster(t, 3), secured(t, hostOf(1), hostOf(2), hostOf(3), hostOf(4))
+	start := func(id uint64, security func(id uint64) *TLS) *rig {
+		return c.start(id, func(cfg *Config) {
+			cfg.NeedsAll = true
+			if secure {
+				cfg.Peers.TLS = security(id)
+			}
+			if id > 3 {
+				cfg.Members = append(slices.Clone(c.list), memberAt(id))
+			}
+		})
+	}
+	for id := uint64(1); id <= 3; id++ {
+		start(id, security)
+	}
+	for _, r := range c.rigs {
+		r.awaitServed()
+	}
+	r := c.rigs[1]
+	s := r.attach(time.Hour)
+	refused := func(what string, joining, leaving string) {
+		t.Helper()
+		before, start := r.configText(), time.Now()
+		if o := r.do(reconfigure(s, joining, leaving, "", -1)); o.code != proto.ErrNewConfigNoQuorum || time.Since(start) > 5*time.Second {
+			t.Errorf("%s: %v after %v", what, o.code, time.Since(start))
+		}
+		if r.configText() != before {
+			t.Errorf("%s: the membership is %q", what, r.configText())
+		}
+		c.awaitIDs("1,2,3 voting 1,2,3 others ")
+	}
+	refused("a server that is not there", serverLine(4), "")
+	refused("instead of another one", serverLine(4), "3")
+	refused("an observer that is not there", observerLine(4), "")
+
+	if secure {
+		start(4, secured(t))
+		time.Sleep(2 * time.Second)
+		refused("a server with the certificate of another authority", serverLine(4), "")
+		c.kill(4)
+	}
+	start(4, security)
+	time.Sleep(2 * time.Second)
+	refused("one that can't be reached", strings.Replace(serverLine(4), "s4:", "nowhere:", 1), "")
+	refused("one of two", serverLine(4)+","+serverLine(5), "")
+	if o := r.do(reconfigure(s, serverLine(4), "", "", -1)); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+	c.awaitIDs("1,2,3,4 voting 1,2,3,4 others ")
+
+	// A member that is down stays one, and an observer that is down gets no vote.
+	if o := r.do(reconfigure(s, observerLine(4), "", "", -1)); o.code != proto.Ok {
+		t.Fatalf("%+v", o)
+	}
+	c.awaitIDs("1,2,3,4 voting 1,2,3 others 4")
+	c.kill(4)
+	time.Sleep(5 * time.Second)
+	if o := r.do(reconfigure(s, serverLine(4), "", "", -1)); o.code != proto.ErrNewConfigNoQuorum {
+		t.Errorf("a vote for an observer that is down: %+v", o)
+	}
+	if o := r.do(reconfigure(s, strings.Replace(observerLine(4), ":2181", ":2182", 1), "", "", -1)); o.code != proto.Ok {
+		t.Errorf("another port for an observer that is down: %+v", o)
+	}
+	if o := r.do(reconfigure(s, "", "4", "", -1)); o.code != proto.Ok {
+		t.Errorf("%+v", o)
+	}
+	c.awaitIDs("1,2,3 voting 1,2,3 others ")
+	c.settled()
 }
 
 // TestClientAddressFollowsTheFile: a server that starts with another client address in its

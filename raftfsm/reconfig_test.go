@@ -457,11 +457,11 @@ type stuckReconfig struct {
 	returned chan error // result of Propose
 }
 
-func newStuckReconfig(t *testing.T, pause time.Duration) (q *stuckReconfig, end func()) {
+func newStuckReconfig(t *testing.T, pause time.Duration, tune ...func(*Config)) (q *stuckReconfig, end func()) {
 	c := newCluster(t, 3).onDisk()
-	c.startAll()
+	c.startAll(tune...)
 	stuck := &stalling{FS: vfs.OS{}}
-	c.start(4, func(cfg *Config) { cfg.Members, cfg.FS = append(slices.Clone(c.list), memberAt(4)), stuck })
+	c.start(4, append(slices.Clone(tune), func(cfg *Config) { cfg.Members, cfg.FS = append(slices.Clone(c.list), memberAt(4)), stuck })...)
 	time.Sleep(time.Second) // until the leader knows about it
 	stuck.slow(pause)
 	r := c.rigs[1]
@@ -524,6 +524,38 @@ func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 				if err := <-q.returned; err != nil {
 					t.Error(err)
 				}
+				q.awaitIDs("1,2,3 voting 1,2,3 others ")
+			})
+		})
+	}
+}
+
+// TestSlowJoiner: with NeedsAll, a server that doesn't catch up within the time of a reconfig
+// still gets the log, so that it is there when it asks again. If it doesn't ask, it is removed.
+func TestSlowJoiner(t *testing.T) {
+	for _, asks := range cost.InShort([]bool{true}, []bool{false, true}) {
+		t.Run(fmt.Sprintf("asks=%t", asks), func(t *testing.T) {
+			inBubble(t, func(t *testing.T) {
+				q, end := newStuckReconfig(t, ensemble.DriveTimeout+10*time.Second, func(cfg *Config) { cfg.NeedsAll = true })
+				if o := q.r.get(q.answer); o.code != proto.ErrNewConfigNoQuorum {
+					t.Fatalf("%+v", o)
+				}
+				time.Sleep(15 * time.Second)
+				q.awaitIDs("1,2,3 voting 1,2,3 others 4")
+				q.neverServed(4)
+				if asks {
+					var ended sync.WaitGroup
+					defer ended.Wait()
+					ended.Go(end)
+					for range 3 { // the disk is at a slow write
+						if o := q.r.do(reconfigure(q.s, serverLine(4), "", "", -1)); o.code == proto.Ok {
+							break
+						}
+					}
+					q.awaitIDs("1,2,3,4 voting 1,2,3,4 others ")
+					return
+				}
+				end()
 				q.awaitIDs("1,2,3 voting 1,2,3 others ")
 			})
 		})

@@ -23,8 +23,9 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// secured returns TLS settings for the servers of a test, all under one authority.
-func secured(t *testing.T) func(id uint64) *TLS {
+// secured returns TLS settings for the servers of a test, all under one authority. The names are
+// in all certificates.
+func secured(t *testing.T, names ...string) func(id uint64) *TLS {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -52,7 +53,7 @@ func secured(t *testing.T) func(id uint64) *TLS {
 	pool.AddCert(ca)
 	return func(id uint64) *TLS {
 		tmpl := template(id)
-		tmpl.DNSNames = []string{hostOf(id)}
+		tmpl.DNSNames = append([]string{hostOf(id)}, names...)
 		leaf := sign(tmpl, ca)
 		cfg := &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}}, ClientCAs: pool,
 			ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13, SessionTicketsDisabled: true}

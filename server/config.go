@@ -71,7 +71,8 @@ type Quorum struct {
 	// (standaloneEnabled=false).
 	Ensemble bool
 	// NeedsAll makes empty servers form an ensemble only once all listed voters are running
-	// and empty, rather than a majority (formationNeedsAll).
+	// and empty, rather than a majority. A reconfig then adds only servers that are connected
+	// (formationNeedsAll).
 	NeedsAll bool
 	// LeaderNoClients makes the server refuse clients while it leads (leaderServes=no).
 	LeaderNoClients bool

@@ -142,7 +142,7 @@ func runBackup(ctx context.Context, f *backupFlags, path string, stdout, stderr 
 
 // keepVar registers --keep.
 func keepVar(flags *pflag.FlagSet, keep *int) {
-	flags.IntVar(keep, "keep", 0, "then remove all but the `N` newest *.zkb files in the directory of FILE; 0 keeps all")
+	flags.IntVar(keep, "keep", 0, "then remove all but the `N` newest files with FILE's extension, .zkb or .unverified, in its directory; 0 keeps all")
 }
 
 // prune removes older backups with --keep.
@@ -280,7 +280,7 @@ func (i contentInfo) Text(w io.Writer) error {
 }
 
 func backupVerifyCommand() *cobra.Command {
-	out, keep := resultFlags{}, 0
+	out, keep, rename := resultFlags{}, 0, ""
 	cmd := &cobra.Command{
 		Use:   "verify FILE",
 		Short: "Verify a backup",
@@ -288,22 +288,35 @@ func backupVerifyCommand() *cobra.Command {
 backup's digest. zkgo restore makes the same checks before it writes anything. Use -
 as FILE to read the standard input.
 
-With --keep, it removes older backups only if this one is valid.`,
+With --keep, it removes older backups only if this one is valid. With --rename, a
+backup gets its name only after it is verified, so a damaged one is never counted.`,
 		Example: `  zkgo backup verify zk.zkb -o json
+  zkgo backup verify zk.unverified --rename zk.zkb --keep 14
   ssh vault cat zk.zkb | zkgo backup verify -`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkKeep(keep, args[0]); err != nil {
+			path := cmp.Or(rename, args[0])
+			if err := checkKeep(keep, path); err != nil {
 				return err
+			}
+			if rename != "" && args[0] == standardInput {
+				return usagef("--rename: the standard input has no name")
 			}
 			name, c, err := loadBackup(args[0], stdin(cmd))
 			if err != nil {
 				return err
 			}
-			return errors.Join(out.print(cmd.OutOrStdout(), describe(name, c)), prune(keep, args[0]))
+			if rename != "" {
+				if err := backup.Rename(args[0], rename); err != nil {
+					return err
+				}
+				name = rename
+			}
+			return errors.Join(out.print(cmd.OutOrStdout(), describe(name, c)), prune(keep, path))
 		},
 	}
 	keepVar(cmd.Flags(), &keep)
+	cmd.Flags().StringVar(&rename, "rename", "", "give a whole backup this `name`, which no file has yet")
 	outputVar(cmd.Flags(), &out.output)
 	return cmd
 }
@@ -458,40 +471,49 @@ func (r restoreResult) Text(w io.Writer) error {
 	return err
 }
 
-// backupExtension is the extension of the files that --keep counts.
-const backupExtension = ".zkb"
+// The extensions of the files that --keep counts, each on its own.
+const (
+	backupExtension     = ".zkb"
+	unverifiedExtension = ".unverified"
+)
+
+// partialAge is the age at which the rest of an interrupted backup is removed.
+const partialAge = 24 * time.Hour
 
 // checkKeep checks --keep before a backup is taken.
 func checkKeep(keep int, path string) error {
-	switch {
+	switch ext := filepath.Ext(path); {
 	case keep < 0:
 		return usagef("--keep %d: want the number of backups to keep; 0 keeps all", keep)
-	case keep > 0 && filepath.Ext(path) != backupExtension:
-		return usagef("--keep counts files whose names end in %s; %s does not", backupExtension, path)
+	case keep > 0 && ext != backupExtension && ext != unverifiedExtension:
+		return usagef("--keep counts files whose names end in %s or %s; %s does not", backupExtension, unverifiedExtension, path)
 	}
 	return nil
 }
 
-// removeOlder removes all backups in the directory of path but the newest. It never removes
-// path itself.
+// removeOlder removes all backups in the directory of path but the newest ones with the same
+// extension, and what backups that were killed have left. It never removes path itself.
 func removeOlder(keep int, path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
 		return err
 	}
-	var others []os.FileInfo
+	var old, others []os.FileInfo
 	for _, e := range entries {
 		info, err := e.Info()
-		if err != nil || !info.Mode().IsRegular() || filepath.Ext(e.Name()) != backupExtension || e.Name() == filepath.Base(path) {
-			continue
+		switch {
+		case err != nil || !info.Mode().IsRegular() || e.Name() == filepath.Base(path):
+		case filepath.Ext(e.Name()) == filepath.Ext(path):
+			others = append(others, info)
+		case backup.Partial(e.Name()) && time.Since(info.ModTime()) > partialAge:
+			old = append(old, info)
 		}
-		others = append(others, info)
 	}
 	slices.SortFunc(others, func(a, b os.FileInfo) int {
 		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(b.Name(), a.Name()))
 	})
 	var errs []error
-	for _, info := range others[min(keep-1, len(others)):] {
+	for _, info := range slices.Concat(old, others[min(keep-1, len(others)):]) {
 		errs = append(errs, os.Remove(filepath.Join(filepath.Dir(path), info.Name())))
 	}
 	return errors.Join(errs...)

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -107,6 +108,22 @@ func TestBackupAndRestore(t *testing.T) {
 	fails(bad, "restore", bad, "--data-dir", filepath.Join(t.TempDir(), "never"))
 	fails("damaged", "inspect", "verify", bad)
 	fails(bad, "backup", "verify", bad)
+
+	// A backup gets its name once it is verified, and replaces no other.
+	verified := filepath.Join(filepath.Dir(bad), "b.zkb")
+	fails(bad, "backup", "verify", bad, "--rename", verified, "--keep", "1")
+	if got := names(t, filepath.Dir(bad)); !slices.Equal(got, []string{"bad.zkb"}) {
+		t.Errorf("after a damaged backup, there are %q", got)
+	}
+	whole := filepath.Join(filepath.Dir(file), "whole.unverified")
+	if err := os.Link(file, whole); err != nil {
+		t.Fatal(err)
+	}
+	fails(os.ErrExist.Error(), "backup", "verify", whole, "--rename", file)
+	works("its digest is right", "backup", "verify", whole, "--rename", filepath.Join(filepath.Dir(file), "whole.zkb"), "--keep", "1")
+	if got := names(t, filepath.Dir(file)); !slices.Equal(got, []string{"whole.zkb"}) {
+		t.Errorf("after a verified backup, there are %q", got)
+	}
 
 	if b = []byte(live(t, target)); len(b) == 0 { // the server starts
 		t.Error("no address")

@@ -25,23 +25,53 @@ func TestKeepRemovesTheOldest(t *testing.T) {
 	if err := removeOlder(2, filepath.Join(dir, "new.zkb")); err != nil {
 		t.Fatal(err)
 	}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	if want := []string{"a.zkb", "new.zkb", "old.txt"}; !slices.Equal(names, want) {
-		t.Errorf("%q are left, not %q", names, want)
+	if got, want := names(t, dir), []string{"a.zkb", "new.zkb", "old.txt"}; !slices.Equal(got, want) {
+		t.Errorf("%q are left, not %q", got, want)
 	}
 	for path, keep := range map[string]int{"-": 1, "zk.backup": 3, "zk.zkb": -1} {
 		if checkKeep(keep, path) == nil {
 			t.Errorf("--keep %d %s is accepted", keep, path)
 		}
 	}
-	if err := checkKeep(3, "zk.zkb"); err != nil {
-		t.Error(err)
+	for _, path := range []string{"zk.zkb", "zk.unverified"} {
+		if err := checkKeep(3, path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// names returns the names of the files in a directory.
+func names(t *testing.T, dir string) (names []string) {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
+}
+
+// TestKeepCountsEachExtension: unverified backups and verified ones don't push each other out.
+// What an interrupted backup has left goes after a day.
+func TestKeepCountsEachExtension(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	now := time.Now()
+	for i, name := range []string{"new.unverified", "a.unverified", "b.unverified", "a.zkb", "b.zkb", ".c.unverified.1.partial", ".d.unverified.2.partial", "e.partial"} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, now, now.Add(-time.Duration(i)*4*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := removeOlder(2, filepath.Join(dir, "new.unverified")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := names(t, dir), []string{".c.unverified.1.partial", "a.unverified", "a.zkb", "b.zkb", "e.partial", "new.unverified"}; !slices.Equal(got, want) {
+		t.Errorf("%q are left, not %q", got, want)
 	}
 }

@@ -160,12 +160,17 @@ func (m *Member) withEnsemble(ctx context.Context, do func(context.Context, *cli
 	return do(ctx, c, now)
 }
 
+// slower bounds the pause, as a multiple of the first one. Each refused reconfig is an entry in
+// the log of the ensemble.
+const slower = 5
+
 // insist repeats do until it succeeds or ctx ends. It logs each new reason once.
 func (m *Member) insist(ctx context.Context, what string, do func(ctx context.Context) error) error {
 	pause := m.pause
 	if pause == 0 {
 		pause = time.Second
 	}
+	wait := pause
 	for {
 		limited, cancel := context.WithTimeout(ctx, attempt)
 		err := do(limited)
@@ -180,7 +185,8 @@ func (m *Member) insist(ctx context.Context, what string, do func(ctx context.Co
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("this server could not %s: %w", what, err)
-		case <-time.After(pause):
+		case <-time.After(wait):
+			wait = min(2*wait, slower*pause)
 		}
 	}
 }

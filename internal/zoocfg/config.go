@@ -49,7 +49,7 @@ type Config struct {
 	Membership
 
 	StandaloneEnabled, ReconfigEnabled bool
-	FormationNeedsAll                  bool // an ensemble forms only of all listed voters; specific to zkgo
+	FormationNeedsAll                  bool // an ensemble forms only of all listed voters, and adds only connected ones; specific to zkgo
 	DynamicConfigFile                  string
 	PeerType                           Role // the role in the server list, if it contains one
 	QuorumListenOnAllIPs               bool

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 	"github.com/zkgo/zkgo/internal/vfs"
@@ -54,7 +55,7 @@ func create(path string, write func(io.Writer) error, accept func(tmp string) er
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.partial")
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+partial)
 	if err != nil {
 		return err
 	}
@@ -74,16 +75,35 @@ func create(path string, write func(io.Writer) error, accept func(tmp string) er
 	if err := accept(tmp); err != nil {
 		return err
 	}
-	if err := os.Link(tmp, path); err == nil { // unlike Rename, Link never replaces a file
-		err = os.Remove(tmp)
-		return errors.Join(err, vfs.OS{}.SyncDir(filepath.Dir(path)))
-	} else if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s: %w", path, os.ErrExist)
+	return Rename(tmp, path)
+}
+
+// partial ends the name of a file that create is writing.
+const partial = ".partial"
+
+// Partial reports whether a file has the name of a backup that is being written, or that was
+// interrupted.
+func Partial(name string) bool {
+	return strings.HasPrefix(name, ".") && strings.HasSuffix(name, partial)
+}
+
+// Rename gives a file another name in the same file system. It doesn't replace files: the
+// error for an existing file matches [os.ErrExist].
+func Rename(from, to string) error {
+	switch err := os.Link(from, to); { // unlike Rename, Link never replaces a file
+	case err == nil:
+		err = os.Remove(from)
+		return errors.Join(err, vfs.OS{}.SyncDir(filepath.Dir(to)))
+	case errors.Is(err, os.ErrExist):
+		return fmt.Errorf("%s: %w", to, os.ErrExist)
 	}
-	if err := os.Rename(tmp, path); err != nil { // a file system without links
+	if _, err := os.Lstat(to); err == nil {
+		return fmt.Errorf("%s: %w", to, os.ErrExist)
+	}
+	if err := os.Rename(from, to); err != nil { // a file system without links
 		return err
 	}
-	return vfs.OS{}.SyncDir(filepath.Dir(path))
+	return vfs.OS{}.SyncDir(filepath.Dir(to))
 }
 
 func ignoreMissing(err error) error {

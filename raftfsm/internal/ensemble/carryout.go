@@ -22,6 +22,8 @@ const (
 	// givenUpAfter is how long a reconfig in progress may lack a plan, because servers
 	// went down, before the leader abandons and undoes it.
 	givenUpAfter = 5 * time.Second
+	// comesWithin is how long a reconfig waits for a server that it adds (NeedsAll).
+	comesWithin = 3 * time.Second
 	// maxSetback bounds the pause after a change that Raft refused.
 	maxSetback = 10 * time.Second
 )
@@ -37,9 +39,10 @@ type step struct {
 	want    *membership.List
 	change  func() error // nil: no change can be made now
 	what    string
-	waiting bool // a change must be made later
-	refused bool // no order of changes keeps a live majority
-	leave   bool // the change hands over the leadership
+	waiting bool     // a change must be made later
+	refused bool     // no order of changes keeps a live majority
+	missing []uint64 // servers that have to come before the change counts
+	leave   bool     // the change hands over the leadership
 }
 
 // setback is the last failed change, and the pause before it is tried again.
@@ -73,7 +76,7 @@ func (c *changes) changeRaft(l *leading, since farewells, failed *setback) (pend
 		}
 		c.reconfigs.report(s)
 		if s.change == nil {
-			return s.waiting || s.refused
+			return s.waiting || s.refused || len(s.missing) > 0
 		}
 		if err := s.change(); err != nil {
 			if l.ctx.Err() == nil {
@@ -120,16 +123,24 @@ func (c *changes) stepVotes(s *step, l *leading, since farewells) {
 	for _, x := range steps {
 		s.waiting = s.waiting || x.Kind == membership.GiveVote && !c.mayVote(x.ID)
 	}
+	under := c.reconfigs.current() == s.want
+	if under {
+		s.missing = c.missing(p)
+	}
 	// The voters don't change before the joining servers have caught up: if they never
 	// do, there is nothing to undo.
 	if len(steps) > 0 && steps[0].Kind != membership.AddServer && steps[0].Kind != membership.DropServer {
-		if s.waiting {
+		if s.waiting = s.waiting || len(s.missing) > 0; s.waiting {
 			return
 		}
 		p = c.planFor(s.want, c.hear(l))
 		steps, ok = c.allowed(p, since)
+		if under {
+			if s.missing = c.missing(p); len(s.missing) > 0 {
+				return
+			}
+		}
 	}
-	under := c.reconfigs.current() == s.want
 	if s.refused = !ok && under; s.refused || len(steps) == 0 {
 		return
 	}
@@ -208,6 +219,29 @@ func (c *changes) planFor(want *membership.List, live map[raft.ServerID]bool) *m
 	return p
 }
 
+// missing returns the servers that a reconfig must not add yet with NeedsAll: new members, or
+// new voters, that are not connected. A joining server calls this one, which accepts only the
+// certificate for the name in the reconfig. Then this one calls it, sends it the log, and gives
+// it a vote once it has caught up. Otherwise the reconfig fails, so no voter is listed that
+// can't vote. Without NeedsAll, it is listed like a server that is down, as in ZooKeeper, and
+// gets its vote when it comes.
+func (c *changes) missing(p *membership.Change) (ids []uint64) {
+	if !c.env.Config.NeedsAll {
+		return nil
+	}
+	now := c.replicated()
+	for _, m := range p.Target.Members {
+		if now.Lists(m.ID) && (m.Observer || !now.Member(m.ID).Observer) {
+			continue
+		}
+		is := func(s raft.Server) bool { return membership.ServerOf(s.ID) == m.ID && p.Live[s.ID] }
+		if !slices.ContainsFunc(p.Servers, is) && !slices.ContainsFunc(p.Joiners, is) {
+			ids = append(ids, m.ID)
+		}
+	}
+	return ids
+}
+
 // thought returns the servers that the leader presumes live: those that it has heard
 // from recently or, just after it became leader, all of them.
 func (c *changes) thought(l *leading) map[raft.ServerID]bool {
@@ -273,6 +307,8 @@ func (c *changes) stepRemove(s *step, server raft.Server, since farewells) {
 	case s.want.Member(membership.ServerOf(id)) != nil || mine == nil || mine.Member(membership.ServerOf(id)) != nil:
 		return // a member, or still one until the current reconfig is done
 	case server.Suffrage == raft.Voter || c.undoes(since):
+		return
+	case c.env.Config.NeedsAll && c.reconfigs.lingers(membership.ServerOf(id)):
 		return
 	case c.transportNow().Acked(r.CurrentTerm(), id) < since.index && time.Since(since.at) < farewell:
 		return

@@ -82,6 +82,7 @@ func assemble(b *base) *Ensemble {
 	e.places = &places{base: b}
 	e.files = &files{base: b}
 	e.changes = &changes{base: b, places: e.places, files: e.files}
+	e.places.pending = &e.changes.reconfigs
 	e.joining = &joining{base: b, places: e.places, files: e.files, changes: e.changes}
 	e.freshness = &freshness{base: b, places: e.places, inquiries: newInquiries()}
 	e.following = &following{base: b, places: e.places, freshness: e.freshness}

@@ -20,7 +20,7 @@ import (
 type Config struct {
 	ID         uint64
 	Members    []membership.Member // the list of the configuration file
-	NeedsAll   bool                // empty servers form an ensemble only once all listed voters run
+	NeedsAll   bool                // empty servers form an ensemble only once all listed voters run, and only servers that run join it
 	ClientPort int                 // 0 if unknown
 	Level      uint32              // the highest behaviour level that this server knows
 

@@ -40,6 +40,9 @@ const (
 	DriveTimeout = 30 * time.Second
 	// holdTarget is how long a leader waits for step 2 before it reverts.
 	holdTarget = 10 * time.Second
+	// lingerFor is how long a server that was too slow to join still gets the log (NeedsAll).
+	// It asks again within seconds, and otherwise a large state would never be there in time.
+	lingerFor = 30 * time.Second
 	// drivePause is the pause before asking another leader.
 	drivePause = 50 * time.Millisecond
 )
@@ -72,11 +75,13 @@ type changeAnswer struct {
 type reconfigs struct {
 	mu      sync.Mutex
 	target  *membership.List
-	drivers int           // how many servers are asking for it
-	until   time.Time     // when it is given up, once no server asks for it
-	last    step          // the loop's last step
-	changed chan struct{} // closed and replaced when last is set
-	wake    chan struct{} // capacity 1
+	drivers int              // how many servers are asking for it
+	until   time.Time        // when it is given up, once no server asks for it
+	late    *membership.List // the newest one that was given up
+	lateAt  time.Time        // and when
+	last    step             // the loop's last step
+	changed chan struct{}    // closed and replaced when last is set
+	wake    chan struct{}    // capacity 1
 }
 
 func (r *reconfigs) poke() {
@@ -99,7 +104,7 @@ func (r *reconfigs) poked() chan struct{} {
 func (r *reconfigs) current() *membership.List {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.target != nil && r.drivers == 0 && time.Now().After(r.until) {
+	if r.target != nil && r.drivers == 0 && !time.Now().Before(r.until) {
 		r.target = nil
 	}
 	return r.target
@@ -136,7 +141,16 @@ func (r *reconfigs) end(keep bool) {
 	r.until = time.Now()
 	if keep {
 		r.until = r.until.Add(holdTarget)
+	} else {
+		r.late, r.lateAt = r.target, r.until
 	}
+}
+
+// lingers reports whether a server was to join in a reconfig that was given up recently.
+func (r *reconfigs) lingers(server uint64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.late.Lists(server) && time.Since(r.lateAt) < lingerFor
 }
 
 // report publishes the loop's last step to the waiting drivers.
@@ -198,18 +212,26 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 	defer timeout.Stop()
 	refused := time.NewTimer(givenUpAfter)
 	defer refused.Stop()
+	absent := time.NewTimer(comesWithin)
+	defer absent.Stop()
 	for {
 		s, changed := c.reconfigs.look()
-		if s.want == target && s.change == nil && !s.waiting && !s.refused && !s.leave {
+		if s.want == target && s.change == nil && !s.waiting && !s.refused && !s.leave && len(s.missing) == 0 {
 			return &driveAnswer{}
 		}
 		if !s.refused {
 			refused.Reset(givenUpAfter)
 		}
+		if len(s.missing) == 0 {
+			absent.Reset(comesWithin)
+		}
 		select {
 		case <-changed:
 		case <-refused.C:
 			c.log.Warn("undoing a reconfig: servers that it needs for a majority have gone down", "asked", string(target.Text()))
+			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
+		case <-absent.C:
+			c.log.Warn("a reconfig is given up and undone: it adds servers that do not call this server, or that this server can't call; do they run, with the certificates of this ensemble?", "servers", s.missing)
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}

@@ -44,9 +44,9 @@ func (e *Ensemble) RefusedMessages() int64 {
 	return e.hub.Rejected()
 }
 
-// hosts returns the hosts of a server and those of all other servers, from the
-// configuration file, the membership and Raft's configuration. It ignores what servers
-// say about themselves, because that is what they have to prove.
+// hosts returns the hosts of a server and those of all other servers, from the configuration
+// file, the membership, a reconfig that this leader carries out, and Raft's configuration. It
+// ignores what servers say about themselves, because that is what they have to prove.
 func (p *places) hosts(server string) (its, others []string) {
 	note := func(id uint64, addr string) {
 		host, _, err := net.SplitHostPort(addr)
@@ -61,9 +61,12 @@ func (p *places) hosts(server string) (its, others []string) {
 	for _, m := range p.env.Config.Members {
 		note(m.ID, m.QuorumAddr)
 	}
-	if m := p.replicated(); m != nil {
-		for _, s := range m.Members {
-			note(s.ID, s.QuorumAddr)
+	for _, list := range []*membership.List{p.replicated(), p.pending.current()} {
+		if list == nil {
+			continue
+		}
+		for _, m := range list.Members {
+			note(m.ID, m.QuorumAddr)
 		}
 	}
 	if r := p.env.RaftNow(); r != nil {

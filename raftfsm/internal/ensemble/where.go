@@ -31,8 +31,9 @@ import (
 // places knows where the servers are.
 type places struct {
 	*base
-	joins  joins
-	blames multiaddr.Blames
+	joins   joins
+	blames  multiaddr.Blames
+	pending *reconfigs // the leader's
 
 	// Used by the reconcile loop only.
 	listening   []string  // the addresses of the quorum port

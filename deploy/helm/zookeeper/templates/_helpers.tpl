@@ -139,6 +139,24 @@ imagePullSecrets:
 {{- end -}}
 {{- end -}}
 
+{{/* Lines of zoo.cfg for the stores of a port: a dict with the context, the port, and the prefix of the keys. */}}
+{{- define "zk.stores" -}}
+{{- $t := get .context.Values.tls .port -}}
+{{ .prefix }}.keyStore.location=/certs/{{ .port }}/{{ include "zk.keystoreKey" . }}
+{{ .prefix }}.keyStore.type={{ include "zk.storeType" (include "zk.keystoreKey" .) }}
+{{ .prefix }}.trustStore.location=/certs/{{ .port }}/{{ include "zk.truststoreKey" . }}
+{{ .prefix }}.trustStore.type={{ include "zk.storeType" (include "zk.truststoreKey" .) }}
+{{- if include "zk.passwordsSecret" . }}
+{{ .prefix }}.keyStore.passwordPath=/certs/{{ .port }}-passwords/{{ default "keystore-password" $t.passwordsSecretKeystoreKey }}
+{{ .prefix }}.trustStore.passwordPath=/certs/{{ .port }}-passwords/{{ default "truststore-password" $t.passwordsSecretTruststoreKey }}
+{{- end }}
+{{- end -}}
+
+{{/* The port whose certificate the AdminServer has: that between servers, else that for clients. Empty without TLS. */}}
+{{- define "zk.adminTLS" -}}
+{{- if .Values.tls.quorum.enabled -}}quorum{{- else if .Values.tls.client.enabled -}}client{{- end -}}
+{{- end -}}
+
 {{/* The names that certificates need. */}}
 {{- define "zk.dnsNames" -}}
 {{- $service := printf "%s.%s.svc" (include "zk.fullname" .) (include "zk.namespace" .) -}}
@@ -151,9 +169,14 @@ imagePullSecrets:
 {{- if eq $class "-" }}storageClassName: ""{{- else if $class }}storageClassName: {{ $class }}{{- end -}}
 {{- end -}}
 
-{{/* A security context without Bitnami's "enabled". */}}
+{{/* A security context without Bitnami's "enabled": a dict with the context and the values. OpenShift assigns users and groups, unless global.compatibility.openshift.adaptSecurityContext is disabled. */}}
 {{- define "zk.security" -}}
-{{- omit . "enabled" | toYaml -}}
+{{- $adapt := dig "compatibility" "openshift" "adaptSecurityContext" "auto" (default (dict) .context.Values.global) -}}
+{{- $values := omit .values "enabled" -}}
+{{- if or (eq $adapt "force") (and (eq $adapt "auto") (.context.Capabilities.APIVersions.Has "security.openshift.io/v1")) -}}
+{{- $values = omit $values "fsGroup" "runAsUser" "runAsGroup" -}}
+{{- end -}}
+{{- toYaml $values -}}
 {{- end -}}
 
 {{- define "zk.resources" -}}
@@ -170,11 +193,15 @@ imagePullSecrets:
 {{- else -}}{}{{- end -}}
 {{- end -}}
 
+{{/* A probe of the AdminServer: a dict with the context, the probe's values and the path. The kubelet checks no certificate, and sends no password. */}}
 {{- define "zk.probe" -}}
 {{- omit .probe "enabled" "probeCommandTimeout" | toYaml }}
 httpGet:
   path: {{ .path }}
   port: http-admin
+  {{- if include "zk.adminTLS" .context }}
+  scheme: HTTPS
+  {{- end }}
 {{- end -}}
 
 {{/* Whether a custom probe runs a shell, as SigNoz's does: the image has none. */}}
@@ -183,6 +210,32 @@ httpGet:
 {{- $command := dig "exec" "command" (list "") . -}}
 {{- if has (base (first $command | toString)) (list "sh" "bash") -}}true{{- end -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The values at the top that are neither the chart's nor those of Bitnami's chart. Charts that embed this one have such values, so they are no errors. */}}
+{{- define "zk.unknown" -}}
+{{- $known := list
+  "global" "nameOverride" "fullnameOverride" "namespaceOverride" "clusterDomain" "commonLabels"
+  "commonAnnotations" "extraDeploy" "image" "replicaCount" "minServerId" "observers" "auth" "tls"
+  "tickTime" "initLimit" "syncLimit" "preAllocSize" "snapCount" "maxClientCnxns"
+  "maxSessionTimeout" "fourlwCommandsWhitelist" "autopurge" "logLevel" "jvmFlags" "configuration"
+  "existingConfigmap" "extraEnvVars" "extraEnvVarsCM" "extraEnvVarsSecret" "command" "args"
+  "lifecycleHooks" "containerPorts" "startupProbe" "livenessProbe" "readinessProbe"
+  "customStartupProbe" "customLivenessProbe" "customReadinessProbe" "resourcesPreset" "resources"
+  "podSecurityContext" "containerSecurityContext" "podLabels" "podAnnotations"
+  "podAffinityPreset" "podAntiAffinityPreset" "nodeAffinityPreset" "affinity" "nodeSelector"
+  "tolerations" "topologySpreadConstraints" "priorityClassName" "schedulerName" "hostAliases"
+  "dnsPolicy" "dnsConfig" "enableServiceLinks" "podManagementPolicy" "updateStrategy"
+  "minReadySeconds" "revisionHistoryLimit" "terminationGracePeriodSeconds" "initContainers"
+  "sidecars" "extraVolumes" "extraVolumeMounts" "pdb" "service" "externalAccess" "networkPolicy"
+  "serviceAccount" "rbac" "persistence" "dataLogDir" "persistentVolumeClaimRetentionPolicy"
+  "metrics" "backup" "enabled" "kubeVersion" "usePasswordFiles" "diagnosticMode" "heapSize"
+  "listenOnAllIPs" "zooServers" "volumePermissions" "automountServiceAccountToken" -}}
+{{- $unknown := list -}}
+{{- range keys .Values | sortAlpha -}}
+{{- if not (has . $known) -}}{{- $unknown = append $unknown . -}}{{- end -}}
+{{- end -}}
+{{- join ", " $unknown -}}
 {{- end -}}
 
 {{/* Checks that the schema can't express. */}}

@@ -89,7 +89,7 @@ spec:
       {{- end }}
       {{- if $v.podSecurityContext.enabled }}
       securityContext:
-        {{- include "zk.security" $v.podSecurityContext | nindent 8 }}
+        {{- include "zk.security" (dict "context" $ "values" $v.podSecurityContext) | nindent 8 }}
       {{- end }}
       {{- with $v.initContainers }}
       initContainers:
@@ -101,7 +101,7 @@ spec:
           imagePullPolicy: {{ $v.image.pullPolicy }}
           {{- if $v.containerSecurityContext.enabled }}
           securityContext:
-            {{- include "zk.security" $v.containerSecurityContext | nindent 12 }}
+            {{- include "zk.security" (dict "context" $ "values" $v.containerSecurityContext) | nindent 12 }}
           {{- end }}
           {{- if not (or (empty $v.command) (eq (toJson $v.command) "[\"/scripts/setup.sh\"]")) }}
           command:
@@ -183,7 +183,7 @@ spec:
             {{- include "zk.tpl" (dict "value" $custom "context" $) | nindent 12 }}
           {{- else if or $shell (get $v $kind).enabled }}
           {{ $kind }}:
-            {{- include "zk.probe" (dict "probe" (get $v $kind) "path" $path) | nindent 12 }}
+            {{- include "zk.probe" (dict "context" $ "probe" (get $v $kind) "path" $path) | nindent 12 }}
           {{- end }}
           {{- end }}
           {{- with $v.lifecycleHooks }}

@@ -20,7 +20,13 @@ import (
 
 // chartJob is the pod of a backup.
 type chartJob struct {
-	Volumes                    []struct{ Name string }
+	Volumes []struct {
+		Name   string
+		Secret *struct {
+			SecretName string
+			Items      []struct{ Key, Path string }
+		}
+	}
 	InitContainers, Containers []jobStep
 }
 
@@ -57,6 +63,9 @@ func newJobs(c *cluster, recorded string) *jobs {
 	j := &jobs{cluster: c, host: must.Get(c.net.Host("job"))(c.t), claim: filepath.Join(c.dir, "claim"), after: map[string]func(){},
 		secrets: map[string]map[string]string{voterSet + "-super": {"super-password": "secret"}}}
 	read(c.t, recorded, &j.pod)
+	if c.issuer != nil {
+		j.secrets[voterSet+"-quorum-crt"] = map[string]string{"ca.crt": string(c.issuer.pem())}
+	}
 	c.own(c.dir, "claim")
 	return j
 }
@@ -72,6 +81,12 @@ func (j *jobs) run(name string) (done []string, output string) {
 	must.Do(j.t, os.Link(program(j.t), filepath.Join(root, "zkgo")))
 	for _, v := range j.pod.Volumes {
 		j.own(root, v.Name)
+		if v.Secret == nil {
+			continue
+		}
+		for _, i := range v.Secret.Items {
+			must.Do(j.t, os.WriteFile(filepath.Join(root, v.Name, i.Path), []byte(j.secret(v.Secret.SecretName)[i.Key]), 0o644))
+		}
 	}
 	j.scratch = filepath.Join(root, "scratch")
 	for _, step := range slices.Concat(j.pod.InitContainers, j.pod.Containers) {
@@ -195,12 +210,12 @@ func serving(t *testing.T, recorded string) *cluster {
 }
 
 // TestBackupToClaim runs the backups of servers with TLS for clients, where only a client with
-// a certificate gets in.
+// a certificate gets in. Their AdminServers have TLS, too.
 func TestBackupToClaim(t *testing.T) {
 	t.Parallel()
 	c := serving(t, "certmanager")
 	j := newJobs(c, "backup")
-	all := []string{"take", "restore", "keep"}
+	all := []string{"take", "restore", "publish"}
 	for i := range 6 {
 		done, out := j.run(fmt.Sprint("backup-", i))
 		if !slices.Equal(done, all) {
@@ -213,14 +228,40 @@ func TestBackupToClaim(t *testing.T) {
 		t.Errorf("the claim has %q, not %q", kept, want)
 	}
 
-	// A damaged backup fails, and costs no older one.
-	j.after["take"] = func() { damage(t, filepath.Join(j.claim, "damaged.zkb")) }
-	if done, out := j.run("damaged"); !slices.Equal(done, []string{"take"}) || !strings.Contains(out, "damaged.zkb") {
-		t.Errorf("a damaged backup ends after %q:\n%s", done, out)
+	// Damaged backups fail, keep a name that tells, and cost no older one. They don't fill the
+	// claim either.
+	for i := range 5 {
+		name := fmt.Sprint("damaged-", i)
+		j.after["take"] = func() { damage(t, filepath.Join(j.claim, name+".unverified")) }
+		if done, out := j.run(name); !slices.Equal(done, []string{"take"}) || !strings.Contains(out, name+".unverified") {
+			t.Errorf("a damaged backup ends after %q:\n%s", done, out)
+		}
 	}
 	delete(j.after, "take")
-	if got := backups(t, j.claim); !slices.Equal(got, append(kept, "damaged.zkb")) {
-		t.Errorf("after a damaged backup, the claim has %q", got)
+	damaged := []string{"damaged-2.unverified", "damaged-3.unverified", "damaged-4.unverified"}
+	if got := backups(t, j.claim); !slices.Equal(got, append(kept, damaged...)) {
+		t.Errorf("after damaged backups, the claim has %q", got)
+	}
+	// One that is damaged after the restore doesn't get its name.
+	j.after["restore"] = func() { damage(t, filepath.Join(j.claim, "late.unverified")) }
+	if done, out := j.run("late"); !slices.Equal(done, []string{"take", "restore"}) {
+		t.Errorf("a backup that is damaged late ends after %q:\n%s", done, out)
+	}
+	delete(j.after, "restore")
+	if got := backups(t, j.claim); !slices.Equal(got[:5], kept) {
+		t.Errorf("after a backup that was damaged late, the claim has %q", got)
+	}
+	if done, out := j.run("good"); !slices.Equal(done, all) {
+		t.Errorf("after damaged backups, one ends after %q:\n%s", done, out)
+	}
+	var good []string
+	for _, name := range backups(t, j.claim) {
+		if strings.HasSuffix(name, ".zkb") {
+			good = append(good, name)
+		}
+	}
+	if want := append(slices.Clone(kept[1:]), "good.zkb"); !slices.Equal(good, want) {
+		t.Errorf("after damaged backups and a good one, the claim has %q", good)
 	}
 
 	// One server is enough.
@@ -231,6 +272,21 @@ func TestBackupToClaim(t *testing.T) {
 	j.secrets[voterSet+"-super"]["super-password"] = "wrong"
 	if done, out := j.run("wrong"); len(done) > 0 || !strings.Contains(out, "Not authorized") {
 		t.Errorf("with a wrong password, the backup ends after %q:\n%s", done, out)
+	}
+
+	// The password goes to no server with the certificate of another authority, and not without TLS.
+	j.secrets[voterSet+"-super"]["super-password"] = "secret"
+	j.secrets[voterSet+"-quorum-crt"]["ca.crt"] = string(newAuthority(t).pem())
+	if done, out := j.run("stranger"); len(done) > 0 || !strings.Contains(out, "certificate") {
+		t.Errorf("from servers that it doesn't trust, the backup ends after %q:\n%s", done, out)
+	}
+	j.secrets[voterSet+"-quorum-crt"]["ca.crt"] = string(c.issuer.pem())
+	take := j.pod.InitContainers[0].Args
+	for i, arg := range take {
+		take[i] = strings.Replace(arg, "--from=https:", "--from=http:", 1)
+	}
+	if done, out := j.run("plaintext"); len(done) > 0 || !strings.Contains(out, "TLS") {
+		t.Errorf("without TLS, the backup ends after %q:\n%s", done, out)
 	}
 }
 
@@ -261,7 +317,7 @@ func TestBackupToS3(t *testing.T) {
 		return err == nil
 	})
 
-	all := []string{"take", "store", "fetch", "restore"}
+	all := []string{"take", "store", "fetch", "restore", "publish"}
 	if done, out := j.run("good"); !slices.Equal(done, all) {
 		t.Fatalf("the backup ends after %q:\n%s\nthe store:\n%s", done, out, server.Output())
 	}
@@ -276,12 +332,15 @@ func TestBackupToS3(t *testing.T) {
 		"damaged": func(path string) { damage(t, path) },
 		"lost":    func(path string) { must.Do(t, os.Remove(path)) },
 	} {
-		j.after["store"] = func() { harm(filepath.Join(stored, name+".zkb")) }
+		j.after["store"] = func() { harm(filepath.Join(stored, name+".unverified")) }
 		if done, out := j.run(name); !slices.Contains(done, "store") || slices.Contains(done, "restore") {
 			t.Errorf("a %s backup ends after %q:\n%s", name, done, out)
 		}
 	}
 	delete(j.after, "store")
+	if got := backups(t, stored); !slices.Equal(got, []string{"damaged.unverified", "good.zkb"}) {
+		t.Errorf("after a damaged and a lost backup, the store has %q", got)
+	}
 	j.secrets["minio"]["AWS_SECRET_ACCESS_KEY"] = "wrong"
 	if done, out := j.run("wrong"); !slices.Equal(done, []string{"take"}) {
 		t.Errorf("with a wrong key, the backup ends after %q:\n%s", done, out)

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -62,6 +63,7 @@ type pod struct {
 // chart.
 type chartPod struct {
 	Config, Ready, Live string
+	Scheme              string // of the probes; empty: HTTP
 	Args                []string
 	Env                 map[string]string
 	Certificates        map[string][]string // names by Secret
@@ -248,8 +250,9 @@ func (c *cluster) stop(names ...string) {
 func (c *cluster) probe(name, path string) int {
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*time.Second)
 	defer cancel()
-	h := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return c.operator.Dial(ctx, addr) }}}
-	req := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.pods[name].addr+":8080"+path, nil))(c.t)
+	// As the kubelet, it checks no certificate.
+	h := http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) { return c.operator.Dial(ctx, addr) }}}
+	req := must.Get(http.NewRequestWithContext(ctx, http.MethodGet, strings.ToLower(cmp.Or(c.pod.Scheme, "http"))+"://"+c.pods[name].addr+":8080"+path, nil))(c.t)
 	res, err := h.Do(req)
 	if err != nil {
 		return 0

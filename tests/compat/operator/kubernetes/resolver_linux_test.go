@@ -21,6 +21,13 @@ func (r *resolver) set(name string, addr netip.Addr) {
 	r.names[name] = addr
 }
 
+// remove takes a name's address.
+func (r *resolver) remove(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.names, name)
+}
+
 func (r *resolver) find(name string) (netip.Addr, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

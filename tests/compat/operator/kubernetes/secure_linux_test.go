@@ -38,6 +38,11 @@ func newAuthority(t *testing.T) *authority {
 	return &authority{must.Get(x509.ParseCertificate(der))(t), key}
 }
 
+// pem returns the authority's certificate.
+func (a *authority) pem() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
+}
+
 // issue returns the files of a Secret with a new certificate.
 func (a *authority) issue(t *testing.T, names []string) map[string][]byte {
 	t.Helper()
@@ -47,7 +52,7 @@ func (a *authority) issue(t *testing.T, names []string) map[string][]byte {
 	block := func(kind string, der []byte) []byte { return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}) }
 	certificate := block("CERTIFICATE", must.Get(x509.CreateCertificate(rand.Reader, template, a.certificate, key.Public(), a.key))(t))
 	private := block("PRIVATE KEY", must.Get(x509.MarshalPKCS8PrivateKey(key))(t))
-	return map[string][]byte{"tls.crt": certificate, "tls.key": private, "tls-combined.pem": slices.Concat(private, certificate), "ca.crt": block("CERTIFICATE", a.certificate.Raw)}
+	return map[string][]byte{"tls.crt": certificate, "tls.key": private, "tls-combined.pem": slices.Concat(private, certificate), "ca.crt": a.pem()}
 }
 
 // kept is what a client wrote.
@@ -70,22 +75,40 @@ func TestScaleWithTLS(t *testing.T) {
 	c.ready("zk-zookeeper-3")
 	c.members(z, voters(4)...)
 
-	// It can't even log in to ask for a vote.
 	const stranger = "zk-zookeeper-4"
 	c.pods[stranger] = &pod{root: c.image(stranger)}
+	unlisted := func(who string) {
+		t.Helper()
+		if config := must.Get(z.Config(ctx))(t); strings.Contains(config.Text, "server.5=") {
+			t.Errorf("%s has joined:\n%s", who, config.Text)
+		}
+	}
 	other := newAuthority(t)
+
+	// It can't even log in to ask for a vote.
 	c.certify(c.pods[stranger].root, other, "client", "quorum")
 	c.refuses(stranger)
-	if config := must.Get(z.Config(ctx))(t); strings.Contains(config.Text, "server.5=") {
-		t.Errorf("a server with certificates of another authority has joined:\n%s", config.Text)
-	}
+	unlisted("a server with certificates of another authority")
 
-	// It can: the list has it, as a server that is away.
+	// It can ask, but not call the leader.
 	c.certify(c.pods[stranger].root, c.issuer, "client")
 	c.refuses(stranger)
+	unlisted("a server with the quorum certificate of another authority")
+	if c.said(givenUp) == 0 {
+		t.Error("no leader has given up its reconfig")
+	}
+
+	// It can call the leader, which can't call it, because its name doesn't resolve.
+	c.certify(c.pods[stranger].root, c.issuer, "quorum")
+	c.dns.remove(stranger + "." + domain)
+	c.start(true, stranger)
+	before := c.said(givenUp)
+	wait.Eventually(t, "the leader gives up a server that it can't call", func() bool { return c.said(givenUp) > before })
+	unlisted("a server that the leader can't call")
+	c.pods[stranger].Kill()
+	c.members(z, voters(4)...)
 	must.Get(z.Create(ctx, "/written", nil))(t)
 
-	c.certify(c.pods[stranger].root, c.issuer, "quorum")
 	c.start(false, stranger)
 	c.ready(stranger)
 	c.members(z, voters(5)...)
@@ -120,9 +143,20 @@ func (c *cluster) refuses(stranger string) {
 	}
 }
 
+// givenUp is what a leader logs of a reconfig that adds a server without a way to it or from it.
+const givenUp = "it adds servers that do not call this server"
+
+// said returns how often the first servers have logged a text.
+func (c *cluster) said(text string) (n int) {
+	for _, name := range pods(4) {
+		n += strings.Count(c.pods[name].Output(), text)
+	}
+	return n
+}
+
 // voted reports whether the leader has given server 5 a vote.
 func (c *cluster) voted() bool {
-	return slices.ContainsFunc(pods(4), func(name string) bool { return strings.Contains(c.pods[name].Output(), "give server 5.") })
+	return c.said("give server 5.") > 0
 }
 
 // holds reports whether a pod's volume has what the client wrote.

@@ -24,6 +24,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
 )
 
 const repository = "../../../../.."
@@ -103,6 +105,7 @@ func TestWrongValues(t *testing.T) {
 		`persistence: {enabled: "yes"}`:                                "enabled",
 		`livenessProbe: {enable: true}`:                                "enable",
 		`backup: {enabled: true, schedul: x}`:                          "schedul",
+		`backup: {activeDeadlineSeconds: -1}`:                          "activeDeadlineSeconds",
 		`tls: {client: {auth: maybe}}`:                                 "auth",
 		`tls: {client: {enabled: true}}`:                               "tls.client.existingSecret",
 		`tls: {quorum: {enabled: true, certManager: {enabled: true}}}`: "issuerRef.name",
@@ -114,6 +117,12 @@ func TestWrongValues(t *testing.T) {
 		`pdb: {minAvailable: 1, maxUnavailable: 1}`:                    "exclude",
 		`backup: {enabled: true, s3: {enabled: true}}`:                 "existingSecret",
 		`service: {type: Loadbalancer}`:                                "type",
+		`service: {headless: {servicenameoverride: a}}`:                "servicenameoverride",
+		`networkPolicy: {allowexternal: false}`:                        "allowexternal",
+		`auth: {enabled: true}`:                                        "enabled",
+		`tls: {clients: {enabled: true}}`:                              "clients",
+		`persistence: {storageclass: fast}`:                            "storageclass",
+		`metrics: {servicemonitor: {enabled: true}}`:                   "servicemonitor",
 		`podAntiAffinityPreset: strong`:                                "podAntiAffinityPreset",
 	} {
 		if _, err := render(chartDir, release{"zk", "test"}, []byte(values)); err == nil || !strings.Contains(err.Error(), want) {
@@ -228,7 +237,7 @@ var rewrite = flag.Bool("rewrite", false, "write testdata/pod anew")
 // TestPod compares the pods that the tests of real processes run with the chart's: servers,
 // servers with the certificates of cert-manager, and backups.
 func TestPod(t *testing.T) {
-	for file, got := range map[string]any{"pod": server(t, "default"), "certmanager": server(t, "certmanager"), "backup": job(t, "backup"), "s3": job(t, "s3")} {
+	for file, got := range map[string]any{"pod": server(t, "default"), "certmanager": server(t, "certmanager"), "backup": job(t, "backuptls"), "s3": job(t, "s3")} {
 		var text bytes.Buffer
 		e := json.NewEncoder(&text)
 		e.SetEscapeHTML(false)
@@ -271,14 +280,116 @@ func server(t *testing.T, values string) any {
 		Env          map[string]string   `json:"env"`
 		Ready        string              `json:"ready"`
 		Live         string              `json:"live"`
+		Scheme       corev1.URIScheme    `json:"scheme,omitempty"`
 		Certificates map[string][]string `json:"certificates,omitempty"`
-	}{config(t, values), c.Args, env, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, names}
+	}{config(t, values), c.Args, env, c.ReadinessProbe.HTTPGet.Path, c.LivenessProbe.HTTPGet.Path, c.ReadinessProbe.HTTPGet.Scheme, names}
 }
 
 // job returns the pod of a value file's backups.
 func job(t *testing.T, values string) any {
 	t.Helper()
 	return named[batchv1.CronJob](t, file(t, values), "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
+}
+
+// TestPodSecurity: all pods fit into a namespace with the standard "restricted".
+func TestPodSecurity(t *testing.T) {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	level := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if f == "testdata/custom.yaml" {
+			continue // its values have containers
+		}
+		objects := file(t, strings.TrimSuffix(filepath.Base(f), ".yaml"))
+		var pods []corev1.PodTemplateSpec
+		for _, set := range all[appsv1.StatefulSet](objects) {
+			pods = append(pods, set.Spec.Template)
+		}
+		for _, job := range all[batchv1.CronJob](objects) {
+			pods = append(pods, job.Spec.JobTemplate.Spec.Template)
+		}
+		for _, pod := range pods {
+			if result := policy.AggregateCheckResults(evaluator.EvaluatePod(level, &pod.ObjectMeta, &pod.Spec)); !result.Allowed {
+				t.Errorf("%s: %s", f, result.ForbiddenDetail())
+			}
+			if pod.Spec.AutomountServiceAccountToken == nil || *pod.Spec.AutomountServiceAccountToken {
+				t.Errorf("%s: every container has the token of the service account", f)
+			}
+			for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+				if s := c.SecurityContext; s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem {
+					t.Errorf("%s: %s may write to its image", f, c.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestOpenShift: where the cluster assigns users and groups, the chart names none.
+func TestOpenShift(t *testing.T) {
+	for values, want := range map[string]bool{
+		`backup: {enabled: true}`: true,
+		`{backup: {enabled: true}, global: {compatibility: {openshift: {adaptSecurityContext: force}}}}`:    false,
+		`{backup: {enabled: true}, global: {compatibility: {openshift: {adaptSecurityContext: disabled}}}}`: true,
+	} {
+		objects, err := render(chartDir, release{"zk", "test"}, []byte(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, job := named[appsv1.StatefulSet](t, objects, "zk-zookeeper"), named[batchv1.CronJob](t, objects, "zk-zookeeper-backup")
+		for _, pod := range []corev1.PodSpec{set.Spec.Template.Spec, job.Spec.JobTemplate.Spec.Template.Spec} {
+			if got := pod.SecurityContext.FSGroup != nil; got != want {
+				t.Errorf("%s: the pod has a group: %v", values, got)
+			}
+			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+				if s := c.SecurityContext; (s.RunAsUser != nil) != want || (s.RunAsGroup != nil) != want || !*s.RunAsNonRoot {
+					t.Errorf("%s: %+v", values, s)
+				}
+			}
+		}
+	}
+}
+
+// TestNotes: the notes warn of what the values leave open, and of values without an effect.
+func TestNotes(t *testing.T) {
+	bitnami, err := os.ReadFile("testdata/bitnami.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const plain, quorum, base, drain, unknown = "without tls.client", "without tls.quorum", "may still connect without TLS", "pdb.maxUnavailable lets", "have no effect: "
+	for values, want := range map[string][]string{
+		``:                        {plain, quorum},
+		string(bitnami):           {plain, quorum},
+		`backup: {enabled: true}`: {plain, quorum, "and at every backup"},
+		`{backup: {enabled: true}, tls: {quorum: {enabled: true, autoGenerated: true}}}`:                                                 {plain},
+		`tls: {client: {enabled: true, autoGenerated: true}}`:                                                                            {base, quorum},
+		`{service: {disableBaseClientPort: true}, tls: {client: {enabled: true, autoGenerated: true}}}`:                                  {quorum},
+		`{networkPolicy: {enabled: false}, tls: {client: {enabled: true, autoGenerated: true}}, service: {disableBaseClientPort: true}}`: {base, quorum, "network policy keeps it closed"},
+		`{replicaCount: 3, pdb: {maxUnavailable: 1}}`:                                                                                    {plain, quorum},
+		`{replicaCount: 3, pdb: {maxUnavailable: 2}}`:                                                                                    {plain, quorum, drain},
+		`{replicas: 3, persistance: {size: 20Gi}, heapSize: 1024, enabled: true, global: {a: b}}`:                                        {plain, quorum, unknown + "persistance, replicas"},
+	} {
+		c, err := loader.Load(chartDir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts, err := renderTexts(c, release{"zk", "test"}, []byte(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes := texts["zookeeper/templates/NOTES.txt"]
+		for _, text := range append([]string{plain, quorum, base, drain, unknown, "and at every backup", "network policy keeps it closed"}, want...) {
+			expected := slices.ContainsFunc(want, func(w string) bool { return strings.Contains(w, text) })
+			if got := strings.Contains(notes, text); got != expected {
+				t.Errorf("%s: the notes have %q: %v\n%s", values, text, got, notes)
+			}
+		}
+	}
 }
 
 // TestScalingKeepsThePods: another number of replicas must not change the pods, because every
@@ -326,6 +437,11 @@ func TestNetworkPolicy(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("port %d: a server, a backup, a client and a stranger get in: %v, not %v", port, got, want)
 		}
+	}
+	// Without the base port, only servers use it.
+	policy = named[networkingv1.NetworkPolicy](t, file(t, "certmanager"), "zk-zookeeper")
+	if admits(policy, 2181, stranger) || !admits(policy, 2181, pod) || !admits(policy, 3181, stranger) {
+		t.Errorf("with service.disableBaseClientPort: %+v", policy.Spec.Ingress)
 	}
 	policy = named[networkingv1.NetworkPolicy](t, file(t, "three"), "zk-zookeeper")
 	if !admits(policy, 2181, stranger) || admits(policy, 2888, stranger) || admits(policy, 8080, stranger) {
@@ -377,6 +493,10 @@ func TestObservers(t *testing.T) {
 		t.Errorf("the observers don't know the voters: %q", observers.Spec.Template.Spec.Containers[0].Args)
 	}
 	if budget := named[policyv1.PodDisruptionBudget](t, objects, "zk-zookeeper"); budget.Spec.MinAvailable.IntValue() != 2 || budget.Spec.MaxUnavailable != nil {
+		t.Errorf("%+v", budget.Spec)
+	}
+	// Two available observers of two would stop every drain.
+	if budget := named[policyv1.PodDisruptionBudget](t, objects, "zk-zookeeper-observer"); budget.Spec.MinAvailable != nil || budget.Spec.MaxUnavailable.IntValue() != 1 {
 		t.Errorf("%+v", budget.Spec)
 	}
 }
@@ -477,23 +597,83 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestBackup: a backup is taken, stored and restored, in this order, before older ones are removed.
+// TestBackup: a backup is taken, stored and restored, in this order, before it gets its name and
+// older ones are removed. With TLS, its password goes only to servers with a certificate.
 func TestBackup(t *testing.T) {
+	from := func(scheme string) (args string) {
+		for i := range 3 {
+			args += fmt.Sprintf(" --from=%s://zk-zookeeper-%d.zk-zookeeper-headless.test.svc.cluster.local:8080", scheme, i)
+		}
+		return args
+	}
+	const toClaim = "restore --data-dir=/scratch/restored /backup/$(POD_NAME).unverified\n" +
+		"backup verify --rename=/backup/$(POD_NAME).zkb --keep=5 /backup/$(POD_NAME).unverified\n"
 	for name, want := range map[string]string{
-		"backup": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 /backup/$(POD_NAME).zkb\n" +
-			"restore --data-dir=/scratch/restored /backup/$(POD_NAME).zkb\nbackup verify --keep=5 /backup/$(POD_NAME).zkb\n",
-		"s3": "backup --from=http://zk-zookeeper-0.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-1.zk-zookeeper-headless.test.svc.cluster.local:8080 --from=http://zk-zookeeper-2.zk-zookeeper-headless.test.svc.cluster.local:8080 /scratch/$(POD_NAME).zkb\n" +
-			"copyto --s3-no-check-bucket /scratch/$(POD_NAME).zkb :s3:zk/prod/zk/$(POD_NAME).zkb\ncopyto --s3-no-check-bucket :s3:zk/prod/zk/$(POD_NAME).zkb /scratch/fetched.zkb\n" +
-			"restore --data-dir=/scratch/restored /scratch/fetched.zkb\n",
+		"backup":    "backup" + from("http") + " --keep=3 /backup/$(POD_NAME).unverified\n" + toClaim,
+		"backuptls": "backup" + from("https") + " --tls-ca=/ca/ca.crt --keep=3 /backup/$(POD_NAME).unverified\n" + toClaim,
+		"s3": "backup" + from("http") + " /scratch/$(POD_NAME).zkb\n" +
+			"copyto --s3-no-check-bucket /scratch/$(POD_NAME).zkb :s3:zk/prod/zk/$(POD_NAME).unverified\n" +
+			"copyto --s3-no-check-bucket :s3:zk/prod/zk/$(POD_NAME).unverified /scratch/fetched.zkb\n" +
+			"restore --data-dir=/scratch/restored /scratch/fetched.zkb\n" +
+			"moveto --s3-no-check-bucket :s3:zk/prod/zk/$(POD_NAME).unverified :s3:zk/prod/zk/$(POD_NAME).zkb\n",
 	} {
-		objects := file(t, name)
-		pod := named[batchv1.CronJob](t, objects, "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
+		spec := named[batchv1.CronJob](t, file(t, name), "zk-zookeeper-backup").Spec
+		if job := spec.JobTemplate.Spec; spec.ConcurrencyPolicy != batchv1.ForbidConcurrent || job.ActiveDeadlineSeconds == nil || *job.ActiveDeadlineSeconds != 3600 || *job.BackoffLimit != 2 {
+			t.Errorf("%s: a job that hangs: %+v", name, job)
+		}
+		pod := spec.JobTemplate.Spec.Template.Spec
 		var steps strings.Builder
 		for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
 			fmt.Fprintln(&steps, strings.Join(c.Args, " "))
 		}
 		if steps.String() != want {
 			t.Errorf("%s: the steps are\n%s", name, steps.String())
+		}
+	}
+
+	// The key store stays with the servers.
+	pod := named[batchv1.CronJob](t, file(t, "backupkeystores"), "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
+	if args := strings.Join(pod.InitContainers[0].Args, " "); !strings.Contains(args, " --from=https:") || !strings.Contains(args, " --tls-ca=/ca/zookeeper.truststore.jks --tls-password-file=/ca-password/t ") {
+		t.Errorf("the arguments are %s", args)
+	}
+	var given []string
+	for _, v := range pod.Volumes {
+		if v.Secret != nil {
+			for _, i := range v.Secret.Items {
+				given = append(given, v.Name+" "+v.Secret.SecretName+" "+i.Key+" "+i.Path)
+			}
+		}
+	}
+	if want := []string{"ca client-certs zookeeper.truststore.jks zookeeper.truststore.jks", "ca-password client-passwords t t"}; !slices.Equal(given, want) {
+		t.Errorf("the job has %q", given)
+	}
+	for _, c := range slices.Concat(pod.InitContainers[1:], pod.Containers) {
+		for _, m := range c.VolumeMounts {
+			if m.Name != "scratch" && m.Name != "backup" {
+				t.Errorf("%s has %s", c.Name, m.Name)
+			}
+		}
+	}
+}
+
+// TestAdminTLS: with certificates, the AdminServer and its probes have TLS, and nothing else.
+func TestAdminTLS(t *testing.T) {
+	for name, store := range map[string]string{
+		"default": "", "certmanager": "/certs/quorum/tls-combined.pem", "generated": "/certs/quorum/keystore.pem",
+		"keystores": "/certs/quorum/server.p12", "backupkeystores": "/certs/client/zookeeper.keystore.jks",
+	} {
+		c := named[appsv1.StatefulSet](t, file(t, name), "zk-zookeeper").Spec.Template.Spec.Containers[0]
+		scheme, lines := corev1.URISchemeHTTPS, strings.Split(config(t, name), "\n")
+		if store == "" {
+			scheme = ""
+		}
+		for kind, p := range map[string]*corev1.Probe{"startup": c.StartupProbe, "readiness": c.ReadinessProbe, "liveness": c.LivenessProbe} {
+			if p.HTTPGet.Scheme != scheme {
+				t.Errorf("%s: the %s probe has the scheme %q", name, kind, p.HTTPGet.Scheme)
+			}
+		}
+		if got := slices.Contains(lines, "admin.forceHttps=true") && slices.Contains(lines, "ssl.quorum.keyStore.location="+store); got != (store != "") {
+			t.Errorf("%s: the AdminServer has %s: %v\n%s", name, store, got, config(t, name))
 		}
 	}
 }

@@ -61,20 +61,7 @@ func render(dir string, r release, values []byte) ([]object, error) {
 }
 
 func renderChart(c *chart.Chart, r release, values []byte) ([]object, error) {
-	given, err := chartutil.ReadValues(values)
-	if err != nil {
-		return nil, err
-	}
-	if err := chartutil.ProcessDependencies(c, given); err != nil {
-		return nil, err
-	}
-	capabilities := chartutil.DefaultCapabilities.Copy()
-	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.31.0", Major: "1", Minor: "31"}
-	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: r.name, Namespace: r.namespace, IsInstall: true, Revision: 1}, capabilities)
-	if err != nil {
-		return nil, err
-	}
-	texts, err := engine.Render(c, all)
+	texts, err := renderTexts(c, r, values)
 	if err != nil {
 		return nil, err
 	}
@@ -94,6 +81,24 @@ func renderChart(c *chart.Chart, r release, values []byte) ([]object, error) {
 		}
 	}
 	return objects, check(objects)
+}
+
+// renderTexts returns the rendered templates by file.
+func renderTexts(c *chart.Chart, r release, values []byte) (map[string]string, error) {
+	given, err := chartutil.ReadValues(values)
+	if err != nil {
+		return nil, err
+	}
+	if err := chartutil.ProcessDependencies(c, given); err != nil {
+		return nil, err
+	}
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: "v1.31.0", Major: "1", Minor: "31"}
+	all, err := chartutil.ToRenderValues(c, given, chartutil.ReleaseOptions{Name: r.name, Namespace: r.namespace, IsInstall: true, Revision: 1}, capabilities)
+	if err != nil {
+		return nil, err
+	}
+	return engine.Render(c, all)
 }
 
 // parse reads an object into its type. It returns nil for a text without an object.

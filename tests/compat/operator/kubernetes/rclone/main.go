@@ -9,6 +9,7 @@ import (
 	_ "github.com/rclone/rclone/backend/s3"
 	"github.com/rclone/rclone/cmd"
 	_ "github.com/rclone/rclone/cmd/copyto"
+	_ "github.com/rclone/rclone/cmd/moveto"
 	_ "github.com/rclone/rclone/cmd/serve/s3"
 )
 
