@@ -97,17 +97,20 @@ zkgo_image() {
   local out
   out=$(mktemp -d)
   mkdir -p "$DIR/images"
-  go run -C "$repository/deploy/release" . -version v0.1.0 -platforms "linux/$(go env GOARCH)" -out "$out"
-  mv "$out"/*-image.tar "$DIR/images/zkgo.tar"
+  nice go run -C "$repository/deploy/release" . -platforms "linux/$(go env GOARCH)" -out "$out/dist"
+  mv "$out"/dist/*-image.tar "$DIR/images/zkgo.tar"
   rm -rf "$out"
 }
 
+# load gives the images to the node. That of zkgo gets the name which the chart's defaults have.
 load() {
-  local i
+  local i name
   for i in "$DIR"/images/*.tar; do
-    ctr -a "$socket" -n k8s.io images import "$i" >/dev/null
+    name=$(ctr -a "$socket" -n k8s.io images import "$i" | sed -n 's/^unpacking \([^ ]*\) .*/\1/p')
+    case $name in
+    */zkgo:*) ctr -a "$socket" -n k8s.io images tag --force "$name" "ghcr.io/zkgo/zkgo:$(sed -n 's/^appVersion: "\(.*\)"/\1/p' "$repository/deploy/helm/zookeeper/Chart.yaml")" >/dev/null ;;
+    esac
   done
-  ctr -a "$socket" -n k8s.io images tag --force docker.io/zkgo/zkgo:v0.1.0 ghcr.io/zkgo/zkgo:v0.1.0 >/dev/null
 }
 
 build() {
