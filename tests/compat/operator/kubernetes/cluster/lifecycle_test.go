@@ -183,6 +183,7 @@ func TestAccepted(t *testing.T) {
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
 		must.Get(tool("kubectl", "wait", "--for=condition=Established", "crd/"+name))(t)
 	}
+	must.Get(with(`{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}`, "kubectl", "apply", "-f", "-"))(t) // in monitoring.yaml
 	files := must.Get(filepath.Glob("../chart/testdata/*.yaml"))(t)
 	if len(files) < 20 {
 		t.Fatalf("only %d value files", len(files))
@@ -192,7 +193,7 @@ func TestAccepted(t *testing.T) {
 			values := must.Get(os.ReadFile(f))(t)
 			objects, err := with(string(values), "helm", "template", "zk", chart, "-n", n.name, "-f", "-")
 			must.Do(t, err)
-			out, err := with(objects, "kubectl", "-n", n.name, "apply", "--dry-run=server", "--validate=strict", "-f", "-")
+			out, err := with(objects, "kubectl", "apply", "--dry-run=server", "--validate=strict", "-f", "-")
 			must.Do(t, err)
 			if strings.Count(out, "(server dry run)") < 8 {
 				t.Errorf("only %s", out)
