@@ -53,6 +53,9 @@ public class AccumuloCheck {
         conf.setNumTservers(2);
         conf.setProperty("instance.zookeeper.timeout", "10s");
         MiniAccumuloClusterImpl cluster = new MiniAccumuloClusterImpl(conf);
+        // Hadoop's default for local files adds checksums, and then a log lacks its end when its server is killed.
+        Files.writeString(conf.getConfDir().toPath().resolve("core-site.xml"), "<configuration><property><name>fs.file.impl</name>"
+            + "<value>org.apache.hadoop.fs.RawLocalFileSystem</value></property></configuration>");
         cluster.start();
         try (AccumuloClient c = Accumulo.newClient().to(cluster.getInstanceName(), a[1]).as("root", new PasswordToken("secret")).build()) {
             before(cluster, c);
@@ -80,9 +83,6 @@ public class AccumuloCheck {
         check("users and permissions are stored", c.securityOperations().hasTablePermission("alice", "t", TablePermission.READ)
             && !c.securityOperations().hasTablePermission("alice", "t", TablePermission.WRITE)
             && c.securityOperations().authenticateUser("alice", new PasswordToken("pw")));
-        for (String table : List.of("t", "accumulo.metadata", "accumulo.root")) { // the local file system may lose the log of a killed server
-            c.tableOperations().flush(table, null, null, true);
-        }
         cluster.killProcess(ServerType.TABLET_SERVER, cluster.getProcesses().get(ServerType.TABLET_SERVER).iterator().next());
         check("the tablets of a killed tablet server move", rows(c, "t") == 5000);
         cluster.killProcess(ServerType.MANAGER, cluster.getProcesses().get(ServerType.MANAGER).iterator().next());
