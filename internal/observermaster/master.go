@@ -33,7 +33,7 @@ type Config struct {
 	// that don't.
 	Users        sasl.Users
 	RequireLogin bool
-	// Tick, InitLimit and SyncLimit are those of the configuration file.
+	// Tick, InitLimit and SyncLimit have the configured values.
 	Tick                 time.Duration
 	InitLimit, SyncLimit int
 	Logger               *slog.Logger

@@ -73,7 +73,7 @@ const (
 	// KindRestoreSessions is a piece of the session table of a state that keeps its
 	// sessions.
 	KindRestoreSessions
-	// KindMirrorBegin ends such a state: it is that of an Apache ZooKeeper ensemble, which
+	// KindMirrorBegin ends such a state: it comes from an Apache ZooKeeper ensemble, which
 	// the servers follow from here on. KindMirrorTxns are transactions of that ensemble,
 	// KindMirrorMark says what its leader has proposed, KindMirrorEnd takes over from it, and
 	// KindMirrorPhase closes or reopens the way back (apply/mirror.go).

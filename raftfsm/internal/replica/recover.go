@@ -38,7 +38,7 @@ type Recovery struct {
 	Aside   []string // directories that hold the old state now
 }
 
-// Survey reads the directories of a stopped server. If cfg is that of a standalone server, it
+// Survey reads the directories of a stopped server. If cfg describes a standalone server, it
 // accepts the directories of any server.
 func Survey(cfg Config) (datadir.Position, error) {
 	s, err := openSurvivor(cfg)
