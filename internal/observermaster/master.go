@@ -39,7 +39,7 @@ type Config struct {
 	Logger               *slog.Logger
 }
 
-// silence is how long an observer may say nothing, and how long a write may take.
+// silence is how long an observer may be silent, and how long a write may take.
 func (c *Config) silence() time.Duration { return c.Tick * time.Duration(c.SyncLimit) }
 
 // loading is how long an observer may take until it has loaded what it was sent.

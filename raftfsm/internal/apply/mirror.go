@@ -293,7 +293,7 @@ func (g *mirroring) end(b []byte) error {
 	case m.Mirror.Broken != "":
 		return errors.New(m.Mirror.Broken)
 	case zxid != last:
-		return fmt.Errorf("the state is that of zxid 0x%x, not of 0x%x", last, zxid)
+		return fmt.Errorf("the state has zxid 0x%x, not 0x%x", last, zxid)
 	case epoch > MaxEpoch:
 		return fmt.Errorf("the epoch would be %d, there is none above %d", epoch, int64(MaxEpoch))
 	}

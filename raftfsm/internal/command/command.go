@@ -36,7 +36,7 @@ type Command struct {
 	Password [proto.PasswordSize]byte // KindAttach: the client's, or 16 random bytes for a new session
 	Timeout  int32                    // KindAttach: negotiated, milliseconds
 
-	// Waiter is told the outcome when this server applies the command; nil: nothing waits.
+	// Waiter receives the outcome when this server applies the command; nil: nothing waits.
 	Waiter Waiter
 
 	// Way ties together the commands of one connection, because a later command may

@@ -24,7 +24,7 @@ import (
 //   - The epoch rises above everything that clients may have seen: a server refuses a
 //     client that has seen a later zxid than its own.
 //   - All sessions expire. Otherwise a client could continue with caches of znodes that the
-//     new ensemble has never had, and no event would tell it.
+//     new ensemble has never had, and no event would announce it.
 
 // EpochGap is how much the epoch rises. The lost servers may have held elections that
 // the survivor does not know of.
