@@ -27,7 +27,7 @@ var phrases = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(goes|went)\s+on\b`),                                                            // continues
 	regexp.MustCompile(`(?i)\b(st(ands?|ood)\s+still|begins?\s+anew|joins?\s+anew|for\s+(good|want\s+of))\b`), // is stopped, again, permanently
 	regexp.MustCompile(`(?i)\bturn(s|ed)?\s+away\b`),                                                          // rejects
-	regexp.MustCompile(`(?i)\bfor\s+the\s+length\s+of\s+(a|the)\s+test`),                                                     // during
+	regexp.MustCompile(`(?i)\bfor\s+the\s+length\s+of\s+(a|the)\s+test`),                                      // during
 }
 
 // behind matches "behind" in a message if it means "after".
