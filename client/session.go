@@ -17,7 +17,7 @@ type Session struct {
 
 // session is the current session and what servers have answered in it. core.mu guards it.
 //
-// Invariant: every time is that of a request, before it was written. A server counts from
+// Invariant: every time is when a request was about to be written. A server counts from
 // a later time, so it ends the session no earlier than deadline says.
 type session struct {
 	Session             // zero: none

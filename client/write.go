@@ -87,7 +87,7 @@ func (c *Client) Set(ctx context.Context, path string, data []byte, version int3
 // SetACL replaces the ACL of the znode at path if its aversion is version, or
 // unconditionally with [AnyVersion].
 //
-// Its errors are those of Set.
+// It returns the same errors as Set.
 func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int32, opts ...WriteOption) (Stat, error) {
 	k, err := c.perform(ctx, request{op: proto.OpSetACL, path: path, acl: acl, num: version, safe: writeOpts(opts).idempotent})
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Client) SetACL(ctx context.Context, path string, acl []ACL, version int
 // with [AnyVersion]. It fails with [ErrNotEmpty] if the znode has children; see
 // DeleteAll.
 //
-// Its other errors are those of Set. With [Guaranteed], the Client retries the Delete
+// Otherwise it returns the same errors as Set. With [Guaranteed], the Client retries the Delete
 // in the background.
 func (c *Client) Delete(ctx context.Context, path string, version int32, opts ...WriteOption) error {
 	o := writeOpts(opts)

@@ -115,7 +115,7 @@ type Log struct {
 	SnapTrailing int   // log entries before a snapshot that are kept; default: about 64 MiB of them
 }
 
-// SetDefaults sets the directory and the numbers that are not set. dataDir is that of the server.
+// SetDefaults sets the directory and the numbers that are not set. dataDir is the server's data directory.
 func (l *Log) SetDefaults(dataDir string) {
 	orDefault(&l.Dir, dataDir)
 	orDefault(&l.SnapCount, defaults.SnapCount)

@@ -71,7 +71,7 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
-// standalone reports whether the configuration is that of a standalone server.
+// standalone reports whether the configuration describes a standalone server.
 func (c Config) standalone() bool {
 	voters, observers := 0, 0
 	for _, m := range c.Members {

@@ -14,7 +14,7 @@ import (
 )
 
 // The inspection of a log and its snapshots works next to the server that writes them,
-// and shows what its clients were told.
+// and shows the replies of its clients.
 func TestLookingBesideARunningServer(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "look", func(t *testing.T, cfg Config) {

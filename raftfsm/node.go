@@ -56,7 +56,7 @@ type Node struct {
 
 	proposed propose.SizeCounter
 
-	// incarnation is that of the leadership that this server believes in; 0 means none.
+	// incarnation identifies the leadership that this server believes in; 0 means none.
 	incarnation atomic.Uint64
 	deadlines   *session.Deadlines
 	background  sync.WaitGroup
@@ -175,7 +175,7 @@ func (n *Node) Propose(c *Command) error {
 	return n.local.Propose(c, false)
 }
 
-// mirrors reports whether the state is that of another ensemble. Then the state machine refuses
+// mirrors reports whether the state belongs to another ensemble. Then the state machine refuses
 // a reconfig.
 func (n *Node) mirrors() bool {
 	mirror, _, _ := n.replica.Machine.Mirroring.Now()

@@ -108,7 +108,7 @@ func (c *numbers) reset() {
 	}
 }
 
-// taken counts a run that leaves the queue. Its age is that of its first command.
+// taken counts a run that leaves the queue. It is as old as its first command.
 func (c *numbers) taken(commands, waiting int, since time.Time) {
 	c.Queued.Add(int64(commands))
 	c.Waiting.Observe(1, int64(waiting))

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/replica"
 )
 
-// peers is what a Node needs to know about the rest of its ensemble, and to tell it.
+// peers is a Node's interface to the rest of its ensemble.
 // There are two implementations: alone, and ensemble.Ensemble for a member. It is set
 // before Raft starts.
 type peers interface {

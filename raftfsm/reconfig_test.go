@@ -338,7 +338,7 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 		}
 	}
 	if o.zxid != 0 && o.code == proto.Ok {
-		for id := uint64(2); id <= 3; id++ { // an operator who was told may switch them off immediately
+		for id := uint64(2); id <= 3; id++ { // an operator who got the reply may switch them off immediately
 			if id != lead {
 				c.kill(id)
 			}
@@ -366,7 +366,7 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 	c.settled()
 }
 
-// TestComesBackWithoutHavingLeft: a removed server that could not be told still
+// TestComesBackWithoutHavingLeft: a removed server that could not be notified still
 // considers itself a member. When it is added again, the leader must find it.
 func TestComesBackWithoutHavingLeft(t *testing.T) {
 	t.Parallel()

@@ -27,7 +27,7 @@ func raftAddrs(r *rig) map[uint64]string {
 
 // TestNamedLineStays gives a server another quorum port by reconfig, once for a
 // follower and once for the leader. The server listens there immediately. The
-// membership stays as the client was told although the server's own file has the old
+// membership stays as the client's reply had it although the server's own file has the old
 // port, even after the server was restarted with that file.
 func TestNamedLineStays(t *testing.T) {
 	for _, lead := range cost.InShort([]bool{true}, []bool{false, true}) {

@@ -8,7 +8,7 @@ import (
 )
 
 // benchmark sends b.N requests, window at a time, over an in-process connection to a
-// server in memory. Allocations are those of the whole server.
+// server in memory. Allocations count for the whole server.
 func benchmark(b *testing.B, window int, op proto.Op, req proto.Record, replySize int) {
 	s := startServer(b)
 	w := connect(b, s)

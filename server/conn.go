@@ -92,7 +92,7 @@ type tryWriter interface {
 // clientSession holds the identity of the client, its requests, and the time of its last
 // sign of life. The reader owns what authentication and options set, and any goroutine may use the
 // atomic fields. The fields of the attached session change under the lock of the reply
-// queue, before the reader is told and before there is output for the session. The reader,
+// queue, before the reader is notified and before there is output for the session. The reader,
 // the applying goroutine and writers of output read them without the lock, others with it.
 type clientSession struct {
 	c *conn

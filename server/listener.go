@@ -274,12 +274,12 @@ func (p *clientPorts) staysAt(at, want string, err error) {
 	}
 	for _, own := range others {
 		if listen.Overlap(own.Addr, want) {
-			s.log.Warn("a reconfig has set a client address at which this server has another port: it goes on at the old one and tries again; "+
+			s.log.Warn("a reconfig has set a client address at which this server has another port: keeping the old one and trying again; "+
 				"change "+own.Setting+" in the configuration file before the next start, or set another client address with reconfig",
 				"addr", want, "listening", at, "error", err)
 			return
 		}
 	}
-	s.log.Error("cannot listen for clients at the address that a reconfig has set: it goes on at the old one and tries again; "+
+	s.log.Error("cannot listen for clients at the address that a reconfig has set: keeping the old one and trying again; "+
 		"free the port, or set another one with reconfig", "addr", want, "listening", at, "error", err)
 }

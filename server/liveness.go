@@ -122,8 +122,8 @@ func (s *Server) tend() {
 	}
 }
 
-// credit resets the silence of all clients. It is called after the whole process stood
-// still: what the clients sent in the meantime is still unread in the sockets.
+// credit resets the silence of all clients. It is called after the whole process was
+// stopped: messages that clients sent in the meantime are still unread in the sockets.
 func (t *clientTable) credit(now int64) {
 	t.each(func(c *conn) { c.session.last.Store(now) })
 }

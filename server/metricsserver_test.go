@@ -166,7 +166,7 @@ func TestMetricsTLS(t *testing.T) {
 	}
 }
 
-// TestMetricsTLSFromZooCfg: the keys are those of ZooKeeper 3.10, and what would leave the
+// TestMetricsTLSFromZooCfg: the keys are the same as in ZooKeeper 3.10, and what would leave the
 // metrics open although the file protects them is refused.
 func TestMetricsTLSFromZooCfg(t *testing.T) {
 	t.Parallel()

@@ -449,7 +449,7 @@ func (g *mirrorGate) copies() bool {
 // errNoCopy rejects observers of a server whose state is about to be replaced.
 var errNoCopy = errors.New("this server will follow another ensemble but has no state of it yet")
 
-// source reports whether the state is that of another ensemble, or why it isn't yet.
+// source reports whether the state belongs to another ensemble, or why it isn't yet.
 func (g *mirrorGate) source() (copies bool, err error) {
 	state, _, _ := g.s.node.Mirroring().State()
 	if state.Phase == mirrored.None && g.s.cfg.Env.Mirror != nil {

@@ -14,7 +14,7 @@ import (
 // patience is how long a test waits for an expected event.
 const patience = 60 * time.Second
 
-// startServer runs a server in memory for the length of the test. Its super user has superAuth.
+// startServer runs a server in memory for the duration of the test. Its super user has superAuth.
 func startServer(t testing.TB, change ...func(*Config)) *Server {
 	t.Helper()
 	cfg := Config{Memory: true, FourLetterWords: []string{"*"}, Auth: Auth{SuperDigest: superDigest}, Env: Env{Formats: allFormats()}}

@@ -11,7 +11,7 @@ func ops(parts ...proto.MultiOp) *proto.MultiRequest { return &proto.MultiReques
 
 func part(op proto.Op, req proto.Record) proto.MultiOp { return proto.MultiOp{Op: op, Req: req} }
 
-// The answers to invalid writes, and whether they are transactions, are those of the
+// The answers to invalid writes, and whether they are transactions, are the same as with the
 // real server.
 func TestSenselessWrites(t *testing.T) {
 	t.Parallel()

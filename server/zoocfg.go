@@ -433,8 +433,8 @@ func (c *Config) saslFromZooCfg(z *zoocfg.Config) error {
 // defaultSection is the server's section of a JAAS file.
 const defaultSection = "Server"
 
-// adminTLSFromZooCfg translates the TLS settings. As in ZooKeeper, the key store is
-// that of the ports between servers.
+// adminTLSFromZooCfg translates the TLS settings. As in ZooKeeper, we use the key store
+// of the ports between servers.
 func adminTLSFromZooCfg(z *zoocfg.Config) (*AdminTLS, error) {
 	a, t := &z.Admin, &z.QuorumTLS
 	if !a.ForceHTTPS && !a.PortUnification {

@@ -73,7 +73,7 @@ func (s *Signs) Attached(arrived int64) {
 	s.reported.Store(arrived)
 }
 
-// Reported records that the leader will be told that the session is alive as of now.
+// Reported records that the session will be reported to the leader as alive now.
 // contact is the member's newest contact.
 func (s *Signs) Reported(now, contact int64) {
 	s.known.Store(s.last(contact))

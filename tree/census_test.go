@@ -81,8 +81,8 @@ func TestCensusOfAReplacedTree(t *testing.T) {
 	}
 }
 
-// BenchmarkCensus counts 100,000 nodes; the longest time without the lock's release is
-// that of one step.
+// BenchmarkCensus counts 100,000 nodes; it holds the lock for
+// one step at a time.
 func BenchmarkCensus(b *testing.B) {
 	t := New()
 	tx := Txn{Time: 1}

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// The results of enforced quotas with odd texts. They are those of the real server.
+// The results of enforced quotas with odd texts. They come from the real server.
 func TestOddQuotas(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

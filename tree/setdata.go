@@ -63,7 +63,7 @@ func (t *exec) check(q *proto.CheckVersionRequest) proto.Code {
 }
 
 // setACL executes a setACL. It checks the list before it looks up the znode. The
-// version is that of the list.
+// version is the version of the list.
 func (t *exec) setACL(q *proto.SetACLRequest, r *Result) proto.Code {
 	if proto.ValidatePath(q.Path) != nil {
 		return proto.ErrBadArguments
@@ -103,7 +103,7 @@ func (t *exec) setList(n *node, acl []proto.ACL, version int32) {
 
 // SetConfig writes the ensemble's membership to /zookeeper/config, as a reconfig and every
 // new leader do. The znode gets the given version; ZooKeeper's ensembles keep it at −1. The
-// result is that of a reconfig. We fire NodeDataChanged only if the text changes, so that a
+// result describes a reconfig. We fire NodeDataChanged only if the text changes, so that a
 // mere change of leader doesn't wake every client that watches the membership.
 func (t *Tree) SetConfig(tx *Txn, text []byte, version int32) *Result {
 	r := &t.result

@@ -41,8 +41,8 @@ throughput and latency.
 Workloads (default: get, set, mixed and create):
 
 ` + describeWorks() + `
-Each connection keeps --window requests in flight. With a window of 1, the latency is
-that of the server; with a large window, it is mostly queueing.
+Each connection keeps --window requests in flight. A window of 1 measures the latency
+of the server; with a large window, requests mostly wait in queues.
 
 Every workload writes to the servers, because even those that only read first create
 znodes. Each run uses its own znode below --root and deletes it afterwards, together

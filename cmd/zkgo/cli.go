@@ -51,7 +51,7 @@ func cliCommand() *cobra.Command {
 With a command as argument, the shell runs the command and exits: with 0 if it
 succeeded, 1 if it failed, and 2 if the command line is wrong. Without one, the shell
 reads commands from the standard input: with a prompt, history and completion if
-that is a terminal, otherwise as a script. A script's exit code is that of the last
+that is a terminal, otherwise as a script. A script exits with the code of the last
 line that failed. Use help for a list of commands, and COMMAND -h for one of them.
 
 Commands wait up to --timeout for a connection, and print to stderr why a server

@@ -192,7 +192,7 @@ func inspectDiff(f *inspectFlags) *cobra.Command {
 		Use:   "diff BEFORE AFTER",
 		Short: "Compare two snapshots",
 		Long: `Compare two snapshots, and list sessions and znodes that were added (+), removed (-) or
-changed (!). The paths are those of zkgo inspect snapshot; the formats may differ. The
+changed (!). Paths are as in zkgo inspect snapshot; the formats may differ. The
 command fails if a znode differs.`,
 		Example: `  zkgo inspect diff monday.zkb tuesday.zkb --path /config
   zkgo inspect diff /var/lib/zookeeper/version-2/snapshot.1a2b /var/lib/zkgo --stats`,

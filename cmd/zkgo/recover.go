@@ -43,7 +43,7 @@ command makes the state of one stopped server the state of a new ensemble.
  4. On each other survivor, run the command with --rejoin and the printed id, and start
     the server. It joins the new ensemble, as does any server with an empty directory.
 
-The members of the new ensemble are those of the configuration. The old files are moved
+The configuration lists the members of the new ensemble. The old files are moved
 to before-recovery-... next to them.`,
 		Example: `  zkgo recover --dry-run /etc/zookeeper/zoo.cfg
   zkgo recover --yes /etc/zookeeper/zoo.cfg

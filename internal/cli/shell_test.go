@@ -490,7 +490,7 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// TestScript checks that the exit code is that of the last failure, and that the
+// TestScript checks that the exit code comes from the last failure, and that the
 // lines after it run unless stop is set.
 func TestScript(t *testing.T) {
 	t.Parallel()

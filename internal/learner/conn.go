@@ -25,7 +25,7 @@ type Conn struct {
 	addr    string
 	epoch   int64
 	zkgo    bool          // the other side is a zkgo server
-	mirror  bool          // and its state is that of another ensemble
+	mirror  bool          // and its state belongs to another ensemble
 	timeout time.Duration // for the next byte from the leader; Follow changes it, holding send
 
 	send    sync.Mutex // guards writes and what follows

@@ -2,7 +2,7 @@
 // learner side of ZAB to the ensemble's leader: it receives the state as a snapshot or as the
 // transactions that are missing, and then every committed transaction.
 //
-// The protocol is that of ZooKeeper 3.4 to 3.9 (org.apache.zookeeper.server.quorum: Learner,
+// We speak the protocol of ZooKeeper 3.4 to 3.9 (org.apache.zookeeper.server.quorum: Learner,
 // LearnerHandler, Observer). It has no version of its own that differs between them.
 //
 // # Requests

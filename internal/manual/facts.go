@@ -15,7 +15,7 @@ var (
 
 // exitStatus returns the exit codes of a command.
 func exitStatus(cmd *cobra.Command) []item {
-	zero, one := "The command did what it was told.", "The command failed. The error stream says why."
+	zero, one := "The command succeeded.", "The command failed. The error stream says why."
 	const two = "The command line is wrong."
 	switch cmd.CommandPath() {
 	case "zkgo server", "zkgo container", "zkgo testserver":
@@ -30,8 +30,8 @@ func exitStatus(cmd *cobra.Command) []item {
 		zero, one = "No znode differs.", "A znode differs, or a file can't be read."
 	case "zkgo cli":
 		return []item{
-			{"0", "The command did what it was told. In a script, every line did."},
-			{"1", "The command failed. diff: the subtrees differ. In a script, the code is that of the last line that failed."},
+			{"0", "The command succeeded. In a script, every line succeeded."},
+			{"1", "The command failed. diff: the subtrees differ. A script exits with the code of the last line that failed."},
 			{"2", two + " diff: the subtrees could not be compared."},
 		}
 	}

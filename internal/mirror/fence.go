@@ -43,14 +43,14 @@ import (
 type Fence struct {
 	// Addrs are the client addresses of all old servers, including those for TLS.
 	Addrs []string
-	// Proxies are those of Addrs that belong to a proxy.
+	// Proxies lists the Addrs that belong to a proxy.
 	Proxies []string
 	Dial    words.Dial
 	// Tries is the number of attempts that must fail in a row, default 3; Pause is the
 	// time between them, default 50 ms, and Timeout that for each, default 500 ms.
 	Tries          int
 	Pause, Timeout time.Duration
-	// Resolve returns the addresses of a host; the default is that of package net.
+	// Resolve returns the addresses of a host; by default with package net.
 	Resolve func(ctx context.Context, host string) ([]string, error)
 
 	targets []*target

@@ -37,7 +37,7 @@ import (
 // A sync alone would not prove it: a leader that has lost its quorum but hasn't noticed yet has
 // no proposals, and answers immediately. Without B, case 3 is open.
 //
-// A client is told of a write after the write was committed, so it is told only of such T. What
+// A client gets a reply only after its write was committed, so only for such T. What
 // is committed after F are requests of clients that were never told, for which both results are
 // right, and what the leader does itself: it expires sessions, and deletes containers and TTL
 // znodes. The mirror should have none of them, since it serves the state at B or later as the

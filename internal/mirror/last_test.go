@@ -51,7 +51,7 @@ func txn(session int64, cxid int32, zxid int64, op proto.Op) *zkfiles.Txn {
 	return &zkfiles.Txn{Header: zkfiles.Header{Session: session, Cxid: cxid, Zxid: zxid, Type: op}}
 }
 
-// The last zxid is that of the newest transaction before SYNC. Nothing is accepted after it.
+// The last zxid belongs to the newest transaction before SYNC. Nothing is accepted after it.
 func TestProve(t *testing.T) {
 	t.Parallel()
 	r := new(receiver)

@@ -27,7 +27,7 @@ type Preflight struct {
 	ACLs iter.Seq2[string, []proto.ACL]
 	// Zkgo says that the ensemble consists of zkgo servers, or is a single one.
 	Zkgo bool
-	// Schemes are those of access control lists that this server has; default the
+	// Schemes are this server's schemes of access control lists; default the
 	// built-in ones.
 	Schemes []string
 	// Dial connects to the servers, and TLS is for those whose client ports take nothing else;

@@ -14,7 +14,7 @@ type Phase uint8
 // The phases.
 const (
 	None      Phase = iota // there is no mirror
-	Following              // the state is that of another ensemble
+	Following              // the state belongs to another ensemble
 	Open                   // the servers have taken over, and can give back
 	Fenced                 // they have given back
 	Done                   // they have taken over permanently

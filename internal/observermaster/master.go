@@ -33,13 +33,13 @@ type Config struct {
 	// that don't.
 	Users        sasl.Users
 	RequireLogin bool
-	// Tick, InitLimit and SyncLimit are those of the configuration file.
+	// Tick, InitLimit and SyncLimit have the configured values.
 	Tick                 time.Duration
 	InitLimit, SyncLimit int
 	Logger               *slog.Logger
 }
 
-// silence is how long an observer may say nothing, and how long a write may take.
+// silence is how long an observer may be silent, and how long a write may take.
 func (c *Config) silence() time.Duration { return c.Tick * time.Duration(c.SyncLimit) }
 
 // loading is how long an observer may take until it has loaded what it was sent.

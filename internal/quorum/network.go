@@ -217,7 +217,7 @@ func Addresses(first string, others []string) []string {
 
 // DialAny opens a stream to a server at the first of its addresses where it answers. Each
 // address has a part of the remaining time, because one may accept and stay silent. The
-// error is that of the first address.
+// error is about the first address.
 func DialAny(ctx context.Context, hub *Hub, kind Kind, addrs []string, to string) (net.Conn, error) {
 	var first error
 	for i, addr := range addrs {

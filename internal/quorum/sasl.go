@@ -101,7 +101,7 @@ func unproved(answer hello) hello {
 }
 
 // challenge is the accepting server's half, for a caller that has sent its hello. It
-// returns the proof that is sent after the answer. The caller is told about an error of
+// returns the proof that is sent after the answer. The caller learns about an error of
 // type *saslError.
 func (s *SASL) challenge(conn net.Conn, said *hello, ours Identity, by time.Time) ([]byte, error) {
 	server := sasl.NewQuorumServer(s.Users, purpose(said))
@@ -128,7 +128,7 @@ func (s *SASL) challenge(conn net.Conn, said *hello, ours Identity, by time.Time
 }
 
 // authenticate decides whether to trust a caller, and returns the proof for the answer.
-// The caller is told any code other than Accepted.
+// The caller receives any code except Accepted.
 func (s *SASL) authenticate(conn net.Conn, said *hello, ours Identity, by time.Time) (proof []byte, code Code, err error) {
 	switch {
 	case said.version == saslVersion && s == nil:

@@ -61,7 +61,7 @@ type feed struct {
 	// Only the connection's goroutine uses these.
 	state *zkfiles.State // that has arrived and isn't exact yet
 	based bool           // there is a state that the transactions belong to
-	empty bool           // it is that of an ensemble in which nothing was ever written
+	empty bool           // nothing was ever written in its ensemble
 
 	mu       sync.Mutex
 	changed  chan struct{}  // has room for one signal to run

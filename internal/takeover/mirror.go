@@ -28,8 +28,8 @@ type Config struct {
 	Serve  bool // clients are served before the cutover
 	// ReadsOnly serves only clients that accept read-only sessions before the cutover.
 	ReadsOnly bool
-	// Progress is told how much of a snapshot has arrived, and nil when none is arriving any
-	// more. Without it, the log is told. It isn't called concurrently.
+	// Progress receives the progress of a snapshot while it arrives, and then nil. Without it,
+	// the progress is logged. It isn't called concurrently.
 	Progress func(*Arrival)
 	Dial     words.Dial // to the ensemble's client ports
 	Logger   *slog.Logger

@@ -29,7 +29,7 @@ type Options struct {
 	MaxField   int // the longest field in bytes that we read
 	MaxRequest int // jute.maxbuffer
 	Policy     tree.Policy
-	Progress   func(*Arrival) // as in Config; nil: the log is told
+	Progress   func(*Arrival) // as in Config; nil: logged
 	Logger     *slog.Logger
 }
 

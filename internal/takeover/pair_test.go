@@ -176,7 +176,7 @@ func TestArrival(t *testing.T) {
 	same(t, m, source)
 }
 
-// TestExpect: the number of znodes is that of a server in the leader's epoch, not of another
+// TestExpect: the number of znodes comes from a server in the leader's epoch, not from another
 // ensemble that has its port.
 func TestExpect(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ type Field struct{ Name, Value string }
 
 // ConfFields returns the lines of ZooKeeper's conf command in ZooKeeper's order. It
 // omits the membership, because conf shows the current one instead of the file's. The
-// sizes are those of the two directories in bytes.
+// sizes are the sizes of the two directories in bytes.
 func (c *Config) ConfFields(dataDirSize, logDirSize int64) []Field {
 	num := func(name string, n int64) Field { return Field{name, strconv.FormatInt(n, 10)} }
 	fields := []Field{

@@ -23,7 +23,7 @@ var ErrCacheClosed = errors.New("cache closed")
 type Node struct {
 	Path string
 	Data []byte
-	// Stat is that of the latest read. If only the children have changed, it may be
+	// Stat is the stat of the latest read. If only the children have changed, it may be
 	// outdated.
 	Stat client.Stat
 }

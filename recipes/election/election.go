@@ -29,7 +29,7 @@ const (
 
 // New returns a candidate for the election at path, which is a directory for its
 // znodes and need not exist. id identifies the candidate to all clients. The znodes
-// are those of Curator's LeaderSelector.
+// match Curator's LeaderSelector.
 func New(conn recipes.Conn, path string, id []byte, opts ...lock.Option) *Election {
 	return newElection(conn, path, id, selectorName, opts)
 }

@@ -25,7 +25,7 @@ const (
 type layout struct {
 	mark   func() string // returns a random mark
 	mutex  string        // infix of a mutex
-	write  string        // infix of a writer; read is that of a reader
+	write  string        // infix of a writer; read is the infix of a reader
 	read   string
 	leases string
 }

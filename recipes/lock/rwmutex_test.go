@@ -219,7 +219,7 @@ func TestDowngradeAtEveryStep(t *testing.T) {
 		synctest.Wait()
 		switch {
 		case err == nil:
-			if r.Err() == nil && len(next) > 0 && e.Fault != steps.Expiry { // the client has not been told yet
+			if r.Err() == nil && len(next) > 0 && e.Fault != steps.Expiry { // the client has not been notified yet
 				e.Error("a writer came between")
 			}
 			_ = r.Release(e.Ctx)

@@ -13,7 +13,7 @@ import (
 )
 
 // Group is a directory whose children are the members of a group. Each member keeps
-// one child, named after its id. The layout is that of Curator's GroupMember. All
+// one child, named after its id. We use the layout of Curator's GroupMember. All
 // methods are safe for concurrent use.
 //
 // Without a connection, Members returns the last known members. If a member's session ends,

@@ -17,7 +17,7 @@ const releasing = 5 * time.Second
 type Share struct {
 	// Items are sorted.
 	Items []string
-	// Leases are those of the items' locks. Use their tokens to fence off earlier holders
+	// Leases are the leases of the items' locks. Use their tokens to fence off earlier holders
 	// of an item, their Err to check the clock, and their Multi to write only while the
 	// item is held. Run releases them.
 	Leases map[string]*lock.Lease

@@ -43,8 +43,8 @@ func ExampleAll() {
 	// Output: <nil>
 }
 
-// TestAll checks that a server gets every format: with All it reads the key store that it is
-// told, and serves its state as a file that it also takes back.
+// TestAll checks that a server gets every format: with All it reads the configured
+// key store, and serves its state as a file that it can restore.
 func TestAll(t *testing.T) {
 	t.Parallel()
 	cfg := server.Config{Memory: true, Auth: server.Auth{SuperDigest: "super:lK75jTNcA+U9vtVEw5vB51mj/w4="}, Admin: &server.Admin{Addr: "127.0.0.1:0"}, Env: server.Env{Formats: formats.All()}}

@@ -86,7 +86,7 @@ func (s *Server) HangConnection(session int64) (resume func()) {
 		c.hang()
 	}
 	return func() {
-		s.gate.log("the connection of session 0x%x goes on", session)
+		s.gate.log("the connection of session 0x%x works again", session)
 		for _, c := range list {
 			c.release()
 		}

@@ -1,7 +1,6 @@
 package arch
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -28,7 +27,7 @@ type file struct {
 	lines    int
 	imports  []string
 	comments []comment
-	messages []comment           // the texts in the code that have the word behind
+	messages []comment           // the string literals of three words or more
 	funcs    map[string]int      // lines of each function, by receiver and name
 	sleeps   map[string]struct{} // functions that call time.Sleep
 	fields   map[string]int      // number of fields of each struct type
@@ -84,14 +83,12 @@ func read(t *testing.T, name, rel string) file {
 	for _, g := range tree.Comments {
 		f.comments = append(f.comments, comment{g.Text(), set.Position(g.Pos()).Line})
 	}
-	if text := must.Get(os.ReadFile(name))(t); bytes.Contains(text, []byte("behind")) {
-		ast.Inspect(tree, func(n ast.Node) bool {
-			if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && strings.Contains(l.Value, "behind") {
-				f.messages = append(f.messages, comment{l.Value, set.Position(l.Pos()).Line})
-			}
-			return true
-		})
-	}
+	ast.Inspect(tree, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING && strings.Count(l.Value, " ") > 1 {
+			f.messages = append(f.messages, comment{l.Value, set.Position(l.Pos()).Line})
+		}
+		return true
+	})
 	for _, d := range tree.Decls {
 		fn, ok := d.(*ast.FuncDecl)
 		if !ok || fn.Body == nil {

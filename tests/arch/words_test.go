@@ -20,12 +20,26 @@ var phrases = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\bbehind\s+(it|them|him|one\s+another|each\s+other)\b`),                                  // after
 	regexp.MustCompile(`(?i)\bheld\s+against\b`),                                                                     // checked
 	regexp.MustCompile(`(?i)\b((is|are|was|were)\s+founded|stays?\s+away|broken\s+by\s+hand|other\s+than\s+(there|here))\b`),
-	regexp.MustCompile(`(?i)\bcomes?\s+back\s+at\s+once\b`),                               // immediately
-	regexp.MustCompile(`(?i)\bwhat\s+(waits|is\s+due|comes\s+(next|after|behind|first))`), // the requests queued after it
+	regexp.MustCompile(`(?i)\bcomes?\s+back\s+at\s+once\b`),                                                   // immediately
+	regexp.MustCompile(`(?i)\bwhat\s+(waits|is\s+due|comes\s+(next|after|behind|first))`),                     // the requests queued after it
+	regexp.MustCompile(`(?i)\b(is|are|was|were)\s+(that|those)\s+of\b`),                                       // the state belongs to …
+	regexp.MustCompile(`(?i)\b(is|are|was|were|been)\s+told\b`),                                               // receives, learns
+	regexp.MustCompile(`(?i)\b(goes|went)\s+on\b`),                                                            // continues
+	regexp.MustCompile(`(?i)\b(st(ands?|ood)\s+still|begins?\s+anew|joins?\s+anew|for\s+(good|want\s+of))\b`), // is stopped, again, permanently
+	regexp.MustCompile(`(?i)\bturn(s|ed)?\s+away\b`),                                                          // rejects
+	regexp.MustCompile(`(?i)\bfor\s+the\s+length\s+of\s+(a|the)\s+test`),                                      // during
 }
 
 // behind matches "behind" in a message if it means "after".
 var behind = regexp.MustCompile(`(?i)(^|[^a-z])(\w+\s+)?behind\s+((the|a|an)\s+(end|trailer|log|id|dot|link|snapshot|sync|write|reply|request|key)|it|that|block|[%=\d])`)
+
+// lags matches the one good use of "behind it".
+var lags = regexp.MustCompile(`(?i)\blags?\s+behind\b`)
+
+// isTest reports whether a file only helps tests. Their texts may quote other programs.
+func isTest(path string) bool {
+	return strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "tests/")
+}
 
 // wrongBehind returns the first "behind" in a message that means "after".
 func wrongBehind(text string) string {
@@ -156,6 +170,9 @@ func TestPlainWords(t *testing.T) {
 			if p := wrongBehind(m.text); p != "" {
 				t.Errorf("%s:%d: %q in a text: say after", f.path, m.line, p)
 			}
+			if p, _ := odd(lags.ReplaceAllString(m.text, "lags")); p != "" && !isTest(f.path) {
+				t.Errorf("%s:%d: %q in a text: name the subject, or split the sentence", f.path, m.line, p)
+			}
 		}
 		for _, c := range f.comments {
 			if strings.Contains(c.text, "utput:") { // the output of an example
@@ -205,7 +222,8 @@ func TestOddWords(t *testing.T) {
 		"Nobody is told.", "the reader, or who\nholds the lock", "Who has been answered asks again.", "the requests that wait\nbehind it",
 		"reads queue behind a write", "The certificate is held\nagainst the server.", "The ensemble is founded.", "a file that stays away",
 		"faults broken by hand", "It is the lock by which servers agree.", "a bucket, of which half is full", "It comes back at\nonce.",
-		"what waits here", "written other than there",
+		"what waits here", "written other than there", "The state is that of another ensemble.", "No client is told.", "The server goes\non.",
+		"gone for good", "A server that stands still begins anew.", "Clients are turned away.", "for the length of a test",
 	} {
 		if p, _ := odd(s); p == "" {
 			t.Errorf("%q is not found", s)

@@ -186,7 +186,7 @@ func placeFiles(d Dirs, place *raftfsm.Place) []File {
 	}
 	f := File{Path: path, Format: FormatZkgo, Kind: "myid", Bytes: int64(len(b))}
 	if id, perr := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 64); err == nil && (perr != nil || id != place.Server) {
-		err = fmt.Errorf("%s says %q, but the state in %s is that of server %d", path, strings.TrimSpace(string(b)), d.logs(), place.Server)
+		err = fmt.Errorf("%s says %q, but the state in %s belongs to server %d", path, strings.TrimSpace(string(b)), d.logs(), place.Server)
 	}
 	f.finish(path, err)
 	return append(files, f)

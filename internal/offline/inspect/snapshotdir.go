@@ -66,7 +66,7 @@ func noMeta(dir string) error {
 	return fmt.Errorf("%s: %s is missing, which has the snapshot's index, ensemble and checksum", dir, metaFile)
 }
 
-// belongs returns an error if a snapshot's meta.json is that of another snapshot. We have
+// belongs returns an error if a snapshot's meta.json belongs to another snapshot. We have
 // already checked that the name in it is the directory's.
 func belongs(s *raftlog.SnapshotFile) error {
 	if prefix := fmt.Sprintf("%d-%d-", s.Meta.Term, s.Meta.Index); !strings.HasPrefix(s.Meta.ID, prefix) {

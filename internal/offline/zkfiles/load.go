@@ -344,7 +344,7 @@ func (l *loader) apply(tx *Txn) error {
 			return nil // the digest of the transaction itself would not match either
 		}
 	case tx.Zxid > d.Zxid:
-		l.warn("transaction %#x, of which the snapshot has the digest, is not in the logs", d.Zxid)
+		l.warn("the logs lack transaction %#x, whose digest is in the snapshot", d.Zxid)
 		l.due, l.fuzzy = nil, false
 	}
 	if tx.Digest != nil && !l.fuzzy {

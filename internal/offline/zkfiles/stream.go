@@ -31,7 +31,7 @@ type Limits struct {
 	// Room is called after every MiB of content. If it returns an error, reading ends
 	// with that error. It may be nil.
 	Room func() error
-	// Progress is told after every MiB of content, and at the end of a body, how many bytes and
+	// Progress receives, after every MiB of content and at the end of a body, how many bytes and
 	// znodes have been read. It may be nil.
 	Progress func(bytes int64, znodes int)
 }

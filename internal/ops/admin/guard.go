@@ -21,8 +21,8 @@ const (
 
 // Authorizer decides which callers may change the server and read what clients store.
 type Authorizer interface {
-	// Authorize reports whether the sender of r is an administrator. scheme and auth are
-	// those of an auth packet.
+	// Authorize reports whether the sender of r is an administrator. scheme and auth have
+	// the meaning of an auth packet.
 	Authorize(r *http.Request, scheme, auth string) Access
 }
 

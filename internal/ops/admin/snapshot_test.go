@@ -52,7 +52,7 @@ func state(t *testing.T, h http.Handler, method, target, auth, body string) *htt
 	return w
 }
 
-// The responses are those of ZooKeeper 3.9.5, except for the texts of 429 and 503,
+// The responses are the same as ZooKeeper 3.9.5's, except for the texts of 429 and 503,
 // which are null there, and for wrong methods, which ZooKeeper doesn't handle.
 func TestSnapshotCommand(t *testing.T) {
 	t.Parallel()

@@ -39,20 +39,20 @@ func scrape(t *testing.T, h http.Handler) string {
 
 func TestHandler(t *testing.T) {
 	t.Parallel()
-	const want = `# HELP ack_latency Milliseconds from sending entries to a follower until it has them on disk, by its id.
+	const want = `# HELP ack_latency Milliseconds from sending entries to a follower until it has stored them, by server id.
 # TYPE ack_latency summary
 ack_latency{key="2",quantile="0.5"} 1
 ack_latency{key="2",quantile="0.9"} 0
 ack_latency{key="2",quantile="0.99"} 0
 ack_latency_sum{key="2"} 4
 ack_latency_count{key="2"} 2
-# HELP avg_latency Milliseconds that a request took on the average, since the start or srst.
+# HELP avg_latency Average request latency in milliseconds since the start or srst.
 # TYPE avg_latency gauge
 avg_latency 0.25
 # HELP commit_count Transactions applied.
 # TYPE commit_count counter
 commit_count 7
-# HELP readlatency Milliseconds from reading a read until its answer.
+# HELP readlatency Latency of reads in milliseconds, from reading the request to the reply.
 # TYPE readlatency summary
 readlatency{quantile="0.5"} 0.25
 readlatency{quantile="0.9"} 0.5

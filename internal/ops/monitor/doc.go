@@ -1,5 +1,5 @@
 // Package monitor makes the metrics of a server from its counters: names, order and units
-// are those of ZooKeeper's mntr command, which package fourletter prints and package metrics
+// match ZooKeeper's mntr command, which package fourletter prints and package metrics
 // exports.
 //
 // It imports the standard library, stats and histogram, whose numbers it reads, status and

@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// The format of Raft's messages is that of raft.NetworkTransport. A stream is
+// Raft's messages have the format of raft.NetworkTransport. A stream is
 //
 //	(type:1 request snapshot?)*      from the server that dialled
 //	(error response)*                from the other server

@@ -18,7 +18,7 @@ var errMuted = errors.New("quorum: no heartbeats while the log's disk hangs")
 //   - A leader whose disk hangs sends none. Otherwise it would lead forever and accept
 //     nothing.
 //   - Only an answer that grants success in the term of the request counts as contact. The
-//     time of a contact is that of the request. Otherwise the answer to an old request
+//     time of a contact is when the request was sent. Otherwise the answer to an old request
 //     would prove a lease that has ended.
 type sender struct {
 	*instance

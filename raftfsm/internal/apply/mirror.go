@@ -24,7 +24,7 @@ import (
 //
 // A mirror is a part of the state, so all servers are in the same phase at the same entry:
 //
-//   - mirrored.Following. The zxid of the tree is that of the newest transaction of the ensemble
+//   - mirrored.Following. The tree has the zxid of the newest transaction of the ensemble
 //     that is applied here. Nothing else gives a zxid: no election, no expiry, no client. So a
 //     new leader of ours, or a restarted server, knows what to ask the ensemble for. A command
 //     with transactions names the zxid before its first; if that isn't the tree's, the command
@@ -293,7 +293,7 @@ func (g *mirroring) end(b []byte) error {
 	case m.Mirror.Broken != "":
 		return errors.New(m.Mirror.Broken)
 	case zxid != last:
-		return fmt.Errorf("the state is that of zxid 0x%x, not of 0x%x", last, zxid)
+		return fmt.Errorf("the state has zxid 0x%x, not 0x%x", last, zxid)
 	case epoch > MaxEpoch:
 		return fmt.Errorf("the epoch would be %d, there is none above %d", epoch, int64(MaxEpoch))
 	}

@@ -83,7 +83,7 @@ func (g *mirroring) forward(server uint8, c *command.Command) error {
 	case c.Kind == command.KindSync:
 		f.Op = proto.OpSync
 	case c.Op == proto.OpReconfig:
-		m.out.Code = proto.ErrReconfigDisabled // the list of servers is that of the ensemble
+		m.out.Code = proto.ErrReconfigDisabled // the ensemble owns the list of servers
 		m.Handler.Applied(&m.out)
 		return nil
 	}
@@ -124,7 +124,7 @@ func (g *mirroring) forwardAttach(server uint8, c *command.Command) {
 // syncBody is the body of a sync that no client has asked for.
 var syncBody = (&proto.SyncRequest{Path: "/"}).Append(nil)
 
-// await keeps the waiter of a request of this server. gen is that of the session that a client
+// await keeps the waiter of a request of this server. gen is the generation of the session that a client
 // attaches to, otherwise 0.
 func (g *mirroring) await(c *command.Command, op proto.Op, session int64, gen uint64) {
 	m := g.m

@@ -38,7 +38,7 @@ type Env struct {
 	// Join handles another server's request to become a member. It returns the reason if
 	// it refuses.
 	Join func(p *Probe, from quorum.Identity) (refusal string)
-	// Called is told about each probe, before it is answered, and where it came from.
+	// Called receives each probe and its source before the probe is answered.
 	Called func(p *Probe, from quorum.Identity, remote net.Addr)
 }
 

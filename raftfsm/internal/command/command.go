@@ -36,7 +36,7 @@ type Command struct {
 	Password [proto.PasswordSize]byte // KindAttach: the client's, or 16 random bytes for a new session
 	Timeout  int32                    // KindAttach: negotiated, milliseconds
 
-	// Waiter is told the outcome when this server applies the command; nil: nothing waits.
+	// Waiter receives the outcome when this server applies the command; nil: nothing waits.
 	Waiter Waiter
 
 	// Way ties together the commands of one connection, because a later command may
@@ -73,7 +73,7 @@ const (
 	// KindRestoreSessions is a piece of the session table of a state that keeps its
 	// sessions.
 	KindRestoreSessions
-	// KindMirrorBegin ends such a state: it is that of an Apache ZooKeeper ensemble, which
+	// KindMirrorBegin ends such a state: it comes from an Apache ZooKeeper ensemble, which
 	// the servers follow from here on. KindMirrorTxns are transactions of that ensemble,
 	// KindMirrorMark says what its leader has proposed, KindMirrorEnd takes over from it, and
 	// KindMirrorPhase closes or reopens the way back (apply/mirror.go).

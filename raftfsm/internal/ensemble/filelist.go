@@ -29,8 +29,8 @@ import (
 //     the new voters run with the new list, and no remaining server runs with another.
 //   - A server may move. If a server starts at another address under its own ServerID,
 //     which its disk proves, the others follow it there, and its line in the membership
-//     changes, unless a client's reconfig has named that line. What a client has been
-//     told stays until another reconfig. The same holds for the client address, because
+//     changes, unless a client's reconfig has named that line. A confirmed line
+//     stays until another reconfig. The same holds for the client address, because
 //     the server listens where its own file says.
 
 // files compares the list in this server's configuration file with the membership.

@@ -293,7 +293,7 @@ var (
 	errUnled   = errors.New("did not become the leader")
 )
 
-// follows waits until this server no longer leads, or the other server can't be told.
+// follows waits until this server no longer leads, or the other server can't be asked.
 // It doesn't wait for Raft's own answer: there is none while Raft's main loop waits for
 // the disk, and there never is one if Raft is shut down or deposed before it looks at
 // the request.

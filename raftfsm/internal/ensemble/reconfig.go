@@ -20,7 +20,7 @@ import (
 // A client's reconfig.
 //
 //  1. The server that received it asks the leader to drive it: the leader checks it, adds
-//     joining servers, and gives and takes votes until the voters are those of the new
+//     joining servers, and gives and takes votes until the voters match the new
 //     membership. A leader that is not among them hands over leadership, and the server
 //     asks the next leader.
 //  2. Then the server proposes the reconfig like any other write. Applying it changes the

@@ -300,7 +300,7 @@ func (p *places) followOwnAddress(m *membership.List) {
 		err = nil
 	}
 	if err != nil && news {
-		p.log.Error("cannot listen for the other servers at the address that a reconfig has set: it goes on at the old one and tries again; "+
+		p.log.Error("cannot listen for the other servers at the address that a reconfig has set: keeping the old one and trying again; "+
 			"free the port, or set another one with reconfig", "addr", strings.Join(want, "|"), "listening", strings.Join(p.listening, "|"), "err", err)
 	}
 	p.listenTried = time.Now()

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
-// queues are those of a server that leads.
+// queues belong to a server that leads.
 type queues struct {
 	backlog *Backlog
 	local   *LocalRuns

@@ -33,7 +33,7 @@ func decodeRuns(t *testing.T, b []byte) (runs []command.RunHeader, cmds []comman
 	return runs, cmds
 }
 
-// numbered is a Waiter that is told apart by its number.
+// numbered is a Waiter that is identified by its number.
 type numbered uint64
 
 func (numbered) Applied(*command.Applied) {}

@@ -24,7 +24,7 @@ import (
 //   - The epoch rises above everything that clients may have seen: a server refuses a
 //     client that has seen a later zxid than its own.
 //   - All sessions expire. Otherwise a client could continue with caches of znodes that the
-//     new ensemble has never had, and no event would tell it.
+//     new ensemble has never had, and no event would announce it.
 
 // EpochGap is how much the epoch rises. The lost servers may have held elections that
 // the survivor does not know of.
@@ -38,7 +38,7 @@ type Recovery struct {
 	Aside   []string // directories that hold the old state now
 }
 
-// Survey reads the directories of a stopped server. If cfg is that of a standalone server, it
+// Survey reads the directories of a stopped server. If cfg describes a standalone server, it
 // accepts the directories of any server.
 func Survey(cfg Config) (datadir.Position, error) {
 	s, err := openSurvivor(cfg)

@@ -144,7 +144,7 @@ func (c *Reader) End() error {
 	var b [1]byte
 	switch _, err := c.Read(b[:]); err {
 	case nil:
-		return errors.New("snapshot goes on after the tree")
+		return errors.New("unexpected data after the tree of the snapshot")
 	case io.EOF:
 		return nil
 	default:

@@ -25,7 +25,7 @@ const hosts = 5
 // tested on its own page.
 const sample = "docs/operate/quickstart.md"
 
-// more is added to every configuration. The digest is that of super:secret.
+// more is added to every configuration. It is the digest of super:secret.
 const more = `reconfigEnabled=true
 clientPortAddress=127.0.0.1
 DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4=

@@ -156,7 +156,7 @@ func TestTLSNewCertificates(t *testing.T) {
 	if c.mode(3) != "" {
 		t.Error("server 3 serves with a certificate that nobody accepts")
 	}
-	// New files should be enough to let it in, without a restart.
+	// New files should be enough to admit it, without a restart.
 	put(t, c.nodes[3].key(), fresh.issue(c.nodes[3].host))
 	c.await(3)
 	put(t, c.nodes[1].trust(), []byte("damaged")) // is logged, and the last good file stays in use

@@ -253,7 +253,7 @@ func (l *line) count() {
 }
 
 // suspect checks, in the background, for znodes that must be gone by now. If a znode still
-// exists, it must have existed ever since its holder was let in.
+// exists, it must have existed ever since its holder acquired it.
 func (r *register) suspect(path string, l *line, h *holder) {
 	if h.mode == "lease" {
 		r.tooMany(path, l, h)

@@ -100,7 +100,7 @@ func (b *bound) ends(zxid int64, rec record) {
 	}
 }
 
-// connections uses what the session's own client was told.
+// connections uses the replies of the session's own client.
 func (b *bound) connections(l *life, later func(history.Time) *history.Op) {
 	for _, c := range l.conns {
 		for _, f := range c.frames {

@@ -11,7 +11,7 @@ import (
 )
 
 // locks checks that no client believes it holds a lock that another client
-// believes it holds; that no client is told that its session, and with it its
+// believes it holds; that no client learns that its session, and with it its
 // lock, is alive by the reply to a request that it sent after another client had
 // been given the lock; and that each queue is served in order.
 func locks(x *index, o *Options, r *Result) {

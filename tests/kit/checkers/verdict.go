@@ -24,7 +24,7 @@ type Options struct {
 	// Heard is the part of its timeout, in tenths, that a session must live
 	// after a request that was answered; default 1. A server that has lost its
 	// leader answers for nine tenths of a timeout after the last request that the
-	// leader was told of, so only one tenth may be left, e.g. if the client was
+	// leader heard of, so only one tenth may be left, e.g. if the client was
 	// silent before. 10 is right for runs in which no server was ever cut off or
 	// stopped.
 	Heard int

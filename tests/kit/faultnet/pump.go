@@ -27,7 +27,7 @@ type pair struct {
 	a, b  *net.TCPConn
 	ended chan struct{}
 	once  sync.Once
-	gone  func(dialler bool) // called when an end has closed, before the other end is told
+	gone  func(dialler bool) // called when an end has closed, before the other end is notified
 }
 
 func newPair(a, b *net.TCPConn) *pair { return &pair{a: a, b: b, ended: make(chan struct{})} }

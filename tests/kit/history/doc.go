@@ -1,4 +1,4 @@
-// Package history holds what clients of an ensemble did and were told: the input
+// Package history holds what clients of an ensemble did, and the replies: the input
 // of every checker.
 //
 // Clients append to a Recorder while they run. It keeps everything in memory and, on

@@ -69,7 +69,7 @@ func (s *Session) String() string {
 //
 // The belief begins with the reply that shows the client's own znode to be the first in the
 // queue. It ends as in ZooKeeper's own clients: when the client begins to release the lock,
-// when it is told that its session has expired, when its connection ends, and when it has
+// when it learns that its session has expired, when its connection ends, and when it has
 // received nothing for two thirds of its session timeout, after which a client gives up its
 // connection. A client that returns to its session believes again, in a new Hold, as soon
 // as the handshake is answered.

@@ -96,7 +96,7 @@ func (n *Net) Heal() {
 func (n *Net) Conns() []Conn { return n.table.live() }
 
 // Forget drops every further packet of connections, in both directions and
-// permanently, like a firewall that has lost its state. No end is told. A new
+// permanently, like a firewall that has lost its state. No end is notified. A new
 // connection works, also from the same port. Forget returns how many of the
 // connections still existed.
 func (n *Net) Forget(conns ...Conn) int {

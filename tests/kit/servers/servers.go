@@ -151,7 +151,7 @@ func Lay(p Program, dir string, n int, lines ...string) (*Ensemble, error) {
 }
 
 // Start starts n servers in a directory and returns when all serve. One server runs
-// standalone. The lines are those of Lay.
+// standalone. The lines come from Lay.
 func Start(p Program, dir string, n int, lines ...string) (*Ensemble, error) {
 	e, err := Lay(p, dir, n, lines...)
 	if err != nil {

@@ -219,7 +219,7 @@ func TestStoppedHolders(t *testing.T) {
 }
 
 // TestRemovedWhileCutOff checks that a server that is removed from the ensemble
-// and cannot be told stops serving all the same, also clients with long sessions.
+// and cannot be notified stops serving all the same, also clients with long sessions.
 func TestRemovedWhileCutOff(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)

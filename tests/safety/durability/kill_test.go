@@ -122,7 +122,7 @@ func (w *world) waitAcked(t *testing.T, srv *process.Server, n int64) {
 }
 
 // verify attaches every client to its session and checks the server's state
-// against what the client was told.
+// against the client's replies.
 func (w *world) verify(t *testing.T, srv *process.Server) {
 	t.Helper()
 	for _, wr := range w.writers {

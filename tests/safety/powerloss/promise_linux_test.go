@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/raftlog"
 )
 
-// promise is what a workload had been told by the time of a cut, and the step
+// promise is the replies that a workload had got by the time of a cut, and the step
 // that was in progress then: that step may have happened or not.
 type promise struct {
 	doing  string

@@ -211,7 +211,7 @@ func (c *Cluster) await(limit time.Duration, ok func() bool) bool {
 }
 
 // whole reports whether every server serves under one leader, and the number of
-// voters is that of the layout.
+// voters is the layout's number of voters.
 func (c *Cluster) whole() bool {
 	lead := c.leader()
 	if lead == nil || lead.node() == nil || len(lead.node().Voters()) != c.layout.Voters {

@@ -4,7 +4,7 @@
 // The server is the real thing: server.Start with its connections, the replicated
 // state, hashicorp/raft and both kinds of log. Only its environment is simulated:
 //
-//   - Time is that of a testing/synctest bubble: minutes take seconds.
+//   - Time is fake (testing/synctest): minutes take seconds.
 //   - The network between the servers and to the clients is quorum.Memory: links are
 //     cut, also in one direction, delayed and stalled; connections are reset and
 //     overtake one another. Raft messages arrive twice (wire.Replays).

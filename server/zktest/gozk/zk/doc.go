@@ -5,5 +5,5 @@
 //	import zk "github.com/zkgo/zkgo/server/zktest/gozk/zk"
 //
 // The servers are zkgo, in this process, with TCP ports and data on disk. The connections
-// are those of the client itself, so the code under test doesn't change its import.
+// are made by the client itself, so the code under test doesn't change its import.
 package zk

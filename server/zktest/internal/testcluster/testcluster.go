@@ -27,7 +27,7 @@ const (
 	patience = 30 * time.Second // for all servers to serve
 )
 
-// settings are those of go-zookeeper's harness. The super user's password is "test".
+// settings are the same as in go-zookeeper's harness. The super user's password is "test".
 const settings = `tickTime=500
 initLimit=10
 syncLimit=5

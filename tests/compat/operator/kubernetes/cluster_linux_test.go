@@ -69,7 +69,7 @@ type chartPod struct {
 	Certificates        map[string][]string // names by Secret
 }
 
-// newCluster starts the resolver and the API. The pods are those of a file.
+// newCluster starts the resolver and the API. A file defines the pods.
 func newCluster(t *testing.T, recorded string) *cluster {
 	t.Helper()
 	process.Needed(t)

@@ -79,7 +79,7 @@ func selfSigned(t *testing.T, addr netip.Addr) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// voterSet is the name of the StatefulSet, and domain is that of its headless service.
+// voterSet is the name of the StatefulSet, and domain is the name of its headless service.
 const (
 	voterSet = "zk-zookeeper"
 	domain   = "zk-zookeeper-headless.test.svc.cluster.local"

@@ -140,7 +140,7 @@ var (
 
 // lines waits until a log is complete and returns its lines without what differs between two
 // runs: times, sessions, and the order in which ZooKeeper lists the identities of a client,
-// or deletes ephemeral znodes, which is that of a hash table.
+// or deletes ephemeral znodes, which is the order of a hash table.
 func lines(t *testing.T, log string, complete func([]string) bool) []string {
 	t.Helper()
 	var found []string

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// talker is a client in another language that says a line when it is told to.
+// talker is a client in another language that prints a line on request.
 type talker struct {
 	t     *testing.T
 	in    io.Writer

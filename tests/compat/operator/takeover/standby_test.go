@@ -155,7 +155,7 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// TestLostPrimary: a standby whose primary is gone takes over with what it has, if it is told so,
+// TestLostPrimary: a standby whose primary is gone takes over with its state, if the operator accepts the loss,
 // also after a restart that doesn't name the primary.
 func TestLostPrimary(t *testing.T) {
 	t.Parallel()

@@ -133,7 +133,7 @@ func TestWrongValues(t *testing.T) {
 	}
 }
 
-// TestNames: the names of services and pods are those of Bitnami's chart, alone and as the
+// TestNames: the names of services and pods are the same as in Bitnami's chart, alone and as the
 // dependency zookeeper of another chart.
 func TestNames(t *testing.T) {
 	for _, c := range []struct{ release, values, name string }{
@@ -566,7 +566,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestMonitoring: the alerts and the dashboard are those of the repository, and the job is the
+// TestMonitoring: the alerts and the dashboard are the same as in the repository, and the job is the
 // one that they ask for.
 func TestMonitoring(t *testing.T) {
 	for ours, copied := range map[string]string{"deploy/prometheus/alerts.yml": "files/alerts.yml", "deploy/grafana/zkgo.json": "files/dashboard.json"} {

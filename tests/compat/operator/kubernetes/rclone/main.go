@@ -1,6 +1,6 @@
 // Command rclone is rclone with what the chart's backup job runs, and with a server for S3.
 //
-// It is a separate module, so that zkgo doesn't depend on rclone. Its version is that of the
+// It is a separate module, so that zkgo doesn't depend on rclone. It has the version of the
 // image in the chart's values.
 package main
 
