@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
@@ -52,6 +53,9 @@ func TestCommands(t *testing.T) {
 	b.want("nonsense", "", "Command not found: nonsense. See: help\n", 2)
 	b.want("lss /", "", "Command not found: lss. Did you mean ls? See: help\n", 2)
 	b.want("create /x/y/z", "", "Node does not exist: /x/y, the parent of /x/y/z: create -p creates the parents as well\n", 1)
+	b.want("tree /x", "", "reading /x: Node does not exist: /x\n", 1)
+	b.want("diff / /x", "", "diff: reading /x: Node does not exist: /x\n", 2)
+	b.want("reconfig -remove 9", "", "KeeperErrorCode = Reconfig is disabled: the servers need reconfigEnabled=true in zoo.cfg\n", 1)
 	b.want("create -p /x/y/z data", "", "Created /x/y/z\n", 0)
 	b.want("get /x/y/z", "data\n", "", 0)
 	b.want("rm -r /x", "3 znodes deleted\n", "", 0)
@@ -442,6 +446,14 @@ func TestMistypedACL(t *testing.T) {
 	b.want("getAcl /a", "'world,'anyone\n: cdrwa\n", "", 0)
 	b.want("getAcl /a/b", "'world,'anyone\n: cdrwa\n", "", 0)
 	b.want("ls /", "[a, c, zookeeper]\n", "", 0)
+}
+
+// TestNoExtendedTypes checks that the error of a server without znodes that expire names its
+// setting.
+func TestNoExtendedTypes(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.Znodes.ExtendedTypes = false })))
+	b.want("create -t 5 /t", "", "KeeperErrorCode = Unimplemented for /t: a time to live needs extendedTypesEnabled=true in the servers' zoo.cfg\n", 1)
 }
 
 // TestMissingChroot checks that the error for the root names a chroot that doesn't
