@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -446,6 +447,21 @@ func TestMistypedACL(t *testing.T) {
 	b.want("getAcl /a", "'world,'anyone\n: cdrwa\n", "", 0)
 	b.want("getAcl /a/b", "'world,'anyone\n: cdrwa\n", "", 0)
 	b.want("ls /", "[a, c, zookeeper]\n", "", 0)
+}
+
+// fullDisk is a writer that fails.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestLostOutput checks that a command fails if its output can't be written.
+func TestLostOutput(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t), func(c *Config) { c.Out = fullDisk{} })
+	b.want("create /a", "", "Created /a\n", 0)
+	for _, command := range []string{"get /a", "ls /", "stat /a", "getAcl /", "tree /", "find /", "du /", "whoami", "version"} {
+		b.want(command, "", "no space left\n", 1)
+	}
 }
 
 // TestNoExtendedTypes checks that the error of a server without znodes that expire names its
