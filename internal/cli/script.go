@@ -15,7 +15,7 @@ import (
 // Command runs one command as Run does, prints its error to the error stream, and
 // returns the exit code.
 func (s *Shell) Command(ctx context.Context, args []string) int {
-	code, _ := s.told(s.Run(ctx, args))
+	code, _ := s.told(s.written(s.Run(ctx, args)))
 	s.events.flush()
 	return code
 }
@@ -28,7 +28,7 @@ func (s *Shell) Line(ctx context.Context, text string) (code int, quit bool) {
 		return 0, false
 	}
 	s.history = append(s.history, text)
-	code, quit = s.told(s.Run(ctx, words))
+	code, quit = s.told(s.written(s.Run(ctx, words)))
 	s.events.flush()
 	return code, quit
 }

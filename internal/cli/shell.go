@@ -82,17 +82,35 @@ func New(cfg Config) *Shell {
 	return s
 }
 
-// lockedWriter is a writer that is safe for concurrent use.
+// lockedWriter is a writer that is safe for concurrent use. It keeps the first error: most
+// commands print line by line and don't look.
 type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
+	mu  sync.Mutex
+	w   io.Writer
+	err error
 }
 
 // Write implements io.Writer.
 func (l *lockedWriter) Write(b []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.w.Write(b)
+	n, err := l.w.Write(b)
+	if l.err == nil {
+		l.err = err
+	}
+	return n, err
+}
+
+// written returns the error of a command, or that of its output: a command whose output is
+// lost, e.g. on a full disk, has failed.
+func (s *Shell) written(err error) error {
+	out, ok := s.cfg.Out.(*lockedWriter)
+	if err != nil || !ok {
+		return err
+	}
+	out.mu.Lock()
+	defer out.mu.Unlock()
+	return out.err
 }
 
 // under returns the writer inside a lockedWriter, which may be a file.

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/zkgo/zkgo/server"
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
@@ -52,6 +54,9 @@ func TestCommands(t *testing.T) {
 	b.want("nonsense", "", "Command not found: nonsense. See: help\n", 2)
 	b.want("lss /", "", "Command not found: lss. Did you mean ls? See: help\n", 2)
 	b.want("create /x/y/z", "", "Node does not exist: /x/y, the parent of /x/y/z: create -p creates the parents as well\n", 1)
+	b.want("tree /x", "", "reading /x: Node does not exist: /x\n", 1)
+	b.want("diff / /x", "", "diff: reading /x: Node does not exist: /x\n", 2)
+	b.want("reconfig -remove 9", "", "KeeperErrorCode = Reconfig is disabled: the servers need reconfigEnabled=true in zoo.cfg\n", 1)
 	b.want("create -p /x/y/z data", "", "Created /x/y/z\n", 0)
 	b.want("get /x/y/z", "data\n", "", 0)
 	b.want("rm -r /x", "3 znodes deleted\n", "", 0)
@@ -442,6 +447,29 @@ func TestMistypedACL(t *testing.T) {
 	b.want("getAcl /a", "'world,'anyone\n: cdrwa\n", "", 0)
 	b.want("getAcl /a/b", "'world,'anyone\n: cdrwa\n", "", 0)
 	b.want("ls /", "[a, c, zookeeper]\n", "", 0)
+}
+
+// fullDisk is a writer that fails.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+// TestLostOutput checks that a command fails if its output can't be written.
+func TestLostOutput(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t), func(c *Config) { c.Out = fullDisk{} })
+	b.want("create /a", "", "Created /a\n", 0)
+	for _, command := range []string{"get /a", "ls /", "stat /a", "getAcl /", "tree /", "find /", "du /", "whoami", "version"} {
+		b.want(command, "", "no space left\n", 1)
+	}
+}
+
+// TestNoExtendedTypes checks that the error of a server without znodes that expire names its
+// setting.
+func TestNoExtendedTypes(t *testing.T) {
+	t.Parallel()
+	b := newTold(t, zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.Znodes.ExtendedTypes = false })))
+	b.want("create -t 5 /t", "", "KeeperErrorCode = Unimplemented for /t: a time to live needs extendedTypesEnabled=true in the servers' zoo.cfg\n", 1)
 }
 
 // TestMissingChroot checks that the error for the root names a chroot that doesn't

@@ -43,7 +43,7 @@ type difference struct {
 var errDiffer = errors.New("they differ")
 
 func runDiff(ctx context.Context, c *Call) error {
-	trouble := func(err error) error { return &Exit{Code: 2, Message: "diff: " + err.Error(), Err: err} }
+	trouble := func(err error) error { return &Exit{Code: 2, Message: "diff: " + plainWords(err), Err: err} }
 	o := subtree.DiffOptions{NoACL: c.Has("noacl"), NoData: c.Has("nodata"), NoEphemerals: c.Has("noephemerals")}
 	a, doneA, err := c.source(ctx, c.Args[0], o)
 	if err != nil {

@@ -105,7 +105,14 @@ func refusal(e *client.Error) string {
 		return "No quorum of new config is connected and up-to-date with the leader of last commmitted config" +
 			" - try invoking reconfiguration after new servers are connected and synced"
 	}
-	return keeperCode(codeName(e.Code), e.Path)
+	text := keeperCode(codeName(e.Code), e.Path)
+	switch {
+	case e.Code == client.ErrReconfigDisabled:
+		text += ": the servers need reconfigEnabled=true in zoo.cfg"
+	case e.Code == client.ErrUnimplemented && strings.HasPrefix(e.Op, "create"):
+		text += ": a time to live needs extendedTypesEnabled=true in the servers' zoo.cfg"
+	}
+	return text
 }
 
 // keeperCode returns the message of ZooKeeper's Java client for a code without a
