@@ -162,7 +162,7 @@ func TestRefused(t *testing.T) {
 		Sizes: func(context.Context, string) (Size, error) { asked++; return Size{}, errRefused }}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := m.Leave(ctx); !errors.Is(err, errRefused) || asked != 1 {
+	if err := m.Leave(ctx); !errors.Is(err, errRefused) || asked != 1 || ctx.Err() != nil {
 		t.Errorf("%v, asked %d times", err, asked)
 	}
 }
