@@ -90,6 +90,10 @@ func (s Size) wants(ordinal int) bool {
 // end returns the ordinal after the last pod that should exist or does.
 func (s Size) end() int { return s.First + max(s.Replicas, s.Existing) }
 
+// errRefused says that the API doesn't let this server read a StatefulSet. After "helm uninstall"
+// it is so for good: the service account and its Role are gone before the pods.
+var errRefused = errors.New("the Kubernetes API refuses")
+
 // Size reads the size of a StatefulSet.
 func (a *API) Size(ctx context.Context, name string) (Size, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+name, nil)
@@ -114,7 +118,9 @@ func (a *API) Size(ctx context.Context, name string) (Size, error) {
 	case res.StatusCode == http.StatusNotFound:
 		return Size{Gone: true}, nil
 	case res.StatusCode == http.StatusForbidden:
-		return Size{}, fmt.Errorf("the service account may not read the StatefulSet %s: give it a Role with the verb get for it", name)
+		return Size{}, fmt.Errorf("%w: the service account may not read the StatefulSet %s: give it a Role with the verb get for it", errRefused, name)
+	case res.StatusCode == http.StatusUnauthorized:
+		return Size{}, fmt.Errorf("%w: it doesn't know this server's service account (for the StatefulSet %s)", errRefused, name)
 	case res.StatusCode != http.StatusOK:
 		return Size{}, fmt.Errorf("the Kubernetes API answers %s for the StatefulSet %s", res.Status, name)
 	}

@@ -83,17 +83,25 @@ func (m *Member) Leave(ctx context.Context) error {
 	})
 }
 
-// scaledAway reports whether this server should no longer exist.
+// scaledAway reports whether this server should no longer exist. It doesn't ask again if the API
+// refuses, so that the pods of a deleted release end at once.
 func (m *Member) scaledAway(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, attempt/2)
 	defer cancel()
 	var own, voters Size
+	var refused error
 	err := m.insist(ctx, "read the number of servers", func(ctx context.Context) (err error) {
 		if own, err = m.Sizes(ctx, m.Set); err == nil {
 			voters, err = m.Sizes(ctx, m.Pod.Voters)
 		}
+		if errors.Is(err, errRefused) {
+			refused, err = err, nil
+		}
 		return err
 	})
+	if refused != nil {
+		return false, refused
+	}
 	stopped := own.Gone || voters.Gone || voters.Replicas == 0
 	return err == nil && !stopped && !own.wants(m.Ordinal), err
 }

@@ -106,10 +106,13 @@ func TestAPI(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "token"), []byte("two"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for code, want := range map[int]string{http.StatusForbidden: "Role with the verb get", http.StatusInternalServerError: "500"} {
+	for code, want := range map[int]string{http.StatusForbidden: "Role with the verb get", http.StatusUnauthorized: "service account", http.StatusInternalServerError: "500"} {
 		status = code
 		if _, err := api.Size(t.Context(), "zk"); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(token, "Bearer two/") {
 			t.Errorf("%d: %v, %s", code, err, token)
+		}
+		if _, err := api.Size(t.Context(), "zk"); errors.Is(err, errRefused) != (code < 500) {
+			t.Errorf("%d: %v", code, err)
 		}
 	}
 	status = http.StatusNotFound
@@ -147,5 +150,19 @@ func TestScaledAway(t *testing.T) {
 		if got != c.want || (err != nil) != (c.err != nil) {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
+	}
+}
+
+// TestRefused: a server whose service account is gone, e.g. after "helm uninstall", stops at once
+// and as a member.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	m := &Member{Pod: Pod{Set: "zk", Voters: "zk"}, Log: slog.New(slog.DiscardHandler), pause: time.Hour,
+		Sizes: func(context.Context, string) (Size, error) { asked++; return Size{}, errRefused }}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := m.Leave(ctx); !errors.Is(err, errRefused) || asked != 1 || ctx.Err() != nil {
+		t.Errorf("%v, asked %d times", err, asked)
 	}
 }

@@ -243,10 +243,10 @@ httpGet:
 {{- if ne .Values.podManagementPolicy "Parallel" -}}
 {{- fail "podManagementPolicy must be Parallel: an ensemble forms only of all its servers, and the first one alone is never ready" -}}
 {{- end -}}
-{{/* A pod's label has the name of its StatefulSet and a hash of ten characters, and at most 63. */}}
+{{/* A pod's label has the name of its StatefulSet and a hash of up to ten characters, and at most 63. */}}
 {{- $longest := .Values.observers.enabled | ternary (include "zk.observer" .) (include "zk.fullname" .) -}}
 {{- if gt (len $longest) 52 -}}
-{{- fail (printf "the StatefulSet %s has a name of %d characters, and Kubernetes makes no pods if it has more than 52: set fullnameOverride, or take a shorter name of the release" $longest (len $longest)) -}}
+{{- fail (printf "the StatefulSet %s has a name of %d characters, and with more than 52 Kubernetes may make no pods: set fullnameOverride, or take a shorter name of the release" $longest (len $longest)) -}}
 {{- end -}}
 {{- if and .Values.persistence.existingClaim (gt (int .Values.replicaCount) 1) -}}
 {{- fail "persistence.existingClaim is for one replica: several servers cannot share a volume" -}}

@@ -218,6 +218,7 @@ func (n *namespace) write(c *client.Client) *writer {
 			}
 			<-time.After(5 * time.Millisecond)
 		}
+		w.longest = max(w.longest, time.Since(last))
 	})
 	return w
 }

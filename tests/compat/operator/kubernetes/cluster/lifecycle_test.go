@@ -37,9 +37,11 @@ func TestDefaults(t *testing.T) {
 		t.Error("an upgrade changed the password of super")
 	}
 	must.Get(tool("helm", "-n", n.name, "uninstall", "zk", "--wait", "--timeout=3m"))(t)
-	if out := n.kubectl("get", "all,secret,configmap,networkpolicy,pdb,role,rolebinding,serviceaccount", "-l", "app.kubernetes.io/instance=zk", "-o", "name"); strings.TrimSpace(out) != "" {
-		t.Errorf("helm uninstall leaves %s", out)
-	}
+	must.Do(t, wait.For(patience, "helm uninstall leaves nothing but the claim", func() (bool, error) {
+		<-time.After(200 * time.Millisecond)
+		out := n.kubectl("get", "all,secret,configmap,networkpolicy,pdb,role,rolebinding,serviceaccount", "-l", "app.kubernetes.io/instance=zk", "-o", "name")
+		return strings.TrimSpace(out) == "", nil
+	}))
 	// The claim stays, and a new installation finds its data.
 	n.helm("", "--wait", "--timeout=5m")
 	n.await("zk-zookeeper", 1)
@@ -49,9 +51,10 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestLifeOfAnEnsemble does what an operator does, while a client writes all the time.
-func TestLifeOfAnEnsemble(t *testing.T) {
-	n := newNamespace(t, "life")
+// TestReplacedPods updates an ensemble, and deletes pods and volumes, while a client writes all
+// the time.
+func TestReplacedPods(t *testing.T) {
+	n := newNamespace(t, "pods")
 	const set = "zk-zookeeper"
 	n.helm("replicaCount: 3", small...)
 	n.await(set, 3)
@@ -91,8 +94,17 @@ func TestLifeOfAnEnsemble(t *testing.T) {
 	w.check("two volumes lost, one after the other")
 	n.members(c, voters(3)...)
 
+}
+
+// TestScale scales an ensemble up and down, while a client writes all the time, and stops it.
+func TestScale(t *testing.T) {
+	n := newNamespace(t, "scale")
+	const set = "zk-zookeeper"
+	n.helm("replicaCount: 3", small...)
+	n.await(set, 3)
+	c := n.connect()
 	for _, replicas := range []int{5, 3, 1, 3, 1, 5, 3} {
-		w = n.write(c)
+		w := n.write(c)
 		n.kubectl("scale", "statefulset", set, "--replicas", string(rune('0'+replicas)))
 		n.await(set, replicas)
 		n.members(c, voters(replicas)...)
@@ -101,8 +113,6 @@ func TestLifeOfAnEnsemble(t *testing.T) {
 
 	n.budget(set)
 
-	w = n.write(c)
-	w.check("before zero replicas")
 	must.Get(c.Create(context.Background(), "/kept", nil))(t)
 	n.kubectl("scale", "statefulset", set, "--replicas", "0")
 	n.await(set, 0)
@@ -167,9 +177,10 @@ func TestObservers(t *testing.T) {
 	n.kubectl("scale", "statefulset", "zk-zookeeper", "--replicas=1")
 	n.await("zk-zookeeper", 1)
 	n.members(c, 1, 101)
+	w.check("through an observer")
 	n.kubectl("delete", "pod", "zk-zookeeper-observer-0")
 	n.await("zk-zookeeper-observer", 1)
-	w.check("through an observer")
+	n.members(c, 1, 101)
 }
 
 // TestAccepted offers the objects of all value files to the API server.
