@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,8 +87,10 @@ func (f *podFlags) find(ctx context.Context, s *serverFlags, stderr io.Writer) (
 	}
 	p := &pod{patience: f.patience, member: statefulset.Member{
 		Pod:   statefulset.Pod{Set: set, Ordinal: ordinal, Voters: f.voters, Domain: f.domain, Ports: f.ports, VoterID: f.voterID, OwnID: f.voterID},
-		Sizes: api.Size, Port: port, Log: log, Connect: []client.Option{client.WithAuth("digest", []byte(credentials)), client.WithoutShuffle()},
+		Sizes: api.Size, Port: port, Log: log,
 	}}
+	own := []client.Option{client.WithAuth("digest", []byte(credentials)), client.WithoutShuffle()}
+	p.member.Connect = func() ([]client.Option, error) { return own, nil }
 	if p.member.Observer() {
 		p.member.OwnID = f.observerID
 	}
@@ -194,24 +197,34 @@ func (p *pod) attend(ctx context.Context) {
 }
 
 // encrypt makes the pod connect to the other servers' TLS port if this server has one, so that
-// the password isn't sent in plaintext.
+// the password isn't sent in plaintext. It reads the certificates for each connection: a pod
+// outlives those of cert-manager.
 func (p *pod) encrypt(z *zoocfg.Config) error {
 	if z.SecureClientPort == zoocfg.Unset {
 		return nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	own := p.member.Connect
+	p.member.Port = strconv.Itoa(z.SecureClientPort)
+	p.member.Connect = func() ([]client.Option, error) {
+		config, err := clientTLS(z)
+		if err != nil {
+			return nil, fmt.Errorf("TLS certificates for joining the ensemble: %w", err)
+		}
+		options, err := own()
+		return append(slices.Clone(options), client.WithTLS(config)), err
+	}
+	_, err := p.member.Connect() // a mistake should stop the start
+	return err
+}
+
+// clientTLS returns the TLS configuration of a client that has the certificate of a server's
+// port for clients, and trusts what the port trusts.
+func clientTLS(z *zoocfg.Config) (*tls.Config, error) {
 	own, trust := z.TLS.KeyStore, z.TLS.TrustStore
 	pool, err := keystore.Store{Location: trust.Location, Password: trust.Password, PasswordPath: trust.PasswordPath, Type: trust.Type}.Pool()
-	if err == nil {
-		config.RootCAs = pool
-		var cert tls.Certificate
-		cert, err = keystore.Store{Location: own.Location, Password: own.Password, PasswordPath: own.PasswordPath, Type: own.Type}.Certificate()
-		config.Certificates = []tls.Certificate{cert}
-	}
 	if err != nil {
-		return fmt.Errorf("TLS certificates for joining the ensemble: %w", err)
+		return nil, err
 	}
-	p.member.Port = strconv.Itoa(z.SecureClientPort)
-	p.member.Connect = append(p.member.Connect, client.WithTLS(config))
-	return nil
+	cert, err := keystore.Store{Location: own.Location, Password: own.Password, PasswordPath: own.PasswordPath, Type: own.Type}.Certificate()
+	return &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: pool, Certificates: []tls.Certificate{cert}}, err
 }

@@ -17,7 +17,7 @@ type Member struct {
 	Pod
 	Sizes   func(ctx context.Context, set string) (Size, error) // API.Size
 	Port    string                                              // for clients, of the other servers
-	Connect []client.Option                                     // with the credentials
+	Connect func() ([]client.Option, error)                     // with the credentials, which may change
 	Log     *slog.Logger
 
 	pause time.Duration // between two attempts; default a second
@@ -156,7 +156,11 @@ func (m *Member) withEnsemble(ctx context.Context, do func(context.Context, *cli
 	if len(servers) == 0 {
 		servers = []string{m.host(m.Pod.Voters, m.Ordinal) + ":" + m.Port}
 	}
-	c, err := client.Connect(ctx, strings.Join(servers, ","), m.Connect...)
+	options, err := m.Connect()
+	if err != nil {
+		return err
+	}
+	c, err := client.Connect(ctx, strings.Join(servers, ","), options...)
 	if err != nil {
 		return err
 	}
