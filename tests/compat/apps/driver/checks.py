@@ -154,18 +154,24 @@ class Run:
             self.fault = "frozen"
             self.ensemble.freeze()
 
-    def kill_leaders(self, during, owners, rounds=2, away=9, kept="the application keeps its sessions"):
+    def kill_leaders(self, during, owners, rounds=2, away=9, kept="the application keeps its sessions", moves=None):
         """Kills the leader of the servers and starts it again, in rounds.
 
         during(round) returns a name and a condition that should hold while the server is down.
         owners() returns the sessions of the application, or what else may not change.
+        moves() returns a session that should move: the first round kills its server, leader or not.
         """
         for r in range(1, rounds + 1):
             before, victim = owners(), self.ensemble.leader()
+            which = "the leader of the servers"
+            if r == 1 and moves:
+                session = moves()
+                victim = self.wait(lambda session=session: self.ensemble.server_of(session), 20, f"a server has session {session:#x}")
+                which = "the session's server"
             down = time.monotonic()
             self.ensemble.kill(victim)
             name, condition = during(r)
-            self.eventually(f"{name}, while the leader of the servers is down (round {r})", condition)
+            self.eventually(f"{name}, while {which} is down (round {r})", condition)
             # A session that was not moved expires by then.
             time.sleep(max(0.0, away - (time.monotonic() - down)))
             self.eventually(f"{kept} (round {r})", lambda: (now := owners()) == before and now, 5)

@@ -113,6 +113,9 @@ class Ensemble:
         """Returns the number of the leader, or 0."""
         return next((i for i in self.address if self.mode(i) == "leader"), 0)
 
+    def server_of(self, session):
+        """Returns the number of the server that a session is connected to, or 0."""
+        return next((i for i, address in self.address.items() if f"sid={session:#x}," in four_letters(address, "cons")), 0)
 
     def _account(self, i, add=True):
         p = self.processes.get(i)
