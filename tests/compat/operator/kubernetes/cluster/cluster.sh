@@ -8,7 +8,7 @@
 #   cluster.sh down       stops the cluster and removes its state, but not what build made
 #
 # It runs as root on Debian 12 with Go and these packages: etcd-server containerd runc
-# containernetworking-plugins conntrack nftables iproute2 openssl kubernetes-client.
+# containernetworking-plugins conntrack nftables iproute2 openssl. kubectl has to be 1.30 or later.
 # All files are in DIR.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
