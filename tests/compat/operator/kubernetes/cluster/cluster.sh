@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # A Kubernetes cluster of one node, built from Go modules and Debian's packages:
 #
-#   cluster.sh build      builds Kubernetes, CoreDNS, Helm and the images (an hour of two CPUs)
+#   cluster.sh build      builds Kubernetes, CoreDNS, Helm and the images (up to an hour on two CPUs)
 #   cluster.sh up         starts the cluster; KUBECONFIG is then $DIR/admin.conf
 #   cluster.sh image      builds the image of zkgo again, and gives it to the node
 #   cluster.sh volumes N  adds volumes for claims
 #   cluster.sh down       stops the cluster and removes its state, but not what build made
 #
 # It runs as root on Debian 12 with Go and these packages: etcd-server containerd runc
-# containernetworking-plugins conntrack nftables iproute2 openssl kubernetes-client.
+# containernetworking-plugins conntrack nftables iproute2 openssl. kubectl has to be 1.30 or later.
 # All files are in DIR.
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
@@ -22,7 +22,7 @@ bin=$DIR/bin
 pki=$DIR/pki
 run=$DIR/run
 node=$(hostname | tr '[:upper:]' '[:lower:]')
-address=$(ip -4 route get 192.0.2.255 | sed -n 's/.* src \([0-9.]*\).*/\1/p')
+address=$(ip -4 route get 198.51.100.1 | sed -n 's/.* src \([0-9.]*\).*/\1/p')
 api=16443
 pods=10.244.0.0/24
 services=10.96.0.0/16
@@ -30,7 +30,7 @@ dns=10.96.0.10
 socket=$DIR/containerd.sock
 export PATH=$bin:$PATH
 
-# build_module FOLDER VERSION PROGRAMS… builds programs of the module in the folder.
+# build_module FOLDER LDFLAGS PACKAGES… builds programs of the module in the folder.
 build_module() {
   local folder=$1 ldflags=$2
   shift 2
@@ -62,7 +62,7 @@ build_tool() {
   build_module "$DIR/src/$1" "" "$4"
 }
 
-# layer_image NAME ROOT ENTRYPOINT writes an image of one layer as docker save does.
+# pause_image writes the image that holds a pod's namespaces, as docker save does.
 pause_image() {
   local work=$DIR/src/pause
   mkdir -p "$work/root"
@@ -284,7 +284,7 @@ DNS
   start coredns coredns -conf "$DIR/Corefile"
 }
 
-# volumes N adds N local volumes. A volume of its own is each folder.
+# volumes N adds N local volumes. Each is a folder.
 volumes() {
   mkdir -p "$DIR/volumes"
   local n i
@@ -326,7 +326,7 @@ up() {
   echo "export KUBECONFIG=$DIR/admin.conf PATH=$bin:\$PATH"
 }
 
-# kill_name stops a process that start started.
+# stop NAME ends a process that start started.
 stop() {
   local pid
   pid=$(cat "$run/$1.pid" 2>/dev/null) || return 0
