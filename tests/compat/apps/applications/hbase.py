@@ -34,7 +34,7 @@ class HBase:
             "hbase.tmp.dir": f"{home}/tmp",
             "hbase.cluster.distributed": "true",
             "hbase.wal.provider": "filesystem",
-            "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # the default adds checksums: a killed server's log would lack its end
+            "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",  # the default adds checksums: a killed server's log may lack its end
             "hbase.unsafe.stream.capability.enforce": "false",  # the local file system can't promise what HDFS does
             "hbase.procedure.store.region.wal.hsync": "false",
             "hbase.zookeeper.quorum": self.run.ensemble.hosts,
