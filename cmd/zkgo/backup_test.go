@@ -120,7 +120,7 @@ func TestBackupAndRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	fails(os.ErrExist.Error(), "backup", "verify", whole, "--rename", file)
-	works("its digest is right", "backup", "verify", whole, "--rename", filepath.Join(filepath.Dir(file), "whole.zkb"), "--keep", "1")
+	works("digest matches", "backup", "verify", whole, "--rename", filepath.Join(filepath.Dir(file), "whole.zkb"), "--keep", "1")
 	if got := names(t, filepath.Dir(file)); !slices.Equal(got, []string{"whole.zkb"}) {
 		t.Errorf("after a verified backup, there are %q", got)
 	}
@@ -148,7 +148,7 @@ func TestBackupFlags(t *testing.T) {
 		!strings.Contains(err.Error(), "its password is wrong") || got != "digest a:b" {
 		t.Errorf("%v, as %q", err, got)
 	}
-	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--tls-insecure", file); err == nil || !strings.Contains(err.Error(), "say who asks with --auth") {
+	if _, _, err := zkgo(t, "backup", "--from", s.URL, "--tls-insecure", file); err == nil || !strings.Contains(err.Error(), "authenticate with --auth") {
 		t.Errorf("%v", err)
 	}
 	if _, _, err := zkgo(t, "backup", file); err == nil || !strings.Contains(err.Error(), "from") {

@@ -176,7 +176,7 @@ func secret(t *testing.T, passphrase string) (file string, public *openpgp.Entit
 func TestSign(t *testing.T) {
 	t.Parallel()
 	const sums = "0123  a\n"
-	key, public := secret(t, "open")
+	key, _ := secret(t, "open")
 	words := filepath.Join(t.TempDir(), "passphrase")
 	if err := os.WriteFile(words, []byte("open\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -192,7 +192,14 @@ func TestSign(t *testing.T) {
 		if err := errors.Join(os.WriteFile(filepath.Join(r.out, "SHA256SUMS"), []byte(sums), 0o644), os.WriteFile(filepath.Join(r.out, r.chartName()), []byte("chart"), 0o644), r.sign(s)); err != nil {
 			t.Fatal(err)
 		}
-		ring := openpgp.EntityList{public}
+		public, err := os.ReadFile(filepath.Join(r.out, publicKeyFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ring, err := openpgp.ReadKeyRing(bytes.NewReader(public))
+		if err != nil || len(ring) != 1 || ring[0].PrivateKey != nil {
+			t.Fatalf("the published key is not one public key: %v, %v", ring, err)
+		}
 		for _, name := range []string{"SHA256SUMS.asc", r.chartName() + ".prov"} {
 			b, err := os.ReadFile(filepath.Join(r.out, name))
 			if err != nil {

@@ -61,9 +61,17 @@ func newSigner(keyFile, passphraseFile string, at time.Time) (*signer, error) {
 	return s, nil
 }
 
+// publicKeyFile is the name of the file with the public key, which gpg and Helm read.
+const publicKeyFile = "release-key.gpg"
+
 // sign signs the checksums, which cover every file, and the Helm chart, whose signature Helm
-// verifies itself.
+// verifies itself. It adds the public key.
 func (r *release) sign(s *signer) error {
+	var public bytes.Buffer
+	err := s.entity.Serialize(&public)
+	if err = errors.Join(err, os.WriteFile(filepath.Join(r.out, publicKeyFile), public.Bytes(), 0o644)); err != nil {
+		return err
+	}
 	sums, err := os.ReadFile(filepath.Join(r.out, "SHA256SUMS"))
 	if err != nil {
 		return err

@@ -78,6 +78,13 @@ annotations:
 {{- if $i.digest -}}@{{ $i.digest }}{{- else -}}:{{ default .Chart.AppVersion (toString (default "" $i.tag)) }}{{- end -}}
 {{- end -}}
 
+{{/* The image of rclone. A global registry replaces its own. */}}
+{{- define "zk.rcloneImage" -}}
+{{- $image := .Values.backup.s3.image -}}
+{{- $registry := dig "imageRegistry" "" (default (dict) .Values.global) -}}
+{{- if $registry }}{{ $registry }}/{{ regexReplaceAll "^[^/]*[.:][^/]*/" $image "" }}{{ else }}{{ $image }}{{ end -}}
+{{- end -}}
+
 {{- define "zk.pullSecrets" -}}
 {{- $names := list -}}
 {{- range concat (default (list) (dig "imagePullSecrets" (list) (default (dict) .Values.global))) (default (list) .Values.image.pullSecrets) -}}

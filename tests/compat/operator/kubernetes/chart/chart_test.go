@@ -213,6 +213,25 @@ func TestImage(t *testing.T) {
 	}
 }
 
+// TestRcloneImage: a global registry replaces that of rclone's image.
+func TestRcloneImage(t *testing.T) {
+	for values, want := range map[string]string{
+		``:                                              "docker.io/rclone/rclone:1.71",
+		`global: {imageRegistry: "mirror.example.org"}`: "mirror.example.org/rclone/rclone:1.71",
+	} {
+		values += "\nbackup: {enabled: true, s3: {enabled: true, bucket: b, existingSecret: s}}"
+		objects, err := render(chartDir, release{"zk", "test"}, []byte(values))
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := named[batchv1.CronJob](t, objects, "zk-zookeeper-backup").Spec.JobTemplate.Spec.Template.Spec
+		containers := slices.Concat(pod.InitContainers, pod.Containers)
+		if !slices.ContainsFunc(containers, func(c corev1.Container) bool { return c.Image == want }) {
+			t.Errorf("%s: no container has the image %s", values, want)
+		}
+	}
+}
+
 // TestNoShell: probes and commands that need the shell of another image get those of the chart.
 func TestNoShell(t *testing.T) {
 	c := named[appsv1.StatefulSet](t, file(t, "signoz"), "zk-zookeeper").Spec.Template.Spec.Containers[0]
