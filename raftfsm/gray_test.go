@@ -457,10 +457,10 @@ func TestARemovedServerExpectsNoElection(t *testing.T) {
 		if o := l.do(reconfigure(l.attach(time.Hour), "", fmt.Sprint(id), "", -1)); o.code != proto.Ok {
 			t.Fatalf("%+v", o)
 		}
-		c.eventually("it knows that it has left", func() bool { return strings.Contains(r.Status().Reason, "no member") })
+		c.eventually("it knows that it has left", func() bool { return strings.Contains(r.Status().Reason, "no longer a member") })
 		for range 300 {
 			time.Sleep(200 * time.Millisecond)
-			if s := r.Status(); r.Electing() || !strings.Contains(s.Reason, "no member") {
+			if s := r.Status(); r.Electing() || !strings.Contains(s.Reason, "no longer a member") {
 				t.Fatalf("election %v, %+v", r.Electing(), s)
 			}
 		}

@@ -13,7 +13,7 @@ type page struct{ strings.Builder }
 // item is a term and its explanation.
 type item struct{ term, text string }
 
-// header begins a page. The date is that of the build, so that a version always has the same
+// header begins a page. It shows the date of the build, so that a version always has the same
 // pages.
 func (p *page) header(name, section string) {
 	fmt.Fprintf(p, ".TH \"%s\" \"%s\" \"%s\" \"%s\" \"zkgo\"\n.nh\n", escape(strings.ToUpper(name)), section,

@@ -91,7 +91,7 @@ func (s Size) wants(ordinal int) bool {
 func (s Size) end() int { return s.First + max(s.Replicas, s.Existing) }
 
 // errRefused says that the API doesn't let this server read a StatefulSet. After "helm uninstall"
-// it is so for good: the service account and its Role are gone before the pods.
+// it never does again: the service account and its Role are gone before the pods.
 var errRefused = errors.New("the Kubernetes API refuses")
 
 // Size reads the size of a StatefulSet.

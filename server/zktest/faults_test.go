@@ -236,7 +236,7 @@ func TestFaultsAreLogged(t *testing.T) {
 	zs.ExpireSession(c.session)
 	zs.Advance(time.Second)
 	log := r.end()
-	for _, want := range []string{"planned", "%v %s", "hangs", "goes on", "refused", "accepted", "dropped", "expires", "clock moves"} {
+	for _, want := range []string{"planned", "%v %s", "hangs", "works again", "refused", "accepted", "dropped", "expires", "clock moves"} {
 		if !strings.Contains(log, want) {
 			t.Errorf("%q is not in %q", want, log)
 		}

@@ -91,7 +91,7 @@ func TestSeedsThatMakeNoSense(t *testing.T) {
 		"end":       func() { zs.SeedJSON(`{} {}`) },
 		"an object": func() { zs.SeedJSON(`{"a": {"": {"b": "c"}}}`) },
 		"line 2":    func() { zs.SeedYAML("a: b\nc: [d]") },
-		"twice":     func() { zs.SeedYAML("a: b\na: c") },
+		"duplicate": func() { zs.SeedYAML("a: b\na: c") },
 		"belongs":   func() { zs.SeedText("/\n    a\n") },
 		"quoted":    func() { zs.SeedText("/\n  a = b\n") },
 		"no such":   func() { zs.SeedFile("/nowhere/a.json") },

@@ -194,7 +194,7 @@ func TestLostPrimary(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	out, err := r.new[0].zkgo("cutover", "--accept-lost", "--fence-command", "touch "+r.fence+"/{port}")
-	if err != nil || !strings.Contains(out, "taken over") || !strings.Contains(out, "given up") {
+	if err != nil || !strings.Contains(out, "taken over") || !strings.Contains(out, "are lost") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	got := picture(t, dial(t, r.new[0].addr), "/", nil)

@@ -106,7 +106,7 @@ func (n *namespace) field(object, path string) string {
 	return out
 }
 
-// await waits until the pods of a StatefulSet are those of its newest template, and ready.
+// await waits until all pods of a StatefulSet have its newest template, and are ready.
 func (n *namespace) await(set string, replicas int) {
 	n.t.Helper()
 	must.Do(n.t, wait.Success(patience, fmt.Sprintf("%d pods of %s are ready and up to date", replicas, set), func() error {
