@@ -216,7 +216,7 @@ func TestImage(t *testing.T) {
 // TestRcloneImage: a global registry replaces that of rclone's image.
 func TestRcloneImage(t *testing.T) {
 	for values, want := range map[string]string{
-		``:                                              "docker.io/rclone/rclone:1.71",
+		``: "docker.io/rclone/rclone:1.71",
 		`global: {imageRegistry: "mirror.example.org"}`: "mirror.example.org/rclone/rclone:1.71",
 	} {
 		values += "\nbackup: {enabled: true, s3: {enabled: true, bucket: b, existingSecret: s}}"
