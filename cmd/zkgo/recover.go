@@ -154,7 +154,7 @@ func (r recovery) Text(w io.Writer) error {
 			p.LogDir, p.Server, p.Cluster, p.Voters, p.Term, p.Index, p.Zxid, count(p.Znodes, "znode"), count(p.Sessions, "session"))
 	}
 	if r.Ready {
-		_, err = fmt.Fprintf(w, "Recovery starts a new ensemble with this state: %s.\nAll %d sessions end. Servers of the old ensemble can't connect.\n", r.Members, r.Sessions)
+		_, err = fmt.Fprintf(w, "Recovery starts a new ensemble with this state: %s.\nAll sessions (%d) end. Servers of the old ensemble can't connect.\n", r.Members, r.Sessions)
 	}
 	if !r.Done {
 		return err

@@ -67,7 +67,7 @@ func testLostMajority(t *testing.T, n int) {
 	}
 	interrupt(t, e, best)
 	out := e.mustZkgo("recover", "--yes", e.config(best))
-	m := regexp.MustCompile(`new ensemble is ([0-9a-f]{32})`).FindStringSubmatch(out)
+	m := regexp.MustCompile(`New ensemble ([0-9a-f]{32})`).FindStringSubmatch(out)
 	if m == nil {
 		t.Fatal(out)
 	}
