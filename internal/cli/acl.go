@@ -32,11 +32,15 @@ func aclCommands() []Command {
 const authHelp = `AUTH may be - for the standard input, or @FILE for the content of a file, which keeps it
 out of the history and the process list. For a text that begins with @, write @@.`
 
+// emptyACL is zkCli.sh's message for a list without a valid entry.
+const emptyACL = "Acl is not valid : null"
+
 // parseACL parses scheme:id:perms,…. Its error names everything that is wrong, in
 // zkCli.sh's words. zkCli.sh applies the valid rest of an invalid ACL. We don't, because a
 // mistyped permission could lock the znode permanently. We accept a comma at the end, as
-// zkCli.sh does.
-func parseACL(text string) ([]client.ACL, error) {
+// zkCli.sh does. If no entry is valid, none ends the message: zkCli.sh then goes on to the
+// server, which refuses an empty list.
+func parseACL(text, none string) ([]client.ACL, error) {
 	var acl []client.ACL
 	var wrong []string
 	for entry := range strings.SplitSeq(strings.TrimRight(text, ","), ",") {
@@ -54,6 +58,9 @@ func parseACL(text string) ([]client.ACL, error) {
 			perms |= p
 		}
 		acl = append(acl, client.ACL{Perms: perms, ID: client.ID{Scheme: entry[:first], ID: entry[first+1 : last]}})
+	}
+	if len(acl) == 0 {
+		wrong = append(wrong, none)
 	}
 	if len(wrong) > 0 {
 		return nil, misuse("%s", strings.Join(wrong, "\n"))
@@ -112,7 +119,7 @@ func setACL(ctx context.Context, c *Call) error {
 	if err != nil {
 		return err
 	}
-	acl, err := parseACL(c.Args[1])
+	acl, err := parseACL(c.Args[1], emptyACL)
 	if err != nil {
 		return err
 	}

@@ -432,7 +432,6 @@ func TestMistypedACL(t *testing.T) {
 		"world:anyone:xy":      "Unknown perm type: x\nUnknown perm type: y\n",
 		"world:anyone:r,bad":   "bad does not have the form scheme:id:perm\n",
 		"bad,world:anyone:rwx": "bad does not have the form scheme:id:perm\nUnknown perm type: x\n",
-		"bad":                  "bad does not have the form scheme:id:perm\n",
 		"world:anyone:r,,":     "",
 		",world:anyone:r":      " does not have the form scheme:id:perm\n",
 	} {
@@ -444,6 +443,9 @@ func TestMistypedACL(t *testing.T) {
 		b.want("setAcl -R /a "+acl, "", want, 2)
 		b.want("create /new x "+acl, "", want, 2)
 	}
+	const bad = "bad does not have the form scheme:id:perm\n"
+	b.want("setAcl /a bad", "", bad+"Acl is not valid : null\n", 2)
+	b.want("create /new x bad", "", bad+"KeeperErrorCode = InvalidACL\nAcl is not valid : null\n", 2)
 	b.want("getAcl /a", "'world,'anyone\n: cdrwa\n", "", 0)
 	b.want("getAcl /a/b", "'world,'anyone\n: cdrwa\n", "", 0)
 	b.want("ls /", "[a, c, zookeeper]\n", "", 0)

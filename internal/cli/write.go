@@ -82,7 +82,7 @@ func create(ctx context.Context, c *Call) error {
 		}
 	}
 	if len(c.Args) > 2 {
-		acl, err := parseACL(c.Args[2])
+		acl, err := parseACL(c.Args[2], keeperCode("InvalidACL", "")+"\n"+emptyACL)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func TestExitCode(t *testing.T) {
 		{args: []string{"get", "/a"}},
 		{args: []string{"ls", "/nothing"}},
 		{args: []string{"get", "-q", "/a"}, code: 2, err: "Unrecognized option: -q\n", why: "a wrong command line has a code of its own"},
-		{args: []string{"setAcl", "/a", "foo"}, code: 2, err: "foo does not have the form scheme:id:perm\n", why: "a wrong command line has a code of its own"},
+		{args: []string{"setAcl", "/a", "foo"}, code: 2, err: "foo does not have the form scheme:id:perm\nAcl is not valid : null\n", why: "a wrong command line has a code of its own"},
 		{args: []string{"redo", "5"}},
 		{args: []string{"quit"}},
 		{

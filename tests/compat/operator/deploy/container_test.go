@@ -102,7 +102,7 @@ func TestContainerRefusals(t *testing.T) {
 		"a value":   {[]string{"ZOO_CONF_DIR=/tmp/a", "ZOO_TICK_TIME=soon"}, `/tmp/a/zoo.cfg:3: tickTime: expected an integer of at least 0, got "soon"`},
 		"read-only": {[]string{"ZOO_CONF_DIR=/tmp/b", "ZOO_DATA_DIR=/elsewhere"}, "dataDir: this process, which runs as user 1000, cannot write to /"},
 		"no id":     {[]string{"ZOO_CONF_DIR=/tmp/c", "ZOO_MY_ID=x"}, "myid"},
-		"no member": {[]string{"ZOO_CONF_DIR=/tmp/d", "ZOO_SERVERS=zk1:2888:3888;2181"}, `ZOO_SERVERS: "zk1:2888:3888;2181" is no server`},
+		"no member": {[]string{"ZOO_CONF_DIR=/tmp/d", "ZOO_SERVERS=zk1:2888:3888;2181"}, `ZOO_SERVERS: "zk1:2888:3888;2181" is not a server`},
 	} {
 		out, err := inside(t, dir, c.env, "/zkgo", "container").CombinedOutput()
 		if err == nil || !strings.Contains(string(out), c.want) {
