@@ -38,7 +38,7 @@ const emptyACL = "Acl is not valid : null"
 // parseACL parses scheme:id:perms,…. Its error names everything that is wrong, in
 // zkCli.sh's words. zkCli.sh applies the valid rest of an invalid ACL. We don't, because a
 // mistyped permission could lock the znode permanently. We accept a comma at the end, as
-// zkCli.sh does. If no entry is valid, none ends the message: zkCli.sh then goes on to the
+// zkCli.sh does. If no entry is valid, none ends the message: zkCli.sh then asks the
 // server, which refuses an empty list.
 func parseACL(text, none string) ([]client.ACL, error) {
 	var acl []client.ACL

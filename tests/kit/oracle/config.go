@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Configure creates the directories of n servers on free ports, with zoo.cfg, data and,
@@ -84,8 +85,12 @@ const (
 	lastPort  = 32_767 // Linux takes ports for clients from 32768 on
 )
 
-// FreePorts returns n different TCP ports of 127.0.0.1 at which no process listens. Another
-// process may choose the same ones, so callers should retry.
+// chosen has the ports that this process has chosen. Tests run in parallel, and a server listens
+// only a while after its port is chosen.
+var chosen sync.Map
+
+// FreePorts returns n different TCP ports of 127.0.0.1 at which no process listens, and never
+// the same one twice. Another process may choose the same ones, so callers should retry.
 func FreePorts(n int) ([]int, error) {
 	ports := make([]int, 0, n)
 	var last error
@@ -94,6 +99,10 @@ func FreePorts(n int) ([]int, error) {
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err != nil {
 			last = err
+			continue
+		}
+		if _, twice := chosen.LoadOrStore(port, true); twice {
+			_ = l.Close()
 			continue
 		}
 		// We hold it until all are chosen, so that we don't choose a port twice.
