@@ -194,7 +194,9 @@ func TestAccepted(t *testing.T) {
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]}}`)
 		must.Get(tool("kubectl", "wait", "--for=condition=Established", "crd/"+name))(t)
 	}
-	must.Get(with(`{apiVersion: v1, kind: Namespace, metadata: {name: monitoring}}`, "kubectl", "apply", "-f", "-"))(t) // in monitoring.yaml
+	for _, name := range []string{"monitoring", "test"} { // in monitoring.yaml and custom.yaml
+		must.Get(with(`{apiVersion: v1, kind: Namespace, metadata: {name: `+name+`}}`, "kubectl", "apply", "-f", "-"))(t)
+	}
 	files := must.Get(filepath.Glob("../chart/testdata/*.yaml"))(t)
 	if len(files) < 20 {
 		t.Fatalf("only %d value files", len(files))
@@ -202,7 +204,7 @@ func TestAccepted(t *testing.T) {
 	for _, f := range files {
 		t.Run(filepath.Base(f), func(t *testing.T) {
 			values := must.Get(os.ReadFile(f))(t)
-			objects, err := with(string(values), "helm", "template", "zk", chart, "-n", n.name, "-f", "-")
+			objects, err := with(string(values), "helm", "template", "--validate", "zk", chart, "-n", n.name, "-f", "-") // for the version of the cluster
 			must.Do(t, err)
 			out, err := with(objects, "kubectl", "apply", "--dry-run=server", "--validate=strict", "-f", "-")
 			must.Do(t, err)
