@@ -136,7 +136,7 @@ func (m *mover) refuse(ctx context.Context) error {
 	case root == "/" || system(m.from.Client, root):
 		return fmt.Errorf("%s: this znode can't be moved", root)
 	case m.o.Apply.KeepEphemerals || m.o.Apply.NoACL || m.o.Apply.Mode == Merge:
-		return errors.New("a move needs a complete copy: without -merge and -noacl, and without ephemeral znodes")
+		return errors.New("a move needs a complete copy: no merging, with its ACLs, without ephemeral znodes")
 	}
 	for n, err := range Walk(m.from.Client, root, WalkOptions{NoData: true, NoACL: true})(ctx) {
 		switch {
