@@ -274,10 +274,10 @@ func writeHello(c net.Conn, h *hello, by time.Time) error {
 // judge returns a server's answer to a handshake. Both sides apply it, each to the
 // other's message.
 //
-// Raft and the streams of commands need two members of one ensemble, and exactly the server
-// that the dialler meant: a server whose disk was wiped is another one. Servers use probes
-// to find that out, so we fail a probe only if both servers still wait for their ensembles
-// to form and their lists of servers differ.
+// A stream of Raft or of commands needs two members of one ensemble, and exactly the
+// server that the dialler meant: after its disk is wiped, a server is a different one.
+// Servers use probes to find such mismatches, so we refuse a probe only if both servers
+// are still waiting for their ensembles to form and their lists of servers differ.
 func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {
 	none := EnsembleName{}
 	if kind == Probe {

@@ -31,7 +31,7 @@ type TCP struct {
 type Resolver func(ctx context.Context, host string) ([]netip.Addr, error)
 
 const (
-	// keepAlive lets the kernel notice a peer whose host vanished silently.
+	// keepAlive makes the kernel detect that a peer's host has vanished silently.
 	keepAlive = 5 * time.Second
 	// addressDelay is the head start of each address of a host name over the next. It is
 	// the one of package net.
@@ -204,7 +204,7 @@ func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dia
 	return first, errs
 }
 
-// Addresses returns first and the other addresses, each of them once.
+// Addresses returns first and the other addresses, without duplicates.
 func Addresses(first string, others []string) []string {
 	all := []string{first}
 	for _, addr := range others {
@@ -215,9 +215,9 @@ func Addresses(first string, others []string) []string {
 	return all
 }
 
-// DialAny opens a stream to a server at the first of its addresses where it answers. Each
-// address has a part of the remaining time, because one may accept and stay silent. The
-// error is about the first address.
+// DialAny opens a stream to a server at its first address that answers. Each address gets
+// a share of the remaining time, because one may accept the connection and stay silent.
+// The error is that of the first address.
 func DialAny(ctx context.Context, hub *Hub, kind Kind, addrs []string, to string) (net.Conn, error) {
 	var first error
 	for i, addr := range addrs {

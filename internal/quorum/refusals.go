@@ -67,9 +67,9 @@ func (h *Hub) refusal(err error, who RefusedError) error {
 }
 
 // rejoining reports whether one side means the same server on another disk. This is
-// normal for a moment when a server joins with an empty disk: the leader still uses the
-// id from its list. If two servers run with the same id, the leader admits only one of
-// them and reports it.
+// normal for a moment when a server joins with an empty disk, because the leader still
+// uses the id from its list. If two servers run with the same id, the leader admits only
+// one and logs the conflict.
 func (e *RefusedError) rejoining() bool {
 	there := e.Theirs.ServerID
 	if e.Incoming {

@@ -95,8 +95,7 @@ func samePort(a, b string) bool {
 	return x == y
 }
 
-// conclude accepts connections at the ports that are wanted, and closes those that are
-// leaving.
+// conclude starts to accept connections at the wanted ports and closes the other ports.
 func (r *relisten) conclude(failed error) ([]string, error) {
 	h := r.h
 	h.mu.Lock()

@@ -32,7 +32,7 @@ func Breaks(rule, detail string, args ...any) error {
 }
 
 const (
-	// maxIndex bounds indexes, so that no sum of them overflows.
+	// maxIndex limits indexes, so that no sum of indexes overflows.
 	maxIndex = 1 << 62
 	// maxSnapshot bounds the announced size of a snapshot: 16 TiB.
 	maxSnapshot = 1 << 44

@@ -9,9 +9,9 @@ import (
 	"math"
 )
 
-// Raft's messages are encoded in msgpack. This file implements the part of that format that
-// they use, with a bound on everything. We compare a length with its limit before we
-// allocate memory for it, and the memory for a long field grows only as its bytes arrive.
+// Raft's messages are encoded in msgpack. This file implements the subset that they use,
+// with a limit on everything. We compare a length with its limit before we allocate
+// memory for it, and the memory for a long field grows only as its bytes arrive.
 
 const (
 	// fieldStep is the initial allocation for a long field, before its bytes arrive.
@@ -121,8 +121,8 @@ func (d *Reader) bool() bool {
 	return false
 }
 
-// count reads the header of a map or an array, whose short form starts at fix and whose
-// two long forms start at long; nil is empty.
+// count reads the header of a map or an array. Its short form starts at fix and its two
+// long forms start at long. nil means empty.
 func (d *Reader) count(fix, long byte, limit int) int {
 	var n uint64
 	switch c := d.byte(); {
@@ -183,7 +183,7 @@ func (d *Reader) bytes(limit int) []byte {
 	return d.take(int(n))
 }
 
-// take reads n bytes.
+// take returns the next n bytes.
 func (d *Reader) take(n int) []byte {
 	b := make([]byte, 0, min(n, fieldStep))
 	for at := 0; ; {
@@ -231,7 +231,7 @@ func (d *Reader) skipped(left *int, depth int) {
 	case c == 0xdc || c == 0xdd, c == 0xde || c == 0xdf:
 		n := d.number(2 << (c & 1))
 		elements = int(min(n, math.MaxInt32)) * (1 + int(c>>1&1))
-	case c >= 0xc7 && c <= 0xc9: // an extension, with one type byte
+	case c >= 0xc7 && c <= 0xc9: // an extension, which has a type byte
 		size = d.number(1<<(c-0xc7)) + 1
 	case c >= 0xd4 && c <= 0xd8:
 		size = 1<<(c-0xd4) + 1

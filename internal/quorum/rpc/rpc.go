@@ -35,7 +35,7 @@ const (
 	maxServers = 1024
 	// maxConfiguration bounds an encoded configuration.
 	maxConfiguration = maxServers * (maxIDField + maxAddrField + 64)
-	// maxExtensions bounds what a log store adds to an entry, i.e. a checksum.
+	// maxExtensions limits the data that a log store adds to an entry, i.e. a checksum.
 	maxExtensions = 64
 	// maxTimeField bounds an encoded time.
 	maxTimeField = 32

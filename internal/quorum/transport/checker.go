@@ -102,8 +102,8 @@ func (k *checker) notedLeader(from raft.ServerID, term uint64) error {
 }
 
 // examineEntries checks that the entries can be applied, and that none replaces a
-// committed one. It reduces the commit index to what the message proves to be common: Raft
-// would use the end of this server's log instead.
+// committed one. It lowers the commit index to the last entry that the message proves to
+// be in both logs. Raft would use the end of this server's log instead.
 func (k *checker) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequest) error {
 	if err := k.examineLeader(a.Term); err != nil {
 		return err

@@ -11,8 +11,8 @@ import (
 
 // contacts records, per peer, when we STARTED the newest AppendEntries that the peer
 // answered with success in the leader's term. A quorum of such times proves that this
-// server was the leader at the oldest of them. We don't use the time of the answer: the
-// answer may have been in a buffer while the process was stopped.
+// server was the leader at the oldest one. We don't use the time of the answer, because
+// the answer may have been in a buffer while the process was stopped.
 //
 // A start has a time and a number. We need the numbers to order two starts even if two
 // readings of the clock are equal.

@@ -10,9 +10,9 @@ import (
 
 // paths tracks the replication to each follower in one term.
 //
-// Invariant: what was noted in a former term counts for nothing. Otherwise a new leader
-// would give way because of failures of an earlier leadership, or take a follower for one
-// that has a snapshot which it has lost since.
+// Invariant: observations from an earlier term don't count. Otherwise a new leader would
+// give way because of failures of an earlier leadership, or would assume that a follower
+// has a snapshot which it has lost since.
 type paths struct {
 	mu      sync.Mutex
 	term    uint64
@@ -24,7 +24,7 @@ type paths struct {
 
 // failing is a path on which recent requests failed.
 type failing struct {
-	since time.Time // when the first of them began
+	since time.Time // when the first one began
 	times int
 }
 
@@ -45,8 +45,8 @@ func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bo
 	return f.times == 1
 }
 
-// enter forgets the former terms when a new one begins. It returns false for a former
-// term. p.mu is held.
+// enter drops the observations from earlier terms when a new one begins. It returns false
+// for an earlier term. The caller must hold p.mu.
 func (p *paths) enter(term uint64) bool {
 	if term > p.term || p.failing == nil {
 		p.term, p.failing, p.silent, p.ahead = term, make(map[raft.ServerID]failing), make(map[raft.ServerID]int), nil
@@ -65,7 +65,7 @@ func (p *paths) works(term uint64, id raft.ServerID) {
 }
 
 // confirmed records that a follower has installed a newer snapshot than Raft asked for.
-// That holds until the next successful request.
+// The record remains valid until the next successful request.
 func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

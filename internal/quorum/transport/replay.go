@@ -24,8 +24,8 @@ type Replayer interface {
 type Replay struct {
 	After   time.Duration // time after the original; negative: before it
 	Message any           // nil: the original message
-	// Unfiltered disables the check for outdated snapshots, so that a test can show what
-	// would happen without it.
+	// Unfiltered disables the check for outdated snapshots, so that a test can show why
+	// the check is necessary.
 	Unfiltered bool
 }
 
