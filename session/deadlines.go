@@ -145,7 +145,7 @@ func (d *Deadlines) check(now Clocks) []Deadline {
 	return d.takeOverdue(now.Now)
 }
 
-// takeOverdue returns the sessions whose deadline has passed at now, and forgets them.
+// takeOverdue removes and returns the sessions with deadlines that have passed at now.
 func (d *Deadlines) takeOverdue(now time.Time) (due []Deadline) {
 	for len(d.order) > 0 && !d.instant(d.order[0]).After(now) {
 		b := heap.Pop(&d.order).(int64)

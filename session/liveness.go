@@ -18,10 +18,10 @@ import (
 //    commit index as of the arrival. The contact of a member is when it sent the newest
 //    acknowledged report. Its freshness is when it sent the newest report whose commit
 //    index it has applied. [Member] keeps both.
-//  2. The leader expires a session when it hasn't heard of it for T, rounded up to a tick,
-//     and only while no other server can lead. A new leader begins with a full T for every
-//     session, because it can't know what its predecessor heard. Time in which its process
-//     was stopped doesn't count. [Deadlines] does this.
+//  2. The leader expires a session after no report has named it for T, rounded up to a
+//     tick, and only while no other server can lead. A new leader begins with a full T for
+//     every session, because it can't know what its predecessor heard. Time in which its
+//     process was stopped doesn't count. [Deadlines] does this.
 //  3. A member sends something to the client only while its freshness is less than 2T/3
 //     and less than syncLimit × tickTime old ([Bounds]), and less than 9T/10 has passed
 //     since it last heard from the client in a way that the ensemble knows about

@@ -20,7 +20,7 @@ func (t *Tree) Check() error {
 	return nil
 }
 
-// checker collects over all nodes what the indexes and totals must contain.
+// checker computes the expected indexes and totals from all nodes.
 type checker struct {
 	t          *Tree
 	containers int
@@ -47,7 +47,7 @@ func (c *checker) node(n *node) error {
 	return c.kind(n)
 }
 
-// kind checks that n is in the indexes where it belongs.
+// kind checks that n is in the indexes for its kind.
 func (c *checker) kind(n *node) error {
 	switch n.Kind() {
 	case arena.Ephemeral:

@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// Scan reads a snapshot as Restore does, but builds no tree. It returns the digest
+// Scan reads a snapshot like Restore, but builds no tree. It returns the digest
 // (FullDigest) of the tree that Restore would build, or an error if Restore would fail. It
 // reads no byte after the snapshot. We keep only one block, the access control lists and
 // about 20 bytes per node in memory.

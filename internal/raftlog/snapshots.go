@@ -31,7 +31,7 @@ const (
 
 // fileSnapshots is a raft.SnapshotStore on disk. We don't use Raft's own store, because it
 // doesn't fsync a snapshot's directory before it renames it, has no checksum over the
-// metadata, and skips a snapshot whose metadata it can't read.
+// metadata, and skips a snapshot if it can't read the metadata.
 //
 // A snapshot is a directory SnapDir/snapshots/<term>-<index>-<time> with meta.json and
 // state.bin.

@@ -73,8 +73,8 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 		if oerr != nil {
 			return errors.Join(err, oerr)
 		}
-		// Opening a large snapshot is slow, because its checksum is verified. Don't
-		// repeat that work while nothing gets through.
+		// Opening a large snapshot is slow, because its checksum is verified. Pause for
+		// as long, so that it doesn't keep this server busy while nothing gets through.
 		if !s.pause(time.Since(opened)) || !s.replicates(args.Term, id, addr) {
 			_ = newest.Close()
 			return err

@@ -55,7 +55,7 @@ func (a *Arena) checkNode(n *Node) error {
 	return nil
 }
 
-// check verifies that every slot that was ever used holds a node or is in its block's
+// check verifies that every slot that was ever used contains a node or is in its block's
 // list of vacant slots, and that the bookkeeping of the blocks is correct.
 func (x *nodes) check() error {
 	room := 0
