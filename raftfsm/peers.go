@@ -19,7 +19,7 @@ import (
 // before Raft starts.
 type peers interface {
 	// Start brings the server up. It returns before a member has found its ensemble,
-	// because that can take as long as the other servers are missing.
+	// because that may have to wait for the other servers.
 	Start() error
 
 	// Begin completes the first entry of a new leadership: flags and config text.
@@ -37,9 +37,9 @@ type peers interface {
 	Led(server, incarnation uint64)
 
 	// Configured is called on Raft's state machine goroutine with each configuration
-	// that takes effect, Storing on Raft's main goroutine with the entries about to be
-	// stored, including their checksums, and Applied on Raft's state machine goroutine
-	// with the index of each entry applied.
+	// that becomes effective, Storing on Raft's main goroutine with the entries about
+	// to be stored, including their checksums, and Applied on Raft's state machine
+	// goroutine with the index of each entry applied.
 	Configured()
 	Storing(entries []*raft.Log)
 	Applied(index uint64)

@@ -16,7 +16,7 @@ import (
 //    a report that names it. The leader acknowledges a report after a quorum has followed
 //    it in a contact that began after the report arrived. The acknowledgement carries the
 //    commit index as of the arrival. The contact of a member is when it sent the newest
-//    acknowledged report. Its freshness is when it sent the newest report whose commit
+//    acknowledged report. Its freshness is when it sent the newest report with a commit
 //    index it has applied. [Member] keeps both.
 //  2. The leader expires a session after no report has named it for T, rounded up to a
 //     tick, and only while no other server can lead. A new leader begins with a full T for

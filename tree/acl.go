@@ -141,9 +141,10 @@ const (
 	// Otherwise a single request from a client with hundreds of identities could create a
 	// list of millions of entries on every server.
 	MaxExpanded = 4096
-	// MaxQuotaText limits how much of the data of a quota's znodes is parsed. The four
-	// numbers need 120 bytes. We parse the data for every change below the limited path,
-	// so with a megabyte of data each small request would cost 25 ms on every server.
+	// MaxQuotaText is the maximum length of the data of a quota's znodes. We refuse to
+	// parse longer data. The four numbers need 120 bytes. We parse the data for every
+	// change below the limited path, so with a megabyte of data each small request would
+	// cost 25 ms on every server.
 	MaxQuotaText = 1 << 10
 )
 

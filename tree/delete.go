@@ -93,8 +93,8 @@ func (r *Reap) Append(b []byte) []byte {
 
 // Reapable returns up to limit removals that are due: containers that lost their last
 // child, containers that never had a child for longer than maxNeverUsed (0: these stay),
-// and znodes without children that haven't been modified for their time to live. now is
-// in milliseconds, as in Txn.
+// and znodes without children that haven't been modified for longer than their time to
+// live. now is in milliseconds, as in Txn.
 func (t *Tree) Reapable(now int64, maxNeverUsed time.Duration, limit int) []Reap {
 	var due []Reap
 	for n := range t.containers {

@@ -157,8 +157,8 @@ func prefetchTexts(images []image) (seen byte) {
 	return seen
 }
 
-// In one critical section, collect collects collectTarget nodes and searches at most
-// collectBlocks blocks for them.
+// Limits of one call of collect, which holds the lock: about collectTarget nodes, from at
+// most collectBlocks blocks.
 const (
 	collectTarget = 256
 	collectBlocks = 32

@@ -65,8 +65,8 @@ func (t *Tree) NodeCount() int { return t.arena.Len() + 1 }
 // DataSize returns the total size of all paths and data in bytes.
 func (t *Tree) DataSize() int64 { return t.totals.dataSize }
 
-// LongestData returns the length of the longest data that any znode has ever had. It
-// needs no lock.
+// LongestData returns the length of the longest data that the tree has contained so far,
+// which is an upper bound for all znodes. It needs no lock.
 func (t *Tree) LongestData() int { return int(t.longest.Load()) }
 
 // Prefetch brings the znodes of the first PrefetchMax paths into the processor's

@@ -14,8 +14,8 @@ import (
 // claim. A claim is at most as old as the few entries in flight.
 const digestsKept = 256
 
-// Claims are the digests of the most recent states: this server's, to be compared with what
-// a leader claims, and the newest of them, for this server to claim.
+// Claims are this server's digests of the most recent states. It compares them with a
+// leader's claims and, as the leader, claims the newest one.
 type Claims struct {
 	ring   [digestsKept]command.Check
 	newest atomic.Pointer[command.Check]

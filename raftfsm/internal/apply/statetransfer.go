@@ -23,22 +23,22 @@ import (
 //	sessions = id:8 number:4 piece     the pieces are a serialized session.Table
 //	begin of a mirror = commit         (mirror.go)
 //
-// As a server applies the pieces, it builds the new tree next to its own. It discards
-// the new tree at the first error. If the new tree is complete, the commit replaces the
-// old tree with it:
+// As a server applies the pieces, it builds the new tree next to its own. It discards the
+// new tree at the first error. If the new tree is complete, it replaces the old tree at
+// the commit:
 //
 //   - The new epoch is one above the higher epoch of the two trees, so that no zxid is
 //     used twice and no client is ahead of the servers.
 //   - All sessions end, and all connections are closed. The clients know a state that
-//     no longer exists; an expired session makes a client start over. The new tree has
-//     no ephemeral znodes, because the proposer has ended its sessions. The ids of new
-//     sessions start above those of both trees.
+//     no longer exists; an expired session makes a client start over. The new tree
+//     has no ephemeral znodes, because the proposer has ended its sessions. The ids
+//     of new sessions start above the ids in both trees.
 //   - The znode of the membership stays.
 //
-// The servers drop the new tree, and keep the old one, when another leadership or
-// another restore begins, when the restore is aborted, and when stateTransferLimit of log
-// time passes without a piece. All of these are in the log, so all servers do the same.
-// A restore in progress is never part of a snapshot: no snapshot is taken during a
+// The servers drop the new tree, and keep the old one, when another leadership or another
+// restore begins, when the restore is aborted, and when stateTransferLimit of log time
+// passes without a piece. All of these are in the log, so all servers do the same. A
+// restore in progress is never part of a snapshot: there are no snapshots during a
 // restore, so all pieces are in the log after the newest snapshot.
 
 // RestoreLevel is the behaviour level that introduced restores.
@@ -59,7 +59,7 @@ var (
 	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", ErrRestoreUnknown)
 )
 
-// errArriving is why no snapshot is taken.
+// errArriving is the reason why there is no snapshot.
 var errArriving = errors.New("a restore is under way")
 
 // stateTransfer is a state transfer in progress.

@@ -10,9 +10,9 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Stream gets all transactions that are applied, as ZooKeeper encodes them. Its methods are
-// called under the tree's lock, in the order of the zxids, and must not block. So a caller
-// that holds the lock sees a state and a stream that belong together.
+// Stream gets all transactions that are applied, as ZooKeeper encodes them. Its methods
+// are called under the tree's lock, in the order of the zxids, and must not block. So a
+// caller that holds the lock sees a state and a stream that match.
 //
 // Every zxid that the tree gets is in the stream: one that changes no znode, e.g. the first of
 // an epoch, is an error without a code, which changes nothing anywhere.
@@ -23,8 +23,8 @@ type Stream interface {
 	Jump(zxid int64)
 }
 
-// recorder adds transactions to a Stream. It belongs to a machine, whose tree and newest
-// transaction it knows.
+// recorder adds transactions to a Stream. It reads the tree and the newest transaction of
+// its machine.
 type recorder struct {
 	to      Stream // nil: none
 	tree    *tree.Tree
@@ -65,8 +65,8 @@ func (r *recorder) result(c *command.Command, res *tree.Result) {
 	}
 }
 
-// endSession adds the end of a session to the stream. ZooKeeper wants the paths of the znodes
-// that go with it.
+// endSession adds the end of a session to the stream. ZooKeeper requires the paths of the
+// session's ephemeral znodes.
 func (r *recorder) endSession(res *tree.Result) {
 	if r.to == nil {
 		return
@@ -96,7 +96,7 @@ func (r *recorder) config() {
 	}
 }
 
-// nothing adds a transaction that only takes a zxid to the stream.
+// nothing adds a transaction without changes, which only uses up a zxid.
 func (r *recorder) nothing(code proto.Code) {
 	if r.to != nil {
 		r.add(proto.OpError, &zktxn.ErrorTxn{Code: code})

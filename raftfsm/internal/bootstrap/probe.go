@@ -24,8 +24,8 @@ const (
 	PhaseMember Phase = "member" // has Raft state, which may not run yet
 )
 
-// Probe is what a server tells another about itself, in questions and answers. The
-// handshake already carries ensemble, list and ServerID.
+// Probe describes a server to another one, in questions and answers. The handshake
+// already carries ensemble, list and ServerID.
 type Probe struct {
 	ID       uint64 `json:"id"`
 	Disk     uint64 `json:"disk"`
@@ -112,7 +112,7 @@ func (p *Probe) Line() *membership.Member {
 	return list.Member(p.ID)
 }
 
-// Says describes in words what the server that sent p is doing.
+// Says describes in words the state of the server that sent p.
 func (p *Probe) Says() string {
 	switch {
 	case p.Refusal != "":
@@ -145,7 +145,7 @@ type Admission struct {
 	Token    uint64           `json:"token"`
 }
 
-// Question is the message on a stream of kind quorum.Probe, with one field set.
+// Question is the message on a stream of kind quorum.Probe. Exactly one field is set.
 type Question struct {
 	Probe *Probe     `json:"probe,omitempty"`
 	Admit *Admission `json:"admit,omitempty"`
@@ -183,7 +183,7 @@ func ask(ctx context.Context, hub *quorum.Hub, addr, to string, q *Question) (*A
 	return &a, theirs, nil
 }
 
-// Probe asks the server at addr, whose ServerID is to, if it isn't empty.
+// Probe asks the server at addr. If to isn't empty, it must be the server's ServerID.
 func (f *Formation) Probe(ctx context.Context, addr, to string) (*Probe, quorum.Identity, error) {
 	a, theirs, err := ask(ctx, f.env.Hub, addr, to, &Question{Probe: f.Describe()})
 	switch {
@@ -195,7 +195,7 @@ func (f *Formation) Probe(ctx context.Context, addr, to string) (*Probe, quorum.
 	return a.Probe, theirs, nil
 }
 
-// Offer admits the server at addr. It returns an error if the server does not take the
+// Offer admits the server at addr. It returns an error if the server doesn't accept the
 // admission.
 func (a *Admission) Offer(ctx context.Context, hub *quorum.Hub, addr string) error {
 	got, _, err := ask(ctx, hub, addr, "", &Question{Admit: a})

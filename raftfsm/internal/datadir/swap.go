@@ -45,7 +45,7 @@ type journal struct {
 //  2. Record that in the journal.
 //  3. Move the prepared state into place, and remove the journal.
 //
-// In each phase the file names alone tell what was already done. The lock file is never
+// In each phase the file names alone tell which steps are done. The lock file is never
 // moved, because the lock is held all the time.
 type Swap struct {
 	Dirs
@@ -92,8 +92,8 @@ func (s Swap) Discard() error {
 	return errors.Join(errs...)
 }
 
-// Begin writes the journal and carries it out. It returns the directories that hold the
-// old state.
+// Begin writes the journal and carries it out. It returns the new directories of the old
+// state.
 func (s Swap) Begin(now time.Time) ([]string, error) {
 	if err := s.Step("journal"); err != nil {
 		return nil, err
@@ -205,8 +205,8 @@ func (s Swap) read() (journal, bool, error) {
 	return j, true, nil
 }
 
-// Resume finishes an interrupted Swap, if there is one. lock is the log
-// directory's lock if the caller holds it; otherwise Resume takes it.
+// Resume finishes an interrupted Swap, if there is one. lock is the log directory's lock
+// if the caller holds it; otherwise Resume acquires it.
 func (s Swap) Resume(lock io.Closer) (bool, error) {
 	if _, found, err := s.read(); !found || err != nil {
 		return false, err

@@ -10,9 +10,9 @@ const (
 	// servers may cause, whatever syncLimit × tickTime is.
 	ServiceBound = 5 * time.Second
 	// minStall ensures that, with small ticks, a busy processor isn't mistaken for a dead
-	// path. Two of them fit into syncLimit × tickTime for ticks of 200 ms and the default
-	// syncLimit: a write through a follower may first find the follower's connection to
-	// the leader dead, and then the leader's connection to the follower.
+	// path. Two stall limits fit into syncLimit × tickTime for ticks of 200 ms and the
+	// default syncLimit: a write through a follower may first find the follower's
+	// connection to the leader dead, and then the leader's connection to the follower.
 	minStall = 450 * time.Millisecond
 )
 

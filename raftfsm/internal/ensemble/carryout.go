@@ -242,8 +242,8 @@ func (c *changes) missing(p *membership.Change) (ids []uint64) {
 	return ids
 }
 
-// thought returns the servers that the leader presumes live: those that it has heard
-// from recently or, just after it became leader, all of them.
+// thought returns the servers that the leader presumes live: those it has heard from
+// recently or, just after it became leader, all servers.
 func (c *changes) thought(l *leading) map[raft.ServerID]bool {
 	live := make(map[raft.ServerID]bool)
 	for _, s := range c.env.RaftNow().GetConfiguration().Configuration().Servers {
@@ -252,9 +252,9 @@ func (c *changes) thought(l *leading) map[raft.ServerID]bool {
 	return live
 }
 
-// hear asks all servers whether they still follow this leader, and returns those that
-// answer. It waits up to hearLimit for the servers presumed live. So a server that has
-// just died doesn't count when votes are taken and given.
+// hear asks all servers whether they still follow this leader, and returns the servers
+// that answer. It waits up to hearLimit for the servers presumed live. So a server that
+// has just died doesn't count when we give votes to servers and remove votes.
 func (c *changes) hear(l *leading) map[raft.ServerID]bool {
 	asked := c.asked(l)
 	thought := c.thought(l)

@@ -104,7 +104,7 @@ func (f *freshness) reportOnce(ctx context.Context, id raft.ServerID, addr strin
 type sentReport struct {
 	seq       uint64
 	at        time.Time
-	inquiries []*inquiry // to be answered together with it
+	inquiries []*inquiry // to be answered together
 }
 
 func (f *freshness) writeReports(ctx context.Context, conn net.Conn, sent chan<- sentReport, t target) error {
@@ -181,7 +181,7 @@ func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
 	}
 }
 
-// readAcks records what the leader acknowledges.
+// readAcks records the leader's acknowledgements.
 func (f *freshness) readAcks(conn net.Conn, sent <-chan sentReport, reported func(uint64)) error {
 	var b [ackSize]byte
 	for {

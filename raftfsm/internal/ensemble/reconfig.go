@@ -20,7 +20,7 @@ import (
 // A client's reconfig.
 //
 //  1. The server that received it asks the leader to drive it: the leader checks it, adds
-//     joining servers, and gives and takes votes until the voters match the new
+//     joining servers, and gives and removes votes until the voters match the new
 //     membership. A leader that is not among them hands over leadership, and the server
 //     asks the next leader.
 //  2. Then the server proposes the reconfig like any other write. Applying it changes the
@@ -28,9 +28,9 @@ import (
 //     servers that leave as well.
 //  3. The leader removes the servers that left from Raft's configuration.
 //
-// So a client that got a success reply may switch the old servers off. The apply
-// decides: a leader refuses only for reasons that are not in the log. Its refusal goes
-// through the log, too, because a refused reconfig takes a zxid.
+// So a client that got a success reply may switch the old servers off. The apply decides:
+// a leader refuses only for reasons that are not in the log. Its refusal goes through the
+// log, too, because a refused reconfig uses up a zxid.
 //
 // In the meantime the client's connection accepts no further request, because its
 // writes are executed in order.
@@ -100,7 +100,8 @@ func (r *reconfigs) poked() chan struct{} {
 	return r.wake
 }
 
-// current returns the membership that a reconfig asks for, or nil without one.
+// current returns the membership that a reconfig asks for, or nil if there is no
+// reconfig.
 func (r *reconfigs) current() *membership.List {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,8 +244,8 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 	}
 }
 
-// examine checks a reconfig in ZooKeeper's order, with what the leader knows and the
-// servers that have answered it.
+// examine checks a reconfig in ZooKeeper's order, from the leader's state and the servers
+// that have answered it.
 func (c *changes) examine(q *DriveRequest, live map[raft.ServerID]bool) (*membership.List, proto.Code) {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(q.Body)

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// A reconfig takes effect as soon as it is applied, and every server writes the new list to
-// its configuration file. If the servers couldn't start with the new list, we therefore
-// refuse it before that, with BadArguments. ZooKeeper checks only the addresses of servers
-// that join or change in an incremental reconfig, and never loopback addresses.
+// A reconfig is effective as soon as it is applied, and every server writes the new list
+// to its configuration file. We therefore refuse a list with which the servers couldn't
+// start, with BadArguments. ZooKeeper checks only the addresses of servers that join or
+// change in an incremental reconfig, and never loopback addresses.
 //
 // We don't resolve names, because all servers have to come to the same verdict. Two hosts
 // are the same if their texts are, or if they are notations of the same IP address.
@@ -81,8 +81,8 @@ func (m *Member) listeners() []listener {
 type listening map[string]listener
 
 // claim adds a listener. It returns an error if another server has one with the same key.
-// Two servers for clients at all addresses of one host may be on machines of their own,
-// to which the host forwards the ports.
+// Two servers for clients at all addresses of one host may be on different machines, to
+// which the host forwards the ports.
 func (all listening) claim(l listener) error {
 	other, taken := all[l.key]
 	switch {
@@ -135,7 +135,7 @@ func (m *Member) checkLine() error {
 		}
 	}
 	for _, addr := range m.QuorumAddrs() {
-		// Even if the hosts differ, the server may be set to listen on all of them.
+		// Even if the hosts differ, the server may be set to listen on all hosts.
 		if _, port, err := net.SplitHostPort(addr); err == nil && samePort(port, client) {
 			return fmt.Errorf("server.%d: the port for clients is the one for the other servers, %s: give one of them another port", m.ID, port)
 		}
@@ -193,7 +193,7 @@ func (m *List) Conflict(next *List) error {
 		}
 		holder, taken := before[l.key]
 		if taken && holder.server == l.server && holder.client == l.client {
-			continue // it listened at one address and will at all of them, or the other way round
+			continue // it changes from one address to all addresses, or the other way round
 		}
 		if taken && !(holder.all && l.all) && next.Lists(holder.server) && m.runsAt(l.server, l.key) {
 			return fmt.Errorf("%s is to be the %s of server.%d, and is the %s of server.%d now: give server.%[5]d another one first, with a reconfig of its own",

@@ -80,7 +80,8 @@ func Dialable(addr string) bool {
 	return err == nil && !Wildcard(host)
 }
 
-// Placeholder returns the stand-in for an unknown address in Raft's configuration.
+// Placeholder returns a text for a server with an unknown address in Raft's
+// configuration.
 func Placeholder(server uint64) string { return fmt.Sprint("server.", server) }
 
 // FirstDialable returns the first address that can be dialled, or the placeholder.

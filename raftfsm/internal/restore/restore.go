@@ -163,7 +163,7 @@ type replacement struct {
 
 	lost  <-chan struct{}
 	ended <-chan apply.Restored
-	room  chan struct{} // holds one value for each piece in flight
+	room  chan struct{} // contains one value for each piece in flight
 
 	way    uint64
 	commit apply.RestoreCommit
@@ -284,7 +284,7 @@ func again(o apply.Restored) <-chan apply.Restored {
 	return ch
 }
 
-// propose proposes a command that must not take effect without the commands before it.
+// propose proposes a command that has no effect if an earlier command is lost.
 func (r *replacement) propose(k command.Kind, body []byte, done apply.RestoreWaiter) error {
 	c := command.Command{Kind: k, Body: append(binary.BigEndian.AppendUint64(nil, r.id), body...), Way: r.way}
 	if done != nil {

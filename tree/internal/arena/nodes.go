@@ -51,7 +51,7 @@ func (x *nodes) Parent(n *Node) *Node {
 	return x.At(n.parent)
 }
 
-// take allocates an empty node and its number.
+// take allocates an empty node.
 func (x *nodes) take() *Node {
 	if len(x.open) == 0 {
 		x.grow()
