@@ -217,7 +217,7 @@ func Addresses(first string, others []string) []string {
 
 // DialAny opens a stream to a server at its first address that answers. Each address gets
 // a share of the remaining time, because one may accept the connection and stay silent.
-// The error is that of the first address.
+// The error describes the first address.
 func DialAny(ctx context.Context, hub *Hub, kind Kind, addrs []string, to string) (net.Conn, error) {
 	var first error
 	for i, addr := range addrs {

@@ -26,8 +26,8 @@ import (
 //   - All sessions expire. Otherwise a client could continue with caches of znodes that the
 //     new ensemble has never had, and no event would announce it.
 
-// EpochGap is the amount by which the epoch rises. The lost servers may have had
-// elections that the survivor doesn't know about.
+// EpochGap is added to the epoch. The lost servers may have had elections that the
+// survivor doesn't know about.
 const EpochGap = 256
 
 // Recovery is the result of a recovery.
