@@ -12,7 +12,7 @@ const (
 	Read                // answered from the local tree
 	Write               // a transaction on the tree, through the log
 	Session             // begins, keeps or ends the client's session
-	Local               // concerns the connection, or all of the server
+	Local               // concerns the connection or the whole server
 )
 
 // traits are the yes-or-no columns of the table.
@@ -32,7 +32,7 @@ type operation struct {
 	four  string // name in the output of the command cons
 	kind  Kind
 	fresh func(old Record) Record // empties the request's record, or returns a new one; nil: there is no body
-	perms Perms                   // one of these is needed
+	perms Perms                   // one of these permissions is needed
 	is    traits
 	basic Op // the operation that this one is a variant of; 0: none
 }

@@ -57,8 +57,8 @@ var (
 // servers at the address of another one.
 func SameAddress(members []Member) error { return membership.SameAddress(members) }
 
-// ValidHost reports whether a host has no characters that no name and no address has:
-// quotes, and the remains of letters outside ASCII.
+// ValidHost reports whether a host contains only characters that a name or an address can
+// have. It rejects quotes, and the bytes of letters outside ASCII.
 func ValidHost(host string) bool { return membership.ValidHost(host) }
 
 // Config configures a Node. The zero value of an optional field selects its default.
@@ -66,8 +66,9 @@ type Config struct {
 	ID       uint64   // this server's id, 0 to MaxServer; 1 for a standalone server
 	Members  []Member // the list of zoo.cfg; fewer than two voters and no observer: standalone,
 	Ensemble bool     // unless Ensemble requests an ensemble of one (standaloneEnabled=false)
-	// NeedsAll is set if only servers that run are listed: empty servers form an ensemble only
-	// once all listed voters run, and a reconfig adds only servers that are connected.
+	// NeedsAll is set if the list names only running servers. Then empty servers form an
+	// ensemble only once all listed voters run, and a reconfig adds only servers that are
+	// connected.
 	NeedsAll bool
 	// ClientPort is this server's client port, 0 if unknown. A proposed reconfig uses it
 	// for lines of the list that have no client part.
@@ -85,10 +86,10 @@ type Config struct {
 	SyncLimit int           // ticks; default 5
 
 	Policy tree.Policy // this server's switches, in force while it leads
-	Full   func() bool // reports whether it must refuse requests that need memory, from all servers while it leads; nil: never
+	Full   func() bool // reports whether this server must refuse requests that need memory, on all servers while it leads; nil: never
 
 	Now     func() time.Time // the clock for session timeouts, and the default of Wall; default time.Now
-	Wall    func() time.Time // stamped into transactions; it may jump
+	Wall    func() time.Time // time of transactions; it may jump
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
 	// Stream gets the transactions as ZooKeeper encodes them, under the tree's lock; nil: none
@@ -205,13 +206,13 @@ type Handler interface {
 	Applied(a *Applied)
 	// BatchDone is called without the lock after the commands of one log entry.
 	BatchDone()
-	// Lost says that commands proposed so far and not yet applied may or may not be
-	// applied later, without their waiters. The handler must close every connection
-	// with such a command in flight. Commands that are being applied now may
-	// still arrive with their waiters.
+	// Lost reports that the commands proposed so far and not yet applied have an
+	// unknown outcome: if they are applied later, it is without their waiters. The
+	// handler must close every connection with such a command in flight. Commands
+	// that are being applied now may still arrive with their waiters.
 	Lost(reason error)
-	// Jumped says that a snapshot or a restored tree replaces the tree. The handler must
-	// close every connection, because the changes in between fire no watches.
+	// Jumped reports that a snapshot or a restored tree replaces the tree. The handler
+	// must close every connection, because the changes in between fire no watches.
 	Jumped()
 	// Live appends the sessions of clients that sent something since the last call, and
 	// of clients that the server has stopped reading from.

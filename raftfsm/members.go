@@ -115,7 +115,7 @@ func (n *Node) FileWritten(text []byte) error {
 // configuration file. It returns "" if they match, and on a standalone server.
 func (n *Node) FileDiffers() string { return n.peers.FileDiffers() }
 
-// Learner is another server as the leader sees it.
+// Learner is the leader's view of another server.
 type Learner = ensemble.Learner
 
 // Learners returns the servers that follow this one. It returns none unless this server

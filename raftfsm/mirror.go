@@ -18,7 +18,7 @@ import (
 type (
 	// MirrorState is the mirror in the replicated state.
 	MirrorState = mirrored.State
-	// MirrorPhase is how far a mirror has come.
+	// MirrorPhase is the progress of a mirror.
 	MirrorPhase = mirrored.Phase
 	// MirrorMark is the last report of the other ensemble's leader.
 	MirrorMark = mirrored.Mark
@@ -70,14 +70,14 @@ func (m Mirroring) Mark(mark *MirrorMark, done func(error)) error {
 	return m.propose(command.KindMirrorMark, mark.Append(nil), done)
 }
 
-// Forwards returns what clients have wanted since the last call, in order, and a channel that
-// is closed when there is more. Only the leader has any.
+// Forwards returns the clients' requests since the last call, in order, and a channel
+// that is closed when there are more. Only the leader has any.
 func (m Mirroring) Forwards() (list []*MirrorForward, more <-chan struct{}) {
 	return m.n.forwards.take()
 }
 
-// Heard returns the sessions that have been heard of since the last call, here and on the
-// servers that follow, with their timeouts. Only the leader has any.
+// Heard returns the sessions that this server and its followers have heard from since the
+// last call, with their timeouts. Only the leader has any.
 func (m Mirroring) Heard() []MirrorForward {
 	var live []int64
 	done := make(chan struct{})
@@ -164,16 +164,17 @@ func (m Mirroring) propose(k command.Kind, body []byte, done func(error)) error 
 	return m.n.local.Propose(&c, false)
 }
 
-// forwards is the queue of what clients of a mirror want from the other ensemble.
+// forwards is the queue of the clients' requests to the other ensemble.
 type forwards struct {
 	mu   sync.Mutex
 	list []*MirrorForward
 	more chan struct{}
-	// heard has the sessions that other servers have heard of; nil while no caller asks.
+	// heard has the sessions that other servers have heard from; nil while no caller
+	// asks.
 	heard map[int64]struct{}
 }
 
-// note records that another server has heard of a session.
+// note records that another server has heard from a session.
 func (q *forwards) note(id int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -182,7 +183,7 @@ func (q *forwards) note(id int64) {
 	}
 }
 
-// takeHeard appends the sessions that other servers have heard of.
+// takeHeard appends the sessions that other servers have heard from.
 func (q *forwards) takeHeard(dst []int64) []int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

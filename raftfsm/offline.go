@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// What can be done with the directories of a server that is stopped.
+// Operations on the directories of a stopped server.
 
 // Position describes how far the state in a server's directories reaches.
 type Position = datadir.Position
@@ -153,8 +153,8 @@ func (cfg Config) ReadLog(each func(*Entry) error) (*State, error) {
 	return cfg.files().Read(math.MaxInt, each)
 }
 
-// ReadState is ReadLog with the newest snapshot only, for a caller that wants no more
-// than the state.
+// ReadState is ReadLog with the newest snapshot only, for a caller that needs only the
+// state.
 func (cfg Config) ReadState() (*State, error) {
 	return cfg.files().Read(1, func(*Entry) error { return nil })
 }

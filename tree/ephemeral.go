@@ -37,7 +37,7 @@ func (l *EphemeralList) start() {
 	}
 }
 
-// has reports whether a node of the list is still there.
+// has reports whether a node of the list still exists.
 func (l *EphemeralList) has(n *node) bool {
 	return l.t.zxid == l.zxid || !n.IsVacant() && n.State().Czxid <= l.zxid
 }

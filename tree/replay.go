@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// Change is one change that a server of Apache ZooKeeper has decided on, as its log has it.
-// The numbers are results and not differences, and nothing is left to check.
+// Change is one change in the log of an Apache ZooKeeper server. Its numbers are results,
+// not differences, and all checks are done.
 type Change struct {
 	Op        proto.Op // create, delete, setData, setACL, check, closeSession or error
 	Path      string

@@ -15,8 +15,8 @@ var errReplaced = errors.New("tree: the tree was replaced by a restored one")
 
 // Restore replaces the content of the tree with the snapshot in r. It reads no byte after
 // the snapshot. Snapshots of the old content that aren't written yet fail. We drop the
-// old content first, so that two trees are never in memory. After an error, the tree is
-// empty, and the caller must not use it.
+// old content first, so that two trees are never in memory. After an error, the tree is a
+// fresh one, and the caller must not use it.
 func (t *Tree) Restore(r io.Reader) error { return t.replace(func() error { return t.load(r) }) }
 
 // replace empties the tree and calls load to fill it again. After an error the tree
@@ -32,7 +32,7 @@ func (t *Tree) replace(load func() error) error {
 	return err
 }
 
-// forget drops what keeps old nodes alive. Snapshots that aren't written yet fail.
+// forget drops the references to old nodes. Snapshots that aren't written yet fail.
 func (t *Tree) forget() {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)

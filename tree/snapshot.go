@@ -34,7 +34,7 @@ type Snapshot struct {
 	err    error        // why nothing more can be written
 }
 
-// image is a node as a snapshot must show it.
+// image is the state of a node for a snapshot.
 type image struct {
 	arena.State
 	kids int32

@@ -41,7 +41,7 @@ type Hub struct {
 	refusals refusals
 
 	mu        sync.Mutex
-	ports     []port // the first is the one of Addr
+	ports     []port // Addr returns the first one
 	self      Identity
 	acceptors [kinds]Acceptor
 	conns     map[net.Conn]struct{}
@@ -116,7 +116,7 @@ func (h *Hub) Close() error {
 	}
 	h.wg.Wait()
 	if r := resolvingOf(h.network); r != nil {
-		r.StopLookUps() // they may outlive the calls that have begun them
+		r.StopLookUps() // lookups may outlive the calls that started them
 	}
 	return err
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // Memory is a network of named hosts inside one process, with fault injection. Every
-// fault belongs to a directed link: what host a sends to host b. It uses no sockets, so
-// it also works in fake time.
+// fault belongs to a directed link from host a to host b. Memory uses no sockets, so it
+// also works in fake time.
 type Memory struct {
 	mu        sync.Mutex
 	listeners map[string]*memListener // by host:port

@@ -10,8 +10,8 @@ import (
 )
 
 // Network creates the listeners and the connections of a server. Addresses are host:port;
-// we resolve a host name again and again, so that we find a peer that returns with a new
-// address.
+// we resolve a host name before every attempt, so that we find a peer that returns with a
+// new address.
 type Network interface {
 	Listen(addr string) (net.Listener, error)
 	Dial(ctx context.Context, addr string) (net.Conn, error)
@@ -33,8 +33,8 @@ type Resolver func(ctx context.Context, host string) ([]netip.Addr, error)
 const (
 	// keepAlive makes the kernel detect that a peer's host has vanished silently.
 	keepAlive = 5 * time.Second
-	// addressDelay is the head start of each address of a host name over the next. It is
-	// the one of package net.
+	// addressDelay is the head start of each address of a host name over the next.
+	// Package net uses the same.
 	addressDelay = 300 * time.Millisecond
 )
 
@@ -156,9 +156,9 @@ func splitName(addr string) (host, port string, named bool) {
 	return host, port, err != nil
 }
 
-// DialFirst connects to the first of several addresses that accepts. Each has a head start
-// over the next, which begins earlier if the one before it fails. Without a connection, it
-// returns the error of each address that it tried: at least the first.
+// DialFirst connects to the first of several addresses that accepts. Each has a head
+// start over the next, which begins earlier if the one before it fails. If all fail, it
+// returns the errors of all addresses that it tried, at least the first one's.
 func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dial func(ctx context.Context, addr string) (net.Conn, error)) (net.Conn, []error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -193,7 +193,7 @@ func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dia
 			case first == nil:
 				first = o.conn
 				cancel()
-			default: // we close a connection that is too late
+			default: // close a connection that comes too late
 				_ = o.conn.Close()
 			}
 		}

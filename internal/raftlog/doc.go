@@ -24,9 +24,9 @@
 //     machine stopped while writing it, and Open logs that. To distinguish damage from
 //     this case, the store records the end of the log when it is closed.
 //
-// After an error was latched every call blocks until Close. If the error of a call would
-// make Raft panic (reading an entry, saving the term), the call doesn't return even then:
-// we end its goroutine rather than the whole program.
+// After an error, every call blocks until Close. If the error of a call would make Raft
+// panic (reading an entry, saving the term), the call doesn't return even then: we end
+// its goroutine rather than the whole program.
 //
 // May import: hashicorp/raft and the standard library; of this module only internal/vfs
 // and storage.

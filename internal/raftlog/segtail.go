@@ -42,8 +42,8 @@ type tail struct {
 	end    int64  // end of the newest batch
 	size   int64  // of the file, with the zeros that are being written; zeros between end and size
 	buf    []byte // of vfs.Blocks; between writes the used part of the block that contains end
-	growth *task  // writes the newest zeros; nil: none were written
-	grown  int64  // where those begin
+	growth *task  // writes the newest zeros; nil: no zeros were written
+	grown  int64  // start of the newest zeros
 }
 
 // openTail opens the end of a segment with content b.

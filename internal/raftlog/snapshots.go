@@ -183,8 +183,7 @@ func (s *fileSnapshots) isGood(id string) {
 }
 
 // newest returns the newest snapshot, verified; nil if there is none. With vfs.Direct we
-// read it from the disk itself, past the page cache, so that we don't evict pages that
-// other readers need.
+// bypass the page cache, so that we don't evict pages that other readers need.
 func (s *fileSnapshots) newest(flag int) (*snapID, error) {
 	ids, err := s.ids()
 	if err != nil || len(ids) == 0 {

@@ -28,7 +28,7 @@ type wal struct {
 	fs       vfs.FS
 	dir      string
 	health   *health
-	limit    int64 // size from which on a segment is full
+	limit    int64 // size at which a segment is full
 	meta     *meta
 	removals *removals
 	next     *task // starts the next segment; nil: already started. Owned by the goroutine that writes
@@ -38,7 +38,7 @@ type wal struct {
 	segments []*segment // oldest first. Its elements aren't replaced
 }
 
-// openWAL opens or creates a log. h gets errors that no call returns.
+// openWAL opens or creates a log. h gets the errors that no call can return.
 func openWAL(o Options, h *health) (storage.Engine, error) {
 	dir := filepath.Join(o.LogDir, walDirName)
 	if err := vfs.MkdirSynced(o.FS, dir); err != nil {

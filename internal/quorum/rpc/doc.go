@@ -3,8 +3,8 @@
 //
 // Raft trusts its input: a message that no correct server sends may crash the process,
 // destroy the ensemble, or replace committed entries. So this package bounds everything
-// that it decodes, and Check refuses what no correct server sends. Package transport adds
-// the checks that need this server's state.
+// that it decodes, and Check refuses messages that no correct server sends. Package
+// transport adds the checks that need this server's state.
 //
 // Invariants:
 //   - A length is compared with its limit before any memory is allocated for it:

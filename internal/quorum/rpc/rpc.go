@@ -243,8 +243,8 @@ func (d *Reader) timeoutNow() *raft.TimeoutNowRequest {
 	return q
 }
 
-// configuration reads Raft's configuration. It accepts only known fields, so Raft's own
-// decoder accepts whatever it accepts.
+// configuration reads Raft's configuration. It accepts only known fields, so that Raft's
+// own decoder accepts the same input.
 func (d *Reader) configuration() raft.Configuration {
 	var conf raft.Configuration
 	d.record(func(name string) bool {

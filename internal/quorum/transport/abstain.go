@@ -40,7 +40,8 @@ var errAbstains = errors.New("quorum: this server was not able to replicate as l
 // errNotLeader is our answer to a server that transfers a leadership it doesn't have.
 var errNotLeader = errors.New("quorum: only the leader hands over the lead")
 
-// abstention records until when a server leaves the leadership to other servers.
+// abstention records whether, and for how long, a server leaves the leadership to other
+// servers.
 type abstention struct {
 	mu    sync.Mutex
 	term  uint64    // the term in which this server couldn't replicate; 0: it doesn't abstain

@@ -36,7 +36,7 @@ type Config struct {
 	// FirstIndex returns the index of the oldest entry in the log, 0 if it is empty. Nil:
 	// the log still has its very first entry.
 	FirstIndex func() uint64
-	// Installing is called before Raft is given a snapshot, Installed after it has
+	// Installing is called before Raft gets a snapshot, Installed after Raft has
 	// installed one. Nil: not called.
 	Installing, Installed func()
 	// Acknowledged is called when a follower has stored entries, with the time since they

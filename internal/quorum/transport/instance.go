@@ -18,7 +18,7 @@ type instance struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
-	mu sync.Mutex // held while a goroutine begins, and when Close forbids that
+	mu sync.Mutex // held while a goroutine starts, and while Close forbids new ones
 	wg sync.WaitGroup
 }
 

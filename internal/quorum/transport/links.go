@@ -90,8 +90,8 @@ func (l *links) abandon(to string, since time.Time) {
 	})
 }
 
-// stalledSince reports whether a request to a server got stuck after t. The error doesn't
-// tell: Raft's decoder converts it to text.
+// stalledSince reports whether a request to a server got stuck after t. The error itself
+// doesn't show that, because Raft's decoder converts it to text.
 func (l *links) stalledSince(to string, t time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

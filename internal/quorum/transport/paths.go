@@ -17,8 +17,8 @@ type paths struct {
 	mu      sync.Mutex
 	term    uint64
 	failing map[raft.ServerID]failing
-	silent  map[raft.ServerID]int    // how many heartbeats in a row a server has not answered
-	ahead   map[raft.ServerID]uint64 // followers that have a newer snapshot than Raft knows, and its index
+	silent  map[raft.ServerID]int    // number of consecutive heartbeats without an answer
+	ahead   map[raft.ServerID]uint64 // index of a follower's snapshot that is newer than Raft knows
 	news    chan struct{}            // closed when a follower answers a heartbeat; nil: no goroutine waits
 }
 
@@ -78,8 +78,8 @@ func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
 	p.ahead[id] = index
 }
 
-// covers reports whether a follower has just confirmed a snapshot that goes up to index at
-// least. It reports that only once.
+// covers reports whether a follower has confirmed a snapshot that ends at index or later.
+// It consumes the confirmation.
 func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,8 +90,8 @@ func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 	return true
 }
 
-// Failing reports whether the last requests or the last heartbeats to a server failed. A
-// leader without writes sends hardly anything but heartbeats.
+// Failing reports whether the last requests or the last heartbeats to a server failed.
+// Heartbeats count because a leader without writes sends little else.
 func (p *paths) Failing(term uint64, id raft.ServerID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -74,8 +74,8 @@ type reply struct {
 // Invariants:
 //   - An answer needs neither the disk nor Raft's main loop. Otherwise a slow server would
 //     delay the election that replaces its leader.
-//   - A server that doesn't answer counts as neither for nor against: only a port that
-//     refuses shows that a process is gone.
+//   - A server that doesn't answer is neither alive nor gone: only a port that refuses
+//     connections shows that a process is gone.
 type poll struct {
 	*instance
 	abstention *abstention

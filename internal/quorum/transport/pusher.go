@@ -7,9 +7,9 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A follower learns about commits from the next AppendEntries, which Raft may not send
-// before its CommitTimeout. The pusher sends the message that Raft itself would send
-// then, an empty AppendEntries, as soon as there is a new commit index.
+// pusher sends a new commit index to the followers immediately. Otherwise they would
+// learn it from the next AppendEntries, which Raft may not send before its CommitTimeout.
+// A push is the message that Raft itself would send then, an empty AppendEntries.
 //
 // Invariants:
 //   - The commit index sent never exceeds the last index that the peer acknowledged in this

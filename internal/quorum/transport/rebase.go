@@ -37,7 +37,7 @@ func rebase(a *raft.AppendEntriesRequest, applied, first uint64) *raft.AppendEnt
 	return &b
 }
 
-// rebased returns the command that Raft is given for an RPC.
+// rebased returns the command to pass to Raft for an RPC.
 func (r *relay) rebased(command any) any {
 	if q, ok := command.(*raft.RequestVoteRequest); ok && r.cfg.View != nil {
 		return admitted(q, r.cfg.View())

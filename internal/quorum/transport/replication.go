@@ -19,8 +19,8 @@ const (
 	// follower.
 	firstPause = 10 * time.Millisecond
 	lastPause  = 200 * time.Millisecond
-	// failuresInARow is how many consecutive failures mean that a path is broken: the
-	// second request was made on a new connection.
+	// failuresInARow is the number of consecutive failures after which a path counts as
+	// broken: the second request was made on a new connection.
 	failuresInARow = 2
 )
 

@@ -95,7 +95,7 @@ func (m *Machine) applyMembership(c *command.Command) error {
 	if err != nil {
 		return err
 	}
-	if m.Mirror.Phase == mirrored.Following { // zxids and the list in the znode are the ensemble's
+	if m.Mirror.Phase == mirrored.Following { // the other ensemble determines zxids and the list in the znode
 		next.Version = old.Version
 		m.Config = next.State()
 		return nil
@@ -153,7 +153,7 @@ func (m *Machine) applyRefusal(c *command.Command) error {
 }
 
 // CheckReconfig returns the membership that a reconfig results in, or the error code. As
-// in ZooKeeper, the permission is checked last, see mayReconfig. A reconfig that is too
+// in ZooKeeper, the permission is checked last, see MayReconfig. A reconfig that is too
 // long isn't parsed, so its permission is checked here. The caller holds the tree's lock.
 func (s *State) CheckReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership.List, proto.Code) {
 	switch {

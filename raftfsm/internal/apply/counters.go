@@ -38,7 +38,7 @@ func ObserveAge(s *histogram.Summary, n int64, at, now time.Time) {
 	}
 }
 
-// batchNumbers is what applying a batch reveals about it.
+// batchNumbers are the statistics of an applied batch.
 type batchNumbers struct {
 	own  bool  // this server made it in its current leadership
 	made int64 // on the leader's clock, Unix milliseconds

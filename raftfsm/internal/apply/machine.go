@@ -186,7 +186,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 		m.Config = append([]byte(nil), s.Config...)
 	}
 	switch {
-	case m.Mirror.Phase == mirrored.Following: // zxids and the list of servers are the ensemble's
+	case m.Mirror.Phase == mirrored.Following: // the other ensemble determines zxids and the list of servers
 	case s.Flags&command.FlagStandalone == 0:
 		zxid := (m.Tree.LastZxid()>>32 + 1) << 32
 		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy, Record: m.rec.recording()}

@@ -76,8 +76,9 @@ type WaiterFunc func(*command.Applied)
 // Applied implements Waiter.
 func (done WaiterFunc) Applied(a *command.Applied) { done(a) }
 
-// rest applies a command that a phase has no room for: it has no effect. The server
-// doesn't serve clients in such a phase, so the command was on its way when the phase began.
+// rest applies a command that the current phase doesn't allow, without effect. The server
+// doesn't serve clients in such a phase, so the command was in flight when the phase
+// began.
 func (g *mirroring) rest(c *command.Command) error {
 	m := g.m
 	switch c.Kind {

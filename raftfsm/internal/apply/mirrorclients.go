@@ -94,7 +94,7 @@ func (g *mirroring) forward(server uint8, c *command.Command) error {
 	return nil
 }
 
-// forwardAttach gives a client its session, or passes on that it wants one.
+// forwardAttach attaches a client to its session, or forwards its request for a new one.
 func (g *mirroring) forwardAttach(server uint8, c *command.Command) {
 	m := g.m
 	m.out.Op = proto.OpCreateSession

@@ -23,7 +23,7 @@ type State struct {
 	Config      []byte            // the membership (membership.List.State), nil in a standalone server
 	Index       uint64            // newest entry applied
 	Rows        uint64            // xor of rowDigest over the sessions
-	Mirror      mirrored.State    // of another ensemble
+	Mirror      mirrored.State    // mirror of another ensemble
 }
 
 // digest returns the digest that batches carry.

@@ -70,7 +70,7 @@ type stateTransfer struct {
 	sum     uint32
 	newest  int64 // time of the entry with the newest piece
 	loading *tree.Loading
-	// sessions is the table that has arrived, of a state that keeps its sessions.
+	// sessions is the received table, if the state keeps its sessions.
 	sessions []byte
 }
 
@@ -245,7 +245,7 @@ func replace(m *Machine, t *tree.Tree, keepConfig bool) {
 	m.Tree.Adopt(t, keepConfig)
 }
 
-// settle reports that the state has been replaced by the one that a carried.
+// settle reports that a's state is now in force.
 func settle(m *Machine, a *stateTransfer, k command.Kind) {
 	zxid := m.Tree.LastZxid()
 	m.rec.jump()

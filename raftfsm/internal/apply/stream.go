@@ -12,14 +12,14 @@ import (
 
 // Stream gets all transactions that are applied, as ZooKeeper encodes them. Its methods
 // are called under the tree's lock, in the order of the zxids, and must not block. So a
-// caller that holds the lock sees a state and a stream that match.
+// caller that holds the lock sees a consistent state and stream.
 //
-// Every zxid that the tree gets is in the stream: one that changes no znode, e.g. the first of
-// an epoch, is an error without a code, which changes nothing anywhere.
+// Every zxid that the tree gets is in the stream: a zxid without changes, e.g. the first
+// of an epoch, becomes an error transaction without a code, which has no effect.
 type Stream interface {
 	// Txn adds a transaction, which belongs to the stream.
 	Txn(zxid int64, txn []byte)
-	// Jump reports that the state was replaced by one that no transactions lead to.
+	// Jump reports that the state was replaced, and not through transactions.
 	Jump(zxid int64)
 }
 
@@ -32,8 +32,8 @@ type recorder struct {
 	changes []tree.Change // of the transaction being applied
 }
 
-// recording returns where the next transaction should record its changes: nowhere if there is
-// no stream.
+// recording returns the buffer for the changes of the next transaction, or nil if there
+// is no stream.
 func (r *recorder) recording() *[]tree.Change {
 	if r.to == nil {
 		return nil

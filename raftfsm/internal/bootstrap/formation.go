@@ -113,7 +113,7 @@ const (
 	askEvery = 40 * time.Millisecond
 	// AskSlowly is the pause for a server that can't be reached.
 	AskSlowly = 250 * time.Millisecond
-	// FreshFor is how long an answer is valid.
+	// FreshFor is the validity of an answer.
 	FreshFor = 3 * time.Second
 	// grace is how long a majority waits for the rest of the list.
 	grace = 250 * time.Millisecond
@@ -299,8 +299,8 @@ func (f *Formation) answer(p *Probe, from quorum.Identity) *Probe {
 	return mine
 }
 
-// trusts reports whether a server that asks may learn more than that there is an ensemble
-// and which server leads it. A member has proved its membership. A late founder proves by
+// trusts reports whether a server that asks may learn more than the existence of the
+// ensemble and its leader. A member has proved its membership. A late founder proves by
 // its disk id that it participated in the formation. While an ensemble forms, the servers
 // on the list can't prove anything, so we trust them all.
 func (f *Formation) trusts(p *Probe, from quorum.Identity, mine *Probe) bool {
@@ -314,7 +314,7 @@ func (f *Formation) trusts(p *Probe, from quorum.Identity, mine *Probe) bool {
 	return slices.ContainsFunc(f.env.Members, func(m membership.Member) bool { return m.ID == p.ID })
 }
 
-// redact removes everything that not every caller may see.
+// redact removes everything that an untrusted caller must not see.
 func (p *Probe) redact() {
 	*p = Probe{ID: p.ID, Level: p.Level, Phase: p.Phase, As: p.As, Leading: p.Leading, Leader: p.Leader, LeaderAddr: p.LeaderAddr, Refusal: p.Refusal}
 }

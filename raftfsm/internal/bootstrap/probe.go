@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// Phase is how far a server has got on its way into an ensemble.
+// Phase is a server's progress towards membership in an ensemble.
 type Phase string
 
 // The phases.
@@ -32,7 +32,7 @@ type Probe struct {
 	Addr     string `json:"addr"` // of its quorum port, from its own configuration
 	Observer bool   `json:"observer,omitempty"`
 	List     string `json:"list"` // of its configuration file, in the form of /zookeeper/config
-	// ClientPort is what its own line in the list lacks; 0 if it lacks nothing.
+	// ClientPort is the port that its own line in the list lacks; 0 if the line has it.
 	ClientPort int    `json:"clientPort,omitempty"`
 	Level      uint32 `json:"level"` // newest behaviour level that it knows
 	Phase      Phase  `json:"phase"`
@@ -70,7 +70,7 @@ const (
 )
 
 // Check returns an error for a probe that no server of an ensemble sends. Its sender has
-// proved nothing yet, so anything that this server remembers of a probe is small.
+// proved nothing yet, so this server must not store much data from a probe.
 func (p *Probe) Check() error {
 	switch {
 	case p.ID > membership.MaxServer:

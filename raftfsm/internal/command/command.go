@@ -83,7 +83,7 @@ const (
 	KindMirrorEnd
 	KindMirrorPhase
 
-	kindEnd // one past the last
+	kindEnd // one more than the last kind
 )
 
 // commandMin is the minimum length of an encoded command in bytes.

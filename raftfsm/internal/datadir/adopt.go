@@ -12,7 +12,7 @@ import (
 
 // How a standalone server becomes a member of an ensemble, and back. If the server
 // keeps its id, there is nothing to do: Raft's configuration names it as the only
-// voter, so it leads the ensemble at once and admits the others. But a standalone
+// voter, so it leads the ensemble immediately and admits the others. But a standalone
 // server always has id 1. To become, e.g., member 3, it appends one entry to its log:
 // a configuration that renames the only voter. This is safe because no other server
 // has a vote.

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// JournalFile is the file in the log directory that says how far a Swap has come.
+	// JournalFile is the file in the log directory with the progress of a Swap.
 	JournalFile  = "recovery.json"
 	preparedDir  = "recovery.new"
 	asidePattern = "before-recovery-20060102-150405"
@@ -38,8 +38,8 @@ type journal struct {
 
 // Swap exchanges the state in a server's directories for another one, so that a stop at
 // any moment leaves one of the two. The new state is prepared in separate directories,
-// where losing it does no harm. Then the journal is written. From then on there is no way
-// back, and the next process that opens the directories finishes the steps:
+// where losing it does no harm. Then the journal is written. From then on the swap
+// can't be undone, and the next process that opens the directories finishes the steps:
 //
 //  1. Move the old state aside.
 //  2. Record that in the journal.

@@ -247,7 +247,7 @@ func (b *base) hasVote() bool {
 // removed reports whether this server is no longer a member: Raft's configuration lacks
 // it, or the applied membership does. Raft's configuration follows the membership when a
 // server leaves, and precedes it when a server joins: then the server may have a vote
-// already. Before Raft runs, nothing of this is known.
+// already. Before Raft runs, removed returns false.
 func (b *base) removed() bool {
 	if b.env.RaftNow() == nil {
 		return false

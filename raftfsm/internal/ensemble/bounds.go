@@ -25,11 +25,12 @@ func (b *base) stallLimit() time.Duration {
 	return max(min(b.syncLimit(), ServiceBound)*3/10, 3*b.reportInterval(), minStall)
 }
 
-// heartbeatStall is the stall limit for requests that are answered at once. It is
+// heartbeatStall is the stall limit for requests that are answered immediately. It is
 // shorter than the leader's lease, and so short that a connection that the network has
 // silently dropped causes no election: before followers give up their leader, it waits for
 // the next heartbeat, finds the connection dead, and waits for the next heartbeat again,
-// which goes over a new connection. We use three quarters of what these two pauses leave.
+// which goes over a new connection. We use three quarters of the time that these two
+// pauses leave.
 func (b *base) heartbeatStall() time.Duration {
 	t := b.env.Config.Timing()
 	pause := t.pace / 5 // the longest between two heartbeats

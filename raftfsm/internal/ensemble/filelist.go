@@ -55,7 +55,7 @@ func (f *files) fileList() *membership.List {
 	return membership.New(f.env.Config.Members)
 }
 
-// FileWritten says which list the configuration file has now.
+// FileWritten tells the ensemble which list the configuration file has now.
 func (f *files) FileWritten(m *membership.List) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -200,7 +200,7 @@ const (
 	// tellAfter is how long the file and the membership must differ before the server
 	// logs it. Updating the file after a change is faster than that.
 	tellAfter = time.Second
-	// filesFresh is how long an answer is valid.
+	// filesFresh is the validity of an answer.
 	filesFresh = 5 * time.Second
 	// proposalFresh is how long a leader waits for a proposed change of the membership to
 	// be applied before it proposes the change again.

@@ -84,7 +84,7 @@ func (j *joins) note(server uint64, n joiner) {
 }
 
 // miss notes that a server could not be reached for a line of the membership. It reports
-// whether that is to be logged: once, when the server counts as absent.
+// whether to log that: once, when the server counts as absent.
 func (j *joins) miss(id raft.ServerID, m *membership.Member) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

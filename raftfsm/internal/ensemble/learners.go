@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// Learner is another server as the leader sees it.
+// Learner is the leader's view of another server.
 type Learner struct {
 	ID       uint64
 	Addr     string // of its quorum port

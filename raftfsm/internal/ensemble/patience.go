@@ -197,8 +197,7 @@ func (f *following) judge(quiet *silence, reach *reachability, lasted time.Durat
 	}
 }
 
-// AnsweredFor is how recently a quorum must have answered for an election to be likely
-// soon.
+// AnsweredFor is the maximum age of a quorum's answer that makes an election likely soon.
 const AnsweredFor = 2 * time.Second
 
 // Electing reports whether this server hears from no leader, but a quorum of servers has
@@ -208,8 +207,8 @@ func (f *following) Electing() bool {
 	return trans != nil && f.leadNow() == nil && !f.removed() && trans.QuorumRuns(AnsweredFor)
 }
 
-// reach tests whether a server's machine accepts a connection, several times while the
-// silence lasts. A refused connection makes the transport suspect the server.
+// reach tests repeatedly during the silence whether a server's machine accepts a
+// connection. A refused connection makes the transport suspect the server.
 func (f *following) reach(id raft.ServerID, reach *reachability, p Timing) {
 	limit := (p.Dead - p.Ask) / 2
 	if reach.busy.Load() || time.Since(reach.last) < limit/2 {

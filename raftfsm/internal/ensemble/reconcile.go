@@ -23,9 +23,9 @@ import (
 // anywhere, and the log needs no record of the progress.
 
 const (
-	// reconcileEvery is how often a leader compares the two unprompted, while they differ
-	// or for eager after a change. checkEvery is how often any server does otherwise, since
-	// each look wakes an idle process.
+	// reconcileEvery is the interval at which a leader compares the two, while they
+	// differ or for eager after a change. checkEvery is the interval of any server
+	// otherwise, because each comparison wakes an idle process.
 	reconcileEvery = 200 * time.Millisecond
 	checkEvery     = time.Second
 	eager          = 10 * time.Second
@@ -38,7 +38,8 @@ const (
 	// undoAfter is how long a new leader leaves a reconfig alone that another leader
 	// may have been driving.
 	undoAfter = 5 * time.Second
-	// closeBehind is how many entries a server may lack when it gets a vote.
+	// closeBehind is the maximum number of entries that a server may lack when it gets a
+	// vote.
 	closeBehind = 128
 )
 
@@ -70,7 +71,7 @@ type joining struct {
 	changes *changes
 }
 
-// stranger tells a server that is not a member how it becomes one.
+// stranger tells a server that is not a member how to become one.
 func (j *joining) stranger(p *bootstrap.Probe) string {
 	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
 	if m := p.Line(); m != nil {

@@ -40,8 +40,9 @@ const (
 	DriveTimeout = 30 * time.Second
 	// holdTarget is how long a leader waits for step 2 before it reverts.
 	holdTarget = 10 * time.Second
-	// lingerFor is how long a server that was too slow to join still gets the log (NeedsAll).
-	// It asks again within seconds, and otherwise a large state would never be there in time.
+	// lingerFor is how long a server that was too slow to join still gets the log
+	// (NeedsAll). It asks again within seconds. Otherwise a large state would never
+	// arrive in time.
 	lingerFor = 30 * time.Second
 	// drivePause is the pause before asking another leader.
 	drivePause = 50 * time.Millisecond
@@ -76,7 +77,7 @@ type reconfigs struct {
 	mu      sync.Mutex
 	target  *membership.List
 	drivers int              // how many servers are asking for it
-	until   time.Time        // when it is given up, once no server asks for it
+	until   time.Time        // when to give it up, once no server asks for it
 	late    *membership.List // the newest one that was given up
 	lateAt  time.Time        // and when
 	last    step             // the loop's last step
@@ -206,7 +207,7 @@ func (c *changes) drive(ctx context.Context, q *DriveRequest) *driveAnswer {
 	return a
 }
 
-// pursue waits until Raft's configuration is what target asks for.
+// pursue waits until Raft's configuration matches target.
 func (c *changes) pursue(ctx context.Context, l *leading, target *membership.List) *driveAnswer {
 	c.reconfigs.poke()
 	timeout := time.NewTimer(DriveTimeout)

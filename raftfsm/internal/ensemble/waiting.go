@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// When a server that waits for the ensemble reports that in its log.
+// The log messages of a server that waits for the ensemble.
 const (
 	// WaitsBefore is the duration of a start or an election after which the server
 	// reports it.
@@ -127,7 +127,7 @@ func (e *Ensemble) askOthers() (others []otherServer, voters string) {
 	return others, fmt.Sprintf("%d of %d answer, %d are needed", up, all, all/2+1)
 }
 
-// ask finds out what o says about itself.
+// ask asks o for its state.
 func (o *otherServer) ask(b *base, addr string) {
 	ctx, cancel := context.WithTimeout(b.ctx, ProbeTimeout)
 	defer cancel()
@@ -143,7 +143,7 @@ func (o *otherServer) ask(b *base, addr string) {
 	}
 }
 
-// dialFailure returns in one line why addr could not be asked.
+// dialFailure describes in one line why dialling addr failed.
 func dialFailure(addr string, err error) string {
 	var refused *quorum.RefusedError
 	var dns *net.DNSError

@@ -28,7 +28,7 @@ import (
 // the placeholder there, which can't be dialled. The others find it through their own
 // files (see addresses).
 
-// places knows where the servers are.
+// places finds the addresses of the servers.
 type places struct {
 	*base
 	joins   joins
@@ -38,7 +38,7 @@ type places struct {
 	// Used by the reconcile loop only.
 	listening   []string  // the addresses of the quorum port
 	listenTried time.Time // when it last tried to listen on another address
-	asking      string    // the server and address last asked in vain,
+	asking      string    // the server and address that last didn't answer,
 	askedAt     time.Time // and when
 
 	// Guarded by base.mu.
@@ -296,7 +296,8 @@ func (p *places) followOwnAddress(m *membership.List) {
 		}
 	}
 	if err != nil && slices.Equal(portsOf(want), portsOf(p.listening)) {
-		// Other names for the same addresses, or some that only the others can use.
+		// These are other names for the same addresses, or addresses that only the others
+		// can use.
 		p.log.Debug("cannot listen at the addresses of the membership; keeping the old ports", "want", want, "listening", p.listening, "err", err)
 		err = nil
 	}

@@ -44,7 +44,7 @@ func (m *List) Asked(q *proto.ReconfigRequest, policy tree.Policy) (*List, proto
 	return out, proto.Ok
 }
 
-// replicable reports whether all servers will read the same list from the text of m.
+// replicable reports whether all servers read the same list from m's text.
 func (m *List) replicable() bool {
 	text := m.Text()
 	again, err := parseList(text)

@@ -117,8 +117,8 @@ func SameAddress(members []Member) error {
 	return errors.Join(errs...)
 }
 
-// ValidHost reports whether a host has no characters that no name and no address has:
-// quotes, and the remains of letters outside ASCII.
+// ValidHost reports whether a host contains only characters that a name or an address can
+// have. It rejects quotes, and the bytes of letters outside ASCII.
 func ValidHost(host string) bool {
 	return !strings.ContainsFunc(host, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'`,;=<>()\\/@#!?", r)
@@ -155,10 +155,10 @@ func samePort(a, b string) bool {
 	return err == nil && also == nil && x == y && x != 0
 }
 
-// Conflict returns an error if the servers of m can't change to next, because of addresses
-// that next has and m doesn't: two servers have the same one, or a server gets one at
-// which another server listens now. In the latter case each of the servers might wait for
-// the other. A server on the list for the first time isn't waited for.
+// Conflict returns an error if the servers of m can't change to next because of its new
+// addresses: two servers have the same address, or a server gets an address at which
+// another server listens now. In the latter case each server might wait for the other
+// one. We don't wait for a server that is on the list for the first time.
 func (m *List) Conflict(next *List) error {
 	before, after := make(listening), make(listening)
 	for i := range m.Members {
@@ -203,7 +203,7 @@ func (m *List) Conflict(next *List) error {
 	return nil
 }
 
-// runsAt reports whether a server is on the host of a key, as far as m tells.
+// runsAt reports whether, according to m, a server is on the host of a key.
 func (m *List) runsAt(server uint64, key string) bool {
 	was := m.Member(server)
 	if was == nil {

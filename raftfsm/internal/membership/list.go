@@ -67,7 +67,7 @@ func (m *List) State() []byte {
 	return append(append(m.Text(), NamedKey...), strings.Join(ids, ",")...)
 }
 
-// ConfigText returns what /zookeeper/config shows of a state.
+// ConfigText returns the text of /zookeeper/config for a state.
 func ConfigText(state []byte) []byte {
 	text, _, _ := bytes.Cut(state, []byte(NamedKey))
 	return text

@@ -15,7 +15,7 @@ type Member struct {
 	Alternates    []string // more addresses of the quorum port (multiAddress)
 	ElectionAddr  string   // host:port of zoo.cfg's election port; kept for the config node, not dialled
 	Observer      bool
-	ClientAddr    string // host:port for clients as the config node prints it; empty without
+	ClientAddr    string // host:port for clients as the config node prints it; empty if there is none
 	ConfigNodeTxt string // the line of /zookeeper/config for this member
 
 	named bool // set by a client's reconfig; only another reconfig changes the line

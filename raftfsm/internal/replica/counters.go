@@ -36,7 +36,7 @@ type countedLogs struct {
 
 var _ raft.MonotonicLogStore = countedLogs{}
 
-// IsMonotonic returns the store's answer.
+// IsMonotonic implements raft.MonotonicLogStore.
 func (c countedLogs) IsMonotonic() bool {
 	m, ok := c.LogStore.(raft.MonotonicLogStore)
 	return ok && m.IsMonotonic()

@@ -53,7 +53,7 @@ func (r *Replica) Start(transport raft.Transport, bootstrap raft.Configuration) 
 	}
 }
 
-// errUnreadable is why Raft did not start. The cause was reported before.
+// errUnreadable is returned if Raft did not start. The cause was reported before.
 var errUnreadable = errors.New("the log could not be read when Raft started")
 
 // bootstrapTerm is the term that Raft gives to the first configuration. The first

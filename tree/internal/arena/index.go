@@ -34,7 +34,7 @@ func newIndex(of *nodes) index {
 	return index{seed: maphash.MakeSeed(), shards: make([]shard, 1<<shardBits), nodes: of}
 }
 
-// Place is where the index looks for a path.
+// Place is the position at which the index looks for a path.
 type Place struct {
 	s    *shard
 	hash uint32 // never 0

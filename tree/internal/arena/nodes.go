@@ -98,8 +98,8 @@ func (x *nodes) grow() {
 	x.open = append(x.open, at)
 }
 
-// Vacate frees the slot of a node that nothing refers to any more. It releases a
-// block without nodes unless that is the only block with free slots: a client that
+// Vacate frees the slot of a node that is no longer referenced. It releases a block
+// without nodes unless that is the only block with free slots: a client that
 // creates and deletes in turn would otherwise allocate a new block each time.
 func (x *nodes) Vacate(n *Node) {
 	num := n.number
