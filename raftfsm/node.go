@@ -292,7 +292,7 @@ func (n *Node) close() error {
 	}
 	errs = append(errs, n.replica.Close())
 	if !waitFor(n.background.Wait) {
-		errs = append(errs, fmt.Errorf("an entry is still waited for after %v: its goroutine is given up", closeLimit))
+		errs = append(errs, fmt.Errorf("an entry has not completed within %v: its goroutine is abandoned", closeLimit))
 	}
 	return errors.Join(errs...)
 }

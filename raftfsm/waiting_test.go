@@ -83,7 +83,7 @@ func TestStaggeredStartIsQuiet(t *testing.T) {
 				t.Error(line)
 			}
 		}
-		if !log.contains("server 3 comes for the first time") {
+		if !log.contains("server 3 joins for the first time") {
 			t.Errorf("nothing of server 3:\n%s", log.b.String())
 		}
 	})

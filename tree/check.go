@@ -34,11 +34,11 @@ func (c *checker) node(n *node) error {
 	c.refs[n.State().ACL]++
 	switch {
 	case (n == c.t.root) != (n.Path() == rootPath):
-		return fmt.Errorf("is it the root or not")
+		return fmt.Errorf("has the root's path and isn't the root, or the reverse")
 	case n.Epoch() > c.t.epoch:
 		return fmt.Errorf("changed in epoch %d of %d", n.Epoch(), c.t.epoch)
 	case int(size) > c.t.LongestData():
-		return fmt.Errorf("has %d bytes of data, none is said to have more than %d", size, c.t.LongestData())
+		return fmt.Errorf("has %d bytes of data, more than LongestData, %d", size, c.t.LongestData())
 	case n.Kind() != arena.Persistent && n.Owner() == 0:
 		return fmt.Errorf("is of kind %d without an owner", n.Kind())
 	case n.Kind() == arena.Ephemeral && n.NumChildren() > 0:

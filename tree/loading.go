@@ -92,7 +92,7 @@ func (g *Loading) Tree() (*Tree, error) {
 	case !g.l.ended:
 		return nil, fmt.Errorf("tree: a snapshot ends early, after block %d", g.l.blocks.number)
 	}
-	g.err = errors.New("tree: the tree was taken already")
+	g.err = errors.New("tree: Tree was called already")
 	return g.l.t, nil
 }
 

@@ -126,7 +126,7 @@ func (l *loader) list(d *proto.Reader) error {
 		return d.Err()
 	}
 	if int(number) != len(l.lists) {
-		return fmt.Errorf("access control list %d where %d should stand", number, len(l.lists))
+		return fmt.Errorf("access control list %d in place of %d", number, len(l.lists))
 	}
 	l.lists = append(l.lists, l.t.acls.Intern(acl))
 	return nil
@@ -197,7 +197,7 @@ func (l *loader) place(s *arena.State) (*node, error) {
 	case n == nil:
 		n = l.add(place, s)
 	case n.State().ACL != nil:
-		return nil, fmt.Errorf("node %q is there twice", path)
+		return nil, fmt.Errorf("node %q occurs twice", path)
 	default:
 		*n.State() = *s
 		l.blanks--

@@ -119,7 +119,7 @@ func (s *SASL) challenge(conn net.Conn, said *hello, ours Identity, by time.Time
 	}
 	proof, _, err := server.Step(response)
 	if err == nil && said.from.Nonce != 0 && said.from.Nonce == ours.Nonce {
-		err = errors.New("it is what this server has said itself to another")
+		err = errors.New("it is this server's own response to another server")
 	}
 	if err != nil {
 		return nil, &saslError{BadLogin, err}
@@ -170,7 +170,7 @@ func appendToken(b, token []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(token))), token...)
 }
 
-var errToken = fmt.Errorf("quorum: a token of SASL of more than %d bytes", maxToken)
+var errToken = fmt.Errorf("quorum: a SASL token of more than %d bytes", maxToken)
 
 func readToken(c net.Conn, by time.Time) ([]byte, error) {
 	if err := c.SetReadDeadline(by); err != nil {

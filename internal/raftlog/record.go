@@ -52,5 +52,5 @@ func (r *record) covered(snapDir string, last uint64) error {
 	if last >= r.Snapshot {
 		return nil
 	}
-	return fmt.Errorf("%s: damaged: the snapshot that ends at log index %d is missing, and what is there ends at log index %d", snapDir, r.Snapshot, last)
+	return fmt.Errorf("%s: damaged: the snapshot that ends at log index %d is missing, and the remaining snapshots and log end at log index %d", snapDir, r.Snapshot, last)
 }

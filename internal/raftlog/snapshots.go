@@ -251,7 +251,7 @@ func (s *fileSnapshots) recoverNewest(first, last uint64) (uint64, error) {
 		if first == 0 || first > older+1 || last < bad.index {
 			return 0, fmt.Errorf("%w; the log, from index %d to %d, cannot replace it", err, first, last)
 		}
-		s.log.Error("snapshot: the newest one is damaged; the log still has all of it, setting it aside",
+		s.log.Error("snapshot: the newest one is damaged, but the log still has its entries; setting it aside",
 			"dir", filepath.Join(s.dir, bad.name), "err", err)
 		path := filepath.Join(s.dir, bad.name)
 		if err := errors.Join(s.fs.RemoveAll(path+snapBadSuffix), s.fs.Rename(path, path+snapBadSuffix), s.fs.SyncDir(s.dir)); err != nil {

@@ -38,7 +38,7 @@ const (
 var errAbstains = errors.New("quorum: this server was not able to replicate as leader, and lets another one lead")
 
 // errNotLeader is our answer to a server that transfers a leadership it doesn't have.
-var errNotLeader = errors.New("quorum: only the leader hands over the lead")
+var errNotLeader = errors.New("quorum: only the leader transfers its leadership")
 
 // abstention records whether, and for how long, a server leaves the leadership to other
 // servers.

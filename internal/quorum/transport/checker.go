@@ -63,7 +63,7 @@ func (k *checker) standing() Standing {
 // examineTerm refuses terms that no election can have reached.
 func (k *checker) examineTerm(term uint64) error {
 	if now := k.standing().Term; term > now && term-now > maxTermJump {
-		return rpc.Breaks("a term absurdly far ahead", "%d, this server is in term %d", term, now)
+		return rpc.Breaks("a term impossibly far ahead", "%d, this server is in term %d", term, now)
 	}
 	return nil
 }
@@ -136,7 +136,7 @@ func (k *checker) examineCommitted(a *raft.AppendEntriesRequest) error {
 			break
 		}
 		if term, ok := k.cfg.TermOf(l.Index); ok && term != l.Term {
-			return rpc.Breaks("an entry in the place of a committed one", "entry %d of term %d, committed is one of term %d", l.Index, l.Term, term)
+			return rpc.Breaks("an entry that would replace a committed one", "entry %d of term %d, committed is one of term %d", l.Index, l.Term, term)
 		}
 	}
 	return nil

@@ -25,7 +25,7 @@ type holding struct {
 	closed bool
 }
 
-var errNoRoom = fmt.Errorf("%w: of all messages that are being read this one is the largest, and there is no more memory for them", rpc.ErrTooLong)
+var errNoRoom = fmt.Errorf("%w: it is the largest of the messages being read, and their memory is exhausted", rpc.ErrTooLong)
 
 func (h *holding) reserve(n int) error {
 	r := h.of

@@ -91,7 +91,7 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 
 // errOlderSnapshot means that our newest snapshot has less than the requested one, so we
 // must not tell Raft that the follower has it.
-var errOlderSnapshot = errors.New("quorum: there is no snapshot any more that has all of the one to send")
+var errOlderSnapshot = errors.New("quorum: the newest snapshot does not cover the requested one")
 
 // sendInstead sends a newer snapshot than the one that Raft asked for, or the same again.
 func (s *snapshots) sendInstead(id raft.ServerID, addr raft.ServerAddress, asked *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, meta *raft.SnapshotMeta, data io.Reader) error {

@@ -171,11 +171,11 @@ func (g *mirroring) heard(b []byte) error {
 func (g *mirroring) begin(a *stateTransfer, b []byte) error {
 	m := g.m
 	if m.Level < MirrorLevel {
-		return errors.New("a mirror before every server knows what it is: nothing was changed")
+		return errors.New("not every server supports mirrors: nothing was changed")
 	}
 	switch {
 	case m.Mirror.Phase == mirrored.None && (m.Tree.NodeCount() > tree.New().NodeCount() || m.Sessions.Len() > 0):
-		return errors.New("the servers have a state of their own, with znodes or sessions: nothing was changed")
+		return errors.New("the servers already have a state with znodes or sessions: nothing was changed")
 	case m.Mirror.Phase > mirrored.Following:
 		return fmt.Errorf("the servers have taken over from an ensemble (phase %v): nothing was changed", m.Mirror.Phase)
 	}

@@ -56,7 +56,7 @@ var (
 	errRestoreLate    = fmt.Errorf("no more data for %v: nothing was changed", StateTransferLimit)
 	errRestoreOther   = errors.New("another restore has begun: this one changed nothing")
 	errRestoreAborted = errors.New("it was given up: nothing was changed")
-	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", ErrRestoreUnknown)
+	errRestoreSkipped = fmt.Errorf("%w: this server has installed a snapshot since", ErrRestoreUnknown)
 )
 
 // errArriving is the reason why there is no snapshot.
@@ -122,7 +122,7 @@ func (m *Machine) applyRestore(c *command.Command) error {
 	id, b := binary.BigEndian.Uint64(c.Body), c.Body[8:]
 	a := m.Arriving
 	if m.Level < RestoreLevel {
-		m.Log.Warn("a restore before every server knows what it is has no effect")
+		m.Log.Warn("a restore has no effect, because not every server supports restores")
 	} else if c.Kind == command.KindRestoreBegin {
 		m.drop(errRestoreOther)
 		m.Arriving = &stateTransfer{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
@@ -202,7 +202,7 @@ func (m *Machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 		return fmt.Errorf("the state belongs to a mirror (phase %v): nothing was changed", m.Mirror.Phase)
 	}
 	if n := t.EphemeralCount(); n > 0 {
-		return fmt.Errorf("it has %d ephemeral znodes, whose sessions cannot go on: nothing was changed", n)
+		return fmt.Errorf("it has %d ephemeral znodes of sessions that cannot continue: nothing was changed", n)
 	}
 	epoch := max(m.Tree.LastZxid()>>32, t.LastZxid()>>32) + 1
 	if epoch > MaxEpoch {
@@ -223,7 +223,7 @@ func (a *stateTransfer) complete(commit []byte) (r RestoreCommit, t *tree.Tree, 
 		return r, nil, err
 	}
 	if r.Chunks != a.Next || r.Bytes != a.bytes || r.Sum != a.sum {
-		return r, nil, fmt.Errorf("%d pieces with %d bytes and checksum %08x came of %d with %d and %08x: nothing was changed",
+		return r, nil, fmt.Errorf("received %d pieces with %d bytes and checksum %08x, expected %d with %d and %08x: nothing was changed",
 			a.Next, a.bytes, a.sum, r.Chunks, r.Bytes, r.Sum)
 	}
 	if t, err = a.loading.Tree(); err != nil {

@@ -113,7 +113,7 @@ func (f *Formation) acceptable(p *Probe) bool {
 // ballot.
 func (f *Formation) vote(next State, now time.Time) error {
 	if next.Bound != nil && (f.store.state.Bound == nil || next.Bound.Cluster != f.store.state.Bound.Cluster) {
-		f.env.Log.Info("taking part in the formation of the ensemble", "ensemble", next.Bound.Cluster.String())
+		f.env.Log.Info("participating in the formation of the ensemble", "ensemble", next.Bound.Cluster.String())
 	}
 	if err := f.store.save(next); err != nil {
 		return err

@@ -124,7 +124,7 @@ func (p *Probe) Says() string {
 	case p.Phase == PhaseMember:
 		return "it looks for a leader, too"
 	case p.Phase == PhaseBound:
-		return "it takes part in forming the ensemble"
+		return "it participates in forming the ensemble"
 	}
 	return "its data directory is empty"
 }

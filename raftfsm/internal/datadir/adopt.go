@@ -37,7 +37,7 @@ func (d Dirs) adopt(old Identity, server Server, s Stores, log *slog.Logger) (Id
 	case only.ID == next.RaftID: // an earlier adopt was interrupted after rename
 	case only.ID == old.RaftID && only.Address == StandaloneAddr:
 		if err := rename(next.RaftID, last, server, s); err != nil {
-			return old, fmt.Errorf("making the state of server %d that of server %d: %w", old.Server, server.ID, err)
+			return old, fmt.Errorf("transferring the state of server %d to server %d: %w", old.Server, server.ID, err)
 		}
 	default:
 		return old, d.foreign(old, server.ID)

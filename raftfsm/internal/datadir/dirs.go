@@ -67,7 +67,7 @@ func (d Dirs) Owner() (Identity, error) {
 	}
 	id, found, err := ReadIdentity(d.FS, d.Log)
 	if err == nil && !found {
-		err = fmt.Errorf("%s: it does not say whose state it is: %w", d.Log, ErrNoState)
+		err = fmt.Errorf("%s: no file identifies the owner of its state: %w", d.Log, ErrNoState)
 	}
 	return id, err
 }

@@ -197,7 +197,7 @@ func (s Swap) read() (journal, bool, error) {
 		err = json.Unmarshal(b, &j)
 	}
 	if err == nil && (j.Phase != phaseAside && j.Phase != phaseInstall || j.Aside == "" || filepath.Base(j.Aside) != j.Aside) {
-		err = errors.New("it makes no sense")
+		err = errors.New("it is invalid")
 	}
 	if err != nil {
 		return j, false, fmt.Errorf("%s, the progress of a recovery: %w", path, err)

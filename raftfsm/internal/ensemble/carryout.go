@@ -177,7 +177,7 @@ func (c *changes) prepare(s *step, p *membership.Change, x membership.Step) {
 	case membership.DropServer:
 		s.what = fmt.Sprintf("remove server %s: its data directory was replaced by another one", id)
 		if c.formation.State().Bound.NeverCame(id) {
-			s.what = fmt.Sprintf("server %d comes for the first time: free the place that the list has for it", membership.ServerOf(id))
+			s.what = fmt.Sprintf("server %d joins for the first time: remove the placeholder that the list has for it", membership.ServerOf(id))
 		}
 		s.change = func() error { return r.RemoveServer(id, 0, ChangeTimeout).Error() }
 	case membership.AddServer:
@@ -191,10 +191,10 @@ func (c *changes) prepare(s *step, p *membership.Change, x membership.Step) {
 		s.what = fmt.Sprintf("give server %s a vote", id)
 		s.change = func() error { return r.AddVoter(id, addr, 0, ChangeTimeout).Error() }
 	case membership.TakeVote:
-		s.what = fmt.Sprintf("take the vote of server %s", id)
+		s.what = fmt.Sprintf("remove the vote of server %s", id)
 		s.change = func() error { return r.DemoteVoter(id, 0, ChangeTimeout).Error() }
 	case membership.HandOver:
-		s.leave, s.what = true, "hand over the lead"
+		s.leave, s.what = true, "transfer the leadership"
 		s.change = func() error {
 			ctx, cancel := context.WithTimeout(c.ctx, ChangeTimeout)
 			defer cancel()

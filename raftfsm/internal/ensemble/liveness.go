@@ -66,7 +66,7 @@ func (f *freshness) report(ctx context.Context, id raft.ServerID, addr string, t
 	for ctx.Err() == nil {
 		err := f.reportOnce(ctx, id, addr, t, reported)
 		if ctx.Err() == nil {
-			f.log.Debug("the leader does not take reports of live sessions", "leader", t.server, "err", err)
+			f.log.Debug("the leader does not accept reports of live sessions", "leader", t.server, "err", err)
 		}
 		pauseFor(ctx, dialPause)
 	}

@@ -233,7 +233,7 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 			c.log.Warn("undoing a reconfig: servers that it needs for a majority have gone down", "asked", string(target.Text()))
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-absent.C:
-			c.log.Warn("a reconfig is given up and undone: it adds servers that do not call this server, or that this server can't call; do they run, with the certificates of this ensemble?", "servers", s.missing)
+			c.log.Warn("giving up and undoing a reconfig: it adds servers that do not call this server, or that this server can't call; do they run, with the certificates of this ensemble?", "servers", s.missing)
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}

@@ -196,7 +196,7 @@ func (m *List) Conflict(next *List) error {
 			continue // it changes from one address to all addresses, or the other way round
 		}
 		if taken && !(holder.all && l.all) && next.Lists(holder.server) && m.runsAt(l.server, l.key) {
-			return fmt.Errorf("%s is to be the %s of server.%d, and is the %s of server.%d now: give server.%[5]d another one first, with a reconfig of its own",
+			return fmt.Errorf("%s is to be the %s of server.%d, and is the %s of server.%d now: give server.%[5]d another one first, with a separate reconfig",
 				l.key, l.what(), l.server, holder.what(), holder.server)
 		}
 	}

@@ -49,7 +49,7 @@ func (r *Replica) reloadTrailing(now *raft.Raft) {
 		trailing = 0
 	}
 	if err := r.Reload(now, func(c *raft.ReloadableConfig) { c.TrailingLogs = trailing }); err != nil {
-		r.log.Warn("could not bound the log", "trailing", trailing, "err", err)
+		r.log.Warn("could not limit the length of the log", "trailing", trailing, "err", err)
 	}
 }
 

@@ -91,7 +91,7 @@ func (r *Restores) checkLevel(level uint32) error {
 	}
 	who := r.Lacking(level)
 	if len(who) == 0 {
-		who = []string{"all of them have only just said so, try again"}
+		who = []string{"all servers have just reported support, try again"}
 	}
 	return fmt.Errorf("%w: %s", ErrLevel, strings.Join(who, ", "))
 }
