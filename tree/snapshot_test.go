@@ -47,7 +47,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfWhatChangesMeanwhile changes every node after it takes a snapshot and
+// TestSnapshotOfWhatChangesMeanwhile changes every node after it starts a snapshot and
 // before it writes it. All nodes are images then, and no list of images has been copied
 // to grow.
 func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 
 // While a snapshot is written, whole blocks of nodes are released, and new nodes get the
 // slots and numbers of old ones, before and after the writer's position. The snapshot
-// should contain exactly the nodes that existed when it was taken.
+// should contain exactly the nodes that existed at its start.
 func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []int{0, 1, 700, 2900} {
@@ -213,8 +213,8 @@ func forged(blocks ...[]byte) []byte {
 	return b
 }
 
-// Restore should refuse a snapshot with correct checksums and wrong content, and the error
-// should say what is wrong.
+// Restore should refuse a snapshot with correct checksums and wrong content, and the
+// error should state the reason.
 func TestForgedSnapshots(t *testing.T) {
 	t.Parallel()
 	header := func(n int64) []byte { return proto.AppendLong(proto.AppendLong([]byte{tagHeader}, 9), n) }
