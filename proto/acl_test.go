@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSharedACLs: lists that we decode into shared memory should equal those decoded
-// without it, even if one frame has several lists. Null and empty stay distinct.
+// TestSharedACLs: decoding lists into shared memory should not change the result, even if
+// one frame has several lists. Null and empty stay distinct.
 func TestSharedACLs(t *testing.T) { //nolint:paralleltest // it counts allocations
 	lists := [][]ACL{
 		OpenACL(), nil, {},

@@ -2,8 +2,8 @@ package proto
 
 import "testing"
 
-// Benchmarks of the codec: the cost of every request and reply before the server does
-// anything with it.
+// Benchmarks of the codec: the cost of every request and reply before the server does any
+// work.
 
 func BenchmarkAppendRequest(b *testing.B) {
 	set := SetDataRequest{Path: "/app/config/feature-17", Data: make([]byte, 100), Version: -1}

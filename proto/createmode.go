@@ -1,8 +1,8 @@
 package proto
 
-// CreateMode is the flags field of a create request. The operation decides what
-// the server stores (opcode 19 always makes a container). The mode decides how
-// the server builds the name and what it validates.
+// CreateMode is the flags field of a create request. The operation decides which kind of
+// znode the server stores (opcode 19 always makes a container). The mode decides how the
+// server builds the name and which checks it makes.
 type CreateMode int32
 
 // The create modes.

@@ -10,8 +10,8 @@
 // logs nothing. All other packages use its types.
 //
 // Invariants:
-//   - Decode never reads past its frame, never allocates more than the frame
-//     could hold, and never panics, whatever the input.
+//   - Decode never reads past its frame, never allocates more than the frame could
+//     contain, and never panics, whatever the input.
 //   - Append(nil) of a decoded record returns the bytes it was decoded from,
 //     except for what jute doesn't preserve (e.g. a boolean of 2, invalid UTF-8).
 //   - Null and empty stay distinct: a null buffer or vector is nil, an empty one

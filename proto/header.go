@@ -2,8 +2,8 @@ package proto
 
 import "encoding/binary"
 
-// Sizes in bytes of what always has the same: the fixed parts of a frame, a session's password
-// and an encoded Stat.
+// Sizes in bytes of the fixed parts of a frame, of a session's password and of an encoded
+// Stat.
 const (
 	LengthSize        = 4  // the frame's own length
 	RequestHeaderSize = 8  // xid, type

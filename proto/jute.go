@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// NullString stands for jute's null string (length −1). It is not valid UTF-8. We replace
+// NullString represents jute's null string (length −1). It is not valid UTF-8. We replace
 // invalid UTF-8 when we decode, so no string from the wire can equal it.
 const NullString = "\xff"
 
@@ -26,14 +26,14 @@ type Reader struct {
 	off   int
 	err   error
 	alias bool
-	acls  *[]ACL // holds the lists, see newACLs; nil: each list is allocated
+	acls  *[]ACL // memory for the lists, see newACLs; nil: each list is allocated
 }
 
-// NewReader returns a Reader whose strings and buffers are copies.
+// NewReader returns a Reader that copies strings and buffers out of the frame.
 func NewReader(frame []byte) Reader { return Reader{buf: frame} }
 
-// AliasReader returns a Reader whose strings and buffers alias frame: they are
-// valid only until frame is overwritten.
+// AliasReader returns a Reader that doesn't copy: its strings and buffers alias frame and
+// are valid only until frame is overwritten.
 func AliasReader(frame []byte) Reader { return Reader{buf: frame, alias: true} }
 
 // Err returns the first error, or nil.
@@ -79,8 +79,8 @@ func LeadingPath(body []byte) string {
 	return unsafe.String(&rest[0], n)
 }
 
-// PrefixPath puts prefix before the path at the start of the body that begins at b[body:].
-// The root has no name of its own, so we use prefix alone as its path.
+// PrefixPath puts prefix before the path at the start of the body that begins at
+// b[body:]. The root has an empty name, so its new path is prefix alone.
 func PrefixPath(b []byte, body int, prefix string) []byte {
 	at := body + LengthSize
 	rest := b[at:]
@@ -161,8 +161,8 @@ func (r *Reader) Buffer() []byte {
 	return append(make([]byte, 0, n), b...)
 }
 
-// String reads a string; null is [NullString], invalid UTF-8 becomes U+FFFD as
-// it does in Java.
+// String reads a string. Null becomes [NullString], and invalid UTF-8 becomes U+FFFD, as
+// in Java.
 func (r *Reader) String() string {
 	n := r.length("string")
 	if n < 0 {
@@ -181,8 +181,8 @@ func (r *Reader) String() string {
 	return string(b)
 }
 
-// Count reads the length of a vector whose elements take at least min bytes
-// each. Null is −1; other negative counts are empty vectors, as in Java.
+// Count reads the length of a vector. Each element has at least min bytes. Null is −1;
+// other negative counts are empty vectors, as in Java.
 func (r *Reader) Count(min int) int {
 	n := int(r.Int())
 	switch {

@@ -42,7 +42,7 @@ type MultiRequest struct {
 // records of a longer request in memory.
 const maxOpsReused = 64
 
-// Decode reads m, reusing the records that m holds or once held. An operation that
+// Decode reads m, reusing the records of earlier decodes. An operation that
 // ZooKeeper doesn't allow inside a multi fails the Reader, and so does a mixture of
 // reads and writes.
 func (m *MultiRequest) Decode(r *Reader) {
@@ -107,8 +107,8 @@ func AppendMultiEnd(b []byte) []byte {
 	return h.Append(b)
 }
 
-// AppendMultiError appends the entry of a multi's reply that stands for an operation
-// that failed, or that was not executed because another one failed.
+// AppendMultiError appends the entry in a multi's reply for an operation that failed, or
+// that was not executed because another one failed.
 func AppendMultiError(b []byte, code Code) []byte {
 	h, e := MultiHeader{Op: OpError, Err: code}, ErrorResponse{int32(code)}
 	return e.Append(h.Append(b))

@@ -12,7 +12,7 @@ const (
 	Read                // answered from the local tree
 	Write               // a transaction on the tree, through the log
 	Session             // begins, keeps or ends the client's session
-	Local               // concerns the connection, or all of the server
+	Local               // concerns the connection or the whole server
 )
 
 // traits are the yes-or-no columns of the table.
@@ -23,16 +23,16 @@ const (
 	onParent                    // the permission is needed on the znode's parent
 	growing                     // may make the tree larger
 	inMulti                     // allowed inside a multi or a multiRead
-	slow                        // may take long, regardless of the length of its reply
+	slow                        // may be slow, regardless of the length of its reply
 )
 
 // operation is a row of the table.
 type operation struct {
 	name  string // ZooKeeper's name, for logs, errors and four-letter words
-	four  string // what the command cons prints
+	four  string // name in the output of the command cons
 	kind  Kind
 	fresh func(old Record) Record // empties the request's record, or returns a new one; nil: there is no body
-	perms Perms                   // one of these is needed
+	perms Perms                   // one of these permissions is needed
 	is    traits
 	basic Op // the operation that this one is a variant of; 0: none
 }
@@ -40,9 +40,9 @@ type operation struct {
 // lowest is the operation with the lowest number.
 const lowest = OpCloseSession
 
-// table describes every operation, indexed by its number minus lowest. We took the rows
-// from ZooKeeper's ZooDefs.OpCode, zookeeper.jute, Request.op2String and the permission
-// checks of PrepRequestProcessor and FinalRequestProcessor.
+// table describes every operation, indexed by its number minus lowest. The rows follow
+// ZooKeeper's ZooDefs.OpCode, zookeeper.jute, Request.op2String and the permission checks
+// of PrepRequestProcessor and FinalRequestProcessor.
 var table = [...]operation{
 	OpCloseSession - lowest:         {"closeSession", "CLOS", Session, nil, 0, 0, 0},
 	OpCreateSession - lowest:        {"createSession", "SESS", Unknown, nil, 0, 0, 0}, // the handshake, and between servers
@@ -135,8 +135,8 @@ func (o Op) Transaction() bool { return o.Kind() == Write || o == OpCloseSession
 // names.
 func (o Op) Perms() Perms { return o.row().perms }
 
-// Guard returns the znode whose ACL decides whether a request for path is allowed: the
-// znode itself or, for a create or delete, its parent.
+// Guard returns the path of the znode with the ACL that decides whether a request for
+// path is allowed: path itself or, for a create or delete, its parent.
 func (o Op) Guard(path string) string {
 	if o.row().is&onParent != 0 {
 		return Parent(path)
@@ -153,7 +153,8 @@ func (o Op) Grows() bool { return o.row().is&growing != 0 }
 // InMulti reports whether o is allowed inside a multi or a multiRead.
 func (o Op) InMulti() bool { return o.row().is&inMulti != 0 }
 
-// Slow reports whether o may take long to answer, regardless of the length of its reply.
+// Slow reports whether the answer to o may need a long time, regardless of the length of
+// its reply.
 func (o Op) Slow() bool { return o.row().is&slow != 0 }
 
 // Basic returns the operation that o is a variant of, e.g. OpCreate for OpCreateTTL, or o

@@ -10,7 +10,7 @@ import "fmt"
 // Requests is not safe for concurrent use.
 type Requests struct {
 	records [len(table)]Record
-	last    Op     // the one whose record was used last
+	last    Op     // the operation with the record that was used last
 	reader  Reader // a local variable would escape to the heap
 	acls    []ACL  // of the body being decoded
 }
@@ -29,9 +29,9 @@ func (q *Requests) Decode(op Op, body []byte) (Record, error) {
 	return req, nil
 }
 
-// Parts calls visit with each operation of a multi, until one call returns false. We keep
-// only one operation at a time, so a long multi takes no more memory than a short one. An
-// error means that the multi doesn't decode after the operations visited.
+// Parts calls visit with each operation of a multi, until one call returns false. It
+// decodes one operation at a time, so a long multi needs no more memory than a short one.
+// An error means that the multi doesn't decode after the operations visited.
 func (q *Requests) Parts(body []byte, visit func(part MultiOp) bool) error {
 	q.open(body)
 	for {

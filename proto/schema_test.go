@@ -135,7 +135,7 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// sameName reports whether a field has the name in the schema or a prefix of it.
+// sameName reports whether a field's name is the name in the schema or a prefix.
 func sameName(field, jute string) bool {
 	field, jute = strings.ToLower(field), strings.ToLower(jute)
 	switch fmt.Sprint(field, " ", jute) {

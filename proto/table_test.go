@@ -8,8 +8,8 @@ import (
 	"unicode/utf16"
 )
 
-// The operations: number, name, kind, the four letters of cons. The table has those
-// that ZooKeeper 3.9 defines, and no others.
+// The operations: number, name, kind, the four letters of cons. The table has exactly the
+// operations that ZooKeeper 3.9 defines.
 func TestOps(t *testing.T) {
 	t.Parallel()
 	all := Ops()
@@ -172,7 +172,7 @@ func TestParentAndBase(t *testing.T) {
 }
 
 // javaValid is a transcription of ZooKeeper's PathUtils.validatePath: one pass over the
-// UTF-16 units with one unit of history.
+// UTF-16 units that remembers the previous unit.
 func javaValid(path string) bool {
 	units := utf16.Encode([]rune(path))
 	if len(units) == 0 || units[0] != '/' {

@@ -1,6 +1,6 @@
 package proto
 
-// EventType is what happened to a znode.
+// EventType is the kind of change of a znode.
 type EventType int32
 
 // The event types that a server sends.

@@ -98,7 +98,7 @@ func (c *cluster) configOf(id uint64) Config {
 		TickTime: 200 * time.Millisecond, Log: Log{Dir: c.dir(id) + "/log"}, DataDir: c.dir(id) + "/snap"}
 }
 
-// TestJoinerCatchesUpBySnapshot adds a server to an ensemble whose log has been truncated
+// TestJoinerCatchesUpBySnapshot adds a server to an ensemble after the log was truncated
 // at the start.
 func TestJoinerCatchesUpBySnapshot(t *testing.T) {
 	t.Parallel()

@@ -27,16 +27,16 @@ const (
 	MaxListBytes       = membership.MaxListBytes       // of a list of servers and of a reconfig
 	MaxServerAddresses = membership.MaxServerAddresses // alternative addresses of a server
 	MaxHost            = membership.MaxHost            // bytes of a host
-	MaxCallers         = ensemble.MaxCallers           // ServerIDs of one server id whose calling addresses are remembered
+	MaxCallers         = ensemble.MaxCallers           // per server id, ServerIDs with remembered calling addresses
 )
 
 // Errors.
 var (
 	// ErrClosed is the error of all calls after Close.
 	ErrClosed = propose.ErrClosed
-	// ErrHasState reports directories that hold zkgo state, which is never replaced.
+	// ErrHasState reports directories that contain zkgo state, which is never replaced.
 	ErrHasState = datadir.ErrHasState
-	// ErrNoState reports directories that hold no zkgo state.
+	// ErrNoState reports directories that contain no zkgo state.
 	ErrNoState = datadir.ErrNoState
 )
 
@@ -57,8 +57,8 @@ var (
 // servers at the address of another one.
 func SameAddress(members []Member) error { return membership.SameAddress(members) }
 
-// ValidHost reports whether a host has no characters that no name and no address has:
-// quotes, and the remains of letters outside ASCII.
+// ValidHost reports whether a host contains only characters that a name or an address can
+// have. It rejects quotes, and the bytes of letters outside ASCII.
 func ValidHost(host string) bool { return membership.ValidHost(host) }
 
 // Config configures a Node. The zero value of an optional field selects its default.
@@ -66,8 +66,9 @@ type Config struct {
 	ID       uint64   // this server's id, 0 to MaxServer; 1 for a standalone server
 	Members  []Member // the list of zoo.cfg; fewer than two voters and no observer: standalone,
 	Ensemble bool     // unless Ensemble requests an ensemble of one (standaloneEnabled=false)
-	// NeedsAll is set if only servers that run are listed: empty servers form an ensemble only
-	// once all listed voters run, and a reconfig adds only servers that are connected.
+	// NeedsAll is set if the list names only running servers. Then empty servers form an
+	// ensemble only once all listed voters run, and a reconfig adds only servers that are
+	// connected.
 	NeedsAll bool
 	// ClientPort is this server's client port, 0 if unknown. A proposed reconfig uses it
 	// for lines of the list that have no client part.
@@ -75,7 +76,7 @@ type Config struct {
 
 	Memory  bool       // keep everything in memory, no disk
 	DataDir string     // snapshots, and the log unless Log.Dir is set
-	FS      storage.FS // file system of the directories; default that of the machine
+	FS      storage.FS // file system of the directories; default: the operating system's
 
 	Log        Log        // the log and the snapshots
 	Peers      Peers      // the connections to the other servers
@@ -85,10 +86,10 @@ type Config struct {
 	SyncLimit int           // ticks; default 5
 
 	Policy tree.Policy // this server's switches, in force while it leads
-	Full   func() bool // reports whether it must refuse requests that need memory, from all servers while it leads; nil: never
+	Full   func() bool // reports whether this server must refuse requests that need memory, on all servers while it leads; nil: never
 
 	Now     func() time.Time // the clock for session timeouts, and the default of Wall; default time.Now
-	Wall    func() time.Time // stamped into transactions; it may jump
+	Wall    func() time.Time // time of transactions; it may jump
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
 	// Stream gets the transactions as ZooKeeper encodes them, under the tree's lock; nil: none
@@ -102,7 +103,7 @@ type Config struct {
 	level uint32                                        // the highest behaviour level that this code knows; tests change it
 }
 
-// Log is where a server keeps its log, and when it takes snapshots.
+// Log configures the log and the snapshots of a server.
 type Log struct {
 	Dir     string         // default: the data directory
 	Store   string         // "wal", the default, or "bolt"
@@ -112,7 +113,7 @@ type Log struct {
 	SnapCount    int   // transactions between snapshots; default 100,000
 	SnapBytes    int64 // log bytes between snapshots; default 4 GiB
 	SnapRetain   int   // snapshots kept; default 3
-	SnapTrailing int   // log entries before a snapshot that are kept; default: about 64 MiB of them
+	SnapTrailing int   // log entries to keep before a snapshot; default: about 64 MiB
 }
 
 // SetDefaults sets the directory and the numbers that are not set. dataDir is the server's data directory.
@@ -129,7 +130,7 @@ type Peers struct {
 	TLS        *TLS    // nil: plaintext
 	SASL       *SASL   // nil: no SASL authentication
 	ListenAll  bool    // listen on all addresses of the machine (quorumListenOnAllIPs)
-	ListenHost string  // where to listen; default the host that the others dial; ListenAll takes precedence
+	ListenHost string  // host to listen on; default: the host that the others dial; ListenAll overrides it
 }
 
 // Containers says how often a leader looks for containers and TTL znodes to delete, and how
@@ -151,8 +152,8 @@ type TLS struct {
 	// are verified against. It is called for every handshake, on any goroutine. Its
 	// VerifyConnection, if any, is called in either role, with the verified chains.
 	Config func() *tls.Config
-	// DialPlain makes this server call others in plaintext, while some of them don't use
-	// TLS yet. AcceptPlain makes it accept plaintext too.
+	// DialPlain makes this server call others in plaintext, for as long as some servers
+	// don't use TLS yet. AcceptPlain makes it accept plaintext too.
 	DialPlain, AcceptPlain bool
 	// VerifyHost requires the certificate of a called server to name a host that the
 	// membership or the configuration has for it. VerifyCaller requires the same of a
@@ -169,14 +170,15 @@ type TLS struct {
 // they know a password.
 type SASL = quorum.SASL
 
-// Command is an operation that a server proposes to the ensemble. Propose copies what
-// it needs, so the caller may reuse Body, IDs and Prints after it returns.
+// Command is an operation that a server proposes to the ensemble. Propose copies its
+// input, so the caller may reuse Body, IDs and Prints after it returns.
 type Command = command.Command
 
 // Kind is the kind of a Command.
 type Kind = command.Kind
 
-// The kinds of command that a server proposes, and those that it only sees in Applied.
+// The kinds of command that a server proposes, and the kinds that it only sees in
+// Applied.
 const (
 	KindRequest = command.KindRequest // a client's write, Op and Body
 	KindAttach  = command.KindAttach  // create a session (Session 0) or attach to one
@@ -204,16 +206,16 @@ type Handler interface {
 	Applied(a *Applied)
 	// BatchDone is called without the lock after the commands of one log entry.
 	BatchDone()
-	// Lost says that commands proposed so far and not yet applied may or may not be
-	// applied later, without their waiters. The handler must close every connection
-	// with such a command in flight. Commands that are being applied now may
-	// still arrive with their waiters.
+	// Lost reports that the commands proposed so far and not yet applied have an
+	// unknown outcome: if they are applied later, it is without their waiters. The
+	// handler must close every connection with such a command in flight. Commands
+	// that are being applied now may still arrive with their waiters.
 	Lost(reason error)
-	// Jumped says that a snapshot or a restored tree replaces the tree. The handler must
-	// close every connection, because the changes in between fire no watches.
+	// Jumped reports that a snapshot or a restored tree replaces the tree. The handler
+	// must close every connection, because the changes in between fire no watches.
 	Jumped()
-	// Live appends the sessions whose clients sent something since the last call, and
-	// those whose connections the server has stopped reading.
+	// Live appends the sessions of clients that sent something since the last call, and
+	// of clients that the server has stopped reading from.
 	Live(dst []int64) []int64
 	// StateChanged reports a new Status. It is called without any lock.
 	StateChanged(s Status)

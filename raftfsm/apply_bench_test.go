@@ -53,7 +53,7 @@ func benchmarkApply(b *testing.B, size int, c command.Command) {
 		}
 	}
 	b.ReportAllocs()
-	var entries [][]byte // stopping the timer takes longer than an entry
+	var entries [][]byte // stopping the timer costs more than an entry
 	for done := 0; done < b.N; done += len(commands) {
 		if len(entries) == 0 {
 			b.StopTimer()

@@ -38,7 +38,7 @@ func testServesNothingOldAfterARestart(t *testing.T) {
 	write(half, 2*half)
 	c.net.Delay(hostOf(lead), hostOf(id), 50*time.Millisecond)
 	back := c.start(id)
-	// The entries from before the kill are on its disk, but none of them is applied.
+	// The entries from before the kill are on its disk, but not applied.
 	if back.exists("/n0") {
 		t.Fatal("the server has applied its log: this test shows nothing")
 	}

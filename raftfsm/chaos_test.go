@@ -16,9 +16,9 @@ import (
 
 var chaosSeeds = flag.Int("chaos.seeds", 1, "number of runs of TestChaos")
 
-// TestChaos writes through all servers while links are cut, held, delayed and reset and
-// servers are killed and restarted, in fake time. At the end, all servers have the same
-// state, and it has every acknowledged write.
+// TestChaos writes through all servers while links are cut, stopped, delayed and reset
+// and servers are killed and restarted, in fake time. At the end, all servers have the
+// same state, and it has every acknowledged write.
 func TestChaos(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds; not with -short")

@@ -11,8 +11,8 @@ import (
 )
 
 // TestClientAddressDoesNotFlip: without reconfig, the files of the servers may have
-// different client addresses for one server. What the membership has doesn't depend on
-// which server leads, and it is the address in that server's own file if there is one.
+// different client addresses for one server. The address in the membership doesn't depend
+// on which server leads. It is the one in that server's own file, if there is one.
 func TestClientAddressDoesNotFlip(t *testing.T) {
 	const server, own, others = 2, "0.0.0.0:2182", "0.0.0.0:2183"
 	for name, files := range map[string]struct{ own, others string }{

@@ -69,8 +69,8 @@ func TestJoinAtAnotherPort(t *testing.T) {
 	}
 }
 
-// TestUnreachableJoiner adds a running server at a host where it isn't. The reconfig is
-// carried out as if the server were down, and the log says why it is missing.
+// TestUnreachableJoiner adds a running server at a wrong host. The reconfig is carried
+// out as if the server were down, and the log says why it is missing.
 func TestUnreachableJoiner(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)

@@ -41,7 +41,7 @@ func mustRefuse(t *testing.T, cfg Config, words ...string) {
 	}
 }
 
-// used returns a configuration whose directories hold a closed server's state.
+// used returns a configuration with directories that contain a closed server's state.
 func used(t *testing.T, cfg Config, commands int, snapshot bool) Config {
 	t.Helper()
 	r := start(t, cfg)
@@ -201,8 +201,8 @@ func flip(t *testing.T, path string) {
 	}
 }
 
-// TestSnapshotTrigger: the server takes snapshots on its own and truncates the log, and a
-// restart restores the whole state.
+// TestSnapshotTrigger: the server writes snapshots unprompted and truncates the log, and
+// a restart restores the whole state.
 func TestSnapshotTrigger(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, cfg Config) {
@@ -233,7 +233,7 @@ func TestSnapshotTrigger(t *testing.T) {
 	})
 }
 
-// eventually waits until cond holds.
+// eventually waits until cond returns true.
 func eventually(t *testing.T, what string, cond func() bool) {
 	t.Helper()
 	wait.Eventually(t, what, cond)
@@ -391,7 +391,7 @@ type noEntries struct{ raft.LogStore }
 
 func (noEntries) StoreLog(*raft.Log) error { return errors.New("the power is gone") }
 
-// TestEmptiedDirectory: a server whose log was removed refuses to start, instead of
+// TestEmptiedDirectory: after its log was removed, a server refuses to start, instead of
 // starting afresh under its old identity. ReadPlace reports the same.
 func TestEmptiedDirectory(t *testing.T) {
 	t.Parallel()

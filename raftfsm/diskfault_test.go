@@ -231,7 +231,7 @@ func flipOne(t *testing.T, rnd *rand.Rand, dir string) {
 	}
 }
 
-// unreadable are stores whose entries can't be read. As in raftlog, a failed call never
+// unreadable are stores with unreadable entries. As in raftlog, a failed call never
 // returns.
 type unreadable struct {
 	replica.Stores
@@ -259,8 +259,8 @@ func (l unreadableLog) GetLog(uint64, *raft.Log) error {
 	return nil
 }
 
-// A server whose log can't be read when Raft starts reports the error and can be closed,
-// whichever goroutine notices the failure of the stores first.
+// If the log can't be read when Raft starts, the server reports the error and can be
+// closed, whichever goroutine notices the failure of the stores first.
 func TestUnreadableWhenRaftStarts(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3).onDisk()
@@ -284,8 +284,8 @@ func TestUnreadableWhenRaftStarts(t *testing.T) {
 	}
 }
 
-// stuck are stores whose votes and terms can't be written once begun is set. As in raftlog,
-// a call waits for Close and then never returns.
+// stuck are stores that can't write votes and terms once begun is set. As in raftlog, a
+// call waits for Close and then never returns.
 type stuck struct {
 	replica.Stores
 	begun  atomic.Bool

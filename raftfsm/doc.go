@@ -22,19 +22,20 @@
 //   - A transaction gets its zxid when it is applied, never before: every zxid
 //     is part of a committed prefix.
 //   - An entry that can't be decoded stops the server. It is never skipped.
-//   - With the tree's lock held, only Handler.Applied and Handler.Jumped are
-//     called. Under it, no lock is taken that a goroutine may hold while it waits.
+//   - While the tree's lock is held, we call only Handler.Applied and Handler.Jumped, and
+//     acquire no lock that another goroutine may hold while it waits.
 //
 // A Node has a controller, which owns the leadership and runs on the one control goroutine
 // (lead.go), a replica.Replica, which has the stores, Raft and the state machine, and peers:
 // alone for a standalone server (standalone.go), ensemble.Ensemble for a member (peers.go).
 //
-// Packages of raftfsm/internal hold the rest: command the layout of the log, propose and forward
-// the way of commands into it, apply the state machine, snapio the stream of a snapshot, replica
-// the stores with Raft and the state machine on them, bootstrap how an ensemble forms, ensemble a
-// member and the other servers, membership the list of servers, exchange questions between
-// servers, multiaddr servers with several addresses, datadir the owner of a directory and the
-// exchange of its state, restore the replacement of the state while the ensemble serves, logreader
+// Packages of raftfsm/internal implement the rest: command the layout of the log, propose
+// and forward the path of commands into it, apply the state machine, snapio the stream of
+// a snapshot, replica the stores with Raft and the state machine on them, bootstrap the
+// formation of an ensemble, ensemble the communication of a member with the other
+// servers, membership the list of servers, exchange questions between servers, multiaddr
+// servers with several addresses, datadir the owner of a directory and the replacement of
+// its state, restore the replacement of the state while the ensemble serves, logreader
 // the files of a stopped server.
 //
 // May import: its own internal packages, proto, tree, session, internal/raftlog,

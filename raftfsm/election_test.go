@@ -12,7 +12,7 @@ import (
 )
 
 // TestKilledEnsembleNeedsNoTimers kills all servers and restarts them. No server has to
-// wait for Raft's timers, which take at least a second, and the server that missed the
+// wait for Raft's timers, which run for at least a second, and the server that missed the
 // last writes doesn't lead.
 func TestKilledEnsembleNeedsNoTimers(t *testing.T) {
 	t.Parallel()
@@ -41,7 +41,7 @@ func TestKilledEnsembleNeedsNoTimers(t *testing.T) {
 }
 
 // TestKilledLeaderIsReplacedAtOnce kills one leader after the other. In fake time, disks
-// and processors take no time, so the test measures only timeouts.
+// and processors need no time, so the test measures only timeouts.
 func TestKilledLeaderIsReplacedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

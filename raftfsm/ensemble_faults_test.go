@@ -19,7 +19,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// compact takes a snapshot and truncates the whole log before it.
+// compact writes a snapshot and truncates the whole log before it.
 func (r *rig) compact() {
 	r.t.Helper()
 	engine := r.replica.Raft()
@@ -120,7 +120,7 @@ func testHandOver(t *testing.T) {
 }
 
 // TestSessionsLiveThroughFollowers: reports from the server that a client is connected to
-// keep its session alive. Without them the session expires, on every server.
+// keep its session alive. If they stop, the session expires on every server.
 func TestSessionsLiveThroughFollowers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testSessionsLive)
@@ -243,9 +243,9 @@ type slowStores struct {
 
 func (s slowStores) Logs() raft.LogStore { return slowStart{s.Stores.Logs(), s.ready} }
 
-// TestStandaloneGrowsSlowly: a server with data reports that before its Raft runs. If empty
-// servers took it for another empty server, they would form an ensemble with it, but
-// without its data.
+// TestStandaloneGrowsSlowly: a server with data reports that before its Raft runs. If
+// empty servers mistook it for another empty server, they would include it in a new
+// ensemble without its data.
 func TestStandaloneGrowsSlowly(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestStopsBesideASilentServer(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Error(err)
 		}
-		// Handing over the leadership may take as long as an election.
+		// A transfer of the leadership may last as long as an election.
 		if d := time.Since(begun); d > 3*ensemble.ElectionTimeout {
 			t.Errorf("stopping took %v", d)
 		}
@@ -337,8 +337,8 @@ func TestStopsBesideAFrozenServer(t *testing.T) {
 	})
 }
 
-// TestMemberAlone: a member whose configuration file lists only itself doesn't start, and
-// the leader that it would have deposed keeps leading.
+// TestMemberAlone: a member doesn't start if its configuration file lists only itself,
+// and the leader that it would have deposed keeps leading.
 func TestMemberAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()

@@ -43,8 +43,8 @@ func testEnsembleForms(t *testing.T) {
 	}
 }
 
-// TestLeaderKill kills the leader under load: another server takes over, and both remaining
-// servers have every acknowledged write.
+// TestLeaderKill kills the leader under load: another server becomes the leader, and both
+// remaining servers have every acknowledged write.
 func TestLeaderKill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testLeaderKill)
@@ -90,8 +90,8 @@ func testLeaderKill(t *testing.T) {
 	}
 }
 
-// TestSessionMoves: a client moves to another server while commands are in flight. Commands
-// from the old connection no longer take effect.
+// TestSessionMoves: a client moves to another server while commands are in flight.
+// Commands from the old connection no longer have an effect.
 func TestSessionMoves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testSessionMoves)
@@ -132,8 +132,8 @@ func testSessionMoves(t *testing.T) {
 	}
 }
 
-// TestPartition partitions the leader from the others: they continue without it, its
-// contact is no longer confirmed, and after the partition it follows again.
+// TestPartition partitions the leader from the others: the others continue, the old
+// leader's contact is no longer confirmed, and after the partition it follows again.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testPartition)

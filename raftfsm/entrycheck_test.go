@@ -73,7 +73,7 @@ func TestEntriesThatCannotBeApplied(t *testing.T) {
 	}
 }
 
-// namedConfig returns the state of a membership with one line named by a reconfig.
+// namedConfig returns the state of a membership in which a reconfig has named a line.
 func namedConfig() []byte {
 	return []byte("server.1=a:1:2:participant\nserver.2=b:1:2:participant\nversion=100000002" + membership.NamedKey + "2")
 }

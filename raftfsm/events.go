@@ -49,7 +49,7 @@ func (b *mailbox) post(list []event) {
 	}
 }
 
-// take removes and returns the queued events.
+// take empties the queue and returns the events.
 func (b *mailbox) take() []event {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -58,7 +58,7 @@ func (b *mailbox) take() []event {
 	return list
 }
 
-// applied queues what the state machine reports, as one group.
+// applied queues the state machine's events as one group.
 func (b *mailbox) applied(events []apply.Event) {
 	list := make([]event, len(events))
 	for i := range events {

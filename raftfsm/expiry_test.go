@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// lifetime waits, in fake time, until the session is gone and returns how long that took.
+// lifetime waits, in fake time, until the session is gone and returns the duration.
 func (r *rig) lifetime(s session.Session, limit time.Duration) time.Duration {
 	r.t.Helper()
 	begin := time.Now()

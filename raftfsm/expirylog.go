@@ -8,14 +8,14 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// maxExpiryLines is how many expired sessions are logged in expiryWindow.
+// maxExpiryLines limits the expired sessions that are logged in expiryWindow.
 const (
 	maxExpiryLines = 100
 	expiryWindow   = 10 * time.Second
 )
 
-// expiryLog logs the sessions that expire. It only counts those above maxExpiryLines: a
-// client can begin thousands of sessions and leave them.
+// expiryLog logs the sessions that expire. Above maxExpiryLines it only counts them,
+// because a client can create thousands of sessions and abandon them.
 type expiryLog struct {
 	since  time.Time
 	lines  int

@@ -11,7 +11,7 @@ import (
 
 // TestFarAway: two entries in flight suffice over a long distance, too. With a round trip
 // of 50 ms, an entry carries all commands that came in the meantime, up to 4096, and a
-// single command takes little more than one round trip.
+// single command needs little more than one round trip.
 func TestFarAway(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

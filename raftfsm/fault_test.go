@@ -45,15 +45,15 @@ func (c *manualClock) advance(d time.Duration) {
 	c.t = c.t.Add(d)
 }
 
-// faultyStores are stores whose log can stall or fail.
+// faultyStores are stores with a log that can stall or fail.
 type faultyStores struct {
 	replica.Stores
 	failed chan error
 
 	mu    sync.Mutex
 	gate  chan struct{} // if set, writes wait until it is closed
-	next  error         // the next write fails with it
-	dead  error         // all writes block until Close, then fail with it
+	next  error         // error of the next write
+	dead  error         // all writes block until Close, then fail with this error
 	ended chan struct{} // closed by Close
 	once  sync.Once
 }
@@ -102,7 +102,7 @@ func (f *faultyStores) failNext(err error) {
 	f.next = err
 }
 
-// kill makes every write block from now on, as raftlog does after an error.
+// kill makes every write block from now on, like raftlog after an error.
 func (f *faultyStores) kill(err error) {
 	f.mu.Lock()
 	f.dead = err
@@ -186,9 +186,9 @@ func TestRefusedEntry(t *testing.T) {
 	})
 }
 
-// TestLateLeaderStart: a LeaderStart of an earlier leadership comes after that of the
-// current one, so the log skips the batches proposed after it. The server notices, and
-// starts a new leadership.
+// TestLateLeaderStart: a LeaderStart of an earlier leadership comes after the current
+// one, so the log skips the batches proposed after it. The server notices, and starts a
+// new leadership.
 func TestLateLeaderStart(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		r := start(t, memoryConfig())

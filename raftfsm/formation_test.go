@@ -51,8 +51,8 @@ func (c *cluster) neverServes(d time.Duration) {
 	}
 }
 
-// TestFormationNeedsAll: with NeedsAll, two servers of three wait for the third, and form an
-// ensemble with it.
+// TestFormationNeedsAll: with NeedsAll, two servers of three wait for the third, and then
+// all three form an ensemble.
 func TestFormationNeedsAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

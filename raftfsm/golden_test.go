@@ -73,8 +73,8 @@ func everyKind() [][]byte {
 		l.batch(mirror...), l.batch(attach, create(s, "/gone", 0), phaseOf(mirrored.Fenced), attach, phaseOf(mirrored.Open), phaseOf(mirrored.Done), attach))
 }
 
-// following100 returns the commands that make the servers follow an ensemble in epoch 100, and
-// take over from it.
+// following100 returns the commands that make the servers follow an ensemble in epoch
+// 100, and then replace it.
 func following100() []command.Command {
 	empty := restoreOf(13, bytesOf(nopTB{}, tree.New()), 300)
 	tr, sessions := treeOf(nopTB{}, 100, 3), session.NewTable()

@@ -26,8 +26,8 @@ func grayBound(c *cluster) time.Duration {
 	return 0
 }
 
-// writesEverywhere writes through every server and returns how long the slowest write took.
-// Sessions that lose their connections reconnect at once.
+// writesEverywhere writes through every server and returns the duration of the slowest
+// write. Sessions that lose their connections reconnect immediately.
 func (c *cluster) writesEverywhere(sessions map[uint64]*session.Session, path string) (slowest time.Duration) {
 	c.t.Helper()
 	for id, r := range c.rigs {
@@ -176,8 +176,8 @@ func large(s session.Session, path string) command.Command {
 }
 
 // TestFollowerWhoseCommandsDoNotArrive loses large packets from a follower to the leader.
-// Once a packet is lost, the server stops following. It reports the reason, takes no new
-// clients, and doesn't serve again before packets arrive.
+// Once a packet is lost, the server stops following. It reports the reason, accepts no
+// new clients, and doesn't serve again before packets arrive.
 func TestFollowerWhoseCommandsDoNotArrive(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -216,9 +216,9 @@ func TestFollowerWhoseCommandsDoNotArrive(t *testing.T) {
 	})
 }
 
-// TestLeaderLosesLargePackets: a leader's heartbeats arrive, but its entries don't. Another
-// server becomes leader, takes writes within six seconds, and stays leader. Commands in
-// flight are lost, and Lost is called.
+// TestLeaderLosesLargePackets: a leader's heartbeats arrive, but its entries don't.
+// Another server becomes leader, accepts writes within six seconds, and stays leader.
+// Commands in flight are lost, and Lost is called.
 func TestLeaderLosesLargePackets(t *testing.T) {
 	t.Parallel()
 	sizes := []int{120, 165, 200, 1400}
@@ -283,11 +283,11 @@ func TestLeaderLosesLargePackets(t *testing.T) {
 	}
 }
 
-// TestLeaderLosesHeartbeatsToo loses a leader's packets above a size close to that of its
-// vote requests. Its heartbeats are lost, too, while vote requests arrive in some cases and
-// not in others. The leader has an entry that the others lack. It must not win elections
-// repeatedly, nor keep raising the term as a candidate: another server must lead. The
-// leader's ServerID is long, because the server is on its second disk.
+// TestLeaderLosesHeartbeatsToo loses a leader's packets above a size close to the size
+// of its vote requests. Its heartbeats are lost, too, while vote requests arrive in some
+// cases and not in others. The leader has an entry that the others lack. It must not win
+// elections repeatedly, nor keep raising the term as a candidate: another server must
+// lead. The leader's ServerID is long, because the server is on its second disk.
 func TestLeaderLosesHeartbeatsToo(t *testing.T) {
 	t.Parallel()
 	for size, bound := range map[int]time.Duration{

@@ -280,7 +280,7 @@ func (r *rig) dump() string {
 	return b.String()
 }
 
-// bufferSink is a raft.SnapshotSink that keeps what is written.
+// bufferSink is a raft.SnapshotSink that writes to a buffer.
 type bufferSink struct{ bytes.Buffer }
 
 func (*bufferSink) Close() error  { return nil }

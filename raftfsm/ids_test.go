@@ -14,8 +14,9 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// TestIDsAtTheEnds runs ensembles with the ids 0 and 255. They form, take commands through
-// every server, lose the leader, restart on their disks, and remove and add a server.
+// TestIDsAtTheEnds runs ensembles with the ids 0 and 255. They form, accept commands
+// through every server, lose the leader, restart on their disks, and remove and add a
+// server.
 func TestIDsAtTheEnds(t *testing.T) {
 	t.Parallel()
 	for _, ids := range [][]uint64{{0, 1, 2}, {253, 254, 255}, {0, 128, 255}} {
@@ -36,7 +37,7 @@ func testIDsAtTheEnds(t *testing.T, ids []uint64) {
 	c.eachOwns(ids, "/first", seen)
 	c.settled()
 
-	// The lowest id leads, and takes commands from the others as well as its own.
+	// The lowest id leads, and accepts commands from the others as well as its own.
 	for _, id := range ids[1:] {
 		c.stop(id)
 	}
@@ -104,7 +105,7 @@ func (c *cluster) eachOwns(ids []uint64, path string, seen map[int64]bool) {
 }
 
 // TestListThatCannotBeRead: an invalid list of servers is refused before it gets into the
-// log, because no server could start with it.
+// log, because no server could start with such a list.
 func TestListThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for _, m := range []membership.Member{

@@ -13,14 +13,14 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// gated is a Handler that can hold the state machine between two entries.
+// gated is a Handler that can stop the state machine between two entries.
 type gated struct {
 	*recorder
 	gate chan struct{} // nil: open
 }
 
 // BatchDone implements Handler. The tree is not locked here, so tests can read it while
-// the machine is held.
+// the machine is stopped.
 func (g *gated) BatchDone() {
 	g.recorder.BatchDone()
 	g.mu.Lock()
@@ -31,7 +31,7 @@ func (g *gated) BatchDone() {
 	}
 }
 
-// shut holds the machine after the current entry.
+// shut stops the machine after the current entry.
 func (g *gated) shut() (open func()) {
 	gate := make(chan struct{})
 	g.note(func() { g.gate = gate })
@@ -41,11 +41,10 @@ func (g *gated) shut() (open func()) {
 	})
 }
 
-// TestLateWinner lets a server win an election whose log is complete but whose state
-// machine is a hundred entries late. The server doesn't lead before it has applied
-// them: until then it says so, executes nothing, and ends no session, neither one that
-// it doesn't know yet nor one whose newest timeout it doesn't know. From then on each
-// session has its full timeout.
+// TestLateWinner lets a server win an election while its log is complete but its state
+// machine is a hundred entries late. The server doesn't lead before it has applied them.
+// Until then it says so, executes nothing, and ends no session: it may not know the
+// session or its newest timeout yet. From then on each session has its full timeout.
 func TestLateWinner(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		const tick, short, long = 200 * time.Millisecond, 4 * time.Second, 30 * time.Second

@@ -70,8 +70,8 @@ func (c *controller) run() {
 		}
 		select {
 		case won := <-leads:
-			// A value may stand for several: true while this server leads means that it
-			// lost leadership and won it again.
+			// A value may represent several changes: true while this server leads means
+			// that it lost leadership and won it again.
 			c.stepDown(raft.ErrLeadershipLost)
 			if won {
 				c.beginLead()
@@ -177,8 +177,8 @@ func (c *controller) beginLead() {
 	})
 }
 
-// openLead takes up the leader's duties. Its LeaderStart is applied, and so is
-// everything that was committed before it.
+// openLead begins the leader's duties. At this point, its LeaderStart and all entries
+// committed before it are applied.
 func (c *controller) openLead() {
 	c.n.deadlines.Reset()
 	c.lead.reaped = c.n.cfg.Now()

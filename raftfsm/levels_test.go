@@ -17,7 +17,7 @@ import (
 func newer(c *Config) { c.level = command.Level + 1 }
 
 // TestMixedVersions upgrades an ensemble with an observer, one server after another,
-// while a client writes. The log holds nothing of the new behaviour before the last
+// while a client writes. The log contains no entry of the new behaviour before the last
 // server knows it, whichever server leads in between.
 func TestMixedVersions(t *testing.T) {
 	t.Parallel()
@@ -67,7 +67,7 @@ func testMixedVersions(t *testing.T) {
 	write(4)
 	c.settled()
 
-	// There is no way back, neither with the state nor without it.
+	// The level can't be lowered, neither with the state nor with an empty directory.
 	_, lead := c.leader()
 	lead.reconfigureOK(t, "", "4")
 	c.stop(4)

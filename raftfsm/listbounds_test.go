@@ -103,7 +103,7 @@ func TestReconfigIsLinear(t *testing.T) {
 }
 
 // TestListBounds: a list with too many or too long parts is refused, wherever it comes
-// from, and so is a reconfig whose text would read differently.
+// from, and so is a reconfig if its text would read differently.
 func TestListBounds(t *testing.T) {
 	t.Parallel()
 	host := strings.Repeat("h", membership.MaxHost)

@@ -143,7 +143,7 @@ func TestLookingAtDamage(t *testing.T) {
 	})
 }
 
-// flipText flips a bit in the file below dir that holds text.
+// flipText flips a bit in the file below dir that contains text.
 func flipText(t *testing.T, dir, text string) {
 	t.Helper()
 	found := false

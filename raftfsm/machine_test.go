@@ -164,8 +164,8 @@ func TestCounterOverflow(t *testing.T) {
 	}
 }
 
-// TestStaleBatches: batches that a deposed leader left in the log, and those after a
-// missing batch, change nothing and take no zxid.
+// TestStaleBatches: batches that a deposed leader left in the log, and batches after a
+// missing one, change nothing and use up no zxid.
 func TestStaleBatches(t *testing.T) {
 	t.Parallel()
 	r := newReplica(t)
@@ -235,7 +235,7 @@ func TestUnusableEntries(t *testing.T) {
 // first returns l at its first batch.
 func first(l *leader) *leader { c := *l; c.seq = 0; return &c }
 
-// TestDivergence: a server whose state differs from the leader's stops.
+// TestDivergence: a server stops if its state differs from the leader's.
 func TestDivergence(t *testing.T) {
 	t.Parallel()
 	for _, diverge := range []bool{false, true} {
@@ -265,7 +265,7 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-// TestDivergenceThatSkips: a server that takes the leader's batches for stale ones
+// TestDivergenceThatSkips: a server that wrongly treats the leader's batches as stale
 // notices that, stops, and saves its state as evidence.
 func TestDivergenceThatSkips(t *testing.T) {
 	t.Parallel()
@@ -350,8 +350,8 @@ func randomLog(rnd *rand.Rand, n int) [][]byte {
 	return log
 }
 
-// TestReplicas applies random logs on two replicas, and takes one of them through a
-// snapshot in between. They are equal at the end.
+// TestReplicas applies random logs on two replicas, and restores one from a snapshot in
+// between. They are equal at the end.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	for seed := range cost.InShort[uint64](10, 40) {

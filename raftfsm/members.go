@@ -79,8 +79,8 @@ func (n *Node) Electing() bool { return n.peers.Electing() }
 func (n *Node) Barrier(ctx context.Context) error { return n.peers.Barrier(ctx) }
 
 // FileText returns a text of Membership in the form for this server's configuration file.
-// If the file has a wildcard, e.g. 0.0.0.0, as this server's own host, FileText keeps it:
-// it says where to listen, which other servers needn't know.
+// If the file has a wildcard, e.g. 0.0.0.0, as this server's own host, FileText keeps it.
+// A wildcard is an address to listen at, which other servers needn't know.
 func (n *Node) FileText(text []byte) []byte {
 	m, err := membership.Parse(text)
 	i := slices.IndexFunc(n.cfg.Members, func(m membership.Member) bool { return m.ID == n.cfg.ID })
@@ -115,7 +115,7 @@ func (n *Node) FileWritten(text []byte) error {
 // configuration file. It returns "" if they match, and on a standalone server.
 func (n *Node) FileDiffers() string { return n.peers.FileDiffers() }
 
-// Learner is another server as the leader sees it.
+// Learner is the leader's view of another server.
 type Learner = ensemble.Learner
 
 // Learners returns the servers that follow this one. It returns none unless this server
@@ -138,8 +138,8 @@ func (n *Node) Replace(ctx context.Context, t *tree.Tree, s *session.Table) (zxi
 // idle process wakes less often.
 func (n *Node) UntilNext(d time.Duration) time.Duration { return n.rhythm.Next(d) }
 
-// ProposalSizes are the sizes in bytes of the log entries that this server has
-// proposed, −1 before the first one, and the number of commands they held.
+// ProposalSizes are the sizes in bytes of the log entries that this server has proposed,
+// −1 before the first one, and the number of commands in these entries.
 type ProposalSizes = propose.Sizes
 
 // ProposalSizes returns the sizes so far.

@@ -14,27 +14,28 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// What a mirror of another ensemble is made of.
+// The types of a mirror of another ensemble.
 type (
 	// MirrorState is the mirror in the replicated state.
 	MirrorState = mirrored.State
-	// MirrorPhase is how far a mirror has come.
+	// MirrorPhase is the progress of a mirror.
 	MirrorPhase = mirrored.Phase
-	// MirrorMark is what the leader of the other ensemble has said last.
+	// MirrorMark is the last report of the other ensemble's leader.
 	MirrorMark = mirrored.Mark
-	// MirrorForward is what a client wants from the other ensemble, or a session.
+	// MirrorForward is a client's request to the other ensemble, or a session.
 	MirrorForward = mirrored.Forward
 )
 
-// Mirroring follows an Apache ZooKeeper ensemble. Only the leader may call methods that change
-// the state; the state machine ignores what an earlier leader has proposed. Its methods are
-// safe for concurrent use.
+// Mirroring follows an Apache ZooKeeper ensemble. Only the leader may call methods that
+// change the state; the state machine ignores the proposals of earlier leaders. Its
+// methods are safe for concurrent use.
 type Mirroring struct{ n *Node }
 
 // Mirroring returns the Mirroring of n.
 func (n *Node) Mirroring() Mirroring { return Mirroring{n} }
 
-// State returns the mirror, what the ensemble's leader has said last, and the newest zxid.
+// State returns the mirror, the last report of the ensemble's leader, and the newest
+// zxid.
 func (m Mirroring) State() (MirrorState, MirrorMark, int64) {
 	return m.n.replica.Machine.Mirroring.Now()
 }
@@ -45,15 +46,15 @@ func (m Mirroring) Changed() <-chan struct{} { return m.n.replica.Machine.Mirror
 // Compared returns how many digests have matched since this server started.
 func (m Mirroring) Compared() int64 { return m.n.numbers.Counters.Compared.Load() }
 
-// Begin replaces the state by the ensemble's, with its sessions. It consumes t and s. It fails
-// if the servers have a state of their own. After an error, the state may still be replaced
-// later only if the error is ErrRestoreUnknown.
+// Begin replaces the state by the ensemble's, with its sessions. It consumes t and s. It
+// fails if the servers already have a state. After an error, the state may still be
+// replaced later only if the error is ErrRestoreUnknown.
 func (m Mirroring) Begin(ctx context.Context, t *tree.Tree, s *session.Table) error {
 	return m.n.replacing.Follow(ctx, t, s)
 }
 
 // Append proposes transactions of the ensemble, as its leader sends them. prev is the zxid
-// before the first of them. done gets nil once they are applied here, or mirrored.ErrPhase. It
+// before the first one. done gets nil once they are applied here, or mirrored.ErrPhase. It
 // isn't called if this server loses the leadership (Lost). It must not block. Append blocks
 // while too many commands are in flight.
 func (m Mirroring) Append(prev int64, txns [][]byte, done func(error)) error {
@@ -64,19 +65,19 @@ func (m Mirroring) Append(prev int64, txns [][]byte, done func(error)) error {
 	return m.propose(command.KindMirrorTxns, body, done)
 }
 
-// Mark tells all servers what the ensemble's leader has said last. done is as for Append.
+// Mark tells all servers the last report of the ensemble's leader. done is as for Append.
 func (m Mirroring) Mark(mark *MirrorMark, done func(error)) error {
 	return m.propose(command.KindMirrorMark, mark.Append(nil), done)
 }
 
-// Forwards returns what clients have wanted since the last call, in order, and a channel that
-// is closed when there is more. Only the leader has any.
+// Forwards returns the clients' requests since the last call, in order, and a channel
+// that is closed when there are more. Only the leader has any.
 func (m Mirroring) Forwards() (list []*MirrorForward, more <-chan struct{}) {
 	return m.n.forwards.take()
 }
 
-// Heard returns the sessions that have been heard of since the last call, here and on the
-// servers that follow, with their timeouts. Only the leader has any.
+// Heard returns the sessions that this server and its followers have heard from since the
+// last call, with their timeouts. Only the leader has any.
 func (m Mirroring) Heard() []MirrorForward {
 	var live []int64
 	done := make(chan struct{})
@@ -116,7 +117,7 @@ func (m Mirroring) Sessions() []MirrorForward {
 	return list
 }
 
-// End takes over from the ensemble if zxid is the newest one that is applied.
+// End makes our servers replace the ensemble if zxid is the newest one that is applied.
 func (m Mirroring) End(ctx context.Context, zxid int64) error {
 	return m.await(ctx, command.KindMirrorEnd, binary.BigEndian.AppendUint64(nil, uint64(zxid)))
 }
@@ -130,7 +131,7 @@ func (m Mirroring) SetPhase(ctx context.Context, to MirrorPhase) error {
 // Lost returns a channel that is closed when the commands proposed until then may be lost.
 func (m Mirroring) Lost() <-chan struct{} { return m.n.local.Losing() }
 
-// errMirrorUnknown reports a change whose outcome is not known.
+// errMirrorUnknown reports a change with an unknown outcome.
 var errMirrorUnknown = errors.New("it is unknown whether the mirror has changed: check its status")
 
 // await proposes a command and waits for its outcome.
@@ -163,16 +164,17 @@ func (m Mirroring) propose(k command.Kind, body []byte, done func(error)) error 
 	return m.n.local.Propose(&c, false)
 }
 
-// forwards is the queue of what clients of a mirror want from the other ensemble.
+// forwards is the queue of the clients' requests to the other ensemble.
 type forwards struct {
 	mu   sync.Mutex
 	list []*MirrorForward
 	more chan struct{}
-	// heard has the sessions that other servers have heard of; nil while no caller asks.
+	// heard has the sessions that other servers have heard from; nil while no caller
+	// asks.
 	heard map[int64]struct{}
 }
 
-// note records that another server has heard of a session.
+// note records that another server has heard from a session.
 func (q *forwards) note(id int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -181,7 +183,7 @@ func (q *forwards) note(id int64) {
 	}
 }
 
-// takeHeard appends the sessions that other servers have heard of.
+// takeHeard appends the sessions that other servers have heard from.
 func (q *forwards) takeHeard(dst []int64) []int64 {
 	q.mu.Lock()
 	defer q.mu.Unlock()

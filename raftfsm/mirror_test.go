@@ -20,7 +20,7 @@ import (
 // oldSession is a session of the mirrored ensemble.
 const oldSession = int64(1<<56 | 77)
 
-// mirrorOf returns the commands that make the state that of an ensemble.
+// mirrorOf returns the commands that install the state of an ensemble.
 func mirrorOf(t testing.TB, tr *tree.Tree, sessions *session.Table) []command.Command {
 	t.Helper()
 	cmds := restoreOf(5, bytesOf(t, tr), 10_000)
@@ -159,8 +159,8 @@ func phaseOf(p mirrored.Phase) command.Command {
 	return command.Command{Kind: command.KindMirrorPhase, Body: []byte{byte(p)}}
 }
 
-// TestMirrorEnds: the servers take over at the right zxid only, in a new epoch and with the
-// sessions. New sessions get ZooKeeper's passwords until the way back is given up.
+// TestMirrorEnds: the servers replace the ensemble at the right zxid only, in a new epoch
+// and with the sessions. New sessions get ZooKeeper's passwords until the phase is Done.
 func TestMirrorEnds(t *testing.T) {
 	t.Parallel()
 	r, l, e := following(t)
@@ -212,7 +212,7 @@ func TestMirrorSparesAState(t *testing.T) {
 	}
 }
 
-// TestMirrorInSnapshot: a snapshot holds the mirror.
+// TestMirrorInSnapshot: a snapshot contains the mirror.
 func TestMirrorInSnapshot(t *testing.T) {
 	t.Parallel()
 	r, l, e := following(t)

@@ -194,7 +194,7 @@ func (n *Node) Ready() <-chan struct{} { return n.ready }
 // that.
 func (n *Node) Err() <-chan error { return n.errs }
 
-// Tree returns the tree, which stays the same for the life of the Node. Callers may
+// Tree returns the tree. It returns the same one for the life of the Node. Callers may
 // only read it, and must hold its lock.
 func (n *Node) Tree() *tree.Tree { return n.replica.Machine.Tree }
 
@@ -292,7 +292,7 @@ func (n *Node) close() error {
 	}
 	errs = append(errs, n.replica.Close())
 	if !waitFor(n.background.Wait) {
-		errs = append(errs, fmt.Errorf("an entry is still waited for after %v: its goroutine is given up", closeLimit))
+		errs = append(errs, fmt.Errorf("an entry has not completed within %v: its goroutine is abandoned", closeLimit))
 	}
 	return errors.Join(errs...)
 }

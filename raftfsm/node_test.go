@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/command"
 )
 
-// TestFirstSteps follows a new server: zxids count from 1, failures take one, and
-// re-attaching and sync take none.
+// TestFirstSteps follows a new server: zxids count from 1, failures use up one, and
+// re-attaching and sync use up none.
 func TestFirstSteps(t *testing.T) {
 	t.Parallel()
 	eachStore(t, func(t *testing.T, cfg Config) {

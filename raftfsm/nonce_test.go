@@ -34,8 +34,8 @@ func TestCommandsOfAnEarlierStart(t *testing.T) {
 
 // TestKilledOriginAnswersNobody kills a server with a hundred commands in flight and
 // restarts it, again and again. Its clients propose before it has read its log, so the
-// commands of all its earlier runs, whose numbers are used again, are executed while
-// the new ones wait. Each new command gets its own answer.
+// commands of all its earlier runs are executed while the new ones, which have the same
+// numbers, wait. Each new command gets its own answer.
 func TestKilledOriginAnswersNobody(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
@@ -49,7 +49,7 @@ func TestKilledOriginAnswersNobody(t *testing.T) {
 			for i := range 100 {
 				r.send(create(s, fmt.Sprintf("/on-its-way-%d-%d", round, i), 0))
 			}
-			if round%2 == 0 { // some or all of it reaches the leader
+			if round%2 == 0 { // some or all commands reach the leader
 				time.Sleep(time.Millisecond)
 			}
 			c.kill(id)

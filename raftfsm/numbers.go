@@ -20,7 +20,7 @@ type Distribution struct {
 	P50, P90, P95, P99, P999 int64
 }
 
-// Numbers are what a Node has counted and measured.
+// Numbers are the counters and measurements of a Node.
 type Numbers struct {
 	Log struct {
 		Fsync   Distribution // writes of the log or the vote that end in an fsync
@@ -30,7 +30,7 @@ type Numbers struct {
 	}
 	Proposing struct {
 		Queued     int64        // commands of this server's clients that were passed to the leader or the log
-		Waiting    Distribution // how many of them were queued each time a run was taken
+		Waiting    Distribution // commands queued each time a run was sent
 		QueueTime  Distribution // how long they were queued
 		QuorumAck  Distribution // on the leader, from handing an entry to Raft until it is committed
 		Received   int64        // entries that this server got from its leader
@@ -50,7 +50,7 @@ type Numbers struct {
 		Init     Distribution // opening the stores, loading the snapshot and the log
 		SnapLoad Distribution // the snapshot's part of Init
 		TxnsLoad Distribution // applying the log entries after the snapshot, until the server served clients
-		TxnsHeld Distribution // how many commands those entries held
+		TxnsHeld Distribution // number of commands in those entries
 	}
 	Others struct {
 		Acks      map[uint64]Distribution // on the leader: from sending entries to a follower until it has them on disk, by server id
@@ -59,10 +59,10 @@ type Numbers struct {
 	}
 }
 
-// Numbers returns what was counted and measured up to now.
+// Numbers returns the current counters and measurements.
 func (n *Node) Numbers() Numbers { return n.numbers.values(time.Now()) }
 
-// ResetNumbers clears the Numbers. It may lose what is counted at the same time.
+// ResetNumbers clears the Numbers. It may lose events that are counted at the same time.
 func (n *Node) ResetNumbers() { n.numbers.reset() }
 
 // values returns the values of the counters.
@@ -93,7 +93,7 @@ type numbers struct {
 	QueueTime histogram.Summary
 }
 
-// reset clears the counters. It may lose what is counted at the same time.
+// reset clears the counters. It may lose events that are counted at the same time.
 func (c *numbers) reset() {
 	for _, s := range []*histogram.Summary{&c.Fsync, &c.Append, &c.Entries, &c.Waiting, &c.QueueTime, &c.QuorumAck,
 		&c.ToFollower, &c.ToDisk, &c.ToCommit, &c.ToApply, &c.Apply, &c.Snapshot,

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// What can be done with the directories of a server that is stopped.
+// Operations on the directories of a stopped server.
 
 // Position describes how far the state in a server's directories reaches.
 type Position = datadir.Position
@@ -83,11 +83,11 @@ func (cfg Config) Seed(t *tree.Tree, s *session.Table) error {
 	return err
 }
 
-// Restore is Seed for an older state whose later changes clients have seen. The epoch
-// rises far above that of the state, and to at least minEpoch. All sessions end, as in
-// a recovery from a lost quorum. The ids of new sessions start where ZooKeeper's would
-// start at that time. Some backups don't tell which ids were in use, and a client whose
-// session is gone must not find another client's session under its id.
+// Restore is Seed for an older state, after which clients have seen later changes. The
+// epoch rises far above the state's, and to at least minEpoch. All sessions end, as in a
+// recovery from a lost quorum. The ids of new sessions start at the number from which
+// ZooKeeper would start at that time. Some backups don't tell which ids were in use, and
+// a client that has lost its session must not find another client's session under its id.
 func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
 	own, err := cfg.offline()
 	if err != nil {
@@ -99,15 +99,15 @@ func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (Reco
 // DirNames names two directories in a message, or one if they are the same.
 func DirNames(a, b string) string { return datadir.Dirs{Log: a, Snap: b}.String() }
 
-// Place is what the files next to a log say about the server that wrote it.
+// Place is the content of the files next to a log that describe the server that wrote it.
 type Place = datadir.Place
 
-// PlaceFile is one of the files that say which server's state a directory holds.
+// PlaceFile is one of the files that identify the owner of a directory's state.
 type PlaceFile = datadir.PlaceFile
 
-// ReadPlace checks the files that say which server's state the log directory of cfg
-// holds, each alone and against the log and the snapshots. It only reads, and applies the
-// checks that a server makes when it starts.
+// ReadPlace checks the files that identify the owner of the state in cfg's log directory,
+// separately and against the log and the snapshots. It only reads, and makes the same
+// checks as the start of a server.
 func (cfg Config) ReadPlace() (*Place, error) {
 	cfg.Log.SetDefaults(cfg.DataDir)
 	log, err := raftlog.LookAtLog(cfg.Log.Dir, cfg.Log.Bolt)
@@ -133,7 +133,7 @@ type EntryType = logreader.EntryType
 // The types of log entries.
 const (
 	EntryLeader  = logreader.EntryLeader  // begins a leadership
-	EntryBatch   = logreader.EntryBatch   // holds transactions
+	EntryBatch   = logreader.EntryBatch   // contains transactions
 	EntryMembers = logreader.EntryMembers // Raft's list of servers
 	EntryRaft    = logreader.EntryRaft    // internal to Raft, without effect
 )
@@ -145,16 +145,16 @@ type Transaction = logreader.Transaction
 func ReadSnapshot(dir string) (*State, error) { return logreader.ReadSnapshot(dir) }
 
 // ReadLog calls each for the entries of the log in the directories of cfg, in order, and
-// returns the state at its end. It stops at the first entry that it can't read. The
-// state, and with it the zxids, is known from the oldest snapshot that the log continues,
-// or from the beginning if the log starts there. Without either, the returned state is
-// nil. Without a log, the error is ErrNoState.
+// returns the state at its end. It stops at the first entry that it can't read. The state
+// and the zxids are known from the oldest snapshot that the log continues, or from the
+// beginning if the log starts there. Otherwise the returned state is nil. Without a log,
+// the error is ErrNoState.
 func (cfg Config) ReadLog(each func(*Entry) error) (*State, error) {
 	return cfg.files().Read(math.MaxInt, each)
 }
 
-// ReadState is ReadLog with the newest snapshot only, for a caller that wants no more
-// than the state.
+// ReadState is ReadLog with the newest snapshot only, for a caller that needs only the
+// state.
 func (cfg Config) ReadState() (*State, error) {
 	return cfg.files().Read(1, func(*Entry) error { return nil })
 }

@@ -36,7 +36,7 @@ func (n namedNetwork) Dial(ctx context.Context, addr string) (net.Conn, error) {
 func (n namedNetwork) LookUp(addr string) { n.tcp.LookUp(addr) }
 func (n namedNetwork) StopLookUps()       { n.tcp.StopLookUps() }
 
-// dns is a name server. Each server has a resolver of its own.
+// dns is a name server. Each server has a separate resolver.
 type dns struct{ delay atomic.Int64 }
 
 func newDNS(t *testing.T) *dns {
@@ -115,8 +115,8 @@ func (n *lookups) LookUp(addr string) {
 
 func (*lookups) StopLookUps() {}
 
-// A server looks up the names of all others every 30 s, also of those that it has no reason
-// to dial now.
+// A server looks up the names of all others every 30 s, including servers that it has no
+// reason to dial now.
 func TestNamesAreKept(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestEveryAddressFollowsAReconfig(t *testing.T) {
 	})
 }
 
-// A server is asked at every address that it may have, although one of them accepts
+// A server is asked at every address that it may have, although one address accepts
 // connections and stays silent.
 func TestSilentAddressIsPassedOver(t *testing.T) {
 	t.Parallel()

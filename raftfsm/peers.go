@@ -19,7 +19,7 @@ import (
 // before Raft starts.
 type peers interface {
 	// Start brings the server up. It returns before a member has found its ensemble,
-	// because that can take as long as the other servers are missing.
+	// because that may have to wait for the other servers.
 	Start() error
 
 	// Begin completes the first entry of a new leadership: flags and config text.
@@ -37,9 +37,9 @@ type peers interface {
 	Led(server, incarnation uint64)
 
 	// Configured is called on Raft's state machine goroutine with each configuration
-	// that takes effect, Storing on Raft's main goroutine with the entries about to be
-	// stored, including their checksums, and Applied on Raft's state machine goroutine
-	// with the index of each entry applied.
+	// that becomes effective, Storing on Raft's main goroutine with the entries about
+	// to be stored, including their checksums, and Applied on Raft's state machine
+	// goroutine with the index of each entry applied.
 	Configured()
 	Storing(entries []*raft.Log)
 	Applied(index uint64)
@@ -53,20 +53,21 @@ type peers interface {
 	ConfirmedRecently() bool
 	Barrier(ctx context.Context) error
 
-	// Lacking returns, for each other server that is not known to know a behaviour
-	// level, the reason.
+	// Lacking returns the other servers that may not know a behaviour level, each with
+	// the reason.
 	Lacking(level uint32) []string
 
-	// AppendLive appends sessions that are alive without the Handler or the local runs knowing
-	// it. Touched is called on the leader with the sessions that it has noted as alive. If
-	// it turns out to lead no longer, it must report them to the next leader.
+	// AppendLive appends the live sessions that neither the Handler nor the local runs
+	// know. Touched is called on the leader with the sessions that it has noted as
+	// alive. If it no longer leads, it must report them to the next leader.
 	AppendLive(dst []int64) []int64
 	Touched(ids []int64)
 
 	// Reconfig proposes a client's reconfig, after the ensemble has carried it out.
 	Reconfig(c *command.Command) error
-	// FileWritten says which list the configuration file has now. FileDiffers returns
-	// the reconfig that would make the membership match that file, "" for none.
+	// FileWritten tells the ensemble which list the configuration file has now.
+	// FileDiffers returns the reconfig that would make the membership match that file, ""
+	// for none.
 	FileWritten(m *membership.List)
 	FileDiffers() string
 	// RefusedMessages returns the number of Raft messages that this server has refused.

@@ -60,9 +60,9 @@ func bareMajority(t *testing.T, n int, kill []uint64, wait time.Duration) (c *cl
 	return c, lead, rest
 }
 
-// TestReconfigOfABareMajority takes votes from live servers while only a bare majority
-// of the voters is up. The servers that are down lose their votes first, whether or not
-// the leader has had time to notice that they are down.
+// TestReconfigOfABareMajority removes votes of live servers while only a bare majority of
+// the voters is up. The servers that are down lose their votes first, whether or not the
+// leader has had time to notice that they are down.
 func TestReconfigOfABareMajority(t *testing.T) {
 	type lines func(lead uint64, rest []uint64) string
 	join := func(l ...string) string { return strings.Join(l, ",") }
@@ -105,8 +105,8 @@ func TestReconfigOfABareMajority(t *testing.T) {
 	}
 }
 
-// reconfiguredAtOnce asks a server for a whole membership. It checks the answer, how
-// long it took, and that all remaining servers continue.
+// reconfiguredAtOnce asks a server for a whole membership. It checks the answer, its
+// delay, and that all remaining servers continue.
 func reconfiguredAtOnce(t *testing.T, c *cluster, id uint64, members string, want proto.Code) {
 	t.Helper()
 	r := c.rigs[id]

@@ -9,10 +9,10 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
-// TestQuietEnsemble: in an otherwise idle ensemble, a write through a follower takes
+// TestQuietEnsemble: in an otherwise idle ensemble, a write through a follower needs
 // four message delays and no more: to the leader, to the followers and back, and the
-// notice that it is committed. No part of it waits for a timer of Raft, whatever the
-// pause before the write and whichever follower is slower.
+// notice that it is committed. No step waits for a timer of Raft, whatever the pause
+// before the write and whichever follower is slower.
 func TestQuietEnsemble(t *testing.T) {
 	t.Parallel()
 	for _, far := range cost.InShort([]bool{true}, []bool{false, true}) {

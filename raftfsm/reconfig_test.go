@@ -152,8 +152,8 @@ func testReconfigVerdicts(t *testing.T) {
 	}
 }
 
-// TestGrowAndShrink takes an ensemble from three servers to five and back to three. The
-// last step removes the current leader and the server that is asked.
+// TestGrowAndShrink grows an ensemble from three servers to five and shrinks it to three
+// again. The last step removes the current leader and the server that is asked.
 func TestGrowAndShrink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testGrowAndShrink)
@@ -446,8 +446,8 @@ func TestCutOffServerSaysSo(t *testing.T) {
 	}
 }
 
-// stuckReconfig is a reconfig that adds a server whose disk takes so long for each log
-// write that the server doesn't catch up.
+// stuckReconfig is a reconfig that adds a server with a disk so slow that the server
+// doesn't catch up.
 type stuckReconfig struct {
 	*cluster
 	r        *rig // the server that was asked
@@ -491,7 +491,7 @@ func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
 				pause := 2 * time.Minute
 				if stop {
-					pause = 10 * time.Second // longer than the server takes to stop
+					pause = 10 * time.Second // longer than the server needs to stop
 				}
 				q, end := newStuckReconfig(t, pause)
 				defer end()
@@ -530,8 +530,9 @@ func TestReconfigHoldsUpNobodyElse(t *testing.T) {
 	}
 }
 
-// TestSlowJoiner: with NeedsAll, a server that doesn't catch up within the time of a reconfig
-// still gets the log, so that it is there when it asks again. If it doesn't ask, it is removed.
+// TestSlowJoiner: with NeedsAll, a server that doesn't catch up within the time of a
+// reconfig still gets the log, so that it has caught up when it asks again. If it doesn't
+// ask, it is removed.
 func TestSlowJoiner(t *testing.T) {
 	for _, asks := range cost.InShort([]bool{true}, []bool{false, true}) {
 		t.Run(fmt.Sprintf("asks=%t", asks), func(t *testing.T) {
@@ -617,8 +618,8 @@ func (s *steps) Write(line []byte) (int, error) {
 func (s *steps) into(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(s, nil)) }
 
 // TestLeaderDiesAfterEachStep kills the leader right after the first, the second, …
-// change of Raft's configuration in one reconfig. Either the reconfig is carried out or
-// nothing of it remains, and the answer matches.
+// change of Raft's configuration in one reconfig. The reconfig is either carried out or
+// completely undone, and the answer matches.
 func TestLeaderDiesAfterEachStep(t *testing.T) {
 	for after := 1; after <= 8; after += cost.InShort(3, 1) {
 		t.Run(fmt.Sprint(after), func(t *testing.T) {

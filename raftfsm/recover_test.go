@@ -42,9 +42,9 @@ func survivors(t *testing.T) (*cluster, session.Session) {
 	return c, s
 }
 
-// Two of three servers are destroyed. The third one continues alone with everything
-// that was acknowledged, but without sessions. Others join. A server of the old
-// ensemble takes no part in the new one.
+// Two of three servers are destroyed. The third one continues alone with everything that
+// was acknowledged, but without sessions. Others join. A server of the old ensemble
+// doesn't participate in the new one.
 func TestRecoveryFromALostQuorum(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,8 +99,8 @@ func TestRecoveryFromALostQuorum(t *testing.T) {
 	})
 }
 
-// A recovery that is stopped at any step leaves the old state or the new one, and at
-// least one of them is complete.
+// A recovery that is stopped at any step leaves the old state or the new one complete, or
+// both.
 func TestARecoveryThatIsInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

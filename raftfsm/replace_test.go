@@ -40,8 +40,8 @@ func (c *cluster) killedInTheMiddle() <-chan apply.Restored {
 	return done
 }
 
-// pieces returns how many pieces of an arriving state the server holds, or −1 if none
-// is arriving.
+// pieces returns how many pieces of an arriving state the server has, or −1 if none is
+// arriving.
 func (r *rig) pieces() int {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
@@ -247,8 +247,8 @@ func testRestoreIsCutShort(t *testing.T, leading bool, cut func(c *cluster, orig
 	}
 }
 
-// TestRestoreAndRestarts: after a restart of all servers, an uncommitted restore is
-// gone and a committed one is there, whether the log or a snapshot brings it.
+// TestRestoreAndRestarts: after a restart of all servers, an uncommitted restore is gone
+// and a committed one is in force, whether the log or a snapshot brings it.
 func TestRestoreAndRestarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testRestoreAndRestarts)
@@ -326,7 +326,7 @@ func testRestoreAndRestarts(t *testing.T) {
 }
 
 // TestRestoreNeedsAllServers: the restore is refused, and the error names the servers
-// that don't support it and those that don't answer.
+// that don't support it or don't answer.
 func TestRestoreNeedsAllServers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

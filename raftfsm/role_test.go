@@ -10,7 +10,7 @@ import (
 )
 
 // TestRoleFollowsTheMembership changes the role of every server there and back. Its
-// Status and its leader's view of it follow within two seconds, and it keeps serving.
+// Status and its leader's view follow within two seconds, and it keeps serving.
 func TestRoleFollowsTheMembership(t *testing.T) {
 	for id := cost.InShort[uint64](3, 1); id <= 4; id++ {
 		t.Run(fmt.Sprint("server ", id), func(t *testing.T) {

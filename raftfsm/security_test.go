@@ -192,8 +192,8 @@ func secureEnsemble(t *testing.T, secure func(uint64, *Config)) {
 	}
 }
 
-// TestRollingChangeToTLS takes an ensemble from plaintext to TLS and back by restarting
-// one server after another, while a client writes.
+// TestRollingChangeToTLS switches an ensemble from plaintext to TLS and back by
+// restarting one server after another, while a client writes.
 func TestRollingChangeToTLS(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds with the race detector; not with -short")

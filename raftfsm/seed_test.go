@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// elsewhere returns an imported state: two znodes, one of them ephemeral, and the
+// elsewhere returns an imported state: a persistent znode, an ephemeral one, and the
 // session that owns it.
 func elsewhere() (*tree.Tree, *session.Table, session.Session) {
 	t, table := tree.New(), session.NewTable()

@@ -51,9 +51,9 @@ func TestDefaultsAreTheSame(t *testing.T) {
 }
 
 // TestOppositeSettings: a server's own configuration must not show in the state. Three
-// servers with opposite switches go through changes of leader. In the end they hold the
-// same state, including quota counters that a client has overwritten, and one of them
-// does so after a restart.
+// servers with opposite switches go through changes of leader. In the end they have the
+// same state, including quota counters that a client has overwritten, and one server has
+// it after a restart.
 func TestOppositeSettings(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, testOppositeSettings)
@@ -96,7 +96,8 @@ func testOppositeSettings(t *testing.T) {
 	}
 }
 
-// settingsCommand returns a command whose outcome depends on the leader's switches.
+// settingsCommand returns a command with an outcome that depends on the leader's
+// switches.
 func settingsCommand(s session.Session, rnd *rand.Rand, n int) command.Command {
 	closed := []proto.ACL{{Perms: proto.PermRead, ID: proto.ID{Scheme: "world", ID: "anyone"}}}
 	switch n {

@@ -41,8 +41,7 @@ func (c slowConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// fillUp creates n znodes of 256 KiB each, and returns the time that the slowest one
-// took.
+// fillUp creates n znodes of 256 KiB each, and returns the time of the slowest one.
 func (r *rig) fillUp(name string, n int) (slowest time.Duration) {
 	r.t.Helper()
 	s := r.attach(time.Hour)
@@ -97,7 +96,7 @@ func TestSlowPeer(t *testing.T) {
 	})
 }
 
-// digest stands for a state that is too large for a dump.
+// digest represents a state that is too large for a dump.
 func (r *rig) digest() uint64 {
 	r.Tree().RLock()
 	defer r.Tree().RUnlock()
@@ -114,7 +113,7 @@ func heap() int {
 }
 
 // TestSnapshotIsStreamed installs a large snapshot over a slow link: neither the leader
-// nor the follower holds the whole snapshot in memory. The test doesn't run in parallel
+// nor the follower has the whole snapshot in memory. The test doesn't run in parallel
 // with others, because it measures the heap.
 func TestSnapshotIsStreamed(t *testing.T) { //nolint:paralleltest // see above
 	cost.MeasuresMemory(t)
@@ -173,7 +172,7 @@ func TestRestoreFreesFirst(t *testing.T) { //nolint:paralleltest // see above
 	b := r.snapshot(t)
 	r.index-- // so that the snapshot is newer
 	r.Machine.Index--
-	r.recorder.applied = nil // these results hold the data that was written
+	r.recorder.applied = nil // these results contain the written data
 	before := heap()
 	end := &atTheEnd{Reader: bytes.NewReader(b), at: len(b) - 100, then: heap}
 	if err := r.Machine.Restore(io.NopCloser(end)); err != nil {

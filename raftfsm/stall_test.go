@@ -16,13 +16,13 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// stalling is a file system on which no write becomes durable for a while, or all take
-// some time.
+// stalling is a file system on which no write becomes durable for a while, or every write
+// is slow.
 type stalling struct {
 	vfs.FS
 	mu    sync.Mutex
 	gate  chan struct{} // writes wait for it to become durable
-	pause time.Duration // how long writes to log segments take
+	pause time.Duration // duration of writes to log segments
 }
 
 func (s *stalling) stall() (release func()) {
@@ -112,15 +112,14 @@ func stallingCluster(t *testing.T, n int) (*cluster, map[uint64]*stalling) {
 
 // TestStalledDisks stalls the leader's disk, or all disks at once, while clients write.
 // A leader with a short stall keeps its leadership. A leader with a long stall loses it
-// to a server whose disk works. If no disk works, no server can win, and there are no
-// repeated elections. The service is back soon after the stall.
+// to a server with a working disk. If no disk works, no server can win, and there are
+// no repeated elections. The service is back soon after the stall.
 //
 // Every one to two election timeouts, a follower checks whether it has heard from its
-// leader within the last one. So it takes up to three election timeouts until both
-// followers have noticed the silence, and the later one is elected. If their disks
-// hang, too, so do the followers, in the entry that a leader sends while it writes it.
-// Whether one of them or the leader speaks first after that is chance, and either is
-// right.
+// leader within the last one. So both followers have noticed the silence after at most
+// three election timeouts, and the later one is elected. If their disks hang, too, so
+// do the followers, in the entry that a leader sends while it writes it. Whether a
+// follower or the leader speaks first after that is chance, and either is right.
 func TestStalledDisks(t *testing.T) {
 	t.Parallel()
 	for _, all := range []bool{false, true} {
@@ -178,8 +177,8 @@ func TestStalledDisks(t *testing.T) {
 	}
 }
 
-// TestHandingOverHasALimit: a leader whose disk hangs in the middle of a write can't
-// hand over leadership, and the caller of Transfer gets the error in time.
+// TestHandingOverHasALimit: a leader can't hand over leadership while its disk hangs in
+// the middle of a write, and the caller of Transfer gets the error in time.
 func TestHandingOverHasALimit(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c, disks := stallingCluster(t, 3)
@@ -204,7 +203,7 @@ func TestHandingOverHasALimit(t *testing.T) {
 	})
 }
 
-// TestClosedWhileTheDiskHangs closes a follower in the middle of a write that takes
+// TestClosedWhileTheDiskHangs closes a follower in the middle of a write that lasts
 // longer than Close waits. When the disk continues, so does Raft, on closed stores and
 // with entries that are committed by now. That must not crash the program.
 func TestClosedWhileTheDiskHangs(t *testing.T) {
@@ -235,9 +234,9 @@ func TestClosedWhileTheDiskHangs(t *testing.T) {
 	})
 }
 
-// TestSlowDisksSettle lets every disk take six seconds for a log write, more than a
-// leader may take, while votes take no time. After a few elections, the servers leave a
-// leader alone for longer.
+// TestSlowDisksSettle slows log writes on every disk to six seconds, which is too slow
+// for a leader, while votes are fast. After a few elections, the servers leave a leader
+// alone for longer.
 func TestSlowDisksSettle(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds with the race detector; not with -short")

@@ -31,12 +31,12 @@ type pipeline struct {
 }
 
 // span is the traffic of one connection: the creates from first up to end. The first
-// acked of them were answered. end is the highest known.
+// acked creates were answered. end is the highest known.
 type span struct{ first, end, acked int }
 
 const (
 	pipelined = 50              // creates in flight
-	longest   = 5 * time.Second // until one of them is answered or given up
+	longest   = 5 * time.Second // until one create is answered or given up
 )
 
 func (p *pipeline) path(i int) string { return fmt.Sprintf("/p-%d-%d", p.id, i) }
@@ -137,7 +137,7 @@ func (p *pipeline) check() (lossy int) {
 	return lossy
 }
 
-// farApart makes messages between any two servers take a millisecond.
+// farApart delays messages between any two servers by a millisecond.
 func (c *cluster) farApart() {
 	for _, a := range c.list {
 		for _, b := range c.list {
@@ -149,8 +149,8 @@ func (c *cluster) farApart() {
 }
 
 // TestFailingTransfers hands over leadership again and again while clients of all
-// servers keep many writes in flight. Most transfers fail: the other server doesn't
-// hear of it, or no server hears of that server's candidacy. Raft refuses entries
+// servers keep many writes in flight. Most transfers fail: the other server doesn't get
+// the request, or no server hears about that server's candidacy. Raft refuses entries
 // during that time although this server still leads, and may accept entries that follow
 // a refused one. Of each connection's writes, a prefix is executed and nothing after a
 // lost write. Unanswered writes are given up soon, and the writes continue.
@@ -221,7 +221,7 @@ func TestFailingTransfers(t *testing.T) {
 }
 
 // TestClosingAmongTheDead closes all servers at once when no server reaches another any
-// more: the leader doesn't wait for another server to take over leadership.
+// more: the leader doesn't wait for another server to become the leader.
 func TestClosingAmongTheDead(t *testing.T) {
 	t.Parallel()
 	for range cost.InShort(10, 40) {

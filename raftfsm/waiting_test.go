@@ -26,7 +26,7 @@ func (l *logText) count(s string) (n int) {
 }
 
 // TestWaitingIsReported starts one server of three, then another. The log says for each
-// server what it waits for, again when that changes, and rarely when it doesn't.
+// server why it waits, again when that changes, and rarely when it doesn't.
 func TestWaitingIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,14 +83,14 @@ func TestStaggeredStartIsQuiet(t *testing.T) {
 				t.Error(line)
 			}
 		}
-		if !log.contains("server 3 comes for the first time") {
+		if !log.contains("server 3 joins for the first time") {
 			t.Errorf("nothing of server 3:\n%s", log.b.String())
 		}
 	})
 }
 
-// TestElectionsAreQuiet takes the majority away. The server's own report is in the log,
-// and Raft's lines about elections are not.
+// TestElectionsAreQuiet stops the majority. The server's own report is in the log, and
+// Raft's lines about elections are not.
 func TestElectionsAreQuiet(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -63,7 +63,7 @@ func TestNamedLineStays(t *testing.T) {
 }
 
 // staysAt checks for a while that the membership and Raft's configuration have a server
-// at port 2988, and that the server takes part.
+// at port 2988, and that the server participates.
 func (c *cluster) staysAt(id uint64, told string) {
 	c.t.Helper()
 	want := fmt.Sprintf("%s:2988", hostOf(id))

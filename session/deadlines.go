@@ -6,10 +6,11 @@ import (
 	"time"
 )
 
-// Deadlines is the leader's part of the rule in liveness.go: it says when sessions expire.
-// A deadline is rounded up to a whole tick, as in ZooKeeper: a session expires between its
-// timeout and one tick later, counted from the last sign of life. Rounding also lets
-// sessions share buckets, so recording a sign of life usually costs one map lookup.
+// Deadlines is the leader's part of the rule in liveness.go: it decides when sessions
+// expire. A deadline is rounded up to a whole tick, as in ZooKeeper: a session expires
+// between its timeout and one tick later, counted from the last sign of life. Rounding
+// also lets sessions share buckets, so recording a sign of life usually costs one map
+// lookup.
 //
 // Only the leader's control goroutine changes it. The lock is for concurrent readers.
 type Deadlines struct {
@@ -145,7 +146,7 @@ func (d *Deadlines) check(now Clocks) []Deadline {
 	return d.takeOverdue(now.Now)
 }
 
-// takeOverdue returns the sessions whose deadline has passed at now, and forgets them.
+// takeOverdue removes and returns the sessions with deadlines that have passed at now.
 func (d *Deadlines) takeOverdue(now time.Time) (due []Deadline) {
 	for len(d.order) > 0 && !d.instant(d.order[0]).After(now) {
 		b := heap.Pop(&d.order).(int64)
@@ -203,8 +204,8 @@ func (d *Deadlines) enter(e *entry, b int64) {
 	e.bucket = b
 }
 
-// leave removes a session from its bucket. An empty bucket stays until its time has come:
-// it costs nothing and often fills again.
+// leave removes a session from its bucket. An empty bucket stays until its time: it costs
+// nothing and often fills again.
 func (d *Deadlines) leave(e *entry) { delete(d.buckets[e.bucket], e.Session) }
 
 // bucketHeap orders buckets by time for container/heap.

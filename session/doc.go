@@ -1,7 +1,7 @@
-// Package session keeps ZooKeeper sessions: the replicated [Table] that every server holds,
-// and the rule that decides when a session is alive (liveness.go). The rule has three
-// parts: the leader's [Deadlines], the reports of a [Member], and the [Signs] of life of
-// one client.
+// Package session implements ZooKeeper sessions: the [Table] that is replicated to every
+// server, and the rule that decides when a session is alive (liveness.go). The rule has
+// three parts: the leader's [Deadlines], the reports of a [Member], and the [Signs] of
+// life of one client.
 //
 // The package imports only proto and the standard library. It has no connections and no
 // clock. Only log entries change the table, so it is the same on every server. Everything

@@ -9,19 +9,20 @@ import (
 //
 // A session ends when its client closes it or when the leader expires it. Anything that the
 // client sends is a sign of life. So is every moment in which the client waits for its
-// server, e.g. for the reply to a request, or until the server reads its input. For a session with timeout T:
+// server, e.g. for the reply to a request, or until the server reads its input. For a
+// session with timeout T:
 //
 //  1. A member reports the sessions that it has heard from to the leader, at least every
-//    half tick and every 500 ms. It repeats each session until the leader has acknowledged
-//    a report that names it. The leader acknowledges a report after a quorum has followed
-//    it in a contact that began after the report arrived. The acknowledgement carries the
-//    commit index as of the arrival. The contact of a member is when it sent the newest
-//    acknowledged report. Its freshness is when it sent the newest report whose commit
-//    index it has applied. [Member] keeps both.
-//  2. The leader expires a session when it hasn't heard of it for T, rounded up to a tick,
-//     and only while no other server can lead. A new leader begins with a full T for every
-//     session, because it can't know what its predecessor heard. Time in which its process
-//     was stopped doesn't count. [Deadlines] does this.
+//     half tick and every 500 ms. It repeats each session until the leader has acknowledged
+//     a report that names it. The leader acknowledges a report after a quorum has followed
+//     it in a contact that began after the report arrived. The acknowledgement carries the
+//     commit index as of the arrival. A member's contact is the time at which it sent the
+//     newest acknowledged report. Its freshness is the time at which it sent the newest
+//     report with a commit index that it has applied. [Member] keeps both.
+//  2. The leader expires a session after no report has named it for T, rounded up to a
+//     tick, and only while no other server can lead. A new leader begins with a full T for
+//     every session, because it can't know what its predecessor heard. Time in which its
+//     process was stopped doesn't count. [Deadlines] does this.
 //  3. A member sends something to the client only while its freshness is less than 2T/3
 //     and less than syncLimit × tickTime old ([Bounds]), and less than 9T/10 has passed
 //     since it last heard from the client in a way that the ensemble knows about

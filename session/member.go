@@ -29,14 +29,14 @@ func NewMember(b Bounds) *Member {
 	return &Member{bounds: b, unacked: make(map[int64]struct{}), held: make(map[int64]int)}
 }
 
-// Hold makes a session count as alive until Release, as often as Hold was called.
+// Hold makes a session count as alive until Release has been called as often as Hold.
 func (m *Member) Hold(id int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.held[id]++
 }
 
-// Release ends what Hold began.
+// Release undoes one call of Hold.
 func (m *Member) Release(id int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,7 +45,7 @@ func (m *Member) Release(id int64) {
 	}
 }
 
-// Held appends the sessions that are held.
+// Held appends the sessions that Hold keeps alive.
 func (m *Member) Held(dst []int64) []int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,8 +55,8 @@ func (m *Member) Held(dst []int64) []int64 {
 	return dst
 }
 
-// Report adds the sessions that this server heard from to those of earlier reports that no
-// leader has acknowledged. It returns all of them in the space of heard.
+// Report adds the sessions that this server heard from to the sessions of earlier reports
+// that no leader has acknowledged. It returns the union, reusing the memory of heard.
 func (m *Member) Report(heard []int64) []int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -158,10 +158,11 @@ func (m *Member) CaughtUp(index, applied uint64, now time.Time) bool {
 	return applied >= index || now.Sub(m.Fresh(applied, now)) < m.bounds.resume()
 }
 
-// A mark means that the log up to index holds every write that any server had acknowledged
-// by the time at. Once this server has applied the index, its state is as fresh as the mark.
+// A mark means that the log up to index contains every write that any server had
+// acknowledged by the time at. Once this server has applied the index, its state is as
+// fresh as the mark.
 //
-//   - A follower takes its marks from the acknowledgements of its reports. The time is
+//   - A follower gets its marks from the acknowledgements of its reports. The time is
 //     when it sent the report; the index is the leader's commit index when the report
 //     arrived.
 //   - A leader's mark is the newest time at which a quorum followed it, with its commit
@@ -172,8 +173,8 @@ type mark struct {
 	index uint64
 }
 
-// freshness holds the marks whose index isn't applied yet, oldest first. at and index
-// both increase from mark to mark.
+// freshness contains the marks with an index that isn't applied yet, oldest first. at and
+// index both increase from mark to mark.
 type freshness struct {
 	at      time.Time // the state is at least as fresh as this
 	pending []mark
@@ -204,8 +205,9 @@ func (f *freshness) startAt(proposed time.Time) {
 	}
 }
 
-// reached removes the marks whose index is applied, and those older than oldest: with state
-// that old, the server answers no reads in any case. It returns the freshness.
+// reached removes the marks up to the applied index, and the marks older than oldest:
+// with such an old state, the server answers no reads in any case. It returns the
+// freshness.
 func (f *freshness) reached(applied uint64, oldest time.Time) time.Time {
 	n := 0
 	for n < len(f.pending) && (f.pending[n].index <= applied || f.pending[n].at.Before(oldest)) {

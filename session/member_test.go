@@ -49,7 +49,7 @@ func TestReportsRepeat(t *testing.T) {
 	}
 }
 
-// TestHeldSessions: a session is held until every holder has released it.
+// TestHeldSessions: a session counts as alive until every call of Hold was undone.
 func TestHeldSessions(t *testing.T) {
 	t.Parallel()
 	m := NewMember(Bounds{Sync: bound})
@@ -65,8 +65,8 @@ func TestHeldSessions(t *testing.T) {
 	}
 }
 
-// TestContactAndFreshness: what a member learned decides its contact, its freshness,
-// whether its state is too old and whether it has caught up. It is now 100 s.
+// TestContactAndFreshness: the facts that a member has learned decide its contact, its
+// freshness, whether its state is too old and whether it has caught up. It is now 100 s.
 func TestContactAndFreshness(t *testing.T) {
 	t.Parallel()
 	acked := func(sent float64, index uint64) func(*Member) {

@@ -31,9 +31,8 @@ type Table struct {
 // NewTable returns an empty table.
 func NewTable() *Table { return &Table{rows: make(map[int64]Session)} }
 
-// Create adds a session owned by server. Its id is server<<56 | counter. We keep the
-// counter in the table instead of using a clock as ZooKeeper does, because a clock could
-// repeat.
+// Create adds a session owned by server. Its id is server<<56 | counter. The counter is
+// in the table. ZooKeeper starts from the clock instead, but a clock could repeat.
 func (t *Table) Create(server uint8, timeout int32, password [proto.PasswordSize]byte) Session {
 	id := t.nextID(server)
 	s := Session{ID: id, Timeout: timeout, Password: password, Gen: 1, Server: server}

@@ -1,10 +1,10 @@
-// Package storage holds the interfaces through which a server keeps its data: a file
-// system, and a log that is a single file in a format of its own. A program that embeds
-// the server can implement them, e.g. to test it with disks that fail. Package boltlog
-// implements Format; a program links it only if it imports it.
+// Package storage defines the interfaces through which a server stores its data: a
+// file system, and a log that is a single file in its own format. A program that
+// embeds the server can implement them, e.g. to test it with disks that fail. Package
+// boltlog implements Format; a program links it only if it imports it.
 //
-// Invariants: what an implementation reports as durable survives a power failure. The
-// server acknowledges writes because of it.
+// Invariant: data that an implementation reports as durable survives a power failure. The
+// server relies on this when it acknowledges a write.
 //
-// May import: hashicorp/raft, whose entries a log holds; nothing of this module.
+// May import: hashicorp/raft, for the entries of a log; nothing of this module.
 package storage

@@ -6,13 +6,13 @@ import (
 	"io/fs"
 )
 
-// ErrInUse is the cause of an error of Lock while another server holds the lock.
+// ErrInUse is the cause of Lock's error while another server holds the lock.
 var ErrInUse = errors.New("in use by another server")
 
-// FS is a file system. Names are paths of the operating system, and errors are those
-// of package os. All methods are safe for concurrent use.
+// FS is a file system. Names are paths of the operating system, and errors are the same
+// as in package os. All methods are safe for concurrent use.
 type FS interface {
-	// OpenFile takes the flags of package os, except O_APPEND. On Linux it also takes
+	// OpenFile accepts the flags of package os, except O_APPEND. On Linux it also accepts
 	// syscall.O_DIRECT, which it may ignore.
 	OpenFile(name string, flag int, perm fs.FileMode) (File, error)
 	ReadDir(name string) ([]fs.DirEntry, error)
@@ -24,9 +24,9 @@ type FS interface {
 	RemoveAll(name string) error
 	// SyncDir makes the directory's entries durable.
 	SyncDir(name string) error
-	// Lock locks name until the lock is closed or the process ends. Meanwhile no
-	// other process, and no other caller in this one, can lock name. Lock creates the
-	// file if it doesn't exist.
+	// Lock locks name until the lock is closed or the process ends. It excludes other
+	// processes and other callers in this process. Lock creates the file if it doesn't
+	// exist.
 	Lock(name string) (io.Closer, error)
 
 	// Database returns the path at which the kernel finds the file, for bbolt. If

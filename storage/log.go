@@ -3,7 +3,7 @@ package storage
 import "github.com/hashicorp/raft"
 
 // Engine is a log and one small record. The server serialises the calls that write; reads
-// may run concurrently with them. When a call that writes returns, its effect is durable.
+// may run concurrently. When a call that writes returns, its effect is durable.
 type Engine interface {
 	// Range returns the first and the last index, 0 if the log is empty.
 	Range() (first, last uint64, err error)
@@ -15,12 +15,13 @@ type Engine interface {
 	LoadRecord() ([]byte, error)
 	// SaveRecord replaces the record as a whole.
 	SaveRecord(rec []byte) error
-	// Where names the file that holds an entry, or for index 0 the record, for messages.
+	// Where returns the name of the file with an entry, or with the record for index 0,
+	// for messages.
 	Where(index uint64) string
 	Close() error
 }
 
-// Format opens and inspects a log that is a single file in a format of its own.
+// Format opens and inspects a log that is a single file.
 type Format interface {
 	// Open opens the file. If it is missing, Open creates it with a first record.
 	Open(fsys FS, path string, rec []byte) (Engine, error)

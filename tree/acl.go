@@ -115,8 +115,8 @@ next:
 	return dst, proto.Ok
 }
 
-// dropManyDuplicates is dropDuplicates in linear time: a request can hold 80,000 entries,
-// and we hold the write lock here.
+// dropManyDuplicates is dropDuplicates in linear time. A request can have 80,000 entries,
+// and the caller holds the write lock.
 func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 	const whatever = "\x00" // the id in keys that represent the permissions alone
 	seen := make(map[proto.ACL]bool, len(acl))
@@ -137,17 +137,18 @@ func dropManyDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 
 // Limits that ZooKeeper doesn't have.
 const (
-	// MaxExpanded limits the number of entries that we expand scheme auth to in one list. A
-	// client with hundreds of identities could make a list of millions of entries with one
-	// request, on every server.
+	// MaxExpanded limits the number of entries that we expand scheme auth to in one list.
+	// Otherwise a single request from a client with hundreds of identities could create a
+	// list of millions of entries on every server.
 	MaxExpanded = 4096
-	// MaxQuotaText is the length up to which the data of a quota's znodes are read. The four
-	// numbers take 120 bytes. We read these data for every change below the limited path, so
-	// with a megabyte of them each small request would take 25 ms on all servers.
+	// MaxQuotaText is the maximum length of the data of a quota's znodes. We refuse to
+	// parse longer data. The four numbers need 120 bytes. We parse the data for every
+	// change below the limited path, so with a megabyte of data each small request would
+	// cost 25 ms on every server.
 	MaxQuotaText = 1 << 10
 )
 
-// expandAuth replaces each entry of scheme auth in dst[start:] with one entry per
+// expandAuth replaces each entry of scheme auth in dst[start:] by an entry for each
 // authenticated identity.
 func expandAuth(dst []proto.ACL, start int, ids []proto.ID, p Policy) []proto.ACL {
 	end := len(dst)
@@ -190,8 +191,8 @@ func authenticates(scheme string, p Policy) bool {
 }
 
 // Fingerprint represents an identity in a transaction of a client that has many or long
-// identities. It suffices to decide whether an ACL names the identity, and takes a fixed
-// number of bytes in the log.
+// identities. It suffices to decide whether an ACL names the identity, and has a fixed
+// size in the log.
 type Fingerprint = acl.Fingerprint
 
 // FingerprintOf returns the fingerprint of id.

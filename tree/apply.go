@@ -14,7 +14,7 @@ type exec struct {
 // (req a *Reap); any other op fails with Unimplemented. A request of the wrong
 // type, or with a null on which ZooKeeper's server fails, gets MarshallingError.
 //
-// We copy what the tree keeps of the request, so the request may alias a log entry. The
+// The tree copies the data that it keeps, so the request may alias a log entry. The
 // result is valid until the next Apply, Advance or SetConfig.
 func (t *Tree) Apply(tx *Txn, op proto.Op, req proto.Record) *Result {
 	r := &t.result

@@ -85,8 +85,8 @@ func BenchmarkMulti(b *testing.B) {
 	}
 }
 
-// BenchmarkMillion reports the memory that a million nodes of 100 bytes take,
-// created one by one and restored from a snapshot.
+// BenchmarkMillion reports the memory of a million nodes of 100 bytes, created one by one
+// and restored from a snapshot.
 func BenchmarkMillion(b *testing.B) {
 	for b.Loop() {
 		before := heap()
@@ -126,7 +126,7 @@ func writeSnapshots(b *testing.B, t *Tree) {
 	}
 }
 
-// BenchmarkTakeSnapshot takes snapshots without writing them: the part that blocks
+// BenchmarkTakeSnapshot starts snapshots without writing them: the part that blocks
 // transactions.
 func BenchmarkTakeSnapshot(b *testing.B) {
 	t := filled(b, 100_000)

@@ -7,8 +7,9 @@ const censusStep = 4096
 
 // Census counts the nodes below a node in steps. Its caller can release the tree's lock
 // between two steps: if we counted a million nodes at once, we would block writes for a
-// tenth of a second. Unlike ZooKeeper's, a count of several steps isn't atomic. It includes
-// each node that exists all the time once, and no node that is created in the meantime.
+// tenth of a second. Unlike ZooKeeper's, a count of several steps isn't atomic. It
+// includes each node that exists for the whole time exactly once, and no node that is
+// created in the meantime.
 //
 // The number of a node on the stack may be reused before we visit it. We recognize the new
 // node by the zxid of its creation.

@@ -57,7 +57,7 @@ func TestCensusDuringChanges(t *testing.T) {
 	for i := range gone { // not visited yet
 		do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: fmt.Sprintf("/0/kid%d", 1+i), Version: -1})
 	}
-	create("/0/kid0/late%d", 0, gone) // takes their numbers
+	create("/0/kid0/late%d", 0, gone) // reuses their numbers
 	create("/0/kid0/late0/%d", 0, 10)
 	for c.Step() {
 	}
@@ -81,8 +81,7 @@ func TestCensusOfAReplacedTree(t *testing.T) {
 	}
 }
 
-// BenchmarkCensus counts 100,000 nodes; it holds the lock for
-// one step at a time.
+// BenchmarkCensus counts 100,000 nodes, with the lock held for one step at a time.
 func BenchmarkCensus(b *testing.B) {
 	t := New()
 	tx := Txn{Time: 1}

@@ -20,7 +20,7 @@ func (t *Tree) Check() error {
 	return nil
 }
 
-// checker collects over all nodes what the indexes and totals must contain.
+// checker computes the expected indexes and totals from all nodes.
 type checker struct {
 	t          *Tree
 	containers int
@@ -34,11 +34,11 @@ func (c *checker) node(n *node) error {
 	c.refs[n.State().ACL]++
 	switch {
 	case (n == c.t.root) != (n.Path() == rootPath):
-		return fmt.Errorf("is it the root or not")
+		return fmt.Errorf("has the root's path and isn't the root, or the reverse")
 	case n.Epoch() > c.t.epoch:
 		return fmt.Errorf("changed in epoch %d of %d", n.Epoch(), c.t.epoch)
 	case int(size) > c.t.LongestData():
-		return fmt.Errorf("has %d bytes of data, none is said to have more than %d", size, c.t.LongestData())
+		return fmt.Errorf("has %d bytes of data, more than LongestData, %d", size, c.t.LongestData())
 	case n.Kind() != arena.Persistent && n.Owner() == 0:
 		return fmt.Errorf("is of kind %d without an owner", n.Kind())
 	case n.Kind() == arena.Ephemeral && n.NumChildren() > 0:
@@ -47,7 +47,7 @@ func (c *checker) node(n *node) error {
 	return c.kind(n)
 }
 
-// kind checks that n is in the indexes where it belongs.
+// kind checks that n is in the indexes for its kind.
 func (c *checker) kind(n *node) error {
 	switch n.Kind() {
 	case arena.Ephemeral:

@@ -14,7 +14,7 @@ import (
 func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*Tree, *node){
-		"the root or not":            func(t *Tree, n *node) { t.root = n },
+		"has the root's path":        func(t *Tree, n *node) { t.root = n },
 		"changed in epoch":           func(t *Tree, n *node) { n.SetEpoch(t.epoch + 1) },
 		"of kind 2 without an owner": func(_ *Tree, n *node) { n.State().Text = arena.NewText(arena.Container, 0, n.Path(), n.Data()) },
 		"among the ephemerals":       func(t *Tree, _ *node) { t.ephemerals[7] = nil },

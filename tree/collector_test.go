@@ -91,7 +91,7 @@ func TestCollectorFindsEveryNode(t *testing.T) {
 	}
 }
 
-// Only the loader refers to a child whose parent hasn't been read yet.
+// Only the loader refers to a child before its parent has been read.
 func TestCollectorAndOrphans(t *testing.T) {
 	collecting(t)
 	source := New()

@@ -14,11 +14,11 @@ type Copy struct {
 	lists   []*acl.Entry
 	totals  totals
 	longest int32
-	aside   []arena.Number // nodes that are not persistent or hold the limits of a quota
+	aside   []arena.Number // nodes that are not persistent or have the limits of a quota
 }
 
-// Copy returns the current content of the tree. The caller holds the lock, at
-// least for reading. Copy takes as long as a walk over all nodes.
+// Copy returns the current content of the tree. The caller holds the lock, at least for
+// reading. Copy is as slow as a walk over all nodes.
 func (t *Tree) Copy() *Copy {
 	c := &Copy{root: t.root.Number(), totals: t.totals, longest: t.longest.Load()}
 	known, lists := make(map[*acl.Entry]uint32), acl.NewTable()
@@ -38,10 +38,10 @@ func (t *Tree) Copy() *Copy {
 	return c
 }
 
-// Recall replaces the content of the tree with that of a Copy. It keeps the newest
-// zxid, so zxids keep rising. Snapshots of the old content that aren't written yet
-// fail. Recall fires no watches. The caller holds the lock for writing, and must
-// not use a Node that it got before.
+// Recall replaces the content of the tree with the content of c. It keeps the
+// newest zxid, so zxids keep rising. Snapshots of the old content that aren't
+// written yet fail. Recall fires no watches. The caller holds the lock for writing,
+// and must not use a Node that it got before.
 func (t *Tree) Recall(c *Copy) {
 	r := t.recalled
 	t.forget()

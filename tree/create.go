@@ -33,9 +33,9 @@ func creationOf(op proto.Op, req proto.Record) (creation, bool) {
 	return creation{}, false
 }
 
-// owner returns the owner to store for the new znode. The operation decides what the znode
-// is; the mode decides how the request is validated. E.g. opcode 19 makes a container
-// whatever the flags, and flag 4 with opcode 1 makes a persistent znode.
+// owner returns the owner to store for the new znode. The operation decides the kind of
+// the znode; the mode decides how the request is validated. E.g. opcode 19 makes a
+// container whatever the flags, and flag 4 with opcode 1 makes a persistent znode.
 func (c *creation) owner(tx *Txn) (int64, proto.Code) {
 	mode := proto.CreateMode(c.flags)
 	switch {
@@ -135,7 +135,7 @@ func (t *editor) cversion(n *node) int32 {
 	return n.State().Cversion
 }
 
-// bear attaches n, whose sequence number is cversion, to its parent.
+// bear attaches n to its parent. cversion is n's sequence number.
 //
 // ZooKeeper never lowers a stored number: after it wraps, the number and the
 // parent's pzxid never change again. Only within one multi does it keep counting.

@@ -69,9 +69,9 @@ func undeletable(path string) bool {
 // any version.
 func expected(version, want int32) bool { return want == -1 || want == version }
 
-// Reap asks for the removal of a container or of a znode whose time to live has
-// expired. The leader proposes it (OpDeleteContainer). The two zxids identify the
-// znode and the data that the leader saw: a later change prevents the removal.
+// Reap asks for the removal of a container, or of a znode with an expired time to live.
+// The leader proposes it (OpDeleteContainer). The two zxids identify the znode and the
+// data that the leader saw: a later change prevents the removal.
 type Reap struct {
 	Path         string
 	Czxid, Mzxid int64
@@ -93,8 +93,8 @@ func (r *Reap) Append(b []byte) []byte {
 
 // Reapable returns up to limit removals that are due: containers that lost their last
 // child, containers that never had a child for longer than maxNeverUsed (0: these stay),
-// and znodes without children whose data is older than their time to live. now is in
-// milliseconds, as in Txn.
+// and znodes without children that haven't been modified for longer than their time to
+// live. now is in milliseconds, as in Txn.
 func (t *Tree) Reapable(now int64, maxNeverUsed time.Duration, limit int) []Reap {
 	var due []Reap
 	for n := range t.containers {

@@ -19,9 +19,9 @@ const (
 // path, data and stat over all nodes except those below /zookeeper.
 func (t *Tree) Digest() uint64 { return t.totals.digest }
 
-// FullDigest returns a digest of everything the tree holds, including /zookeeper,
-// access control lists and the newest zxid. Equal trees have equal digests on
-// every server and after every restart.
+// FullDigest returns a digest of the whole tree, including /zookeeper, access
+// control lists and the newest zxid. Equal trees have equal digests on every server
+// and after every restart.
 func (t *Tree) FullDigest() uint64 { return mix(t.totals.full + mix(uint64(t.zxid))) }
 
 // count adds n to the totals.

@@ -6,9 +6,8 @@ import (
 	"io"
 )
 
-// Dump writes everything the tree holds as text: one line with the newest zxid
-// and the totals, then one line per node in the order of their paths. Equal trees
-// give the same text.
+// Dump writes the whole tree as text: one line with the newest zxid and the totals, then
+// one line per node in the order of the paths. Equal trees have the same text.
 func (t *Tree) Dump(w io.Writer) error {
 	b := bufio.NewWriter(w)
 	fmt.Fprintf(b, "zxid=%#x nodes=%d ephemerals=%d size=%d digest=%#x full=%#x\n",

@@ -5,12 +5,11 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// editor changes a store, and saves the old state of what it changes for snapshots and
-// for the multi that is running.
+// editor changes a store. It saves the old state for snapshots and for the running multi.
 type editor struct {
 	store
-	epoch uint32      // number of snapshots taken
-	snaps []*Snapshot // those that still need images
+	epoch uint32      // number of snapshots so far
+	snaps []*Snapshot // snapshots that still need images
 	undo  journal     // of the multi that is running
 }
 

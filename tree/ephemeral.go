@@ -7,11 +7,11 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// EphemeralList collects the paths of a session's ephemeral znodes that start with a text. A list
-// of one step is sorted. We don't sort a longer one, and neither does ZooKeeper: sorting tens of
-// thousands of paths would block writes. The list is made in steps, so that the caller can release
-// the tree's lock between them. If no znode of the session is created in the meantime, Paths
-// returns those that exist when it is called.
+// EphemeralList collects the paths of a session's ephemeral znodes that start with a text.
+// A list of one step is sorted. We don't sort a longer one, and neither does ZooKeeper:
+// sorting tens of thousands of paths would block writes. The list is made in steps, so that
+// the caller can release the tree's lock between them. If the session creates no znode in
+// the meantime, Paths returns the znodes that exist when it is called.
 type EphemeralList struct {
 	t       *Tree
 	of      *arena.Arena
@@ -37,7 +37,7 @@ func (l *EphemeralList) start() {
 	}
 }
 
-// has reports whether a node of the list is still there.
+// has reports whether a node of the list still exists.
 func (l *EphemeralList) has(n *node) bool {
 	return l.t.zxid == l.zxid || !n.IsVacant() && n.State().Czxid <= l.zxid
 }
@@ -57,7 +57,7 @@ func (l *EphemeralList) Step() bool {
 	return len(l.rest) > 0
 }
 
-// Paths takes the remaining steps and returns the paths. The caller holds the lock.
+// Paths does the remaining steps and returns the paths. The caller holds the lock.
 func (l *EphemeralList) Paths() []string {
 	for l.t.arena != l.of || len(l.rest) > 0 {
 		l.Step()

@@ -44,8 +44,8 @@ func TestEphemeralsWithAPrefix(t *testing.T) {
 	}
 }
 
-// A step should visit a bounded number of znodes. The list should have those that exist in
-// the end, without new ones.
+// A step should visit a bounded number of znodes. The list should have the znodes that
+// exist in the end, without new ones.
 func TestListingEphemeralsDuringChanges(t *testing.T) {
 	t.Parallel()
 	const count = 2*censusStep + 100
@@ -62,7 +62,7 @@ func TestListingEphemeralsDuringChanges(t *testing.T) {
 	for _, path := range all[:200] {
 		do(t, tree, proto.OpDelete, &proto.DeleteRequest{Path: path, Version: -1})
 	}
-	for i := range 100 { // these take the numbers of deleted ones
+	for i := range 100 { // these reuse the numbers of deleted ones
 		tx := &Txn{Zxid: tree.LastZxid() + 1, Session: 7}
 		must(t, tree.Apply(tx, proto.OpCreate, &proto.CreateRequest{Path: fmt.Sprintf("/e-late%d", i), ACL: proto.OpenACL(), Flags: int32(proto.ModeEphemeral)}))
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// Stored returns the znodes of the snapshot as ZooKeeper stores them, with the
-// root as "/", in the order of their paths, so a parent comes before its children.
-// Like WriteTo, it may run concurrently with transactions. A snapshot can be read
-// only once, by either Stored or WriteTo. The caller may iterate over the sequence
-// any number of times, also after Release. A *Stored is valid until the next one;
-// what it points to is immutable.
+// Stored returns the znodes of the snapshot as ZooKeeper stores them, with the root
+// as "/", in the order of their paths, so a parent comes before its children. Like
+// WriteTo, it may run concurrently with transactions. A snapshot can be read only
+// once, by either Stored or WriteTo. The caller may iterate over the sequence any
+// number of times, also after Release. A *Stored is valid until the next one; its
+// slices and strings are immutable.
 func (s *Snapshot) Stored() (iter.Seq[*Stored], error) {
 	images := make([]image, 0, s.count)
 	for more := true; more; {
@@ -79,8 +79,8 @@ func (n *Stored) Digest() uint64 {
 }
 
 // IsEphemeral reports whether owner, as ZooKeeper stores it, is the owner of an ephemeral
-// znode rather than the mark of a container or of a time to live. Where a number could be
-// either, we use isSession and p as Import does.
+// znode rather than the mark of a container or of a time to live. If a number could be
+// either, we decide by isSession and p in the same way as Import.
 func IsEphemeral(owner int64, p Policy, isSession func(id int64) bool) bool {
 	return kindUnder(owner, p, isSession) == arena.Ephemeral
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestStored compares the znodes of a snapshot with the tree as it was when the snapshot
-// was taken, while the tree keeps changing.
+// TestStored compares the znodes of a snapshot with the tree as it was at the start of
+// the snapshot, while the tree keeps changing.
 func TestStored(t *testing.T) {
 	t.Parallel()
 	tree := varied(t)

@@ -19,8 +19,8 @@ type Stored struct {
 }
 
 // Import replaces the content of the tree with imported znodes, which come in any order,
-// with the root as "" or "/". We add ZooKeeper's own znodes where they are missing, and
-// recount the usage of every quota.
+// with the root as "" or "/". We add any missing znodes of ZooKeeper's own, and recount
+// the usage of every quota.
 //
 // An owner that starts with the bytes ff 00 00 is a time to live unless isSession
 // knows it. With the Emulate353TTL policy, so is any other negative owner except

@@ -22,7 +22,7 @@ func NewLoading() *Loading {
 	return &Loading{l: newLoader(t, nil)}
 }
 
-// Write takes the next bytes. Once it has found an error in the bytes, it and all later
+// Write accepts the next bytes. Once it has found an error in the bytes, it and all later
 // calls fail.
 func (g *Loading) Write(p []byte) (int, error) {
 	if g.err != nil {
@@ -84,7 +84,7 @@ func (g *Loading) step(b []byte) int {
 	return blockHeader + size
 }
 
-// Tree returns the tree if all of it has arrived. It can be called once.
+// Tree returns the tree if it is complete. It can be called once.
 func (g *Loading) Tree() (*Tree, error) {
 	switch {
 	case g.err != nil:
@@ -92,13 +92,13 @@ func (g *Loading) Tree() (*Tree, error) {
 	case !g.l.ended:
 		return nil, fmt.Errorf("tree: a snapshot ends early, after block %d", g.l.blocks.number)
 	}
-	g.err = errors.New("tree: the tree was taken already")
+	g.err = errors.New("tree: Tree was called already")
 	return g.l.t, nil
 }
 
-// Adopt replaces the content of the tree with that of o, and the caller must not
-// use o afterwards. With keepConfig, the membership znode keeps its state. Snapshots of the
-// old content that aren't written yet fail. The caller holds the lock for writing.
+// Adopt replaces the content of the tree with the content of o. The caller must not use o
+// afterwards. With keepConfig, the membership znode keeps its state. Snapshots of the old
+// content that aren't written yet fail. The caller holds the lock for writing.
 func (t *Tree) Adopt(o *Tree, keepConfig bool) {
 	if keepConfig {
 		o.keep(t.get(ConfigPath))

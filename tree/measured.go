@@ -3,12 +3,11 @@ package tree
 import "strings"
 
 // measured keeps the usage of large subtrees that were measured for a new stats node, and
-// follows the changes in them. Without it, we would walk through a subtree thousands of
-// times, on every server, for a multi that creates and deletes a stats node thousands of
-// times.
+// follows the changes in them. Otherwise a multi that creates and deletes a stats node
+// thousands of times would walk the subtree thousands of times, on every server.
 //
-// It changes no result: it holds what a walk would find. We don't keep totals for every
-// subtree, because every znode would need memory for them.
+// It changes no result, because it always equals the result of a walk. We don't keep
+// totals for every subtree, because every znode would need memory for them.
 type measured struct {
 	subtrees map[string]*subtree // by path
 	changes  int                 // since the last one was added

@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// We should update the usage of large subtrees for every change, including those that a
+// We should update the usage of large subtrees for every change, including changes that a
 // multi undoes.
 func TestMeasuredSubtrees(t *testing.T) {
 	t.Parallel()

@@ -2,9 +2,9 @@ package tree
 
 import "github.com/zkgo/zkgo/proto"
 
-// multi executes all of q's operations or none. If one of them is refused, the
-// multi itself still succeeds, and its entries tell which one failed. A code other
-// than Ok refuses the whole request, without entries.
+// multi executes all of q's operations or none. If an operation is refused, the multi
+// itself still succeeds, and its entries tell which operation failed. A code other than
+// Ok refuses the whole request, without entries.
 func (t *exec) multi(q *proto.MultiRequest, r *Result) proto.Code {
 	for i := range q.Ops {
 		if !wellFormed(&q.Ops[i]) {
@@ -50,7 +50,7 @@ func (t *store) prefetchMulti(q *proto.MultiRequest) {
 	t.arena.Prefetch(paths)
 }
 
-// fail makes r the result of a multi of n operations whose i-th operation failed.
+// fail makes r the result of a multi of n operations after its i-th operation failed.
 func (r *Result) fail(i, n int, code proto.Code) {
 	r.Multi = r.Multi[:0]
 	for k := range n {
@@ -82,9 +82,9 @@ func (t *exec) part(m *proto.MultiOp, r *Result) proto.Code {
 	return t.create(&c, r)
 }
 
-// partCreation unpacks a create of a multi. Unlike outside a multi, the flags
-// choose the operation: flag 4 makes a container, and a createTTL whose flags
-// aren't those of a time to live is a plain create.
+// partCreation unpacks a create of a multi. Unlike outside a multi, the flags choose the
+// operation: flag 4 makes a container, and a createTTL without the flags of a time to
+// live is a plain create.
 func partCreation(m *proto.MultiOp) (creation, bool) {
 	c, ok := creationOf(m.Op, m.Req)
 	mode := proto.CreateMode(c.flags)

@@ -5,7 +5,7 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// node is a Node inside this package, where it can be changed.
+// node is a Node that this package can change.
 type node = arena.Node
 
 // Node is a znode. It is valid until the next transaction, which may delete the znode and
@@ -59,10 +59,9 @@ const (
 	ttlOwner       = -1 << 56 // 0xff in the top byte, the time to live in the low 40 bits
 )
 
-// kindOf returns the kind of a znode with that owner, as ZooKeeper stores it.
-// Session ids have the server's id in the top byte. They are never 0 or
-// containerOwner, and those of server 255 have a bit set in the next two bytes
-// (session.Table).
+// kindOf returns the kind of a znode with that owner, as ZooKeeper stores it. Session ids
+// have the server's id in the top byte. They are never 0 or containerOwner, and the ids
+// of server 255 have a bit set in the next two bytes (session.Table).
 func kindOf(owner int64) arena.Kind {
 	switch {
 	case owner == 0:

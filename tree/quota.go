@@ -47,7 +47,7 @@ func (t *store) quotaOf(path string) string {
 	return ""
 }
 
-// statsNode returns the node that holds the usage of a limited path.
+// statsNode returns the node with the usage of a limited path.
 func (t *store) statsNode(prefix string) *node {
 	t.statsName = append(append(append(t.statsName[:0], quotaPath...), prefix...), statsName...)
 	return t.get(arena.View(t.statsName))
@@ -139,8 +139,8 @@ func (t *editor) quotaBefore(path string) quota {
 }
 
 // rememberQuota returns the quota of a limited path as it was before the running multi,
-// or nil. If the quota exists, rememberQuota keeps that state: reading it again for each
-// operation could take long.
+// or nil. If the quota exists, rememberQuota keeps that state, because reading it again
+// for each operation could be slow.
 func (t *editor) rememberQuota(prefix string) *quota {
 	q, known := t.undo.quotas[prefix]
 	if !known && t.quotas[prefix] != nil {

@@ -146,8 +146,8 @@ func TestRandomTransactions(t *testing.T) {
 	}
 }
 
-// TestSnapshotsWhileWriting takes snapshots, sometimes several at a time, and writes them
-// while transactions continue. It compares the restored trees with the model at the
+// TestSnapshotsWhileWriting starts snapshots, sometimes several at a time, and writes
+// them while transactions continue. It compares the restored trees with the model at the
 // snapshots' zxids.
 func TestSnapshotsWhileWriting(t *testing.T) {
 	t.Parallel()
@@ -276,7 +276,7 @@ func TestSnapshotSeesNothingNewer(t *testing.T) {
 }
 
 // TestReplicasAgree applies the same transactions to two trees. Now and then it replaces
-// one of them with a restored snapshot. Dumps and digests should agree.
+// a tree with a restored snapshot. Dumps and digests should agree.
 func TestReplicasAgree(t *testing.T) {
 	t.Parallel()
 	for seed := range int64(10) {

@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// Change is one change that a server of Apache ZooKeeper has decided on, as its log has it.
-// The numbers are results and not differences, and nothing is left to check.
+// Change is one change in the log of an Apache ZooKeeper server. Its numbers are results,
+// not differences, and all checks are done.
 type Change struct {
 	Op        proto.Op // create, delete, setData, setACL, check, closeSession or error
 	Path      string
@@ -21,12 +21,12 @@ type Change struct {
 }
 
 // Replay executes a transaction of Apache ZooKeeper under its own zxid and time, without
-// checks of permissions, versions or quotas. op is the transaction's type; it only decides
-// which reply the result holds. Like ZooKeeper, we skip a change that doesn't fit: the znode is
-// missing or exists already. Whether the tree is still ZooKeeper's afterwards is for the
-// caller to find out (Digest).
+// checks of permissions, versions or quotas. op is the transaction's type; it only
+// decides which reply the result contains. Like ZooKeeper, we skip a change that doesn't
+// fit, i.e. the znode is missing or exists already. The caller must check whether the
+// tree still equals ZooKeeper's (Digest).
 //
-// We copy what the tree keeps. The result is valid until the next transaction.
+// The tree copies the data that it keeps. The result is valid until the next transaction.
 func (t *Tree) Replay(tx *Txn, op proto.Op, changes []Change) *Result {
 	r := &t.result
 	r.reset(op)
@@ -127,7 +127,7 @@ func (t *exec) replayDelete(path string) {
 	}
 }
 
-// record adds a change to those of the transaction. The change may alias the request.
+// record adds a change to the transaction's changes. The change may alias the request.
 func (t *exec) record(c Change) { *t.tx.Record = append(*t.tx.Record, c) }
 
 // recordCreate records that c has created n. cversion is the parent's new child number.

@@ -58,7 +58,7 @@ func TestReplay(t *testing.T) {
 	}
 	before := tr.Digest()
 	for _, c := range []Change{
-		create("/none/x", 1), create("x", 1), create("/m", 2), // without a parent, invalid, there already
+		create("/none/x", 1), create("x", 1), create("/m", 2), // without a parent, invalid, existing
 		{Op: proto.OpDelete, Path: "/a"}, {Op: proto.OpDelete, Path: "/none/x"}, {Op: proto.OpDelete, Path: "/zookeeper"}, {Op: proto.OpDelete, Path: "x"},
 		{Op: proto.OpSetData, Path: "/none"}, {Op: proto.OpSetACL, Path: "/none"},
 	} {

@@ -13,10 +13,10 @@ import (
 // errReplaced reports that the content of a snapshot's tree was replaced.
 var errReplaced = errors.New("tree: the tree was replaced by a restored one")
 
-// Restore replaces the content of the tree with the snapshot that r holds. It reads no byte
-// after the snapshot. Snapshots of the old content that aren't written yet fail. We drop
-// the old content first, so that we never hold two trees in memory. After an error, the
-// tree is a fresh one, and the caller must not continue with it.
+// Restore replaces the content of the tree with the snapshot in r. It reads no byte after
+// the snapshot. Snapshots of the old content that aren't written yet fail. We drop the
+// old content first, so that two trees are never in memory. After an error, the tree is a
+// fresh one, and the caller must not use it.
 func (t *Tree) Restore(r io.Reader) error { return t.replace(func() error { return t.load(r) }) }
 
 // replace empties the tree and calls load to fill it again. After an error the tree
@@ -32,7 +32,7 @@ func (t *Tree) replace(load func() error) error {
 	return err
 }
 
-// forget drops what keeps old nodes alive. Snapshots that aren't written yet fail.
+// forget drops the references to old nodes. Snapshots that aren't written yet fail.
 func (t *Tree) forget() {
 	for len(t.snaps) > 0 {
 		t.snaps[0].drop(errReplaced)
@@ -126,7 +126,7 @@ func (l *loader) list(d *proto.Reader) error {
 		return d.Err()
 	}
 	if int(number) != len(l.lists) {
-		return fmt.Errorf("access control list %d where %d should stand", number, len(l.lists))
+		return fmt.Errorf("access control list %d in place of %d", number, len(l.lists))
 	}
 	l.lists = append(l.lists, l.t.acls.Intern(acl))
 	return nil
@@ -185,7 +185,7 @@ func (l *loader) node(d *proto.Reader) error {
 	return nil
 }
 
-// place puts a node into the tree. The node takes over s's reference to a list.
+// place puts a node into the tree. s's reference to a list becomes the node's.
 func (l *loader) place(s *arena.State) (*node, error) {
 	path := s.Path()
 	if err := proto.ValidatePath(path); err != nil {
@@ -197,7 +197,7 @@ func (l *loader) place(s *arena.State) (*node, error) {
 	case n == nil:
 		n = l.add(place, s)
 	case n.State().ACL != nil:
-		return nil, fmt.Errorf("node %q is there twice", path)
+		return nil, fmt.Errorf("node %q occurs twice", path)
 	default:
 		*n.State() = *s
 		l.blanks--
@@ -262,7 +262,7 @@ func (l *loader) trailer(d *proto.Reader) error {
 // finish makes the checks that need all nodes.
 func (l *loader) finish() error {
 	for _, e := range l.lists {
-		l.t.acls.Release(e) // the loader's reference, held while nodes could still name it
+		l.t.acls.Release(e) // the loader's reference, kept while nodes could still name it
 	}
 	for _, path := range [...]string{rootPath, procPath, quotaPath, ConfigPath} {
 		if n := l.t.arena.Get(path); n == nil || n.State().ACL == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// Scan reads a snapshot as Restore does, but builds no tree. It returns the digest
+// Scan reads a snapshot like Restore, but builds no tree. It returns the digest
 // (FullDigest) of the tree that Restore would build, or an error if Restore would fail. It
 // reads no byte after the snapshot. We keep only one block, the access control lists and
 // about 20 bytes per node in memory.
@@ -76,7 +76,7 @@ func (s *scanner) block(payload []byte) error {
 		case tagList:
 			number, acl := d.Int(), d.ACLs()
 			if d.Err() == nil && int(number) != len(s.lists) {
-				err = fmt.Errorf("access control list %d where %d should stand", number, len(s.lists))
+				err = fmt.Errorf("access control list %d in place of %d", number, len(s.lists))
 			} else if d.Err() == nil {
 				s.lists = append(s.lists, s.t.acls.Intern(acl))
 			}
@@ -138,7 +138,7 @@ func (s *scanner) trailer(d *proto.Reader) error {
 	case n != count || n != s.want:
 		return fmt.Errorf("%d nodes where the header says %d and the trailer %d", n, s.want, count)
 	case s.needed != 4:
-		return fmt.Errorf("%q, %q, %q or %q is missing or there twice", rootPath, procPath, quotaPath, ConfigPath)
+		return fmt.Errorf("%q, %q, %q or %q is missing or occurs twice", rootPath, procPath, quotaPath, ConfigPath)
 	case s.t.Digest() != digest:
 		return fmt.Errorf("ZooKeeper's digest is %#x instead of %#x", s.t.Digest(), digest)
 	case s.t.FullDigest() != full:
@@ -153,7 +153,7 @@ func (s *scanner) links() error {
 	slices.Sort(s.paths)
 	for i := 1; i < len(s.paths); i++ {
 		if s.paths[i] == s.paths[i-1] {
-			return errors.New("a node is there twice")
+			return errors.New("a node occurs twice")
 		}
 	}
 	slices.Sort(s.parents)
@@ -175,7 +175,7 @@ func (s *scanner) links() error {
 		left = left[n:]
 	}
 	if len(left) > 0 {
-		return errors.New("a node has children that it does not say it has, or is missing and its children are not")
+		return errors.New("a node has more children than its record says, or only its children exist")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ type Snapshot struct {
 	err    error        // why nothing more can be written
 }
 
-// image is a node as a snapshot must show it.
+// image is the state of a node for a snapshot.
 type image struct {
 	arena.State
 	kids int32
@@ -43,8 +43,8 @@ type image struct {
 // errReleased reports that a snapshot is written after its release.
 var errReleased = errors.New("tree: snapshot was released")
 
-// Snapshot takes a snapshot. The caller holds the lock for writing, and must call
-// Release when it no longer needs the snapshot.
+// Snapshot starts a snapshot of the current state. The caller holds the lock for writing,
+// and must call Release when it no longer needs the snapshot.
 func (t *Tree) Snapshot() *Snapshot {
 	t.epoch++
 	s := &Snapshot{t: t, epoch: t.epoch, zxid: t.zxid, count: t.arena.Len(), totals: t.totals, full: t.FullDigest(), end: t.arena.End()}
@@ -55,7 +55,7 @@ func (t *Tree) Snapshot() *Snapshot {
 // Zxid returns the zxid of the newest transaction that the snapshot contains.
 func (s *Snapshot) Zxid() int64 { return s.zxid }
 
-// Release ends the snapshot, so that no more images are kept. It takes the tree's
+// Release ends the snapshot, so that no more images are kept. It acquires the tree's
 // lock.
 func (s *Snapshot) Release() {
 	s.t.mu.Lock()
@@ -99,9 +99,8 @@ func (s *Snapshot) keep(i image) {
 
 func imageOf(n *node) image { return image{*n.State(), int32(n.NumChildren())} }
 
-// WriteTo writes the snapshot. It may run concurrently with transactions, and takes
-// the tree's lock for reading for a short time now and then. A snapshot can be
-// written only once.
+// WriteTo writes the snapshot. It may run concurrently with transactions, and acquires
+// the tree's lock for reading for short periods. A snapshot can be written only once.
 func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	p := snapshotWriter{blockWriter: newBlockWriter(w), lists: make(map[*acl.Entry]uint32)}
 	err := p.write([]byte(magic))
@@ -124,8 +123,8 @@ func (s *Snapshot) WriteTo(w io.Writer) (int64, error) {
 	return p.n, err
 }
 
-// writeNodes writes all nodes: first those that haven't changed, in the order of
-// their numbers, then the images of the others.
+// writeNodes writes all nodes: first the unchanged nodes, in the order of their numbers,
+// then the images of the others.
 func (s *Snapshot) writeNodes(p *snapshotWriter) error {
 	var batch []image
 	for more := true; more; {
@@ -158,8 +157,8 @@ func prefetchTexts(images []image) (seen byte) {
 	return seen
 }
 
-// collectTarget is the number of nodes that collect takes while it holds the lock
-// once, and collectBlocks is the maximum number of blocks that it searches for them.
+// Limits of one call of collect, which holds the lock: about collectTarget nodes, from at
+// most collectBlocks blocks.
 const (
 	collectTarget = 256
 	collectBlocks = 32

@@ -47,7 +47,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfWhatChangesMeanwhile changes every node after it takes a snapshot and
+// TestSnapshotOfWhatChangesMeanwhile changes every node after it starts a snapshot and
 // before it writes it. All nodes are images then, and no list of images has been copied
 // to grow.
 func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
@@ -94,7 +94,7 @@ func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
 
 // While a snapshot is written, whole blocks of nodes are released, and new nodes get the
 // slots and numbers of old ones, before and after the writer's position. The snapshot
-// should contain exactly the nodes that existed when it was taken.
+// should contain exactly the nodes that existed at its start.
 func TestSnapshotWhileNodesArePutElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, seen := range []int{0, 1, 700, 2900} {
@@ -213,8 +213,8 @@ func forged(blocks ...[]byte) []byte {
 	return b
 }
 
-// Restore should refuse a snapshot with correct checksums and wrong content, and the error
-// should say what is wrong.
+// Restore should refuse a snapshot with correct checksums and wrong content, and the
+// error should state the reason.
 func TestForgedSnapshots(t *testing.T) {
 	t.Parallel()
 	header := func(n int64) []byte { return proto.AppendLong(proto.AppendLong([]byte{tagHeader}, 9), n) }
@@ -244,14 +244,14 @@ func TestForgedSnapshots(t *testing.T) {
 		"unknown tag 77":                      with(4, []byte{77}),
 		"record ends early":                   with(4, []byte{tagNode, 0}),
 		"left: proto: record ends early":      with(4, []byte{tagNode, 0, 0, 0, 9}),
-		"access control list 5 where 1":       with(4, proto.AppendInt([]byte{tagList}, 5), proto.AppendACLs(nil, nil)),
+		"access control list 5 in place of 1": with(4, proto.AppendInt([]byte{tagList}, 5), proto.AppendACLs(nil, nil)),
 		"unknown access control list 3":       with(4, node("/x", 0, func(b []byte) { *listAt(b) = 3 })),
 		"has -1 children":                     with(4, node("/x", -1, nil)),
 		"unknown kind 4":                      with(4, node("/x", 0, func(b []byte) { *kindAt(b) = 4 })),
 		"has the owner 0x5":                   with(4, node("/x", 0, func(b []byte) { *ownerAt(b) = 5 })),
 		"of kind 1 has the owner 0x0":         with(4, node("/x", 0, func(b []byte) { *kindAt(b) = byte(arena.Ephemeral) })),
 		"impossible path":                     with(4, node("x", 0, nil)),
-		"is there twice":                      with(4, node("/zookeeper", 0, nil)),
+		"occurs twice":                        with(4, node("/zookeeper", 0, nil)),
 		"is missing, but not its":             with(4, node("/x/y", 0, nil), trailer(4)),
 		`"/zookeeper" is missing`:             slices.Concat(header(1), acl, node("/", 0, nil), trailer(1)),
 		`"/" is missing`:                      slices.Concat(header(1), acl, node("/zookeeper", 0, nil), trailer(1)),

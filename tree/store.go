@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/tree/internal/arena"
 )
 
-// store is what a tree holds: the nodes with their indexes and totals. A node enters and
-// leaves it only through attach and detach.
+// store is the content of a tree: the nodes with their indexes and totals. A node enters
+// and leaves it only through attach and detach.
 type store struct {
 	zxid       int64
 	arena      *arena.Arena

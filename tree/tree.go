@@ -12,7 +12,7 @@ const (
 	rootPath   = arena.Root
 	procPath   = "/zookeeper"
 	quotaPath  = "/zookeeper/quota"
-	ConfigPath = "/zookeeper/config" // holds the ensemble's membership
+	ConfigPath = "/zookeeper/config" // contains the ensemble's membership
 )
 
 // Tree is the tree of znodes. See the package documentation for the locking rules.
@@ -39,13 +39,13 @@ func New() *Tree {
 // Lock locks the tree for writing.
 func (t *Tree) Lock() { t.mu.Lock() }
 
-// Unlock releases the lock that Lock took.
+// Unlock releases the lock acquired by Lock.
 func (t *Tree) Unlock() { t.mu.Unlock() }
 
 // RLock locks the tree for reading.
 func (t *Tree) RLock() { t.mu.RLock() }
 
-// RUnlock releases the lock that RLock took.
+// RUnlock releases the lock acquired by RLock.
 func (t *Tree) RUnlock() { t.mu.RUnlock() }
 
 // LastZxid returns the zxid of the newest transaction.
@@ -58,15 +58,15 @@ func (t *Tree) Advance(zxid int64) { t.zxid = zxid }
 // the root, as in ZooKeeper.
 func (t *Tree) Get(path string) *Node { return (*Node)(t.get(path)) }
 
-// NodeCount returns the number of nodes as ZooKeeper reports it: it counts the
-// root twice, because its table holds the root under "" and "/".
+// NodeCount returns the number of nodes as ZooKeeper reports it: it counts the root
+// twice, because its table contains the root under "" and "/".
 func (t *Tree) NodeCount() int { return t.arena.Len() + 1 }
 
 // DataSize returns the total size of all paths and data in bytes.
 func (t *Tree) DataSize() int64 { return t.totals.dataSize }
 
-// LongestData returns the length of the longest data that the tree has held, so no
-// znode's data is longer. It needs no lock.
+// LongestData returns the length of the longest data that the tree has contained so far,
+// which is an upper bound for all znodes. It needs no lock.
 func (t *Tree) LongestData() int { return int(t.longest.Load()) }
 
 // Prefetch brings the znodes of the first PrefetchMax paths into the processor's

@@ -209,7 +209,7 @@ func TestQuotaCountersAreState(t *testing.T) {
 	}
 }
 
-// Reads and frequent writes should allocate only what the tree keeps.
+// Reads and frequent writes should allocate only memory that the tree keeps.
 func TestAllocations(t *testing.T) {
 	tree := filled(t, 1000)
 	var stat proto.Stat
@@ -272,7 +272,7 @@ func TestNothingAliasesTheRequest(t *testing.T) {
 
 // A node should cost little more than its path and data.
 func TestNodeSize(t *testing.T) {
-	const n, budget = 100_000, 280 // bytes, 100 of them data
+	const n, budget = 100_000, 280 // bytes, including 100 of data
 	before := heap()
 	tree := filled(t, n)
 	if per := (heap() - before) / n; per > budget {

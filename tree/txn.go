@@ -6,7 +6,8 @@ import (
 )
 
 // Policy is the set of the leader's switches that affect a transaction. We put them into
-// the log, because a server's own configuration must not change what a transaction does.
+// the log, because a server's own configuration must not change the effect of a
+// transaction.
 type Policy uint32
 
 // The switches.
@@ -24,7 +25,7 @@ const (
 	Full                               // the leader's memory is full: we refuse to grow the tree
 )
 
-// Txn is what a transaction needs besides its request.
+// Txn is the input of a transaction besides its request.
 type Txn struct {
 	Zxid    int64
 	Time    int64 // milliseconds since the Unix epoch on the leader's clock
@@ -51,11 +52,11 @@ type Event struct {
 	access *acl.Entry // that has ACL
 }
 
-// Result is the outcome of one transaction, or of one operation of a multi. The Tree reuses
-// it for the next transaction, so callers should copy what they keep.
+// Result is the outcome of one transaction, or of one operation of a multi. The Tree
+// reuses it for the next transaction, so callers should copy the fields that they keep.
 type Result struct {
 	Op     proto.Op   // type of the entry in a multi's reply; top level: the operation
-	Code   proto.Code // a multi whose operations failed has Ok here and the codes in Multi
+	Code   proto.Code // Ok for a multi with failed operations; Multi has their codes
 	Path   string     // of the created znode
 	Stat   proto.Stat // after create2 and its like, setData, setACL and SetConfig
 	Data   []byte     // of the config znode after SetConfig; immutable

@@ -9,13 +9,13 @@ type journal struct {
 	steps  []step
 	before totals
 
-	// cversions holds the child numbers that have wrapped within the multi: they
-	// keep counting for its operations, but aren't stored.
+	// cversions contains the child numbers that have wrapped within the multi: they keep
+	// counting for its operations, but aren't stored.
 	cversions map[*node]int32
 
-	// quotas holds limits and usage as they were before the multi, by limited path. It has
-	// the quotas that the multi has changed or checked so far; a nil entry stands for a
-	// quota that the multi has created. We fill it only if quotas are enforced.
+	// quotas contains limits and usage as they were before the multi, by limited path. It
+	// has the quotas that the multi has changed or checked so far; a nil entry means that
+	// the multi has created the quota. We fill it only if quotas are enforced.
 	enforced bool
 	quotas   map[string]*quota
 }
@@ -24,7 +24,7 @@ type journal struct {
 type action uint8
 
 const (
-	changed action = iota // was holds the state before
+	changed action = iota // was has the state before
 	created
 	deleted // n still knows its parent and its position; end vacates it
 )
@@ -47,7 +47,7 @@ func (j *journal) created(n *node) {
 	}
 }
 
-// deleted records the removal of n. It reports whether the journal holds n now.
+// deleted records the removal of n. It reports whether the journal now owns n.
 func (j *journal) deleted(n *node) bool {
 	if j.active {
 		j.steps = append(j.steps, step{what: deleted, n: n})
@@ -88,8 +88,8 @@ func (t *editor) end() {
 	t.undo = journal{steps: steps[:0]}
 }
 
-// rollback undoes every step, the last one first. The images that snapshots took
-// of the nodes stay correct: they show the restored state.
+// rollback undoes every step, the last one first. The images in snapshots stay correct,
+// because they show the restored state.
 func (t *editor) rollback() {
 	steps := t.undo.steps
 	t.undo.active = false

@@ -31,7 +31,7 @@ type recording struct {
 }
 
 // TestTranscriptOfZooKeeper compares every reply, the whole final state and the digests
-// with those of the real server.
+// with the real server's.
 func TestTranscriptOfZooKeeper(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("testdata/zookeeper-3.9.5.txt")

@@ -10,8 +10,8 @@ import (
 // returns the number of watchers notified. Created and data-changed events match the data
 // watches of the path and the recursive watches of the path and its ancestors. Deleted
 // events also match the path's child watches. Children-changed events match only the path's
-// child watches. allow, unless nil, decides which watchers may see the event. If allow
-// refuses an event, we still use up a one-shot watch, as ZooKeeper does.
+// child watches. allow, unless nil, decides which watchers may see the event. Like
+// ZooKeeper, we use up a one-shot watch even if allow refuses the event.
 //
 // zxid is the transaction's.
 func (t *Table) Fire(typ proto.EventType, path string, zxid int64, allow func(*Watcher) bool) int {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Held should return the size of the watches that are set, for a watcher and for the table,
+// Held should return the size of the current watches, for a watcher and for the table,
 // whatever was set, fired and removed before. In the end it should be 0.
 func TestHeldIsWhatIsSet(t *testing.T) {
 	t.Parallel()

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Counts summarizes a table in ZooKeeper's terms. The data list holds data,
-// persistent and recursive watches; the child list holds child and persistent ones.
+// Counts summarizes a table in ZooKeeper's terms. The data list contains data, persistent
+// and recursive watches; the child list contains child and persistent ones.
 type Counts struct {
 	Data  int // entries of the data list
 	Child int // entries of the child list

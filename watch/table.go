@@ -30,7 +30,7 @@ func setOf(ks ...Kind) (s kinds) {
 	return s
 }
 
-// The watches that an event matches at its own path, and those that it uses up.
+// The watches that an event matches at its own path, and the watches that it uses up.
 const (
 	oneShot    = kinds(1<<Data | 1<<Child)
 	dataList   = kinds(1<<Data | 1<<Persistent | 1<<Recursive)
@@ -45,7 +45,7 @@ type Sink interface {
 	Notify(typ proto.EventType, path string, zxid int64)
 }
 
-// Watcher holds the watches of one connection in a Table.
+// Watcher is the set of watches of one connection in a Table.
 type Watcher struct {
 	sink  Sink
 	held  atomic.Int64
@@ -81,7 +81,7 @@ const regSize = 192
 // size returns the size of g in bytes. A path with several watchers counts for each.
 func (g *reg) size() int64 { return regSize + int64(len(g.e.path)) }
 
-// Table holds the watches of one server. It is safe for concurrent use.
+// Table contains the watches of one server. It is safe for concurrent use.
 type Table struct {
 	limit int64 // bytes per watcher
 	held  atomic.Int64

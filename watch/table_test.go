@@ -354,8 +354,8 @@ func BenchmarkWatchersOfOneNode(b *testing.B) {
 	}
 }
 
-// BenchmarkAmongManyWatches adds and fires one watch in a table that holds many
-// others, a thousand per connection.
+// BenchmarkAmongManyWatches adds and fires one watch in a table with many others, a
+// thousand per connection.
 func BenchmarkAmongManyWatches(b *testing.B) {
 	for _, n := range []int{1000, 10_000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

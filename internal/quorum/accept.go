@@ -103,8 +103,9 @@ func (h *Hub) admit(conn net.Conn) (net.Conn, *x509.Certificate, error) {
 // ErrPlain refuses a caller without TLS.
 var ErrPlain = errors.New("it does not use TLS, which this server requires (sslQuorum)")
 
-// Accept is the TLS handshake with a caller that belongs to no list of servers, e.g. an observer
-// from elsewhere. With VerifyCaller, its certificate must name the host that it calls from.
+// Accept performs the TLS handshake with a caller that no list of servers names, e.g. an
+// external observer. With VerifyCaller, its certificate must name the host that it calls
+// from.
 func (t *TLS) Accept(conn net.Conn, by time.Time) (net.Conn, error) {
 	var first [1]byte
 	if err := conn.SetReadDeadline(by); err != nil {

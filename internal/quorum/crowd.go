@@ -3,24 +3,24 @@ package quorum
 import "slices"
 
 const (
-	// maxStreams bounds the streams of one kind that one member holds open here. A member
-	// needs a handful of each; any more are left over from dead connections.
+	// maxStreams limits the open streams of one kind from one member. A member needs a
+	// handful of each; any more are left over from dead connections.
 	maxStreams = 32
-	// maxStrangers bounds the streams of one kind of all callers that haven't proved that
-	// they are members.
+	// maxStrangers limits the open streams of one kind from all callers that haven't
+	// proved their membership.
 	maxStrangers = 64
 )
 
-// crowd identifies the streams of one kind that a member, or all strangers together, hold
-// open.
+// crowd identifies the open streams of one kind from one member, or from all strangers
+// together.
 type crowd struct {
 	kind     Kind
-	serverID string // empty: strangers
+	serverID string // empty for strangers
 }
 
-// enter counts an accepted stream. If there are too many, enter closes the stream that has
-// been silent for longest: if a caller opens streams without using them, it loses them to
-// callers that use theirs.
+// enter counts an accepted stream. If there are too many, enter closes the one that has
+// been idle the longest, so a caller that doesn't use its streams loses them to callers
+// that do.
 func (h *Hub) enter(conn *tracked, kind Kind, from Identity) {
 	key, limit := crowd{kind, from.ServerID}, maxStreams
 	if from.Cluster == (ClusterID{}) {
@@ -40,7 +40,7 @@ func (h *Hub) enter(conn *tracked, kind Kind, from Identity) {
 	}
 }
 
-// leave takes a stream out of its crowd. h.mu is held.
+// leave removes a stream from its crowd. The caller must hold h.mu.
 func (h *Hub) leave(conn *tracked) {
 	all := h.crowds[conn.crowd]
 	if i := slices.Index(all, conn); i >= 0 {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestCrowd: a member may hold a bounded number of streams of a kind. The least recently
-// used one is closed first, and the streams of other members and kinds stay open.
+// TestCrowd: the hub limits the streams of one kind from one member. It closes the least
+// recently used one first, and keeps the streams of other members and kinds open.
 func TestCrowd(t *testing.T) {
 	t.Parallel()
 	m := NewMemory()

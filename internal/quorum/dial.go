@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Dial opens a stream to server to at addr. It returns what that server says about
-// itself. An error of type *RefusedError is an answer: the server is there and doesn't
-// talk to us.
+// Dial opens a stream to server to at addr. It returns the identity that the server
+// reports. An error of type *RefusedError means that the server is up but refuses to talk
+// to us.
 func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, Identity, error) {
 	if h.ctx.Err() != nil {
 		return nil, Identity{}, net.ErrClosed // begin no lookup
@@ -19,8 +19,8 @@ func (h *Hub) Dial(ctx context.Context, kind Kind, addr, to string) (net.Conn, I
 	defer cancel()
 	stop := context.AfterFunc(h.ctx, cancel)
 	defer stop()
-	// A new attempt is better than waiting for the kernel to resend the SYN after ever
-	// longer pauses: the path may work again by now.
+	// Start a new attempt instead of waiting for the kernel, which resends the SYN after
+	// increasingly long pauses. The path may work again by now.
 	connect, stopConnecting := context.WithTimeout(ctx, ConnectTimeout)
 	raw, err := h.network.Dial(connect, addr)
 	stopConnecting()
@@ -110,7 +110,7 @@ func (h *Hub) understood(said, answer *hello) Code {
 	return answer.code
 }
 
-// blame adds what this server knows about the reason for a refusal.
+// blame adds the details that only this server knows to the reason for a refusal.
 func (h *Hub) blame(err *RefusedError, distrusted *saslError) {
 	switch {
 	case distrusted != nil:

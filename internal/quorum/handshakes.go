@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// maxHandshakes limits the connections whose callers haven't identified themselves yet:
-// each costs a goroutine and a few hundred bytes.
+// maxHandshakes limits the connections from callers that haven't identified themselves
+// yet. Each costs a goroutine and a few hundred bytes.
 const maxHandshakes = 256
 
-// handshakes holds the connections whose handshake is in progress, oldest first. If there
-// are too many, we close the oldest: a server needs only milliseconds, so the connection
-// that has been open for longest has had enough time. This way, a caller that stalls can't
-// lock out other servers.
+// handshakes is the list of connections with a handshake in progress, oldest first. If
+// there are too many, we close the oldest, so a caller that stalls can't lock out other
+// servers. A handshake needs only milliseconds, so the oldest connection has had enough
+// time.
 type handshakes struct {
 	mu   sync.Mutex
 	open []net.Conn
@@ -33,7 +33,7 @@ func (h *handshakes) begin(conn net.Conn) {
 	}
 }
 
-// end forgets a connection whose handshake is over.
+// end removes a connection after its handshake.
 func (h *handshakes) end(conn net.Conn) {
 	h.mu.Lock()
 	if i := slices.Index(h.open, conn); i >= 0 {

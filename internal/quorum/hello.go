@@ -78,7 +78,7 @@ const (
 	lastAnswerCode = challenged
 )
 
-// We never send these codes: they are what one side knows about the other.
+// These codes are never sent. One side derives them from the other's behaviour.
 const (
 	CertificateRefused = lastAnswerCode + 1 + iota // the other side doesn't accept ours
 	NoAgreement                                    // the two sides agree on no TLS parameters
@@ -151,9 +151,9 @@ func (e *RefusedError) Error() string {
 //	magic[8] version u16 kind u8 code u8 from[32] to[32] ensemble[8] list[8] nonce u64 challenge[8] proof[16]
 //
 // Between members of one ensemble the dialler's proof follows (proof.go). The dialler's
-// code is 0 or, if the dialler understands working bytes on its stream, beats. The answer
-// repeats the kind and carries the code. See sasl.go for the handshake with SASL; a
-// server that doesn't know SASL finds another version there, and says so.
+// code is 0 or, if the dialler understands working bytes on its stream, beats. The
+// answer repeats the kind and carries the code. See sasl.go for the handshake with
+// SASL; a server that doesn't know SASL sees a different version and reports that.
 const (
 	magic       = "zkgopeer"
 	version     = 1
@@ -274,10 +274,10 @@ func writeHello(c net.Conn, h *hello, by time.Time) error {
 // judge returns a server's answer to a handshake. Both sides apply it, each to the
 // other's message.
 //
-// Raft and the streams of commands need two members of one ensemble, and exactly the server
-// that the dialler meant: a server whose disk was wiped is another one. Servers use probes
-// to find that out, so we fail a probe only if both servers still wait for their ensembles
-// to form and their lists of servers differ.
+// A stream of Raft or of commands needs two members of one ensemble, and exactly the
+// server that the dialler meant: after its disk is wiped, a server is a different one.
+// Servers use probes to find such mismatches, so we refuse a probe only if both servers
+// are still waiting for their ensembles to form and their lists of servers differ.
 func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {
 	none := EnsembleName{}
 	if kind == Probe {

@@ -14,12 +14,12 @@ const (
 	// HandshakeTimeout bounds the handshake of a connection, in either role.
 	HandshakeTimeout = 5 * time.Second
 	// ConnectTimeout bounds one attempt to connect, before the handshake. It includes the
-	// wait for the lookup of a host name: at most lookupPatience once an address is known.
-	// A lookup that takes longer continues, and the next attempt uses its result.
+	// lookup of a host name, for which we wait at most lookupPatience once an address is
+	// known. A slower lookup continues, and the next attempt uses its result.
 	ConnectTimeout = time.Second
 )
 
-// Acceptor takes over a connection after its handshake. It runs on the connection's own
+// Acceptor serves a connection after its handshake. It runs on the connection's own
 // goroutine and must close the connection.
 type Acceptor func(conn net.Conn, from Identity)
 
@@ -41,7 +41,7 @@ type Hub struct {
 	refusals refusals
 
 	mu        sync.Mutex
-	ports     []port // the first is the one of Addr
+	ports     []port // Addr returns the first one
 	self      Identity
 	acceptors [kinds]Acceptor
 	conns     map[net.Conn]struct{}
@@ -74,7 +74,7 @@ func (h *Hub) Addr() net.Addr {
 // Log returns the log of this server.
 func (h *Hub) Log() *slog.Logger { return h.log }
 
-// Identity returns what this server says about itself.
+// Identity returns this server's current identity.
 func (h *Hub) Identity() Identity {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,7 +116,7 @@ func (h *Hub) Close() error {
 	}
 	h.wg.Wait()
 	if r := resolvingOf(h.network); r != nil {
-		r.StopLookUps() // they may outlive the calls that have begun them
+		r.StopLookUps() // lookups may outlive the calls that started them
 	}
 	return err
 }

@@ -27,7 +27,7 @@ type memConn struct {
 func (c *memConn) Read(p []byte) (int, error)  { return c.in.read(p) }
 func (c *memConn) Write(p []byte) (int, error) { return c.out.write(p) }
 
-// Close closes both directions: the peer reads what is in transit and then EOF.
+// Close closes both directions. The peer reads the data in transit and then EOF.
 func (c *memConn) Close() error {
 	c.once.Do(func() {
 		c.out.finish()
@@ -58,7 +58,7 @@ func (c *memConn) SetWriteDeadline(t time.Time) error {
 }
 
 // half is one direction of a connection. It delivers segments in order, none before its
-// due time and none while the link is held.
+// due time and none after Hold.
 type half struct {
 	mu       sync.Mutex
 	link     linkState

@@ -11,8 +11,8 @@ import (
 )
 
 // Memory is a network of named hosts inside one process, with fault injection. Every
-// fault belongs to a directed link: what host a sends to host b. It uses no sockets, so
-// it also works in fake time.
+// fault belongs to a directed link from host a to host b. Memory uses no sockets, so it
+// also works in fake time.
 type Memory struct {
 	mu        sync.Mutex
 	listeners map[string]*memListener // by host:port
@@ -46,9 +46,9 @@ func NewMemory() *Memory {
 // Host returns the network as the named host sees it.
 func (m *Memory) Host(name string) Network { return memHost{m: m, name: name} }
 
-// Hold stops delivery from one host to another. We lose nothing: as on a TCP connection
-// over a dead link, the data arrives after Heal. New connections fail while either
-// direction is held.
+// Hold stops delivery from one host to another. No data is lost: as with TCP over a dead
+// link, it arrives after Heal. Until then, new connections between the two hosts fail, in
+// either direction.
 func (m *Memory) Hold(from, to string) { m.change(from, to, func(l *linkState) { l.held = true }) }
 
 // Jitter delays each write from one host to another by a random time, up to d.
@@ -103,7 +103,7 @@ func (m *Memory) Delay(from, to string, d time.Duration) {
 	m.change(from, to, func(l *linkState) { l.delay = d })
 }
 
-// Partition holds all links between the two groups, in both directions.
+// Partition calls Hold for all links between the two groups, in both directions.
 func (m *Memory) Partition(a, b []string) { m.eachPair(a, b, m.Hold) }
 
 // Rejoin heals all links between the two groups, in both directions.

@@ -9,23 +9,24 @@ import (
 	"time"
 )
 
-// Servers that are configured by name should keep working while DNS is slow or down: if we
-// lose the leader at that time, the service must continue. Therefore
+// Servers that are configured by name must keep working while DNS is slow or down, even
+// if the leader fails at that time. Therefore
 //
-//   - a lookup doesn't end with the attempt to connect that has started it. An attempt is
-//     often shorter than a lookup, and the next one would have to start over;
-//   - the addresses found last remain usable. We dial them when a lookup fails or takes
-//     longer than lookupPatience. Every lookup that succeeds replaces them, also for the
-//     attempts under way. The handshake verifies that the right server answers there.
+//   - a lookup may outlive the attempt to connect that started it. An attempt is often
+//     shorter than a lookup, and the next one would have to start over;
+//   - the last known addresses remain usable. We dial them if a lookup fails or lasts
+//     longer than lookupPatience. A successful lookup replaces them, also for attempts in
+//     progress. The handshake verifies that the right server answers.
 
 const (
-	// lookupPatience is how long a lookup may take before we dial the last known addresses.
-	// We count from the beginning of the lookup, which other attempts share.
+	// lookupPatience limits how long we wait for a lookup before we dial the last known
+	// addresses. It counts from the start of the lookup, which several attempts may
+	// share.
 	lookupPatience = 100 * time.Millisecond
 	// lookupLimit bounds one lookup.
 	lookupLimit = 15 * time.Second
-	// MaxNames bounds the number of names whose addresses are kept. A list of servers may
-	// have as many.
+	// MaxNames limits the number of names that we cache addresses for. It is also the
+	// limit for a list of servers.
 	MaxNames = 4096
 )
 
@@ -38,7 +39,7 @@ type names struct {
 	cancel context.CancelFunc
 }
 
-// hostName is what is known about one name. names.mu guards it.
+// hostName is the cached state of one name. names.mu guards it.
 type hostName struct {
 	addrs   []string // found by the last successful lookup
 	pending *lookup  // nil: none
@@ -83,7 +84,7 @@ func (n *names) stop() {
 	}
 }
 
-// makeRoom forgets a name if there are too many. n.mu is held.
+// makeRoom evicts a name if there are too many. The caller must hold n.mu.
 func (n *names) makeRoom() {
 	if n.hosts == nil {
 		n.hosts = make(map[string]*hostName)

@@ -79,7 +79,7 @@ func namedNetwork(t *testing.T) (*TCP, *dns) {
 	}}, d
 }
 
-// dialNamed dials zk2 and returns the host that accepted, and how long that took.
+// dialNamed dials zk2 and returns the host that accepted, and the duration of the dial.
 func dialNamed(t *testing.T, n *TCP, limit time.Duration) (host string, took time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

@@ -10,8 +10,8 @@ import (
 )
 
 // Network creates the listeners and the connections of a server. Addresses are host:port;
-// we resolve a host name again and again, so that we find a peer that returns with a new
-// address.
+// we resolve a host name before every attempt, so that we find a peer that returns with a
+// new address.
 type Network interface {
 	Listen(addr string) (net.Listener, error)
 	Dial(ctx context.Context, addr string) (net.Conn, error)
@@ -31,10 +31,10 @@ type TCP struct {
 type Resolver func(ctx context.Context, host string) ([]netip.Addr, error)
 
 const (
-	// keepAlive lets the kernel notice a peer whose host vanished silently.
+	// keepAlive makes the kernel detect that a peer's host has vanished silently.
 	keepAlive = 5 * time.Second
-	// addressDelay is the head start of each address of a host name over the next. It is
-	// the one of package net.
+	// addressDelay is the head start of each address of a host name over the next.
+	// Package net uses the same.
 	addressDelay = 300 * time.Millisecond
 )
 
@@ -156,9 +156,9 @@ func splitName(addr string) (host, port string, named bool) {
 	return host, port, err != nil
 }
 
-// DialFirst connects to the first of several addresses that accepts. Each has a head start
-// over the next, which begins earlier if the one before it fails. Without a connection, it
-// returns the error of each address that it tried: at least the first.
+// DialFirst connects to the first of several addresses that accepts. Each has a head
+// start over the next, which begins earlier if the one before it fails. If all fail, it
+// returns the errors of all addresses that it tried, at least the first one's.
 func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dial func(ctx context.Context, addr string) (net.Conn, error)) (net.Conn, []error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -193,7 +193,7 @@ func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dia
 			case first == nil:
 				first = o.conn
 				cancel()
-			default: // we close a connection that is too late
+			default: // close a connection that comes too late
 				_ = o.conn.Close()
 			}
 		}
@@ -204,7 +204,7 @@ func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dia
 	return first, errs
 }
 
-// Addresses returns first and the other addresses, each of them once.
+// Addresses returns first and the other addresses, without duplicates.
 func Addresses(first string, others []string) []string {
 	all := []string{first}
 	for _, addr := range others {
@@ -215,9 +215,9 @@ func Addresses(first string, others []string) []string {
 	return all
 }
 
-// DialAny opens a stream to a server at the first of its addresses where it answers. Each
-// address has a part of the remaining time, because one may accept and stay silent. The
-// error is about the first address.
+// DialAny opens a stream to a server at its first address that answers. Each address gets
+// a share of the remaining time, because one may accept the connection and stay silent.
+// The error describes the first address.
 func DialAny(ctx context.Context, hub *Hub, kind Kind, addrs []string, to string) (net.Conn, error) {
 	var first error
 	for i, addr := range addrs {

@@ -19,10 +19,10 @@ import (
 //	the server it calls  hello: name, challenge, proof over both
 //	the dialler          proof over both, if both name the same ensemble
 //
-// The dialler's stream follows its proof immediately, so the proof costs no round trip. We
-// don't trust a peer's claim about its ensemble without the proof: only the proof sets
-// Identity.Cluster. The proof doesn't replace TLS: an attacker with control of the network
-// can take over a connection after the proofs.
+// The dialler's stream follows its proof immediately, so the proof costs no round trip.
+// We don't trust a peer's claim about its ensemble without the proof: only the proof sets
+// Identity.Cluster. The proof doesn't replace TLS: an attacker that controls the network
+// can hijack a connection after the proofs.
 
 const (
 	// nameSize is large enough that two ensembles don't get the same name by chance.

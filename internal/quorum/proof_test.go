@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// overheard is a connection that records what it receives.
+// overheard is a connection that records the received bytes.
 type overheard struct {
 	net.Conn
 	in bytes.Buffer
@@ -62,7 +62,7 @@ func testStrangersLearnNoID(t *testing.T) {
 		for _, from := range []Identity{{ServerID: "1"}, {ServerID: "1", Ensemble: EnsembleName{1}}, {ServerID: "1", Ensemble: EnsembleName(id[:8])}, {ServerID: "1", Ensemble: id.Name()}} {
 			call(hello{version: version, kind: kind, to: "2", from: from}, make([]byte, 200)...)
 		}
-		// A server doesn't accept its own messages as those of another server.
+		// A server doesn't accept its own messages from another server.
 		call(hello{version: version, kind: kind, to: "2", from: Identity{ServerID: "2", Nonce: 77, Ensemble: id.Name()}}, make([]byte, 200)...)
 	}
 	_ = h.Close()

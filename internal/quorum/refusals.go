@@ -12,22 +12,23 @@ import (
 const (
 	// refusalPause keeps a peer that retries forever from filling the log.
 	refusalPause = 30 * time.Second
-	// maxRefusalLines is how many refusals are logged in refusalPause.
+	// maxRefusalLines limits the refusals that are logged in refusalPause.
 	maxRefusalLines = 64
 )
 
 // refusals decides which refusals are logged: each kind once in refusalPause, and at most
-// maxRefusalLines kinds. The caller chooses much of the kind, so without the second bound
-// a stranger could fill the log.
+// maxRefusalLines kinds. The caller controls parts of the kind, so without the second
+// limit a stranger could fill the log.
 type refusals struct {
 	mu    sync.Mutex
 	told  map[string]time.Time // last time logged, by text
 	since time.Time            // the beginning of the current period
 	lines int                  // logged in that period
-	left  int                  // left out in that period
+	left  int                  // not logged in that period
 }
 
-// mayLog reports whether a refusal is logged now, and how many the period before left out.
+// mayLog reports whether to log a refusal now, and returns the number of refusals in the
+// previous period that weren't logged.
 func (r *refusals) mayLog(key string, now time.Time) (log bool, unlogged int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,9 +68,9 @@ func (h *Hub) refusal(err error, who RefusedError) error {
 }
 
 // rejoining reports whether one side means the same server on another disk. This is
-// normal for a moment when a server joins with an empty disk: the leader still uses the
-// id from its list. If two servers run with the same id, the leader admits only one of
-// them and reports it.
+// normal for a moment when a server joins with an empty disk, because the leader still
+// uses the id from its list. If two servers run with the same id, the leader admits only
+// one and logs the conflict.
 func (e *RefusedError) rejoining() bool {
 	there := e.Theirs.ServerID
 	if e.Incoming {

@@ -55,9 +55,9 @@ func (h *Hub) Relisten(addrs ...string) ([]string, error) {
 	return r.conclude(failed)
 }
 
-// open opens a port. If the system reports that it is in use, it may be in use by one that
-// is leaving, e.g. another name of the same address, or all addresses of this host. In that
-// case we close the one that is leaving first.
+// open opens a port. If the system reports that it is in use, one of our own ports that
+// we are about to close may be the reason, e.g. one with another name for the same
+// address, or at all addresses of this host. In that case we close that one first.
 func (r *relisten) open(addr string) (port, error) {
 	p, err := r.listen(addr)
 	for i := 0; i < len(r.leaving) && errors.Is(err, syscall.EADDRINUSE); i++ {
@@ -95,8 +95,7 @@ func samePort(a, b string) bool {
 	return x == y
 }
 
-// conclude accepts connections at the ports that are wanted, and closes those that are
-// leaving.
+// conclude starts to accept connections at the wanted ports and closes the other ports.
 func (r *relisten) conclude(failed error) ([]string, error) {
 	h := r.h
 	h.mu.Lock()

@@ -72,9 +72,9 @@ func (l *hostListener) Close() error {
 	return nil
 }
 
-// When some of several addresses change, those that stay keep their listener. If an address
-// gets another name, its listener should move to it, and if we can't open one, the hub
-// should still open the others.
+// When some of several addresses change, the others keep their listeners. If an
+// address gets another name, its listener should move to it, and if we can't open one,
+// the hub should still open the others.
 func TestRelistenAtSeveralAddresses(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

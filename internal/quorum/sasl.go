@@ -23,13 +23,13 @@ type SASL struct {
 	User, Password string
 	// Login makes this server authenticate the servers that it calls. It then talks only to
 	// servers that use SASL and know the password. Without Login, it calls other servers as
-	// if there were no SASL, which is useful while some of them don't use it yet.
+	// if there were no SASL, which is useful while some servers don't use it yet.
 	Login bool
 	// Require makes this server refuse callers that don't authenticate.
 	Require bool
 }
 
-// With SASL the handshake takes two messages in each direction, i.e. one more round trip:
+// With SASL the handshake has two messages in each direction, i.e. one more round trip:
 //
 //	the dialler         hello of saslVersion
 //	the server it calls hello with the code challenged, challenge
@@ -46,7 +46,7 @@ type SASL struct {
 // maxToken bounds one SASL token, as in RFC 2831.
 const maxToken = 4096
 
-// purpose returns what a response is bound to.
+// purpose returns the data that a response is bound to.
 func purpose(h *hello) string {
 	sum := sha256.Sum256(h.append(nil))
 	return hex.EncodeToString(sum[:])
@@ -119,7 +119,7 @@ func (s *SASL) challenge(conn net.Conn, said *hello, ours Identity, by time.Time
 	}
 	proof, _, err := server.Step(response)
 	if err == nil && said.from.Nonce != 0 && said.from.Nonce == ours.Nonce {
-		err = errors.New("it is what this server has said itself to another")
+		err = errors.New("it is this server's own response to another server")
 	}
 	if err != nil {
 		return nil, &saslError{BadLogin, err}
@@ -154,7 +154,8 @@ type saslError struct {
 func (e *saslError) Error() string { return e.err.Error() }
 func (e *saslError) Unwrap() error { return e.err }
 
-// asKnownHere converts a code sent to a caller into this server's view of it.
+// asKnownHere converts a code sent to a caller into this server's own code for the
+// refusal.
 func (c Code) asKnownHere() Code {
 	switch c {
 	case NeedSASL:
@@ -169,7 +170,7 @@ func appendToken(b, token []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(b, uint16(len(token))), token...)
 }
 
-var errToken = fmt.Errorf("quorum: a token of SASL of more than %d bytes", maxToken)
+var errToken = fmt.Errorf("quorum: a SASL token of more than %d bytes", maxToken)
 
 func readToken(c net.Conn, by time.Time) ([]byte, error) {
 	if err := c.SetReadDeadline(by); err != nil {

@@ -25,8 +25,8 @@ type TLS struct {
 	// are verified against. It is called for every handshake, on any goroutine. Its
 	// VerifyConnection, if any, is called in either role, with the verified chains.
 	Config func() *tls.Config
-	// DialPlain makes this server call others in plaintext, while some of them don't use
-	// TLS yet. AcceptPlain makes it accept plaintext too.
+	// DialPlain makes this server call others in plaintext, for as long as some servers
+	// don't use TLS yet. AcceptPlain makes it accept plaintext too.
 	DialPlain, AcceptPlain bool
 	// VerifyHost requires the certificate of a called server to name the host that was
 	// dialled. VerifyCaller requires the same of a caller's certificate.
@@ -45,8 +45,9 @@ type TLS struct {
 // with a different byte.
 const recordHandshake = 0x16
 
-// maxDrain bounds what is read from a refused caller before its connection is closed. If we
-// left unread bytes, the close would discard the answer with the reason.
+// maxDrain limits the bytes that we read from a refused caller before we close its
+// connection. If we left unread bytes, the close would discard the answer with the
+// reason.
 const (
 	maxDrain     = 64 << 10
 	drainTimeout = time.Second
@@ -272,7 +273,8 @@ func (c *secureConn) Read(b []byte) (int, error) {
 // Close implements net.Conn.
 func (c *secureConn) Close() error { return c.raw.Close() }
 
-// unreadConn is a connection whose first byte has been read already.
+// unreadConn returns a byte that has already been read before it reads from the
+// connection.
 type unreadConn struct {
 	net.Conn
 	first []byte

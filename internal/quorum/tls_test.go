@@ -73,7 +73,7 @@ func (a *authority) forHosts(hosts ...string) tls.Certificate {
 }
 
 // secured returns the TLS settings of a server of the ensemble s1, s2, s3 that shows a
-// certificate and trusts those of the authority.
+// certificate and trusts the authority's certificates.
 func (a *authority) secured(cert tls.Certificate) *TLS {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
@@ -105,7 +105,7 @@ func secureHub(t *testing.T, n Network, id string, security *TLS, log *logBuffer
 	return h
 }
 
-// parties are what the two servers of a refusal may have.
+// parties are the names that the two servers of a refusal may have.
 type parties struct {
 	ca, other    *authority
 	good1, good2 *TLS // of servers 1 and 2, with certificates of ca
@@ -142,7 +142,7 @@ func with(s *TLS, change func(*TLS)) *TLS {
 	return &c
 }
 
-// withConfig returns s after a change of what is passed to package tls.
+// withConfig returns s after a change of the configuration for package tls.
 func withConfig(s *TLS, change func(*tls.Config)) *TLS {
 	c := s.Config().Clone()
 	change(c)
@@ -322,7 +322,7 @@ func TestTLSIsEncrypted(t *testing.T) {
 	}
 }
 
-// tapped is a network that records what is written to dialled connections.
+// tapped is a network that records the bytes written to dialled connections.
 type tapped struct {
 	Network
 	log *logBuffer
@@ -381,7 +381,7 @@ func TestTLSNewCertificates(t *testing.T) {
 	}
 }
 
-// TestTLSCloseDoesNotWait closes a connection whose peer doesn't read.
+// TestTLSCloseDoesNotWait closes a connection while the peer doesn't read.
 func TestTLSCloseDoesNotWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -404,7 +404,7 @@ func TestTLSCloseDoesNotWait(t *testing.T) {
 	})
 }
 
-// sticky is a network whose connections block writes once they are stuck.
+// sticky is a network that can make its connections block writes.
 type sticky struct {
 	Network
 	stuck  atomic.Bool

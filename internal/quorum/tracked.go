@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// The kernel reports a dead path late. A connection whose packets are silently dropped
+// The kernel reports a dead path late. If packets are silently dropped, the connection
 // looks idle, TCP keep-alive doesn't run while data is unacknowledged, and
 // retransmissions continue for 15 minutes. So every stream has its own deadlines, in both
-// directions, that measure progress instead of time: a large message on a slow link may
-// take minutes as long as bytes move. See package transport for the limits of Raft's
+// directions, that measure progress instead of time: a large message may need minutes on
+// a slow link, as long as bytes move. See package transport for the limits of Raft's
 // streams.
 
 // writeStep bounds one write to a connection with a progress limit.

@@ -253,8 +253,8 @@ func TestMissingFiles(t *testing.T) {
 	})
 }
 
-// TestDamagedMeta flips a bit in each byte of the file that lists the segments and holds
-// the vote, and cuts the file at each byte.
+// TestDamagedMeta flips a bit in each byte of the file with the list of segments and the
+// vote, and cuts the file at each byte.
 func TestDamagedMeta(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)

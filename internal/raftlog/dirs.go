@@ -9,12 +9,12 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// This file defines which files of a store a directory may hold.
+// This file defines which files of a store may be in a directory.
 
 // boltFileName is the file of a log of kind Bolt in the log directory.
 const boltFileName = "raft.bolt"
 
-// kindsIn reports which logs a directory holds.
+// kindsIn reports which kinds of logs are in a directory.
 func kindsIn(fsys vfs.FS, dir string) (isWAL, isBolt bool, err error) {
 	isWAL, err = vfs.Exists(fsys, filepath.Join(dir, walDirName, metaName))
 	if err == nil {
@@ -68,7 +68,7 @@ func errGap(file, snapDir string, first, snap uint64) error {
 		file, snap+1, first, snapDir, snap)
 }
 
-// HasState reports whether the directories hold files of a store: a log, even an empty
+// HasState reports whether the directories contain files of a store: a log, even an empty
 // one, or a snapshot. To find out whether Raft ever wrote to it, call
 // raft.HasExistingState on the open store. A nil fsys is vfs.OS.
 func HasState(fsys vfs.FS, logDir, snapDir string) (bool, error) {
@@ -88,7 +88,7 @@ func HasState(fsys vfs.FS, logDir, snapDir string) (bool, error) {
 	return len(ids) > 0, err
 }
 
-// HasLog reports whether a directory holds a log, even an empty one. A nil fsys is
+// HasLog reports whether a directory contains a log, even an empty one. A nil fsys is
 // vfs.OS.
 func HasLog(fsys vfs.FS, logDir string) (bool, error) {
 	if fsys == nil {

@@ -18,7 +18,7 @@ import (
 
 var errIO = errors.New("input/output error")
 
-// faulty is an engine whose calls fail or stall.
+// faulty is an engine with calls that fail or stall.
 type faulty struct {
 	storage.Engine
 	mu    sync.Mutex

@@ -61,7 +61,7 @@ func FuzzLogEntry(f *testing.F) {
 }
 
 // FuzzChecked decodes the files and the record that are JSON, with a correct checksum in
-// half of the inputs. If we write what we have read, it should read the same.
+// half of the inputs. A decoded value should survive encoding and decoding.
 func FuzzChecked(f *testing.F) {
 	for _, v := range []any{
 		metaState{First: 4, Segments: []segmentID{{base: 2, salt: 9}, {base: 7, salt: 11}}, Record: []byte("vote")},

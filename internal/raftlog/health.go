@@ -35,8 +35,8 @@ type health struct {
 	observer atomic.Pointer[func(time.Duration)]
 }
 
-// The classes of writes whose age matters for heartbeats. Snapshots don't count: a leader
-// may lead while one is slow.
+// The classes of writes that stop heartbeats when they hang. Snapshots don't count,
+// because a leader can lead while one is slow.
 const (
 	logWrite = iota
 	voteWrite
@@ -120,10 +120,10 @@ func (t *task) wait() error {
 	return t.err
 }
 
-// orEnd returns nil or not at all: Raft panics if the call that it guards fails, which
-// would take down the embedding program. The goroutine waits for Close like all others, and
-// ends there. The same applies to a call after Close: if the disk hung for too long, we
-// have abandoned the Raft instance, but it continues when the disk does.
+// orEnd returns nil or not at all. If the guarded call failed, Raft would panic and crash
+// the embedding program. The goroutine waits for Close like all others, and ends there.
+// The same applies to a call after Close: if the disk hung for too long, we have
+// abandoned the Raft instance, but it continues when the disk does.
 func (h *health) orEnd(err error) error {
 	if err != nil {
 		<-h.closed
@@ -144,8 +144,8 @@ func (h *health) fail(err error) {
 	h.failed <- h.err
 }
 
-// close unblocks calls and waits up to limit for running ones. If they take longer, late
-// is closed when the last of them has returned.
+// close unblocks calls and waits up to limit for running ones. If they need longer, late
+// is closed when the last one has returned.
 func (h *health) close(limit time.Duration) (late <-chan struct{}, err error) {
 	h.mu.Lock()
 	h.closing = true

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// patience is far longer than any step takes on a loaded machine.
+// patience is far longer than any step on a loaded machine.
 const patience = 30 * time.Second
 
 // bothKinds runs a test on each kind of log store.

@@ -48,7 +48,7 @@ var (
 )
 
 // IsMonotonic makes Raft remove the whole log after it has installed a snapshot, instead
-// of keeping entries that may conflict with it.
+// of keeping entries that may conflict with the snapshot.
 func (s *logs) IsMonotonic() bool { return true }
 
 // FirstIndex returns the index of the oldest entry, 0 if there is none.
@@ -93,7 +93,7 @@ func (s *logs) GetLog(index uint64, log *raft.Log) error {
 }
 
 // read returns false for an entry that isn't in the log. It returns an error if the entry
-// should be there but is missing or differs from what was stored.
+// should exist but is missing, or if it differs from the stored one.
 func (s *logs) read(index uint64, log *raft.Log) (bool, error) {
 	for {
 		removals := s.removals.Load()
@@ -199,7 +199,7 @@ func (s *logs) weigh(l *raft.Log) {
 // DeleteRange removes entries from the front (compaction) or from the end (conflict with
 // the leader's entries), lo to hi inclusive. It refuses to remove from the front unless
 // the newest snapshot covers the entries and has been verified. Raft also removes the
-// whole log: after installing a snapshot, and if all of it conflicts.
+// whole log: after installing a snapshot, and if every entry conflicts.
 func (s *logs) DeleteRange(lo, hi uint64) error {
 	if lo > hi {
 		return nil
@@ -207,7 +207,7 @@ func (s *logs) DeleteRange(lo, hi uint64) error {
 	if err := s.health.enter(); err != nil {
 		return err
 	}
-	// Reading back a large snapshot takes long, so we do it before we block writes. remove
+	// Reading back a large snapshot is slow, so we do it before we block writes. remove
 	// asks again and gets the answer immediately.
 	if first, _ := s.FirstIndex(); lo <= first {
 		_ = s.covered(hi, true)

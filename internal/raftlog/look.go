@@ -14,10 +14,10 @@ import (
 	"github.com/zkgo/zkgo/storage"
 )
 
-// This file inspects a store's directories without opening the store. It takes no lock and
-// changes nothing, so you can use it beside a running server. It may or may not see what
-// that server appends or removes in the meantime. A log of kind Bolt can be read beside a
-// server only while the server doesn't write.
+// This file inspects a store's directories without opening the store. It locks nothing
+// and changes nothing, so it is safe while a server is running. It may or may not see
+// entries that the server appends or removes in the meantime. A log of kind Bolt can be
+// read only while the server doesn't write.
 
 // LogFile is one file of a log.
 type LogFile struct {
@@ -32,7 +32,7 @@ type LogFile struct {
 	// Short: the file ends directly after its last entry. A server keeps zeros there,
 	// except while the file is growing.
 	Short bool
-	// Err is what is wrong with the file; First and Last are then unknown.
+	// Err is the problem with the file. If it is set, First and Last are unknown.
 	Err error
 
 	bolt  storage.Format
@@ -190,7 +190,7 @@ func (l *Log) Agrees(snapDir string, snapshots []SnapshotFile) error {
 	return nil
 }
 
-// scan reads a segment, whose entries count from first on, and verifies all its batches.
+// scan reads a segment that begins at index first, and verifies all its batches.
 func (f *LogFile) scan(id segmentID, first, until uint64) error {
 	file, err := vfs.OS{}.OpenFile(f.Path, os.O_RDONLY, 0)
 	if err != nil {

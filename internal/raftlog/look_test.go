@@ -115,7 +115,7 @@ func TestLookAtAnOpenDatabase(t *testing.T) {
 	if err := f.whileOpen(nil); err != nil {
 		t.Error(err)
 	}
-	look, err := LookAtLog(dir, boltlog.Format{}) // the server writes nothing meanwhile
+	look, err := LookAtLog(dir, boltlog.Format{}) // the server writes nothing during this
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 type SnapshotFile struct {
 	Dir  string
 	Meta raft.SnapshotMeta // size and Raft's state; zero if Err is set
-	Err  error             // what is wrong with the metadata
+	Err  error             // problem with the metadata
 }
 
 // SnapshotFiles returns the snapshots in a directory, newest first.

@@ -10,9 +10,9 @@ import (
 )
 
 // metaName is the file in the log's directory that says which segments belong to the log.
-// It also holds the record with the term and the vote. We replace the file atomically, so
-// after a power failure it is either the old file or the new one. If its checksum is wrong,
-// it is damaged.
+// It also stores the record with the term and the vote. We replace the file atomically,
+// so a power failure leaves either the old file or the new one. A wrong checksum
+// therefore means damage.
 const metaName = "meta.json"
 
 // metaState is the content of the file. A metaState isn't changed once it is in a meta.

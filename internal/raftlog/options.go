@@ -27,7 +27,7 @@ const (
 	defaultRetain     = 3
 	defaultCacheBytes = 16 << 20
 	defaultStallLimit = 5 * time.Second
-	// defaultCachedSnapshot: a snapshot of a million znodes of 100 bytes takes 190 MB.
+	// A snapshot of a million znodes of 100 bytes has 190 MB.
 	defaultCachedSnapshot = 256 << 20
 	// defaultSegmentBytes is a compromise: we can only free whole segments, but each new
 	// one costs about four fsyncs.
@@ -38,11 +38,12 @@ const (
 type Options struct {
 	// Kind of log store. Empty means the kind in the directory, or WAL.
 	Kind Kind
-	// Bolt opens a log of kind Bolt. A program without it, i.e. nil, doesn't link bbolt.
+	// Bolt opens a log of kind Bolt. If a program leaves it nil, bbolt isn't linked.
 	Bolt storage.Format
-	// LogDir holds the log and the vote. Created if missing.
+	// LogDir is the directory for the log and the vote. Created if missing.
 	LogDir string
-	// SnapDir holds the snapshots, in SnapDir/snapshots. Created if missing.
+	// SnapDir is the directory for the snapshots, which are in SnapDir/snapshots. Created
+	// if missing.
 	SnapDir string
 	// FS is the file system of the directories: default vfs.OS.
 	FS vfs.FS
@@ -56,8 +57,8 @@ type Options struct {
 	CachedSnapshot int64
 	// CacheBytes bounds the newest entries kept in memory: default 16 MiB.
 	CacheBytes int64
-	// NoCache: no entry is kept in memory after StoreLogs has returned. It is for a
-	// server whose log no other server reads.
+	// NoCache disables the cache of recent entries. It is for a server that sends its log
+	// to no other server.
 	NoCache bool
 	// StallLimit is how long Close waits for a running write, and for the removal of
 	// segments: default 5 s.

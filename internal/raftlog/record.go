@@ -5,9 +5,9 @@ import (
 	"maps"
 )
 
-// record holds all small durable state: the term, the vote, and how far the log reached
-// when that was last certain. We always change it as a whole, so that we can't mistake a
-// damaged value for one that was never set.
+// record is all of the small durable state: the term, the vote, and the last known end of
+// the log. We always change it as a whole, so that we can't mistake a damaged value for
+// one that was never set.
 type record struct {
 	// Floor is an index that the log has certainly reached. If a log ends before it, the
 	// log is damaged, however clean its end looks. We write the floor when we close the
@@ -46,11 +46,11 @@ func (r *record) reached(where string, last uint64) error {
 	return fmt.Errorf("%s: damaged: the log ends at index %d, but it had reached log index %d", where, last, r.Floor)
 }
 
-// covered returns an error if snapshots and log, whose last entry is at index last, lack
-// entries that only a snapshot can hold.
+// covered returns an error if entries are missing that only a snapshot can have. last is
+// the index of the log's last entry.
 func (r *record) covered(snapDir string, last uint64) error {
 	if last >= r.Snapshot {
 		return nil
 	}
-	return fmt.Errorf("%s: damaged: the snapshot that ends at log index %d is missing, and what is there ends at log index %d", snapDir, r.Snapshot, last)
+	return fmt.Errorf("%s: damaged: the snapshot that ends at log index %d is missing, and the remaining snapshots and log end at log index %d", snapDir, r.Snapshot, last)
 }

@@ -64,9 +64,9 @@ func (f slowReader) Read(b []byte) (int, error) {
 	return f.File.Read(b)
 }
 
-// TestSnapshotIsReadWhileItIsRemoved: if a goroutine has an old snapshot open, e.g. to send
-// it to a lagging server, it should be able to read all of it. We should remove a snapshot
-// without readers in steps, and it should be gone when the store is closed.
+// TestSnapshotIsReadWhileItIsRemoved: if a goroutine has an old snapshot open, e.g. to
+// send it to a lagging server, it should be able to read it to the end. We should remove
+// a snapshot without readers in steps, and it should be gone when the store is closed.
 func TestSnapshotIsReadWhileItIsRemoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

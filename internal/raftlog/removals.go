@@ -9,12 +9,13 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// removals removes files and directories in the background. The operating system takes
-// milliseconds to free the blocks of a 32 MiB segment, and on a busy server half a dozen
-// segments go with every snapshot. A removal may also make the disk delay writes. We
-// therefore remove in steps with pauses between them, until the store is closed.
+// removals removes files and directories in the background. The operating system needs
+// milliseconds to free the blocks of a 32 MiB segment, and on a busy server every
+// snapshot makes half a dozen segments obsolete. A removal may also make the disk delay
+// writes. We therefore remove in steps with pauses between them, until the store is
+// closed.
 //
-// Nothing refers to the files any more. If the program stops first, we remove the rest when
+// The files are no longer referenced. If the program stops first, we remove the rest when
 // the store is opened again (removeUnknown, fileSnapshots.sweep).
 type removals struct {
 	fs    vfs.FS
@@ -28,7 +29,7 @@ type removals struct {
 	done    sync.WaitGroup
 }
 
-// A removal pauses for removalRest times as long as its last step took, but at most for
+// A removal pauses for removalRest times the duration of its last step, but at most for
 // removalMost.
 const (
 	removalRest = 4
@@ -71,7 +72,8 @@ func (r *removals) rest(worked time.Duration) bool {
 	}
 }
 
-// next takes the oldest path. If there is none it ends the run and returns "".
+// next removes the oldest path from the queue and returns it. If the queue is empty, it
+// ends the run and returns "".
 func (r *removals) next() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,8 +86,8 @@ func (r *removals) next() string {
 	return path
 }
 
-// wait returns when everything has been removed, or an error if the disk takes too long.
-// It may be called only once, and add not after it.
+// wait returns when everything has been removed, or returns an error if the disk is too
+// slow. It may be called only once, and add must not be called after it.
 func (r *removals) wait() error {
 	close(r.hurry)
 	done := make(chan struct{})

@@ -66,7 +66,7 @@ func decodeSegmentHeader(b []byte, id segmentID) (limit int64, err error) {
 	}
 	got := segmentID{base: binary.LittleEndian.Uint64(b[8:]), salt: binary.LittleEndian.Uint64(b[16:])}
 	if got != id {
-		return 0, fmt.Errorf("this is segment %s, expected was %s", got.name(), id.name())
+		return 0, fmt.Errorf("this is segment %s, expected %s", got.name(), id.name())
 	}
 	return int64(binary.LittleEndian.Uint64(b[24:])), nil
 }

@@ -34,8 +34,8 @@ func (g *segment) next() uint64 { return g.base + uint64(len(g.spans)) }
 
 func (g *segment) close() error { return errors.Join(g.tail.close(), g.f.Close()) }
 
-// createSegment creates a file and makes it and its directory entry durable: a file that
-// the metadata names but that is missing, or shorter than this, was lost or cut.
+// createSegment creates a file and makes it and its directory entry durable. So if a file
+// in the metadata is missing or shorter, it was lost or cut.
 func createSegment(fsys vfs.FS, dir string, h *health, base uint64, limit int64) (*segment, error) {
 	g := &segment{segmentID: newSegmentID(base)}
 	g.path = filepath.Join(dir, g.name())
@@ -139,7 +139,7 @@ func segmentNames(fsys vfs.FS, dir string) ([]string, error) {
 	return names, nil
 }
 
-// removeUnknown removes files that never became part of the log, or no longer are.
+// removeUnknown removes files that aren't part of the log.
 func removeUnknown(fsys vfs.FS, dir string, known []segmentID) error {
 	names, err := segmentNames(fsys, dir)
 	if err != nil {
@@ -149,7 +149,7 @@ func removeUnknown(fsys vfs.FS, dir string, known []segmentID) error {
 		names = slices.DeleteFunc(names, func(n string) bool { return n == id.name() })
 	}
 	for _, n := range names {
-		// A removal that hung when the log was closed may complete only now.
+		// A removal that hung while the log was closed may complete only now.
 		if err := fsys.Remove(filepath.Join(dir, n)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -11,7 +11,7 @@ import (
 // sectorSize is the unit that a disk writes as a whole or not at all.
 const sectorSize = 512
 
-// openEnd stands for the end of the last segment, which isn't known before the scan.
+// openEnd represents the end of the last segment, which isn't known before the scan.
 const openEnd = math.MaxUint64
 
 // scan is the result of verifying a segment from its start.
@@ -32,8 +32,8 @@ type scan struct {
 //     the last segment, and some of its sectors are missing, i.e. zero;
 //   - damage: an error.
 //
-// In any other segment, we ignore what follows its entries, because it was removed from the
-// end of the log.
+// In any other segment, we ignore the bytes after its entries, because they were removed
+// from the end of the log.
 func scanSegment(b []byte, id segmentID, until uint64) (*scan, error) {
 	limit, err := decodeSegmentHeader(b, id)
 	if err != nil {
@@ -80,9 +80,8 @@ func (s *scan) batch(b []byte) (whole bool, err error) {
 	return true, err
 }
 
-// rest judges the bytes after the last whole batch: nothing, a batch whose write was
-// interrupted, or damage. The next batch, or its header if that isn't readable, extends to
-// stop.
+// rest classifies the bytes after the last whole batch: nothing, a partly written batch,
+// or damage. The next batch, or its header if that isn't readable, extends to stop.
 func (s *scan) rest(b []byte, stop uint64) error {
 	if allZero(b) {
 		return nil
@@ -102,8 +101,8 @@ func (s *scan) rest(b []byte, stop uint64) error {
 	return nil
 }
 
-// sectorMissing reports whether a sector, or the part of it that b covers, is zero, as if
-// a write hadn't reached the disk. b starts at byte off of the file.
+// sectorMissing reports whether b contains a sector, or a part of one, that is all zero,
+// as if a write hadn't reached the disk. b starts at byte off of the file.
 func sectorMissing(b []byte, off int64) bool {
 	for len(b) > 0 {
 		n := min(int64(len(b)), sectorSize-off%sectorSize)

@@ -11,9 +11,8 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// We extend a segment with zeros in advance, because overwriting existing blocks takes the
-// disk half as long as growing a file. The first stretch is short, for stores that hold
-// little data.
+// We extend a segment with zeros in advance, because overwriting existing blocks is twice
+// as fast as growing a file. The first stretch is short, for small stores.
 const (
 	zeroAheadMin = 64 << 10
 	zeroAheadMax = 1 << 20
@@ -29,11 +28,12 @@ var zeros = sync.OnceValue(func() []byte { return vfs.Blocks(zeroAheadMax)[:zero
 const maxSpare = 4 << 20
 
 // tail is the end of the last segment, where batches are written, one at a time. We write
-// them in whole blocks past the page cache, because that takes less time. A batch directly
+// whole blocks and bypass the page cache, because that is faster. A batch directly
 // follows the previous one, so we write the used part of its first block again.
 //
-// The zeros after the end grow in the background: a stretch of 1 MiB takes as long as
-// several batches. Only a batch that extends into zeros that aren't on disk yet waits.
+// The zeros after the end grow in the background, because a stretch of 1 MiB costs as
+// much time as several batches. A batch waits only if it extends into zeros that aren't
+// on disk yet.
 type tail struct {
 	w      vfs.File // for writing only
 	path   string
@@ -42,8 +42,8 @@ type tail struct {
 	end    int64  // end of the newest batch
 	size   int64  // of the file, with the zeros that are being written; zeros between end and size
 	buf    []byte // of vfs.Blocks; between writes the used part of the block that contains end
-	growth *task  // writes the newest zeros; nil: none were written
-	grown  int64  // where those begin
+	growth *task  // writes the newest zeros; nil: no zeros were written
+	grown  int64  // start of the newest zeros
 }
 
 // openTail opens the end of a segment with content b.

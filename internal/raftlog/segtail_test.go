@@ -21,13 +21,13 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// heldWrites is a file system that holds writes to the end of the log until the test
+// heldWrites is a file system that delays writes to the end of the log until the test
 // releases them, one by one.
 type heldWrites struct {
 	vfs.FS
 	mu    sync.Mutex
 	hold  bool
-	under []*heldWrite // the held writes, in file order
+	under []*heldWrite // the delayed writes, in file order
 }
 
 type heldWrite struct {
@@ -67,7 +67,7 @@ func (f heldFile) WriteAt(b []byte, off int64) (int, error) {
 	return f.File.WriteAt(b, off)
 }
 
-// set starts to hold writes, or releases all of them.
+// set starts to delay writes, or releases all delayed writes.
 func (h *heldWrites) set(hold bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -78,7 +78,7 @@ func (h *heldWrites) set(hold bool) {
 	h.under = nil
 }
 
-// end completes the n-th held write.
+// end completes the n-th delayed write.
 func (h *heldWrites) end(n int, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -86,7 +86,7 @@ func (h *heldWrites) end(n int, err error) {
 	h.under = slices.Delete(h.under, n, n+1)
 }
 
-// held returns the held writes.
+// held returns the delayed writes.
 func (h *heldWrites) held() []*heldWrite {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,22 +116,23 @@ func put(t *testing.T, s *Store, l *raft.Log) {
 	must.Do(t, s.Logs().StoreLog(l))
 }
 
-// putHeld stores an entry, whose write is held. It returns a channel that gets the result.
+// putHeld stores an entry and delays its write. It returns a channel that gets the
+// result.
 func putHeld(s *Store, l *raft.Log) chan error {
 	done := make(chan error, 1)
 	go func() { done <- s.Logs().StoreLog(l) }()
 	return done
 }
 
-// awaitHeld returns when n writes are held.
+// awaitHeld returns when n writes are delayed.
 func awaitHeld(h *heldWrites, n int) {
 	for deadline := time.Now().Add(patience); len(h.held()) < n && time.Now().Before(deadline); {
 		<-time.After(50 * time.Microsecond)
 	}
 }
 
-// grow stores an entry that makes the log grow, and holds the write of the zeros and all
-// others after it.
+// grow stores an entry that makes the log grow, and delays the write of the zeros and all
+// later writes.
 func grow(t *testing.T, s *Store, h *heldWrites, index uint64) {
 	t.Helper()
 	tail := lastTail(t, s)
@@ -274,9 +275,9 @@ func TestFailedWrites(t *testing.T) {
 	}
 }
 
-// TestPowerLoss cuts the power while a batch, and perhaps zeros, are being written, with
-// random sectors of them on disk. Every acknowledged entry should be there, and the log
-// should accept new entries. ZKGO_CUTS sets the number of seeds.
+// TestPowerLoss cuts the power while a batch, and perhaps zeros, are being written.
+// Random sectors of these writes are on disk. Every acknowledged entry should remain, and
+// the log should accept new entries. ZKGO_CUTS sets the number of seeds.
 func TestPowerLoss(t *testing.T) {
 	t.Parallel()
 	seeds := 150

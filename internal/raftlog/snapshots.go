@@ -31,7 +31,7 @@ const (
 
 // fileSnapshots is a raft.SnapshotStore on disk. We don't use Raft's own store, because it
 // doesn't fsync a snapshot's directory before it renames it, has no checksum over the
-// metadata, and skips a snapshot whose metadata it can't read.
+// metadata, and skips a snapshot if it can't read the metadata.
 //
 // A snapshot is a directory SnapDir/snapshots/<term>-<index>-<time> with meta.json and
 // state.bin.
@@ -183,8 +183,7 @@ func (s *fileSnapshots) isGood(id string) {
 }
 
 // newest returns the newest snapshot, verified; nil if there is none. With vfs.Direct we
-// read it from the disk itself, past the page cache, so that we don't evict pages that
-// other readers need.
+// bypass the page cache, so that we don't evict pages that other readers need.
 func (s *fileSnapshots) newest(flag int) (*snapID, error) {
 	ids, err := s.ids()
 	if err != nil || len(ids) == 0 {
@@ -252,7 +251,7 @@ func (s *fileSnapshots) recoverNewest(first, last uint64) (uint64, error) {
 		if first == 0 || first > older+1 || last < bad.index {
 			return 0, fmt.Errorf("%w; the log, from index %d to %d, cannot replace it", err, first, last)
 		}
-		s.log.Error("snapshot: the newest one is damaged; the log still has all of it, setting it aside",
+		s.log.Error("snapshot: the newest one is damaged, but the log still has its entries; setting it aside",
 			"dir", filepath.Join(s.dir, bad.name), "err", err)
 		path := filepath.Join(s.dir, bad.name)
 		if err := errors.Join(s.fs.RemoveAll(path+snapBadSuffix), s.fs.Rename(path, path+snapBadSuffix), s.fs.SyncDir(s.dir)); err != nil {

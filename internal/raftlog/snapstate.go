@@ -13,8 +13,8 @@ import (
 const writebackStep = 1 << 20
 
 // stateWriter writes the state of a snapshot. The first part goes through the page cache,
-// where a restart finds it. The rest, if any, bypasses the page cache, because copying it
-// there takes longer than creating it, and evicts pages that other readers need.
+// where a restart finds it. The rest, if any, bypasses the page cache: copying it there
+// would need more time than creating it, and would evict pages that other readers need.
 type stateWriter struct {
 	fs     vfs.FS
 	path   string
@@ -27,8 +27,7 @@ type stateWriter struct {
 	begun  int64    // up to here writing to the disk has been started
 }
 
-// newStateWriter creates a file whose first bytes, up to cached, go through the page
-// cache.
+// newStateWriter creates a file. Its first cached bytes go through the page cache.
 func newStateWriter(fsys vfs.FS, path string, cached int64) (*stateWriter, error) {
 	f, err := fsys.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o640)
 	if err != nil {

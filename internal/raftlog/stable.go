@@ -23,7 +23,7 @@ type stable struct {
 
 	mu  turn
 	rec record
-	// term is the term of a vote whose candidate isn't known yet. Raft saves the term, then
+	// term is the term of a vote before its candidate is known. Raft saves the term, then
 	// the candidate. If the program stopped in between, Raft would believe that it gave the
 	// new term's vote to the old term's candidate. We therefore keep the old pair until the
 	// candidate arrives.

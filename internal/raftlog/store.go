@@ -123,7 +123,7 @@ func (s *Store) assemble(covered func(uint64, bool) error) error {
 	return err
 }
 
-// check compares the stored state with what the record requires.
+// check compares the log and the snapshots with the record.
 func (s *Store) check(snaps *fileSnapshots) error {
 	first, last := s.logs.first, s.logs.last
 	if err := s.stable.rec.reached(s.engine.Where(last), last); err != nil {
@@ -217,13 +217,12 @@ func (s *Store) Hanging() time.Duration { return s.health.oldest() }
 func (s *Store) MeanEntryBytes() int64 { return s.logs.mean.Load() }
 
 // SetObserver sets a function that is called after every fsynced write, on the goroutine
-// that wrote, with the time that the write took.
+// that wrote, with the duration of the write.
 func (s *Store) SetObserver(f func(d time.Duration)) { s.health.observer.Store(&f) }
 
 // Close closes the store; shut down Raft first. Calls that an error has blocked return
-// that error, except those that would make Raft panic. If a call is stuck in the disk for
-// longer than StallLimit, Close stops waiting for it; its files are closed when it
-// returns.
+// that error, unless it would make Raft panic. If a call hangs in the disk for longer
+// than StallLimit, Close stops waiting for it; its files are closed when it returns.
 func (s *Store) Close() error {
 	s.closing.Do(func() { s.err = s.shut() })
 	return s.err

@@ -229,8 +229,8 @@ func TestHasState(t *testing.T) {
 	}
 }
 
-// TestConcurrentUse runs readers and votes concurrently with appends and compaction, as
-// Raft does.
+// TestConcurrentUse runs readers and votes concurrently with appends and compaction, like
+// Raft.
 func TestConcurrentUse(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {

@@ -18,27 +18,27 @@ const walDirName = "wal"
 
 // wal is the default engine: a log in segment files, LogDir/wal/*.seg, and LogDir/wal/meta.
 //
-// A segment ends where the next one begins. This lets us make three changes in the same
-// way, with a new list of segments in the metadata. To continue after a full segment, we
-// add one. To remove entries from the end, we add a segment that begins at the first of
-// them. To remove entries from the front, we drop the segments that hold nothing else. We
-// make a new file durable before the list names it, and remove a file after the list has
-// dropped it.
+// A segment ends where the next one begins. So a new list of segments in the metadata is
+// enough for three changes. To continue after a full segment, we add one. To remove
+// entries from the end, we add a segment that begins at the first removed entry. To
+// remove entries from the front, we drop the segments that contain only removed entries.
+// We make a new file durable before the list names it, and remove a file after the list
+// has dropped it.
 type wal struct {
 	fs       vfs.FS
 	dir      string
 	health   *health
-	limit    int64 // size from which on a segment is full
+	limit    int64 // size at which a segment is full
 	meta     *meta
 	removals *removals
-	next     *task // starts the next segment; nil: it is there. Owned by the goroutine that writes
+	next     *task // starts the next segment; nil: already started. Owned by the goroutine that writes
 
 	mu       sync.RWMutex
 	first    uint64     // index of the first entry, if there is one
 	segments []*segment // oldest first. Its elements aren't replaced
 }
 
-// openWAL opens or creates a log. h gets errors that no call returns.
+// openWAL opens or creates a log. h gets the errors that no call can return.
 func openWAL(o Options, h *health) (storage.Engine, error) {
 	dir := filepath.Join(o.LogDir, walDirName)
 	if err := vfs.MkdirSynced(o.FS, dir); err != nil {
@@ -97,7 +97,7 @@ func (w *wal) Range() (first, last uint64, _ error) {
 	return w.first, w.segments[n-1].next() - 1, nil
 }
 
-// segmentOf returns the segment that would hold an entry, nil if there is none.
+// segmentOf returns the segment for an index, or nil if no segment covers it.
 func (w *wal) segmentOf(index uint64) *segment {
 	for _, g := range slices.Backward(w.segments) {
 		if g.base <= index {

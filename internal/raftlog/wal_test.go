@@ -17,7 +17,7 @@ import (
 )
 
 // TestStoppedBeforeTheNextSegment: the process is killed after the append that fills a
-// segment and before the next one is there. The log should continue.
+// segment and before the next one exists. The log should continue.
 func TestStoppedBeforeTheNextSegment(t *testing.T) {
 	t.Parallel()
 	o := testOptions(t, WAL)
@@ -44,8 +44,8 @@ func TestStoppedBeforeTheNextSegment(t *testing.T) {
 	expect(t, s, 1, last+40, term(1))
 }
 
-// TestStoppedBeforeTheFirstBatch: the first segment of a log is there, and its first batch
-// isn't. The log may then begin at any index.
+// TestStoppedBeforeTheFirstBatch: the first segment of a log exists without its first
+// batch. The log may then begin at any index.
 func TestStoppedBeforeTheFirstBatch(t *testing.T) {
 	t.Parallel()
 	for _, begin := range []uint64{3, 5, 9} {
@@ -62,8 +62,9 @@ func TestStoppedBeforeTheFirstBatch(t *testing.T) {
 	}
 }
 
-// TestRemovedEnd: entries before those that were removed from the end should remain
-// readable, and new ones should replace the removed ones, wherever the segments begin.
+// TestRemovedEnd: after entries are removed from the end, the earlier entries should
+// remain readable, and new ones should replace the removed ones, wherever the segments
+// begin.
 func TestRemovedEnd(t *testing.T) {
 	t.Parallel()
 	for keep := uint64(1); keep < 40; keep += 3 {

@@ -6,8 +6,8 @@ import "unsafe"
 // page cache.
 const BlockSize = 4096
 
-// Blocks returns an empty slice with a capacity of at least n bytes, whose memory is
-// aligned for files that were opened with Direct.
+// Blocks returns an empty slice with a capacity of at least n bytes. Its memory is
+// aligned as files opened with Direct require.
 func Blocks(n int) []byte {
 	n = int(BlockEnd(int64(n)))
 	b := make([]byte, n+BlockSize)

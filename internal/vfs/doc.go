@@ -1,5 +1,5 @@
-// Package vfs is the file system that a server uses: that of the operating system, or
-// one in memory on which a test can simulate a power failure.
+// Package vfs is the file system that a server uses: the operating system's, or one in
+// memory on which a test can simulate a power failure.
 //
 // A server writes everything that must survive through an FS. A log of kind bolt is the
 // exception: bbolt maps its file into memory and writes it itself, so we return the path of

@@ -2,8 +2,8 @@ package vfs
 
 import "github.com/zkgo/zkgo/storage"
 
-// FS is a file system, as embedding programs know it.
+// FS is the public interface of a file system.
 type FS = storage.FS
 
-// File is one of its files.
+// File is an open file of an FS.
 type File = storage.File

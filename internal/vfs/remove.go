@@ -17,15 +17,15 @@ type shrinker interface {
 	sole(st fs.FileInfo) bool
 }
 
-// RemoveInSteps removes a file that is not open anywhere, or a directory of such files. It
-// frees a large file piece by piece from the end, and calls rest after each piece with the
-// time that it took. rest reports whether to continue in steps. If it returns false, or if
-// we can't free the file in steps, e.g. because it has another name, we remove it in one
-// step.
+// RemoveInSteps removes a file that is not open anywhere, or a directory of such files.
+// It frees a large file piece by piece from the end, and calls rest after each piece with
+// the piece's duration. rest reports whether to continue in steps. If it returns false,
+// or if we can't free the file in steps, e.g. because it has another hard link, we remove
+// it in one step.
 //
-// A file system with the mount option discard tells the disk which blocks are no
-// longer used. It does so during the removal, and all other writes to the disk wait
-// meanwhile: 6 ms for a file of 32 MiB.
+// A file system with the mount option discard tells the disk which blocks are no longer
+// used. It does so during the removal, and all other writes to the disk wait until the
+// end of the removal: 6 ms for a file of 32 MiB.
 func RemoveInSteps(fsys FS, path string, rest func(worked time.Duration) bool) error {
 	st, err := fsys.Stat(path)
 	if err != nil {

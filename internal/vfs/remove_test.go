@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// large creates a file that takes several steps to free.
+// large creates a file that is freed in several steps.
 func large(t *testing.T, path string) []byte {
 	t.Helper()
 	b := bytes.Repeat([]byte("zkgo"), (2*freeStep+freeStep/2)/4)

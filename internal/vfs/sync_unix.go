@@ -38,7 +38,7 @@ func (f osFile) sole(st fs.FileInfo) bool {
 // process.
 func note(f *os.File) {
 	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // the lock works without it
+		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0) // the lock works anyway
 	}
 }
 
@@ -61,9 +61,9 @@ func absolute(path string) string {
 }
 
 // lock locks the file at path against other processes and other callers in this one. The
-// lock ends with the process. We retry for a while, because a server that was just killed
-// may not have ended yet, and a child process that this process is about to start may still
-// hold a lock that was just released.
+// lock ends with the process. We retry for a while: a server that was just killed may not
+// have ended yet, and a child process that this process is starting may still have
+// inherited a lock that was just released.
 func lock(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o640)
 	if err != nil {

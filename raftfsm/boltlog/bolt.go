@@ -109,8 +109,8 @@ func open(fsys storage.FS, name string) (*database, error) {
 	}
 	db, err := bbolt.Open(path, 0o640, &bbolt.Options{
 		Timeout: time.Second,
-		// Open rebuilds the freelist. We don't write it with every transaction, because it
-		// would be one more thing that can be damaged.
+		// Open rebuilds the freelist. We don't write it with every transaction, because
+		// it could be damaged.
 		NoFreelistSync: true,
 		FreelistType:   bbolt.FreelistMapType,
 		PageSize:       pageSize,

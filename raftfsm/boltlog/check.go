@@ -16,13 +16,13 @@ import (
 // This file reads bbolt's file format without bbolt. bbolt checks only its two meta pages,
 // trusts every length and page number in the others, and panics or faults if they are
 // wrong, partly in goroutines where no caller can recover. After our check it reads only
-// pages that are what they claim to be.
+// valid pages.
 //
 // The check relies on two properties: keys and values are contiguous, in the order of the
-// elements (bbolt never writes them otherwise), and both meta pages are valid and of
+// elements (bbolt never writes them otherwise), and both meta pages are valid and from
 // consecutive transactions. If the newer one were damaged, bbolt would use the older one,
 // and so lose a transaction that it had acknowledged. A crash can't leave a half-written
-// meta page: its 64 bytes are within one sector.
+// meta page, because its 64 bytes are within one sector.
 
 const (
 	pageSize    = 4096 // passed to bbolt too, whatever the machine's page size
@@ -110,7 +110,7 @@ func (c *checker) meta(f vfs.File) (root uint64, err error) {
 	return roots[n], nil
 }
 
-// bounds are the keys a subtree may hold: from lo up to but not including hi.
+// bounds is the range of keys in a subtree: from lo up to but not including hi.
 type bounds struct{ lo, hi []byte }
 
 type elemFunc func(flags uint32, key, val []byte) error

@@ -9,8 +9,8 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A stream that delivers an invalid message is closed. A correct server never sends what
-// these rules refuse; the comment of each rule says why.
+// A stream that delivers an invalid message is closed. A correct server never breaks
+// these rules; the comment of each rule says why.
 
 // RuleError says which rule a message breaks. The rule is a constant, so that equal
 // violations are counted together; the detail is not.
@@ -32,7 +32,7 @@ func Breaks(rule, detail string, args ...any) error {
 }
 
 const (
-	// maxIndex bounds indexes, so that no sum of them overflows.
+	// maxIndex limits indexes, so that no sum of indexes overflows.
 	maxIndex = 1 << 62
 	// maxSnapshot bounds the announced size of a snapshot: 16 TiB.
 	maxSnapshot = 1 << 44
@@ -106,7 +106,7 @@ func checkConfiguration(b []byte) (err error) {
 	return nil
 }
 
-// consistent checks what Raft requires of a configuration before it writes it.
+// consistent makes the checks that Raft makes before it writes a configuration.
 func consistent(conf raft.Configuration) error {
 	ids, addrs, voters := make(map[raft.ServerID]bool), make(map[raft.ServerAddress]bool), 0
 	for _, s := range conf.Servers {
@@ -141,7 +141,7 @@ func checkEntries(a *raft.AppendEntriesRequest) error {
 		return err
 	}
 	if a.PrevLogEntry > maxIndex || a.PrevLogTerm > a.Term || (a.PrevLogEntry == 0) != (a.PrevLogTerm == 0) {
-		return Breaks("an entry before the entries that cannot be", "entry %d of term %d, in term %d", a.PrevLogEntry, a.PrevLogTerm, a.Term)
+		return Breaks("an impossible previous entry", "entry %d of term %d, in term %d", a.PrevLogEntry, a.PrevLogTerm, a.Term)
 	}
 	index, term := a.PrevLogEntry, a.PrevLogTerm
 	for _, l := range a.Entries {
@@ -168,7 +168,7 @@ func checkEntry(l *raft.Log) error {
 		}
 	case raft.LogConfiguration:
 		if err := checkConfiguration(l.Data); err != nil {
-			return Breaks("a configuration that is none", "entry %d: %v", l.Index, err)
+			return Breaks("an invalid configuration", "entry %d: %v", l.Index, err)
 		}
 	default:
 		return Breaks("an entry of a type that no server writes", "entry %d: %v", l.Index, l.Type)
@@ -179,7 +179,7 @@ func checkEntry(l *raft.Log) error {
 func checkCandidate(term, lastTerm, lastIndex uint64) error {
 	// A candidate's term is one more than any term that it has known.
 	if lastTerm >= term || lastIndex > maxIndex || lastTerm == 0 && lastIndex > 0 {
-		return Breaks("a candidate whose log cannot be", "term %d, last entry %d of term %d", term, lastIndex, lastTerm)
+		return Breaks("a candidate with an impossible log", "term %d, last entry %d of term %d", term, lastIndex, lastTerm)
 	}
 	return nil
 }
@@ -194,11 +194,11 @@ func checkSnapshot(q *raft.InstallSnapshotRequest) error {
 	case q.Size < 0 || q.Size > maxSnapshot:
 		return Breaks("a snapshot of an impossible size", "%d bytes", q.Size)
 	case q.LastLogIndex == 0 || q.LastLogIndex > maxIndex || q.LastLogTerm == 0 || q.LastLogTerm > q.Term || q.ConfigurationIndex > q.LastLogIndex:
-		return Breaks("a snapshot that ends nowhere", "at entry %d of term %d, its configuration at entry %d, in term %d",
+		return Breaks("a snapshot with an impossible end", "at entry %d of term %d, its configuration at entry %d, in term %d",
 			q.LastLogIndex, q.LastLogTerm, q.ConfigurationIndex, q.Term)
 	}
 	if err := checkConfiguration(q.Configuration); err != nil {
-		return Breaks("a configuration that is none", "of a snapshot: %v", err)
+		return Breaks("an invalid configuration", "of a snapshot: %v", err)
 	}
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"math"
 )
 
-// Raft's messages are encoded in msgpack. This file implements the part of that format that
-// they use, with a bound on everything. We compare a length with its limit before we
-// allocate memory for it, and the memory for a long field grows only as its bytes arrive.
+// Raft's messages are encoded in msgpack. This file implements the subset that they use,
+// with a limit on everything. We compare a length with its limit before we allocate
+// memory for it, and the memory for a long field grows only as its bytes arrive.
 
 const (
 	// fieldStep is the initial allocation for a long field, before its bytes arrive.
@@ -26,10 +26,10 @@ const (
 	maxDepth = 8
 )
 
-// ErrTooLong is the reason why a message with a field beyond its limit is refused.
+// ErrTooLong is returned for a message with a field beyond its limit.
 var ErrTooLong = errors.New("it exceeds its limit")
 
-var errMsgpack = errors.New("it is no msgpack of the expected type")
+var errMsgpack = errors.New("it is not msgpack of the expected type")
 
 // Reader decodes msgpack. After an error it returns zero values; err is the first error.
 type Reader struct {
@@ -40,7 +40,7 @@ type Reader struct {
 }
 
 // NewReader returns a Reader that calls reserve before it allocates n more bytes, and
-// gives up if that returns an error.
+// fails if that returns an error.
 func NewReader(r *bufio.Reader, reserve func(n int) error) *Reader {
 	return &Reader{r: r, reserve: reserve}
 }
@@ -106,7 +106,7 @@ func (d *Reader) integer() (v uint64, negative bool) {
 		s := int64(d.number(size)<<shift) >> shift
 		return uint64(s), s < 0
 	}
-	d.fail(fmt.Errorf("%w: no integer", errMsgpack))
+	d.fail(fmt.Errorf("%w: not an integer", errMsgpack))
 	return 0, false
 }
 
@@ -117,12 +117,12 @@ func (d *Reader) bool() bool {
 	case 0xc3:
 		return true
 	}
-	d.fail(fmt.Errorf("%w: no boolean", errMsgpack))
+	d.fail(fmt.Errorf("%w: not a boolean", errMsgpack))
 	return false
 }
 
-// count reads the header of a map or an array, whose short form starts at fix and whose
-// two long forms start at long; nil is empty.
+// count reads the header of a map or an array. Its short form starts at fix and its two
+// long forms start at long. nil means empty.
 func (d *Reader) count(fix, long byte, limit int) int {
 	var n uint64
 	switch c := d.byte(); {
@@ -135,7 +135,7 @@ func (d *Reader) count(fix, long byte, limit int) int {
 	case c == long+1:
 		n = d.number(4)
 	default:
-		d.fail(fmt.Errorf("%w: no list", errMsgpack))
+		d.fail(fmt.Errorf("%w: not a list or a map", errMsgpack))
 		return 0
 	}
 	if n > uint64(limit) {
@@ -174,7 +174,7 @@ func (d *Reader) bytes(limit int) []byte {
 	case d.err != nil:
 		return nil
 	case !ok:
-		d.fail(fmt.Errorf("%w: no bytes", errMsgpack))
+		d.fail(fmt.Errorf("%w: not a string or bytes", errMsgpack))
 		return nil
 	case n > uint64(limit):
 		d.fail(fmt.Errorf("%w: a field of %d bytes, the limit is %d", ErrTooLong, n, limit))
@@ -183,7 +183,7 @@ func (d *Reader) bytes(limit int) []byte {
 	return d.take(int(n))
 }
 
-// take reads n bytes.
+// take returns the next n bytes.
 func (d *Reader) take(n int) []byte {
 	b := make([]byte, 0, min(n, fieldStep))
 	for at := 0; ; {
@@ -231,7 +231,7 @@ func (d *Reader) skipped(left *int, depth int) {
 	case c == 0xdc || c == 0xdd, c == 0xde || c == 0xdf:
 		n := d.number(2 << (c & 1))
 		elements = int(min(n, math.MaxInt32)) * (1 + int(c>>1&1))
-	case c >= 0xc7 && c <= 0xc9: // an extension, with one type byte
+	case c >= 0xc7 && c <= 0xc9: // an extension, which has a type byte
 		size = d.number(1<<(c-0xc7)) + 1
 	case c >= 0xd4 && c <= 0xd8:
 		size = 1<<(c-0xd4) + 1

@@ -35,7 +35,7 @@ const (
 	maxServers = 1024
 	// maxConfiguration bounds an encoded configuration.
 	maxConfiguration = maxServers * (maxIDField + maxAddrField + 64)
-	// maxExtensions bounds what a log store adds to an entry, i.e. a checksum.
+	// maxExtensions limits the data that a log store adds to an entry, i.e. a checksum.
 	maxExtensions = 64
 	// maxTimeField bounds an encoded time.
 	maxTimeField = 32
@@ -243,8 +243,8 @@ func (d *Reader) timeoutNow() *raft.TimeoutNowRequest {
 	return q
 }
 
-// configuration reads Raft's configuration. It accepts only known fields, so Raft's own
-// decoder accepts whatever it accepts.
+// configuration reads Raft's configuration. It accepts only known fields, so that Raft's
+// own decoder accepts the same input.
 func (d *Reader) configuration() raft.Configuration {
 	var conf raft.Configuration
 	d.record(func(name string) bool {

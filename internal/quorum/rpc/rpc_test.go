@@ -57,7 +57,7 @@ func TestDecodesWhatRaftEncodes(t *testing.T) {
 	}
 }
 
-// TestRaftDecodesAnswers: raft.NetworkTransport reads what this encoder writes.
+// TestRaftDecodesAnswers: raft.NetworkTransport reads the output of this encoder.
 func TestRaftDecodesAnswers(t *testing.T) {
 	t.Parallel()
 	for _, want := range []raft.RPCResponse{

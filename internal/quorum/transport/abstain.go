@@ -11,21 +11,21 @@ import (
 // A path may drop large packets and let small ones pass, e.g. a tunnel with a wrong MTU. A
 // leader with such paths sends heartbeats but replicates nothing, and would lead forever.
 // If a leader's requests to a quorum haven't got through for two stall limits, even on new
-// connections, we therefore stop its heartbeats and ask a follower to stand for election.
+// connections, we therefore stop its heartbeats and ask a follower to start an election.
 // That request is a small message. The leader's lease ends and Raft makes it a follower.
-// From then on it abstains: it doesn't stand for election while another server leads or may
-// be elected, because its vote requests are small and its log is the longest, so it would
-// win again. The other servers don't wait for its vote. If there is no leader for
-// leaderlessGrace, no other server can lead, and this server stands again. It also stands
-// again after its own large packets have reached another leader.
+// From then on it abstains: it starts no election while another server leads or may be
+// elected. Its vote requests are small and its log is the longest, so it would win again.
+// The other servers don't wait for its vote. The server stops abstaining if there is no
+// leader for leaderlessGrace, because then no other server can lead, or after its own
+// large packets have reached another leader.
 //
-// A vote request is smaller than a heartbeat. If the path drops heartbeats too, the lease
-// of such a leader ends before the two stall limits are over, and its next vote requests
-// win again. If no quorum has answered a leader since it won, we therefore make it abstain
-// after one stall limit. If the path drops vote requests as well, each failed candidacy
-// would raise the term and depose the leader that the other servers elect. A candidate
-// therefore also abstains when its vote requests get stuck on the way to so many voters
-// that the rest are no quorum.
+// A vote request is smaller than a heartbeat. If the path drops heartbeats too, the
+// lease of such a leader ends before the two stall limits are over, and it wins the
+// next election again. We therefore make a leader abstain after one stall limit if no
+// quorum has answered it since its election. If the path drops vote requests as well,
+// each failed candidacy would raise the term and depose the leader that the other
+// servers elect. A candidate therefore also abstains when its vote requests get stuck
+// on the way to so many voters that the rest don't form a quorum.
 
 const (
 	// abstainFor is how long a server remembers that it could not replicate.
@@ -34,13 +34,14 @@ const (
 	leaderlessGrace = 4 * time.Second
 )
 
-// errAbstains is the reason why a server doesn't stand for election.
+// errAbstains is the error of a server that abstains from elections.
 var errAbstains = errors.New("quorum: this server was not able to replicate as leader, and lets another one lead")
 
 // errNotLeader is our answer to a server that transfers a leadership it doesn't have.
-var errNotLeader = errors.New("quorum: only the leader hands over the lead")
+var errNotLeader = errors.New("quorum: only the leader transfers its leadership")
 
-// abstention records until when a server leaves the leadership to other servers.
+// abstention records whether, and for how long, a server leaves the leadership to other
+// servers.
 type abstention struct {
 	mu    sync.Mutex
 	term  uint64    // the term in which this server couldn't replicate; 0: it doesn't abstain
@@ -110,7 +111,7 @@ func (a *abstention) heardLeader(now time.Time) {
 	a.led = now
 }
 
-// holds reports whether this server must not stand for election now.
+// holds reports whether this server must not start an election now.
 func (a *abstention) holds(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -90,7 +90,7 @@ func TestLeaderWithoutAlternativeLeadsAgain(t *testing.T) {
 	})
 }
 
-// TestSlowFollowersAreNoReasonToGiveWay: the followers' disks take longer than the limit,
+// TestSlowFollowersAreNoReasonToGiveWay: the followers' disks are slower than the limit,
 // and the followers report that.
 func TestSlowFollowersAreNoReasonToGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// candidacyTime is the minimum time a server stands for election before it gives up; the
-// maximum is twice that. Raft's own election timeout doesn't help: raftfsm sets Raft's
-// timers so that they start and end no election (see its timing).
+// candidacyTime is the minimum time for which a server remains a candidate; the maximum
+// is twice that. Raft's own election timeout doesn't help: raftfsm sets Raft's timers so
+// that they start and end no election (see its timing).
 const candidacyTime = time.Second
 
 // candidacy asks the other voters for their votes.

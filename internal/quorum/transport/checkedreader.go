@@ -25,7 +25,7 @@ func checkWhileReading(r io.Reader, size int64, check func(io.Reader) error) *ch
 	go func() {
 		err := check(in)
 		if err != nil {
-			err = rpc.Breaks("a snapshot that is not what it says", "%v", err)
+			err = rpc.Breaks("a snapshot with invalid content", "%v", err)
 			_ = in.CloseWithError(err)
 		} else {
 			_, _ = io.Copy(io.Discard, in)

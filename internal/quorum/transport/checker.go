@@ -17,16 +17,16 @@ import (
 // four billion more.
 const maxTermJump = 1 << 32
 
-// checker checks messages of other servers against the state of this one, after what
-// rpc.Check finds in the message alone.
+// checker checks messages of other servers against this server's state. rpc.Check has
+// already checked the message itself.
 //
 // Invariants:
-//   - Raft is given no entry in the place of a committed one: it would replace the entry
+//   - Raft never gets an entry in place of a committed one: it would replace the entry
 //     and lose an acknowledged write.
-//   - Raft is given no second leader of a term: two servers could commit different entries
-//     at one index.
+//   - Raft never gets a second leader in a term: two servers could commit different
+//     entries at one index.
 //   - A message that is refused for another reason doesn't make its sender a leader.
-//     Otherwise a stranger could keep out the real one.
+//     Otherwise a stranger could lock out the real leader.
 type checker struct {
 	*instance
 	leaders leaders // the leaders that this server has heard from
@@ -63,7 +63,7 @@ func (k *checker) standing() Standing {
 // examineTerm refuses terms that no election can have reached.
 func (k *checker) examineTerm(term uint64) error {
 	if now := k.standing().Term; term > now && term-now > maxTermJump {
-		return rpc.Breaks("a term absurdly far ahead", "%d, this server is in term %d", term, now)
+		return rpc.Breaks("a term impossibly far ahead", "%d, this server is in term %d", term, now)
 	}
 	return nil
 }
@@ -102,8 +102,8 @@ func (k *checker) notedLeader(from raft.ServerID, term uint64) error {
 }
 
 // examineEntries checks that the entries can be applied, and that none replaces a
-// committed one. It reduces the commit index to what the message proves to be common: Raft
-// would use the end of this server's log instead.
+// committed one. It lowers the commit index to the last entry that the message proves to
+// be in both logs. Raft would use the end of this server's log instead.
 func (k *checker) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequest) error {
 	if err := k.examineLeader(a.Term); err != nil {
 		return err
@@ -136,7 +136,7 @@ func (k *checker) examineCommitted(a *raft.AppendEntriesRequest) error {
 			break
 		}
 		if term, ok := k.cfg.TermOf(l.Index); ok && term != l.Term {
-			return rpc.Breaks("an entry in the place of a committed one", "entry %d of term %d, committed is one of term %d", l.Index, l.Term, term)
+			return rpc.Breaks("an entry that would replace a committed one", "entry %d of term %d, committed is one of term %d", l.Index, l.Term, term)
 		}
 	}
 	return nil
@@ -157,7 +157,7 @@ func (k *checker) reject(from raft.ServerID, err error) bool {
 }
 
 // leaders remembers the server that sent entries or a snapshot in the newest term for
-// which any server did. Raft's own LeaderWithID doesn't tell: if Raft handles a heartbeat
+// which any server did. We can't use Raft's own LeaderWithID: if Raft handles a heartbeat
 // of the old leader while it changes to the term of a new one, it keeps the old leader's
 // name with the new term until a message of the new leader replaces it.
 type leaders struct {

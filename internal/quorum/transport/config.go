@@ -36,7 +36,7 @@ type Config struct {
 	// FirstIndex returns the index of the oldest entry in the log, 0 if it is empty. Nil:
 	// the log still has its very first entry.
 	FirstIndex func() uint64
-	// Installing is called before Raft is given a snapshot, Installed after it has
+	// Installing is called before Raft gets a snapshot, Installed after Raft has
 	// installed one. Nil: not called.
 	Installing, Installed func()
 	// Acknowledged is called when a follower has stored entries, with the time since they
@@ -71,16 +71,16 @@ type Config struct {
 	MaxEntry int
 	// Replays delivers messages more than once, for tests. Nil: every message arrives once.
 	Replays *Replays
-	// View returns what a server needs to find another leader after it has lost its own.
-	// It must not wait for Close, Raft's main loop or the disk. Nil: this is left to the
-	// heartbeat timeout.
+	// View returns the state that a server needs to find another leader after it has lost
+	// its own. It must not wait for Close, Raft's main loop or the disk. If it is nil,
+	// only the heartbeat timeout replaces a lost leader.
 	View func() View
 }
 
 // View is a server's view of its ensemble at one moment.
 type View struct {
 	Leader    raft.ServerID // empty: no leader is known
-	Candidate bool          // it stands for election, or has won it at this moment
+	Candidate bool          // it is a candidate, or has just won the election
 	Term      uint64        // Raft's current term: it grows with every vote that this server grants
 	LastIndex uint64        // index of its last entry
 	LastTerm  uint64        // term of its last entry

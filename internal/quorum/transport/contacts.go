@@ -9,10 +9,11 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// contacts records, per peer, when we STARTED the newest AppendEntries that the peer
-// answered with success in the leader's term. A quorum of such times proves that this
-// server was the leader at the oldest of them. We don't use the time of the answer: the
-// answer may have been in a buffer while the process was stopped.
+// contacts records, per peer, the start (not the answer) of the newest AppendEntries
+// that the peer answered with success in the leader's term. A quorum of such times
+// proves that this server was the leader at the oldest one. The time of the answer
+// proves nothing, because the answer may have been in a buffer while the process was
+// stopped.
 //
 // A start has a time and a number. We need the numbers to order two starts even if two
 // readings of the clock are equal.
@@ -63,8 +64,8 @@ func (c *contacts) Changed() <-chan struct{} {
 	return c.waiting
 }
 
-// Contact returns the time at which the newest AppendEntries that a peer answered with
-// success in this term was started; zero if there was none.
+// Contact returns the start of the newest AppendEntries that a peer answered with success
+// in this term, or zero if there is none.
 func (c *contacts) Contact(term uint64, id raft.ServerID) time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

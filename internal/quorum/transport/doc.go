@@ -2,7 +2,7 @@
 // streams of package quorum: Transport is the raft.Transport of one Raft instance.
 //
 // It also decides what Raft itself doesn't know: when a leader that can't write or
-// replicate gives way, and when a server stands for election.
+// replicate gives way, and when a server starts an election.
 //
 // Invariants:
 //   - Raft sees no message that a correct server doesn't send (checker, package rpc).

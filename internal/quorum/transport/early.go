@@ -60,8 +60,8 @@ func (p *pusher) Storing(entries []*raft.Log) {
 	}
 }
 
-// request carries out a request of Raft's, which may have been sent early. It returns
-// what was sent in the end.
+// request carries out a request of Raft's, which may have been sent early. It returns the
+// request that was finally sent.
 func (p *pusher) request(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest) *sent {
 	early := p.ask(id)
 	defer p.asked(id)

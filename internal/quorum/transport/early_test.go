@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// slowLog is a leader's log that reports what it is about to store and then waits.
+// slowLog is a leader's log that reports the entries it is about to store and then waits.
 type slowLog struct {
 	*raft.InmemStore
 	storing func([]*raft.Log)
@@ -20,7 +20,7 @@ type slowLog struct {
 	wait    chan struct{} // nil: don't wait
 }
 
-// hold makes StoreLogs wait for a channel from now on.
+// hold makes later StoreLogs calls wait for a channel.
 func (l *slowLog) hold(until chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,8 +76,8 @@ func TestFollowersStoreMeanwhile(t *testing.T) {
 	})
 }
 
-// leaderOfTerm3 returns a single Transport whose peer has acknowledged entries up to 6 in
-// term 3, and a channel of what the peer receives from then on.
+// leaderOfTerm3 returns a single Transport and a channel of the messages that its peer
+// receives. The peer has acknowledged entries up to 6 in term 3.
 func leaderOfTerm3(t *testing.T) (*Transport, <-chan *raft.AppendEntriesRequest) {
 	tr, seen := besidePeer(t)
 	askFor(t, tr, 5, 6)

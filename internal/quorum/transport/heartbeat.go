@@ -10,14 +10,15 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// heartbeat sends the heartbeats of this leader, and stops them when it can't replicate:
-// then another server can lead (abstain.go).
+// heartbeat sends this leader's heartbeats, and stops when the leader can't replicate, so
+// that another server can lead (abstain.go).
 //
 // Invariants:
-//   - A heartbeat isn't repeated: how long this server may lead depends on when it was
-//     sent. One that was not sent at all, because links.abandon had closed the pooled
-//     connection for it, goes out on the next one. Otherwise each such connection would
-//     cost the leader a heartbeat, and after two of them the followers could give it up.
+//   - A heartbeat isn't repeated, because the time when it was sent determines how long
+//     this server may lead. If links.abandon has closed the pooled connection, the
+//     heartbeat wasn't sent at all, so it goes out on the next connection. Otherwise each
+//     such connection would cost the leader a heartbeat, and after two lost heartbeats
+//     the followers could give it up.
 //   - A leader without a working path to a quorum sends none after two stall limits.
 //     Otherwise it would lead forever and commit nothing.
 //   - The limit doubles with each further term, because no server can do better if all
@@ -80,10 +81,10 @@ func (h *heartbeat) cannotReplicate(term uint64, now time.Time) bool {
 	return true
 }
 
-// resign asks the followers in turn, starting with the longest log, to stand for election
+// resign asks the followers in turn, starting with the longest log, to start an election
 // immediately. The request is small and gets through. resign then closes the connections
-// that this server has made, so that the other servers notice that it doesn't lead even
-// if none of them stands.
+// that this server has opened, so that the other servers notice that it doesn't lead even
+// if no follower starts an election.
 func (h *heartbeat) resign(term uint64, conf raft.Configuration) {
 	voters := otherVoters(conf, h.cfg.ID)
 	slices.SortStableFunc(voters, func(a, b raft.Server) int {

@@ -8,17 +8,17 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// instance is what the parts of a Transport share: its configuration, and the end of the
-// Raft instance that it serves.
+// instance is shared by the parts of a Transport. It has the configuration, and signals
+// the end of the Raft instance that the Transport serves.
 //
-// Invariant: no goroutine begins after Close has begun to wait for them. Otherwise it could
-// hand a message to an instance whose state the next one has already taken over.
+// Invariant: no goroutine begins after Close has begun to wait for them. Otherwise it
+// could pass a message to this instance when the next one already owns the state.
 type instance struct {
 	cfg    Config
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
-	mu sync.Mutex // held while a goroutine begins, and when Close forbids that
+	mu sync.Mutex // held while a goroutine starts, and while Close forbids new ones
 	wg sync.WaitGroup
 }
 
@@ -61,7 +61,7 @@ func (i *instance) pause(d time.Duration) bool {
 	}
 }
 
-// timeoutNow returns a request of this server to stand for election immediately.
+// timeoutNow returns a request that asks another server to start an election immediately.
 func (i *instance) timeoutNow() *raft.TimeoutNowRequest {
 	id := []byte(i.cfg.ID)
 	return &raft.TimeoutNowRequest{RPCHeader: raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: id, Addr: id}}

@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// layer is the raft.StreamLayer for one kind of request: those of Raft's main streams, or
-// heartbeats and the like, which are answered immediately and have a shorter limit. All
-// layers of a Transport share its links.
+// layer is the raft.StreamLayer for one class of requests: either those on Raft's main
+// streams, or requests like heartbeats that are answered immediately and have a shorter
+// limit. All layers of a Transport share its links.
 type layer struct {
 	links *links
 	limit time.Duration
@@ -30,8 +30,8 @@ func network(l *links, limit time.Duration) *raft.NetworkTransport {
 	})
 }
 
-// Accept never returns a connection to raft.NetworkTransport, whose decoder trusts its
-// input: the receiver reads the incoming messages instead.
+// Accept never returns a connection to raft.NetworkTransport, because that decoder trusts
+// its input. The receiver reads the incoming messages instead.
 func (l *layer) Accept() (net.Conn, error) {
 	<-l.done
 	return nil, net.ErrClosed

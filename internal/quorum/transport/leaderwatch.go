@@ -15,19 +15,19 @@ const (
 	// patience is how long a server waits for missing answers and for other servers that
 	// are equally good candidates.
 	patience = 250 * time.Millisecond
-	// standingPause is how long an election may take before the next poll.
+	// standingPause limits the duration of an election before the next poll.
 	standingPause = 300 * time.Millisecond
 	// again and seldom are the pauses between polls, initially and after a while: an
 	// answer that is missing by then won't come soon.
 	again  = 10 * time.Millisecond
 	seldom = 500 * time.Millisecond
-	// yielding is how long a server lets an equal with a higher id stand first. That server
-	// waits as long for the answer of a silent leader. If both stood at the same time, they
-	// would split the votes.
+	// yielding is how long a server waits for an equal with a higher id to start the
+	// election first. That server waits as long for the answer of a silent leader. If
+	// both became candidates at the same time, they would split the votes.
 	yielding = 1200 * time.Millisecond
-	// stuck is the time without a leader after which a server stands although other
-	// servers have longer logs, if the rest are a majority: something keeps those servers
-	// from standing, e.g. a disk that hangs.
+	// stuck is the time without a leader after which a server starts an election although
+	// other servers have longer logs, provided that the rest are a majority. Something
+	// keeps the others from starting one, e.g. a disk that hangs.
 	stuck = 3 * time.Second
 )
 
@@ -37,10 +37,10 @@ const (
 // heartbeat timeout covers it.
 //
 // Invariants:
-//   - One search runs at a time: two would stand in each other's way.
-//   - This server stands only after two polls in a row agree, and only if nothing has
-//     changed since the second one. Otherwise it could depose a leader that was elected a
-//     moment ago.
+//   - One search runs at a time, because two would split the votes.
+//   - This server starts an election only after two polls in a row agree, and only if
+//     nothing has changed since the second one. Otherwise it could depose a leader that
+//     has just been elected.
 type leaderWatch struct {
 	*instance
 	poll       *poll
@@ -77,8 +77,8 @@ func (w *leaderWatch) lookForLeader() {
 	}
 }
 
-// untilLed asks the other voters repeatedly, and stands when this server should,
-// until there is a leader other than the lost one.
+// untilLed polls the other voters repeatedly, and starts an election when this server
+// should, until there is a leader other than the lost one.
 func (w *leaderWatch) untilLed(lost raft.ServerID) {
 	began, wait, agreed, limit := time.Now(), again, false, askLimit
 	for !w.closed() {

@@ -33,8 +33,8 @@ func splitTarget(t raft.ServerAddress) (id, addr string, err error) {
 // Invariants:
 //   - Close leaves no connection open: otherwise a message could reach an instance that no
 //     longer runs.
-//   - A connection makes progress or ends (progress.go). The other idle connections to that
-//     server end with it, because the path has most likely dropped them all.
+//   - A connection makes progress or ends (progress.go). Its end also closes the idle
+//     connections to that server, because the path has most likely dropped them all.
 type links struct {
 	*instance
 	lost  func(from raft.ServerID)        // called when an accepted connection ended
@@ -90,8 +90,8 @@ func (l *links) abandon(to string, since time.Time) {
 	})
 }
 
-// stalledSince reports whether a request to a server got stuck after t. The error doesn't
-// tell: Raft's decoder converts it to text.
+// stalledSince reports whether a request to a server got stuck after t. The error itself
+// doesn't show that, because Raft's decoder converts it to text.
 func (l *links) stalledSince(to string, t time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

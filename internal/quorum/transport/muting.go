@@ -16,7 +16,7 @@ const (
 	calm = time.Minute
 )
 
-// muting decides when a leader whose disk hangs goes silent.
+// muting decides when a leader with a hanging disk goes silent.
 //
 // It resumes after the write has completed, unless another server leads by then. We double
 // the limit with every further term in which this server goes silent: if all disks are

@@ -10,21 +10,21 @@ import (
 
 // paths tracks the replication to each follower in one term.
 //
-// Invariant: what was noted in a former term counts for nothing. Otherwise a new leader
-// would give way because of failures of an earlier leadership, or take a follower for one
-// that has a snapshot which it has lost since.
+// Invariant: observations from an earlier term don't count. Otherwise a new leader would
+// give way because of failures of an earlier leadership, or would assume that a follower
+// has a snapshot which it has lost since.
 type paths struct {
 	mu      sync.Mutex
 	term    uint64
 	failing map[raft.ServerID]failing
-	silent  map[raft.ServerID]int    // how many heartbeats in a row a server has not answered
-	ahead   map[raft.ServerID]uint64 // followers that have a newer snapshot than Raft knows, and its index
+	silent  map[raft.ServerID]int    // number of consecutive heartbeats without an answer
+	ahead   map[raft.ServerID]uint64 // index of a follower's snapshot that is newer than Raft knows
 	news    chan struct{}            // closed when a follower answers a heartbeat; nil: no goroutine waits
 }
 
 // failing is a path on which recent requests failed.
 type failing struct {
-	since time.Time // when the first of them began
+	since time.Time // when the first one began
 	times int
 }
 
@@ -45,8 +45,8 @@ func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bo
 	return f.times == 1
 }
 
-// enter forgets the former terms when a new one begins. It returns false for a former
-// term. p.mu is held.
+// enter drops the observations from earlier terms when a new one begins. It returns false
+// for an earlier term. The caller must hold p.mu.
 func (p *paths) enter(term uint64) bool {
 	if term > p.term || p.failing == nil {
 		p.term, p.failing, p.silent, p.ahead = term, make(map[raft.ServerID]failing), make(map[raft.ServerID]int), nil
@@ -65,7 +65,7 @@ func (p *paths) works(term uint64, id raft.ServerID) {
 }
 
 // confirmed records that a follower has installed a newer snapshot than Raft asked for.
-// That holds until the next successful request.
+// The record remains valid until the next successful request.
 func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,8 +78,8 @@ func (p *paths) confirmed(term uint64, id raft.ServerID, index uint64) {
 	p.ahead[id] = index
 }
 
-// covers reports whether a follower has just confirmed a snapshot that goes up to index at
-// least. It reports that only once.
+// covers reports whether a follower has confirmed a snapshot that ends at index or later.
+// It consumes the confirmation.
 func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,8 +90,8 @@ func (p *paths) covers(term uint64, id raft.ServerID, index uint64) bool {
 	return true
 }
 
-// Failing reports whether the last requests or the last heartbeats to a server failed. A
-// leader without writes sends hardly anything but heartbeats.
+// Failing reports whether the last requests or the last heartbeats to a server failed.
+// Heartbeats count because a leader without writes sends little else.
 func (p *paths) Failing(term uint64, id raft.ServerID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,12 +16,11 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// When a server has lost its leader, we ask the other voters before it stands for election.
-// Raft's own pre-vote doesn't help here: a voter denies it until it has missed the
-// heartbeats of a leader that was just killed, and waiting for that takes seconds. If the
-// server stood without asking, it could depose a leader that was just elected and hasn't
-// announced itself yet. If that server's log is too short to win, no server leads until
-// Raft's timers run out.
+// When a server has lost its leader, it polls the other voters before it starts an
+// election. Raft's own pre-vote doesn't help here: a voter denies it until it has missed
+// the heartbeats of a leader that was just killed, which lasts seconds. Without the poll,
+// the server could depose a leader that was just elected and hasn't announced itself yet.
+// If its own log is then too short to win, no server leads until Raft's timers run out.
 
 const (
 	// askLimit bounds the wait for one answer. A live server answers immediately, because
@@ -33,7 +32,7 @@ const (
 	maxStanding = 1 << 10
 )
 
-// standing is what a server reports about itself to other servers.
+// standing is the report of a server about itself.
 type standing struct {
 	Leader    raft.ServerID `json:"leader,omitempty"` // the server that it follows, itself when it leads
 	Candidate bool          `json:"candidate,omitempty"`
@@ -48,8 +47,8 @@ func (v View) standing() standing {
 	return standing{Leader: v.Leader, Candidate: v.Candidate, Index: v.LastIndex, Term: v.LastTerm}
 }
 
-// compare orders servers by their logs, as Raft does when it grants a vote: by the term
-// of the last entry, then by its index.
+// compare orders servers by their logs in the same way as Raft's vote: by the term of the
+// last entry, then by its index.
 func (s standing) compare(o standing) int {
 	return cmp.Or(cmp.Compare(s.Term, o.Term), cmp.Compare(s.Index, o.Index))
 }
@@ -75,8 +74,8 @@ type reply struct {
 // Invariants:
 //   - An answer needs neither the disk nor Raft's main loop. Otherwise a slow server would
 //     delay the election that replaces its leader.
-//   - A server that doesn't answer counts as neither for nor against: only a port that
-//     refuses shows that a process is gone.
+//   - A server that doesn't answer is neither alive nor gone: only a port that refuses
+//     connections shows that a process is gone.
 type poll struct {
 	*instance
 	abstention *abstention
@@ -151,8 +150,8 @@ func (p *poll) QuorumRuns(d time.Duration) bool {
 	return time.Since(time.Unix(0, p.quorumAt.Load())) < d
 }
 
-// ask asks one server, at every address where it may be. The server is absent if all of
-// its addresses refuse the connection.
+// ask polls one server at all of its addresses. The server is absent if every address
+// refuses the connection.
 func (p *poll) ask(ctx context.Context, s raft.Server) reply {
 	addrs := []string{string(s.Address)}
 	if p.cfg.Elsewhere != nil {
@@ -234,8 +233,8 @@ func leads(leader raft.ServerID, replies []reply) bool {
 	return false
 }
 
-// mayStand decides, from the other voters' answers, whether this server should stand for
-// election. All servers that ask at the same time come to the same decision. A patient
+// mayStand decides from the other voters' answers whether this server should start an
+// election. All servers that poll at the same time come to the same decision. A patient
 // server waits for late answers and for servers with an equally good log.
 func mayStand(self raft.ServerID, mine standing, replies []reply, patient bool) bool {
 	if mine.Candidate {

@@ -63,7 +63,7 @@ func TestMayStand(t *testing.T) {
 	}
 }
 
-// voter is a server whose View is set by a test.
+// voter is a server with a View that the test sets.
 type voter struct {
 	trans *Transport
 
@@ -103,7 +103,7 @@ func startVoters(t *testing.T, m *quorum.Memory, n int) []*voter {
 	return voters
 }
 
-// stands reports whether the server stands for election within limit.
+// stands reports whether the server starts an election within limit.
 func (v *voter) stands(limit time.Duration) bool {
 	select {
 	case rpc := <-v.trans.Consumer():
@@ -116,7 +116,7 @@ func (v *voter) stands(limit time.Duration) bool {
 }
 
 // TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt: the leader is killed, another one is
-// elected, and its first message to the third server takes long.
+// elected, and its first message to the third server is slow.
 func TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -139,7 +139,7 @@ func TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt(t *testing.T) {
 
 // TestStandsByWhatHoldsStill: while this server waits for the answers of the others, it
 // becomes leader or candidate itself, follows a new leader, or grants its vote. If it
-// then stood for election it would depose the server that was just elected.
+// then started an election, it would depose the server that was just elected.
 func TestStandsByWhatHoldsStill(t *testing.T) {
 	for name, change := range map[string]func(*View){
 		"leads":       func(v *View) { v.Leader, v.Term = "1", 8 },
@@ -166,8 +166,8 @@ func TestStandsByWhatHoldsStill(t *testing.T) {
 					defer v[0].mu.Unlock()
 					change(&v[0].view)
 				})
-				// Asking takes 40 ms: a server that stands earlier has asked before the
-				// change.
+				// A poll lasts 40 ms: a server that starts an election earlier has polled
+				// before the change.
 				asked := v[0].stands(after + 39*time.Millisecond)
 				switch took := time.Since(began); {
 				case asked && took > after:
@@ -186,8 +186,8 @@ func TestStandsByWhatHoldsStill(t *testing.T) {
 	}
 }
 
-// TestLeaderIsSoughtUntilThereIsOne: the server with the better log stands, as often as
-// necessary, and a server whose log is too short never does.
+// TestLeaderIsSoughtUntilThereIsOne: the server with the better log starts elections, as
+// often as necessary, and a server with a shorter log never does.
 func TestLeaderIsSoughtUntilThereIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -260,8 +260,8 @@ func TestFrozenLeaderIsForTheTimers(t *testing.T) {
 	})
 }
 
-// TestRequestForAVoteGoesFirst: while a slow disk keeps Raft from handling a vote request,
-// this server should not stand against the candidate.
+// TestRequestForAVoteGoesFirst: while a slow disk keeps Raft from handling a vote
+// request, this server should not become a candidate, too.
 func TestRequestForAVoteGoesFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()

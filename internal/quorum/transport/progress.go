@@ -13,11 +13,11 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum/rpc"
 )
 
-// The kernel reports a dead path late. A connection whose packets are silently dropped
+// The kernel reports a dead path late. If packets are silently dropped, the connection
 // looks idle, TCP keep-alive doesn't run while data is unacknowledged, and retransmissions
 // continue for 15 minutes. We therefore set our own deadlines for every stream, in both
-// directions, which measure progress instead of time. A large message on a slow link may
-// take minutes as long as bytes move, and a request may wait for the other server's disk as
+// directions, which measure progress instead of time. A large message may need minutes on
+// a slow link, as long as bytes move. A request may wait for the other server's disk, as
 // long as that server reports that it is working.
 //
 // On a stream of Raft's RPCs
@@ -31,8 +31,8 @@ import (
 //   - a connection without a request is closed after idleLimit by the sender, and
 //     after twice that by the receiver.
 //
-// A receiver sends working bytes only to a sender whose handshake announced that it
-// understands them. Servers of earlier releases don't, so we must not send them any.
+// A receiver sends working bytes only if the sender's handshake announced support for
+// them. Servers of earlier releases don't understand them.
 
 const (
 	// working says that a request is being received or handled. It precedes a response

@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum/rpc"
 )
 
-// applied makes the leader commit an entry and returns how long that took.
+// applied makes the leader commit an entry and returns the duration.
 func applied(t *testing.T, leader *node, s string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -34,9 +34,9 @@ func applied(t *testing.T, leader *node, s string) time.Duration {
 func TestForgottenConnectionsAreReplaced(t *testing.T) {
 	t.Parallel()
 	for name, match := range map[string]func(leader, dialer, acceptor string) bool{
-		"those of the leader": func(l, d, _ string) bool { return d == l },
-		"all of the leader":   func(l, d, a string) bool { return d == l || a == l },
-		"all":                 func(string, string, string) bool { return true },
+		"the leader's own":  func(l, d, _ string) bool { return d == l },
+		"all of the leader": func(l, d, a string) bool { return d == l || a == l },
+		"all":               func(string, string, string) bool { return true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -152,8 +152,8 @@ func bigRequest(size int) *raft.AppendEntriesRequest {
 		Term: 3, PrevLogEntry: 4, PrevLogTerm: 3, Entries: []*raft.Log{{Index: 5, Term: 3, Data: make([]byte, size)}}}
 }
 
-// TestSlowIsNotStalled sends 4 MB over a link of 400 kbit/s, to a server whose disk then
-// takes half a minute. Both make progress, so the request should succeed.
+// TestSlowIsNotStalled sends 4 MB over a link of 400 kbit/s. The server's disk then needs
+// half a minute. Both make progress, so the request should succeed.
 func TestSlowIsNotStalled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
@@ -179,7 +179,7 @@ func TestSlowIsNotStalled(t *testing.T) {
 		if err := tr.AppendEntries("2", "s2:1", bigRequest(4<<20), &resp); err != nil || !resp.Success {
 			t.Errorf("entries: %v", err)
 		}
-		data := make([]byte, 12<<20) // more than a socket's buffers hold
+		data := make([]byte, 12<<20) // more than the socket buffers
 		var installed raft.InstallSnapshotResponse
 		err := tr.InstallSnapshot("2", "s2:1", snapshotAt(9, int64(len(data))), &installed, bytes.NewReader(data))
 		if err != nil || !installed.Success {
@@ -277,7 +277,7 @@ func TestHeartbeatAfterADeadConnection(t *testing.T) {
 			return tr.AppendEntries("2", "s2:1", &raft.AppendEntriesRequest{Term: 3, RPCHeader: raft.RPCHeader{ProtocolVersion: 3, ID: []byte("1"), Addr: []byte("1")}}, new(raft.AppendEntriesResponse))
 		}
 		var all sync.WaitGroup
-		for range maxPool { // at the same time, so that each needs a connection of its own
+		for range maxPool { // at the same time, so that each needs a separate connection
 			all.Go(func() {
 				if err := beat(); err != nil {
 					t.Error(err)
@@ -365,8 +365,8 @@ func TestOldServersGetNoSignsOfLife(t *testing.T) {
 	})
 }
 
-// TestFollowerIsServedWhenItIsBack silently cuts off a follower for a minute, and then
-// takes it down for another minute: entries should reach it as soon as it is back.
+// TestFollowerIsServedWhenItIsBack silently cuts off a follower for various times.
+// Entries should reach it as soon as it is back.
 func TestFollowerIsServedWhenItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()

@@ -7,14 +7,14 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// A follower learns about commits from the next AppendEntries, which Raft may not send
-// before its CommitTimeout. The pusher sends the message that Raft itself would send
-// then, an empty AppendEntries, as soon as there is a new commit index.
+// pusher sends a new commit index to the followers immediately. Otherwise they would
+// learn it from the next AppendEntries, which Raft may not send before its CommitTimeout.
+// A push is the message that Raft itself would send then, an empty AppendEntries.
 //
 // Invariants:
 //   - The commit index sent never exceeds the last index that the peer acknowledged in this
 //     term. The follower commits up to min(LeaderCommitIndex, its last index), not up to
-//     PrevLogEntry: entries that it holds beyond the acknowledged ones may be uncommitted
+//     PrevLogEntry: entries in its log after the acknowledged ones may be uncommitted
 //     leftovers of an older term.
 //   - We push only after an entry: otherwise the follower would mistake the push for a
 //     heartbeat.
@@ -111,7 +111,7 @@ func (p *pusher) Deposed() {
 	clear(p.peers)
 }
 
-// start pushes the commit index to a peer if it is due. p.mu is held.
+// start pushes the commit index to a peer if a push is due. The caller must hold p.mu.
 func (p *pusher) start(peer *pushPeer) {
 	if !peer.pushing && p.unsentCommit(peer) > 0 {
 		peer.pushing = p.spawn(func() { p.push(peer) })

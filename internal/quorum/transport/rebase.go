@@ -6,19 +6,20 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// rebase makes an AppendEntries acceptable that starts before the first entry that this
+// rebase makes an AppendEntries acceptable if it starts before the first entry that this
 // server still has.
 //
-// This happens if a leader lost the answer to the entries that it sent after a snapshot: it
-// resends them, or searches for the last common entry. Raft refuses, because it knows the
-// term of the snapshot's last entry only while the log has no entries after it. Both
-// servers would then loop forever: the leader returns to the snapshot, which this server
-// doesn't have to install, and then to the refused entries again.
+// Such a request arrives if a leader has missed the answer to the entries that it sent
+// after a snapshot: it resends them, or searches for the last common entry. Raft refuses
+// it, because it knows the term of the snapshot's last entry only while the log has no
+// entries after it. Both servers would then loop forever: the leader returns to the
+// snapshot, which this server doesn't have to install, and then to the refused entries
+// again.
 //
-// All entries up to applied are committed, so every leader has the same entries there, and
-// we don't have to compare them. We pass the entries after applied to Raft as if the log
-// began with them. The commit index must not exceed what the request proves to be common:
-// Raft would use the end of its own log instead.
+// All entries up to applied are committed, so every leader has the same entries there,
+// and we don't have to compare them. We pass only the entries after applied to Raft, as
+// if the log began there. The commit index must not exceed the last entry that the
+// request proves to be in both logs. Raft would use the end of its log instead.
 func rebase(a *raft.AppendEntriesRequest, applied, first uint64) *raft.AppendEntriesRequest {
 	if a.PrevLogEntry == 0 || a.PrevLogEntry > applied || first == 0 && a.PrevLogEntry == applied || first > 0 && a.PrevLogEntry >= first {
 		return a
@@ -36,7 +37,7 @@ func rebase(a *raft.AppendEntriesRequest, applied, first uint64) *raft.AppendEnt
 	return &b
 }
 
-// rebased returns the command that Raft is given for an RPC.
+// rebased returns the command to pass to Raft for an RPC.
 func (r *relay) rebased(command any) any {
 	if q, ok := command.(*raft.RequestVoteRequest); ok && r.cfg.View != nil {
 		return admitted(q, r.cfg.View())

@@ -24,8 +24,8 @@ const (
 	snapshotPrime = 72 << 10
 )
 
-// receiver reads the messages of other servers, checks them, and answers them with what
-// Raft says.
+// receiver reads the messages of other servers, checks them, passes them to Raft, and
+// sends Raft's answers.
 //
 // Invariants:
 //   - Raft sees a message only after it was checked (checker), and a stream that delivers an
@@ -90,7 +90,7 @@ func (v *receiver) serve(conn net.Conn, from quorum.Identity) {
 			return
 		}
 		if _, snapshot := command.(*raft.InstallSnapshotRequest); snapshot {
-			return // the stream still contains what Raft didn't read
+			return // the stream still contains data that Raft didn't read
 		}
 	}
 }
@@ -129,15 +129,15 @@ func (v *receiver) dispatch(from raft.ServerID, r io.Reader, command any, answer
 	}
 	select {
 	case a := <-answer:
-		// The leader sends the snapshot again without delay if the stream ends. An error is
-		// for what Raft on this server doesn't manage, e.g. because its disk is full.
+		// The leader sends the snapshot again without delay if the stream ends. We return
+		// an error only if this server's Raft failed, e.g. because the disk is full.
 		return a, a.Error == nil || !broken()
 	case <-v.ctx.Done():
 		return raft.RPCResponse{}, false
 	}
 }
 
-// isHeartbeat recognizes a heartbeat as raft.NetworkTransport does.
+// isHeartbeat recognizes a heartbeat by the same rule as raft.NetworkTransport.
 func isHeartbeat(command any) bool {
 	a, ok := command.(*raft.AppendEntriesRequest)
 	return ok && a.PrevLogEntry == 0 && a.PrevLogTerm == 0 && len(a.Entries) == 0 && a.LeaderCommitIndex == 0

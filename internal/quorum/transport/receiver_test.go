@@ -92,9 +92,9 @@ func TestAReplacedLeaderMayLackWhatIsCommitted(t *testing.T) {
 	}
 }
 
-// TestAStreamThatEndsIsNoOffence: a snapshot whose sender is stopped in the middle, or
-// whose connection is lost, breaks no rule. A complete but wrong one does, and so does a
-// complete one that contains less than it announces.
+// TestAStreamThatEndsIsNoOffence: a snapshot breaks no rule if its sender stops in the
+// middle, or its connection is lost. A complete snapshot breaks one if it is wrong, or
+// shorter than announced.
 func TestAStreamThatEndsIsNoOffence(t *testing.T) {
 	t.Parallel()
 	abc := func(r io.Reader) error {

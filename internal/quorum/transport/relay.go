@@ -7,27 +7,27 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// relayLimit is how long stand waits for an idle relay.
+// relayLimit limits how long stand waits for an idle relay.
 const relayLimit = 5 * time.Millisecond
 
 // relay passes the messages of other servers to Raft.
 //
 // Invariants:
-//   - One message at a time, as Raft handles them: so Applied is exact when a snapshot
-//     arrives, and no entry is still in flight to Raft.
+//   - It passes one message at a time, as Raft handles them. So Applied is exact when a
+//     snapshot arrives, because no entry is still in flight to Raft.
 //   - A snapshot that doesn't go beyond Applied never reaches Raft. Raft would reset the
 //     state machine and discard entries that this server has acknowledged.
-//   - Nothing follows a snapshot that was installed: the next Raft instance reads the log
-//     that comes with it.
-//   - This server stands only while no message waits: it may be a vote request, and both
-//     candidates would split the votes.
+//   - No message follows a snapshot that was installed, because the next Raft instance
+//     reads the log that belongs to the snapshot.
+//   - This server starts an election only while no message waits. The message may be a
+//     vote request, and two candidates would split the votes.
 type relay struct {
 	*instance
 	checker    *checker
 	abstention *abstention
 	inbound    chan incoming // checked messages from other servers
 	consumer   chan raft.RPC // Raft reads it
-	stands     chan stand    // asks the relay to let this server stand
+	stands     chan stand    // asks the relay to start an election
 }
 
 func newRelay(i *instance, checks *checker, a *abstention) *relay {
@@ -126,22 +126,22 @@ func (r *relay) awaitAnswered(in incoming) {
 	}
 }
 
-// stand asks the relay to let this server stand for election.
+// stand asks the relay to start an election for this server.
 type stand struct {
 	seen View        // the view that the decision is based on
-	done chan<- bool // reports whether this server stands
+	done chan<- bool // reports whether the election has started
 }
 
-// holds reports whether a decision based on v is still valid, after the other voters have
-// been asked: no server has become leader in the meantime, this server isn't a candidate,
-// and it has granted no vote.
+// holds reports whether a decision based on v is still valid after the poll of the other
+// voters: no server has become leader since, this server isn't a candidate, and it has
+// granted no vote.
 func (v View) holds(now View) bool {
 	return now.Leader == v.Leader && !now.Candidate && now.Term == v.Term
 }
 
 // stand calls Kick unless something has changed since seen, or an RPC is on its way to
-// Raft. While the disk keeps Raft from handling that RPC it may be another server's vote
-// request, and standing would split the votes.
+// Raft. The disk may keep Raft from handling the RPC for a while. It may be another
+// server's vote request, and an election would split the votes.
 func (r *relay) stand(seen View) bool {
 	timer := time.NewTimer(relayLimit)
 	defer timer.Stop()

@@ -24,8 +24,8 @@ type Replayer interface {
 type Replay struct {
 	After   time.Duration // time after the original; negative: before it
 	Message any           // nil: the original message
-	// Unfiltered disables the check for outdated snapshots, so that a test can show what
-	// would happen without it.
+	// Unfiltered disables the check for outdated snapshots, so that a test can show why
+	// the check is necessary.
 	Unfiltered bool
 }
 
@@ -43,8 +43,7 @@ type replayed struct {
 	unfiltered bool
 }
 
-// NewReplays returns what delivers the copies that the network of a hub makes, or nil if
-// that network isn't a Replayer.
+// NewReplays returns the Replays for a hub, or nil if the hub's network isn't a Replayer.
 func NewReplays(hub *quorum.Hub, network quorum.Network) *Replays {
 	if w, ok := network.(interface{ Unwrap() quorum.Network }); ok {
 		network = w.Unwrap()
@@ -73,7 +72,7 @@ func (r *Replays) arrived(to *relay, in incoming) bool {
 	list := r.net.Replays(rpc.Command)
 	var data []byte
 	if _, snapshot := rpc.Command.(*raft.InstallSnapshotRequest); snapshot && len(list) > 0 {
-		data, _ = io.ReadAll(rpc.Reader) // if it is short it fails as the original does
+		data, _ = io.ReadAll(rpc.Reader) // if it is short, it fails like the original
 		rpc.Reader = bytes.NewReader(data)
 	}
 	for _, c := range list {

@@ -19,8 +19,8 @@ const (
 	// follower.
 	firstPause = 10 * time.Millisecond
 	lastPause  = 200 * time.Millisecond
-	// failuresInARow is how many consecutive failures mean that a path is broken: the
-	// second request was made on a new connection.
+	// failuresInARow is the number of consecutive failures after which a path counts as
+	// broken: the second request was made on a new connection.
 	failuresInARow = 2
 )
 
@@ -40,7 +40,7 @@ type replication struct {
 	links     *links
 }
 
-// send sends entries, or returns the answer to those that were sent early.
+// send sends entries. If they were sent early, it returns the answer to that request.
 func (r *replication) send(id raft.ServerID, addr raft.ServerAddress, args *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if deposed(args.Term, args.PrevLogTerm, args.Entries) {
 		return errDeposed

@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum/rpc"
 )
 
-// room bounds the memory of all messages that are being read. If it runs out, the stream
-// that holds the most is closed.
+// room limits the memory of all messages that are being read. If it is exhausted, the
+// stream that uses the most is closed.
 type room struct {
 	mu    sync.Mutex
 	limit int64
@@ -25,7 +25,7 @@ type holding struct {
 	closed bool
 }
 
-var errNoRoom = fmt.Errorf("%w: of all messages that are being read this one is the largest, and there is no more memory for them", rpc.ErrTooLong)
+var errNoRoom = fmt.Errorf("%w: it is the largest of the messages being read, and their memory is exhausted", rpc.ErrTooLong)
 
 func (h *holding) reserve(n int) error {
 	r := h.of
@@ -57,7 +57,7 @@ func (h *holding) reserve(n int) error {
 	return nil
 }
 
-// drop releases what h holds. The room is locked.
+// drop releases h's memory. The caller must hold the room's lock.
 func (h *holding) drop() {
 	h.of.used -= h.bytes
 	h.bytes = 0

@@ -15,8 +15,8 @@ var errMuted = errors.New("quorum: no heartbeats while the log's disk hangs")
 // entries that Raft hasn't asked for yet.
 //
 // Invariants:
-//   - A leader whose disk hangs sends none. Otherwise it would lead forever and accept
-//     nothing.
+//   - A leader with a hanging disk sends no AppendEntries. Otherwise it would lead
+//     forever and accept no writes.
 //   - Only an answer that grants success in the term of the request counts as contact. The
 //     time of a contact is when the request was sent. Otherwise the answer to an old request
 //     would prove a lease that has ended.

@@ -73,8 +73,8 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 		if oerr != nil {
 			return errors.Join(err, oerr)
 		}
-		// Opening a large snapshot takes long, because its checksum is verified. That must
-		// not keep this server busy while nothing gets through.
+		// Opening a large snapshot is slow, because its checksum is verified. Pause for
+		// as long, so that it doesn't keep this server busy while nothing gets through.
 		if !s.pause(time.Since(opened)) || !s.replicates(args.Term, id, addr) {
 			_ = newest.Close()
 			return err
@@ -91,7 +91,7 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 
 // errOlderSnapshot means that our newest snapshot has less than the requested one, so we
 // must not tell Raft that the follower has it.
-var errOlderSnapshot = errors.New("quorum: there is no snapshot any more that has all of the one to send")
+var errOlderSnapshot = errors.New("quorum: the newest snapshot does not cover the requested one")
 
 // sendInstead sends a newer snapshot than the one that Raft asked for, or the same again.
 func (s *snapshots) sendInstead(id raft.ServerID, addr raft.ServerAddress, asked *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, meta *raft.SnapshotMeta, data io.Reader) error {

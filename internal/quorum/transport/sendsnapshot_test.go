@@ -128,9 +128,9 @@ func (p *snapshotPair) has(t *testing.T, want ...uint64) {
 	}
 }
 
-// TestSnapshotIsSentUntilItArrives loses large packets for a minute, while the leader takes
-// newer snapshots. Raft, which would sleep for up to ten seconds, should not learn of a
-// failure.
+// TestSnapshotIsSentUntilItArrives loses large packets for a minute, while the leader
+// makes newer snapshots. Raft, which would sleep for up to ten seconds, should not learn
+// of a failure.
 func TestSnapshotIsSentUntilItArrives(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,8 +163,9 @@ func TestSnapshotIsSentUntilItArrives(t *testing.T) {
 	})
 }
 
-// TestARefusedSnapshotIsRepeatedRarely: a follower that can't read the snapshot won't read
-// it the next time either, and the leader must read all of it for each attempt.
+// TestARefusedSnapshotIsRepeatedRarely: a follower that can't read the snapshot won't
+// read it the next time either, and the leader must read the whole snapshot for each
+// attempt.
 func TestARefusedSnapshotIsRepeatedRarely(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -239,7 +240,7 @@ func TestSnapshotIsNotRepeated(t *testing.T) {
 	}
 }
 
-// slowWrites is a network on which every write takes a while.
+// slowWrites is a network that delays every write.
 type slowWrites struct{ quorum.Network }
 
 func (n slowWrites) Listen(addr string) (net.Listener, error) {

@@ -19,17 +19,17 @@ const maxPool = 3
 //   - sends entries to followers while this server stores them,
 //   - sends new commit indexes to followers immediately,
 //   - withholds snapshots from Raft that would set this server back,
-//   - lets a leader start anywhere in what this server has applied,
+//   - accepts entries from any position that this server has already applied,
 //   - replaces connections that make no progress, and repeats lost requests,
-//   - stops the heartbeats of a leader whose disk hangs or that can't replicate,
-//     so that another server can lead,
+//   - stops the heartbeats of a leader that has a hanging disk or can't replicate, so
+//     that another server can lead,
 //   - starts an election as soon as the leader is known to be gone, if this server
 //     should succeed it.
 //
-// Each of these has a type of its own. Their exported methods are Transport's.
+// A separate type implements each of these. Their exported methods are Transport's.
 //
-// Everything that Raft sends and persists names a server by its ServerID: addresses
-// change, and another server may take one over.
+// Everything that Raft sends and persists names a server by its ServerID, because
+// addresses change and may later belong to another server.
 type Transport struct {
 	*instance
 
@@ -39,7 +39,7 @@ type Transport struct {
 	*contacts  // followers' answers to this leader
 	*paths     // followers that can't be reached
 	*heartbeat // of this leader
-	*pusher    // what a leader sends before Raft asks for it
+	*pusher    // requests that a leader sends before Raft asks for them
 	*replication
 	*snapshots
 	*candidacy
@@ -58,7 +58,7 @@ var (
 	_ raft.WithClose   = (*Transport)(nil)
 )
 
-// New takes over the hub's Raft streams until Close.
+// New receives the hub's Raft streams until Close.
 func New(cfg Config) *Transport {
 	t := &Transport{instance: newInstance(cfg), contacts: &contacts{self: cfg.ID}, paths: new(paths)}
 	i := t.instance

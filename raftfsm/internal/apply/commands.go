@@ -70,7 +70,7 @@ func (m *Machine) applyRequest(c *command.Command) error {
 	}
 	if code := m.Sessions.Check(c.Session, c.Gen); code != proto.Ok {
 		m.out.Code = code
-		if code == proto.ErrSessionExpired { // the refusal takes a zxid, as in ZooKeeper
+		if code == proto.ErrSessionExpired { // the refusal uses up a zxid, as in ZooKeeper
 			m.advance(c)
 			m.rec.nothing(code)
 		}

@@ -44,8 +44,8 @@ func (s *State) establish(zxid int64, policy tree.Policy) error {
 	return nil
 }
 
-// dissolve removes the membership: the last member of an ensemble continues as a
-// standalone server, whose configuration file names no others.
+// dissolve removes the membership. The last member of an ensemble continues as a
+// standalone server: its configuration file names no other servers.
 func (m *Machine) dissolve(s *command.LeaderStart) {
 	m.Config = nil
 	m.tx = tree.Txn{Zxid: NextZxid(m.Tree.LastZxid()), Time: s.Time, Policy: s.Policy}
@@ -95,7 +95,7 @@ func (m *Machine) applyMembership(c *command.Command) error {
 	if err != nil {
 		return err
 	}
-	if m.Mirror.Phase == mirrored.Following { // zxids and the list in the znode are the ensemble's
+	if m.Mirror.Phase == mirrored.Following { // the other ensemble determines zxids and the list in the znode
 		next.Version = old.Version
 		m.Config = next.State()
 		return nil
@@ -153,9 +153,8 @@ func (m *Machine) applyRefusal(c *command.Command) error {
 }
 
 // CheckReconfig returns the membership that a reconfig results in, or the error code. As
-// in ZooKeeper, the permission comes last, see mayReconfig. Only a reconfig that is too
-// long is refused for the permission here, because it isn't parsed. The caller holds the
-// tree's lock.
+// in ZooKeeper, the permission is checked last, see MayReconfig. A reconfig that is too
+// long isn't parsed, so its permission is checked here. The caller holds the tree's lock.
 func (s *State) CheckReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids []proto.ID) (*membership.List, proto.Code) {
 	switch {
 	case policy&tree.ReconfigEnabled == 0:
@@ -179,8 +178,8 @@ func (s *State) CheckReconfig(q *proto.ReconfigRequest, policy tree.Policy, ids 
 	return nil, proto.ErrBadArguments
 }
 
-// Conflict returns what is wrong with the addresses of a reconfig that checkReconfig has
-// refused, or nil if something else is. The caller holds the tree's lock.
+// Conflict returns the address conflict that made CheckReconfig refuse a reconfig, or nil
+// if there was another reason. The caller holds the tree's lock.
 func (s *State) Conflict(q *proto.ReconfigRequest, policy tree.Policy) error {
 	now, err := membership.ParseState(s.Config)
 	if err != nil || membership.TooLong(q) {

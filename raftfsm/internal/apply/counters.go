@@ -26,8 +26,8 @@ type Counters struct {
 	Compared atomic.Int64      // digests of a mirrored ensemble that have matched
 }
 
-// stale is the age at which an arriving entry no longer counts: it would show how long
-// this server was away, not how long entries take.
+// stale is the age at which an arriving entry no longer counts. Its delay would show how
+// long this server was away rather than how long an entry needs.
 const stale = 10 * time.Second
 
 // ObserveAge observes in s, n times, the age of an entry created at at, unless it is stale.
@@ -38,14 +38,14 @@ func ObserveAge(s *histogram.Summary, n int64, at, now time.Time) {
 	}
 }
 
-// batchNumbers is what applying a batch reveals about it.
+// batchNumbers are the statistics of an applied batch.
 type batchNumbers struct {
 	own  bool  // this server made it in its current leadership
 	made int64 // on the leader's clock, Unix milliseconds
 	ops  int
 }
 
-// applied counts an entry whose application started at begin.
+// applied counts an entry. begin is when the machine started to apply it.
 func (c *Counters) applied(l *raft.Log, b *batchNumbers, begin time.Time) {
 	end := time.Now()
 	c.Apply.Observe(1, int64(end.Sub(begin)))

@@ -10,12 +10,12 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// digestsKept is how many entries back a server can compare its state with a leader's
-// claim. A claim is at most as old as the few entries in flight.
+// digestsKept is the maximum age, in entries, of a claim that a server can compare with
+// its state. A claim is at most as old as the few entries in flight.
 const digestsKept = 256
 
-// Claims are the digests of the most recent states: this server's, to be compared with what
-// a leader claims, and the newest of them, for this server to claim.
+// Claims are this server's digests of the most recent states. It compares them with a
+// leader's claims and, as the leader, claims the newest one.
 type Claims struct {
 	ring   [digestsKept]command.Check
 	newest atomic.Pointer[command.Check]
@@ -31,7 +31,7 @@ func (r *Claims) note(index uint64, s *State) {
 	r.newest.Store(&c)
 }
 
-// begin forgets all states but the one of a snapshot, which this server doesn't claim.
+// begin forgets all states except a snapshot's, which this server doesn't claim.
 func (r *Claims) begin(c command.Check) {
 	r.ring = [digestsKept]command.Check{}
 	r.ring[c.Index%digestsKept] = c

@@ -28,7 +28,7 @@ const (
 	Started EventKind = iota
 	Attached
 	Ended
-	// Forwarded: a client of the mirror wants something from the ensemble.
+	// Forwarded: a client's request must go to the mirrored ensemble.
 	Forwarded
 )
 

@@ -17,44 +17,45 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// How a server takes over another server's state. A follower needs that if the leader has
+// How a server installs another server's state. A follower needs this if the leader has
 // removed the entries that the follower lacks. internal/quorum moves the bytes and passes
-// them to Raft, internal/raftlog has the files, and this file has the rest. The steps, what
-// could go wrong at each, and why the order is safe:
+// them to Raft, internal/raftlog manages the files, and this file does the rest. The
+// steps, their dangers, and why the order is safe:
 //
-//  1. Send. The leader sends its newest snapshot, again and again until the follower answers
-//     (OpenNewest; internal/quorum/transport/sendsnapshot.go). The newest may hold more than Raft asked
-//     for, because the log may no longer reach back to an older one. That is safe: a snapshot
-//     holds committed entries only, so a newer one continues the same history. The leader's
-//     Raft learns of a success only when the follower has finished step 5.
-//  2. Check. CheckSnapshot reads the snapshot as it arrives and finds what would make step 5
-//     fail: another ensemble, a membership that this server can't read, damage. The reader
-//     that Raft gets reports the end only after that, so Raft never stores a whole snapshot
-//     that wasn't checked. Raft adopts the sender's term before it reads, so the beginning is
-//     checked even before Raft sees the request. The check must come first: step 5 discards
-//     the current state and can't go back.
-//  3. Refuse what is old. A snapshot may arrive late. Raft would install it, set this server
-//     back, and discard its log, with entries that the server has acknowledged. So the
-//     transport passes a snapshot to Raft only if it ends after the newest entry applied, and
-//     otherwise answers as if it were installed (internal/quorum/transport/relay.go). It passes one
-//     request at a time, so no entry is applied between this comparison and step 5. No
-//     acknowledged entry lies beyond a snapshot that passes: Raft ignores the snapshot of an
-//     older term, and within a term the leader sends entries beyond its newest snapshot only
-//     after the follower has confirmed it. Restore compares again, because a mistake here
-//     would lose writes.
+//  1. Send. The leader sends its newest snapshot, again and again until the follower
+//     answers (OpenNewest; internal/quorum/transport/sendsnapshot.go). The newest may
+//     contain more than Raft asked for, because the log may no longer reach back to an
+//     older one. That is safe: a snapshot contains committed entries only, so a newer one
+//     continues the same history. The leader's Raft learns of a success only when the
+//     follower has finished step 5.
+//  2. Check. CheckSnapshot reads the snapshot as it arrives and rejects it if step 5 would
+//     fail: because it is another ensemble's, has a membership that this server can't read,
+//     or is damaged. The reader that Raft gets reports the end only after that, so Raft
+//     never stores a whole snapshot that wasn't checked. Raft adopts the sender's term
+//     before it reads, so the beginning is checked even before Raft sees the request. The
+//     check must come first: step 5 discards the current state and can't go back.
+//  3. Refuse an old snapshot. A snapshot may arrive late. Raft would install it, set this
+//     server back, and discard its log, with entries that the server has acknowledged. So
+//     the transport passes a snapshot to Raft only if it ends after the newest entry
+//     applied, and otherwise answers as if it were installed
+//     (internal/quorum/transport/relay.go). It passes one request at a time, so no entry is
+//     applied between this comparison and step 5. No acknowledged entry lies beyond a
+//     snapshot that passes: Raft ignores the snapshot of an older term, and within a term
+//     the leader sends entries beyond its newest snapshot only after the follower has
+//     confirmed it. Restore compares again, because a mistake here would lose writes.
 //  4. Store. Raft writes and syncs the snapshot before it calls Restore. A crash before the
 //     rename leaves the old state and log, which are complete. After a later crash, the next
 //     start loads the snapshot (LoadNewest) and continues with step 7.
 //  5. Replace the state (Restore). The server gives up its clients' commands, closes all
 //     clients, drops a state transfer, and loads the snapshot, all under the tree's write
-//     lock.
-//     The transactions that the snapshot skips fire no watches and answer no requests: a
-//     client that stayed connected would miss, e.g., that its lock is gone, and read later
-//     states without the event. So Handler.Jumped closes every client before the first znode
-//     changes. A client that reconnects sets its watches again, with the zxid that it has
-//     seen, and gets the events that it missed. A reader holds the lock, so it sees the old
-//     state or the new one. There is no second tree, to save memory. So a failure leaves half
-//     a state, and stops the server; the next start loads the snapshot from disk.
+//     lock. The transactions that the snapshot skips fire no watches and answer no
+//     requests: a client that stayed connected would miss, e.g., that its lock is gone, and
+//     read later states without the event. So Handler.Jumped closes every client before the
+//     first znode changes. A client that reconnects sets its watches again, with the zxid
+//     that it has seen, and gets the events that it missed. A reader holds the lock, so it
+//     sees the old state or the new one. To save memory, there is no second tree. So a
+//     failure leaves half a state, and stops the server; the next start loads the snapshot
+//     from disk.
 //  6. Freeze. Raft still assumes the old end of its log, and can refuse the leader's entries
 //     forever, so the ensemble replaces the Raft instance (recycle). The old one may pass on
 //     more entries until then, and the new one passes on all entries after the snapshot again.
@@ -70,10 +71,9 @@ import (
 //  8. Serve. The server accepts clients again when it has caught up with the leader
 //     (following.caughtUp).
 //
-// So after each step, also after a crash, the following holds: the state that the server
-// serves is that after a prefix of the committed entries, this prefix never becomes shorter,
-// and the newest snapshot and the log after it have every entry that the server has
-// acknowledged.
+// So after each step, and after a crash, the server's state is the result of a prefix of
+// the committed entries, this prefix never becomes shorter, and the newest snapshot and
+// the log after it have every entry that the server has acknowledged.
 
 // OpenNewest opens the newest snapshot, to send it to a follower.
 func OpenNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, io.ReadCloser, error) {
@@ -87,8 +87,8 @@ func OpenNewest(snaps raft.SnapshotStore) (*raft.SnapshotMeta, io.ReadCloser, er
 	return snaps.Open(list[0].ID)
 }
 
-// CheckSnapshot reads a snapshot from another server and returns an error if a server of a
-// cluster can't restore it. The zero cluster stands for a server that has none yet.
+// CheckSnapshot reads a snapshot from another server and returns an error if a server of
+// a cluster can't restore it. The zero cluster means that the server has none yet.
 func CheckSnapshot(own command.ClusterID, q *raft.InstallSnapshotRequest, r io.Reader) error {
 	c := snapio.NewReader(r)
 	h, err := readSnapshotHeader(c)

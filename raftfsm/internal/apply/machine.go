@@ -30,7 +30,7 @@ type Machine struct {
 	SnapCounter snapCounter
 
 	// Arriving is the state transfer in progress, nil if there is none. It is never in a
-	// snapshot: no snapshot is taken during a state transfer.
+	// snapshot, because there are no snapshots during a state transfer.
 	Arriving *stateTransfer
 	stopped  bool // set by stop: no more entries are applied
 	// frozen: the Raft instance has installed a snapshot and is about to be replaced. The
@@ -41,17 +41,17 @@ type Machine struct {
 
 	events []Event      // of the entry being applied
 	batch  batchNumbers // of the entry being applied
-	// Mirroring holds the data of a mirror that isn't part of the state.
+	// Mirroring is the part of a mirror's data that isn't part of the state.
 	Mirroring mirroring
 	scratch
 }
 
-// Environment is what a machine needs from its server.
+// Environment is the interface from a machine to its server.
 type Environment struct {
 	Newest   uint32 // behaviour level that this code knows
 	Fleeting bool   // no server will ever read a snapshot
 	Handler  Handler
-	Local    *propose.LocalRuns // of this server; holds the waiters
+	Local    *propose.LocalRuns // of this server; has the waiters
 	Log      *slog.Logger
 	Numbers  *Counters
 	Hurry    <-chan struct{} // closed when the server stops: a snapshot no longer throttles itself
@@ -119,7 +119,7 @@ func (m *Machine) Apply(l *raft.Log) any {
 }
 
 // StoreConfiguration records a change of Raft's configuration. Because the machine has
-// this method, Raft can also take a snapshot if the newest entry is a configuration.
+// this method, Raft can also make a snapshot if the newest entry is a configuration.
 func (m *Machine) StoreConfiguration(index uint64, conf raft.Configuration) {
 	if m.stopped || m.frozen {
 		return
@@ -186,7 +186,7 @@ func (m *Machine) applyLeaderStart(data []byte) error {
 		m.Config = append([]byte(nil), s.Config...)
 	}
 	switch {
-	case m.Mirror.Phase == mirrored.Following: // zxids and the list of servers are the ensemble's
+	case m.Mirror.Phase == mirrored.Following: // the other ensemble determines zxids and the list of servers
 	case s.Flags&command.FlagStandalone == 0:
 		zxid := (m.Tree.LastZxid()>>32 + 1) << 32
 		m.tx = tree.Txn{Zxid: zxid, Time: s.Time, Policy: s.Policy, Record: m.rec.recording()}

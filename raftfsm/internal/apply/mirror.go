@@ -14,29 +14,30 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// How the servers follow an Apache ZooKeeper ensemble, and take over from it.
+// How the servers follow an Apache ZooKeeper ensemble, and replace it.
 //
 //	begin = as the commit of a restore         the ensemble's state replaces ours
 //	txns  = prev:8 (size:4 transaction)*       as the ensemble's leader sends them
-//	mark  = proposed:8 time:8 inSync:1 session:8 cxid:4 code:4 leader   what its leader has said last
+//	mark  = proposed:8 time:8 inSync:1 session:8 cxid:4 code:4 leader   its leader's last report
 //	end   = zxid:8                             the newest transaction of the ensemble
 //	phase = phase:1
 //
-// A mirror is a part of the state, so all servers are in the same phase at the same entry:
+// A mirror is part of the state, so all servers are in the same phase at the same entry:
 //
 //   - mirrored.Following. The tree has the zxid of the newest transaction of the ensemble
-//     that is applied here. Nothing else gives a zxid: no election, no expiry, no client. So a
-//     new leader of ours, or a restarted server, knows what to ask the ensemble for. A command
-//     with transactions names the zxid before its first; if that isn't the tree's, the command
-//     has no effect. So no transaction is applied twice or left out, whichever leader of ours
-//     proposed it.
-//   - mirrored.Open. An end with the tree's zxid takes over: a new epoch begins, and we are in
-//     charge of sessions and transactions. New sessions get the passwords that ZooKeeper would
-//     give them, so that it can take the state back.
-//   - mirrored.Fenced. The way back was taken: no client changes anything any more, and no session
-//     expires, so a copy of the state stays the newest.
-//   - mirrored.Done. The way back was given up. The phase only remains so that nothing begins a
-//     second mirror over this state.
+//     that is applied here. An election, an expiry or a client gets no zxid. So a new
+//     leader of ours, or a restarted server, knows from which zxid to continue. A command
+//     with transactions names the zxid before its first one. If that isn't the tree's,
+//     the command has no effect. So no transaction is applied twice or left out,
+//     whichever leader of ours proposed it.
+//   - mirrored.Open. This phase begins with an end that has the tree's zxid: a new epoch
+//     begins, and our leader is in charge of sessions and transactions. New sessions get
+//     the passwords that ZooKeeper would give them, so that the state can go back to
+//     ZooKeeper.
+//   - mirrored.Fenced. The state goes back to ZooKeeper: clients can no longer change
+//     anything, and no session expires, so a copy of the state remains current.
+//   - mirrored.Done. The state can't go back any more. The phase remains only to prevent
+//     a second mirror over this state.
 //
 // Each transaction of ZooKeeper 3.6 and later carries the digest of the tree after it. Every
 // server compares it with its own tree's. If they differ, the mirror is broken from that
@@ -48,18 +49,18 @@ const MirrorLevel = 4
 // AppendMirrorTxn appends one transaction to the body of a KindMirrorTxns.
 func AppendMirrorTxn(b, txn []byte) []byte { return proto.AppendBuffer(b, txn) }
 
-// mirroring is what a machine needs for a mirror besides the state. Its methods are called
-// with the tree locked, except Now and Changed.
+// mirroring is the data of a mirror outside the state. The caller of its methods holds
+// the tree's lock, except for Now and Changed.
 type mirroring struct {
 	m       *Machine
-	mark    mirrored.Mark // what the leader of the ensemble has said last
+	mark    mirrored.Mark // last report of the ensemble's leader
 	waiting map[forwarded]awaited
 	replays []tree.Change // reused
 	// changed is closed at the next change of the phase; nil until a caller asks.
 	changed atomic.Pointer[chan struct{}]
 }
 
-// Now returns the mirror, what the ensemble's leader has said last, and the newest zxid.
+// Now returns the mirror, the last report of the ensemble's leader, and the newest zxid.
 func (g *mirroring) Now() (s mirrored.State, mark mirrored.Mark, zxid int64) {
 	g.m.Tree.RLock()
 	defer g.m.Tree.RUnlock()
@@ -75,8 +76,9 @@ type WaiterFunc func(*command.Applied)
 // Applied implements Waiter.
 func (done WaiterFunc) Applied(a *command.Applied) { done(a) }
 
-// rest applies a command that a phase has no room for: it has no effect. The server
-// doesn't serve clients in such a phase, so the command was on its way when the phase began.
+// rest applies a command that the current phase doesn't allow, without effect. The server
+// doesn't serve clients in such a phase, so the command was in flight when the phase
+// began.
 func (g *mirroring) rest(c *command.Command) error {
 	m := g.m
 	switch c.Kind {
@@ -145,7 +147,7 @@ func (g *mirroring) Changed() <-chan struct{} {
 	}
 }
 
-// heard notes what the ensemble's leader has said, and answers syncs.
+// heard stores the report of the ensemble's leader, and answers syncs.
 func (g *mirroring) heard(b []byte) error {
 	was := g.mark.InSync
 	var k mirrored.Mark
@@ -165,15 +167,15 @@ func (g *mirroring) heard(b []byte) error {
 	return nil
 }
 
-// begin replaces the state by that of an ensemble, with its sessions.
+// begin replaces the state by an ensemble's state and sessions.
 func (g *mirroring) begin(a *stateTransfer, b []byte) error {
 	m := g.m
 	if m.Level < MirrorLevel {
-		return errors.New("a mirror before every server knows what it is: nothing was changed")
+		return errors.New("not every server supports mirrors: nothing was changed")
 	}
 	switch {
 	case m.Mirror.Phase == mirrored.None && (m.Tree.NodeCount() > tree.New().NodeCount() || m.Sessions.Len() > 0):
-		return errors.New("the servers have a state of their own, with znodes or sessions: nothing was changed")
+		return errors.New("the servers already have a state with znodes or sessions: nothing was changed")
 	case m.Mirror.Phase > mirrored.Following:
 		return fmt.Errorf("the servers have taken over from an ensemble (phase %v): nothing was changed", m.Mirror.Phase)
 	}
@@ -278,7 +280,7 @@ func (g *mirroring) putSession(row session.Session) {
 	m.Rows ^= rowDigest(row)
 }
 
-// end takes over from the ensemble if the state is the one after its newest
+// end makes our servers replace the ensemble, if the state includes its newest
 // transaction. Every session gets its full timeout.
 func (g *mirroring) end(b []byte) error {
 	m := g.m
@@ -320,7 +322,7 @@ func (g *mirroring) end(b []byte) error {
 	return nil
 }
 
-// setPhase ends the time in which the way back is open, takes that way, or undoes that.
+// setPhase moves between the phases after the end: Open, Fenced and Done.
 func (g *mirroring) setPhase(b []byte) error {
 	m := g.m
 	if len(b) != 1 {

@@ -13,8 +13,9 @@ import (
 
 // How clients are served while the state follows another ensemble.
 //
-// Reads need nothing. What else a client asks for is the ensemble's to decide. It goes through
-// our log first, so that all of it has one order and each server knows what it waits for:
+// Our servers answer reads themselves. The ensemble decides about all other requests.
+// They go through our log first, so that they have one order and each server knows its
+// pending requests:
 //
 //  1. A server proposes the request like any other. When it is applied, it changes nothing: the
 //     server that proposed it keeps the waiter under the session and a number (Mirror.Cxid
@@ -23,20 +24,21 @@ import (
 //  2. The ensemble answers every request with a transaction, or with a SYNC. The transaction
 //     carries the session and the number. When it is applied, the waiter gets the outcome.
 //
-// A request whose outcome can't be known any more closes its client without an answer, as
-// everywhere: the client sees a lost connection. That happens when our leadership changes, when
-// our leader loses its connection to the ensemble's (a mark says so), when the state jumps, and
-// at the end of the mirror. Before the end, our leader has got the answer to a sync that it
-// sent after the last request.
+// If the outcome of a request can't be known any more, we close its client without an
+// answer, as everywhere: the client sees a lost connection. This happens when our
+// leadership changes, when our leader loses its connection to the ensemble's (a mark says
+// so), when the state jumps, and at the end of the mirror. Before the end, our leader has
+// received the answer to a sync that it sent after the last request.
 //
-// A client that attaches with the id and the password of a session has it at once: the table
-// has all sessions of the ensemble. But its old server may still have a request of it on the
-// way. So our leader tells the ensemble's that the session is here now (REVALIDATE), after
-// which that one refuses requests from the old server, and then sends a sync. The client gets
-// its answer with that of the sync. What its old server has passed on by then is applied here,
-// and nothing follows: a client that looks for the znode that it had asked for finds it, or
-// may ask again. If the session has ended meanwhile, the transaction that ended it is applied
-// here, too.
+// A client can attach with the id and the password of a session immediately, because the
+// table has all sessions of the ensemble. But the client's old server may still have a
+// request of the session in flight. So our leader tells the ensemble's leader that the
+// session has moved to us (REVALIDATE), after which that leader refuses requests from the
+// old server. Then our leader sends a sync. The client gets the answer to its attach
+// after the answer to the sync. By then we have applied every request that the old server
+// passed on, and no more will follow. So a client that looks for a znode that it had
+// tried to create finds it, or may safely try again. If the session has ended since, we
+// have applied the transaction that ended it, too.
 
 // forwarded identifies a request that was passed on.
 type forwarded struct {
@@ -53,7 +55,7 @@ type awaited struct {
 	gen    uint64 // of the session that a client attaches to; otherwise 0
 }
 
-// forward passes on what a client wants. The tree is locked.
+// forward passes on a client's request. The caller holds the tree's lock.
 func (g *mirroring) forward(server uint8, c *command.Command) error {
 	m := g.m
 	switch c.Kind {
@@ -92,12 +94,12 @@ func (g *mirroring) forward(server uint8, c *command.Command) error {
 	return nil
 }
 
-// forwardAttach gives a client its session, or passes on that it wants one.
+// forwardAttach attaches a client to its session, or forwards its request for a new one.
 func (g *mirroring) forwardAttach(server uint8, c *command.Command) {
 	m := g.m
 	m.out.Op = proto.OpCreateSession
 	if c.Session == 0 {
-		counter := uint64(m.tx.Time)<<16 | uint64(uint16(m.Mirror.Cxid)) // above those of ZooKeeper's servers; the top byte differs anyway
+		counter := uint64(m.tx.Time)<<16 | uint64(uint16(m.Mirror.Cxid)) // above the ids of ZooKeeper's servers; the top byte differs anyway
 		id := int64(mirrored.Sessions<<56 | counter&(1<<56-1))
 		g.await(c, proto.OpCreateSession, id, 0)
 		g.pass(mirrored.Forward{Session: id, Timeout: c.Timeout, Cxid: m.Mirror.Cxid, Op: proto.OpCreateSession}, c)
@@ -152,7 +154,7 @@ func (g *mirroring) pass(f mirrored.Forward, c *command.Command) {
 	m.events = append(m.events, Event{Kind: Forwarded, Forward: &f})
 }
 
-// answered takes the request that a transaction of the ensemble answers.
+// answered removes and returns the request that a transaction of the ensemble answers.
 func (g *mirroring) answered(tx *zktxn.Txn) (awaited, bool) {
 	key := forwarded{tx.Session, tx.Cxid}
 	a, ok := g.waiting[key]
@@ -196,8 +198,8 @@ func (g *mirroring) answerOne(k *mirrored.Answer) {
 	m.Handler.Applied(&m.out)
 }
 
-// giveUp closes the clients of this server whose requests were passed on and have no outcome.
-// The tree is locked.
+// giveUp closes the clients of this server that have forwarded requests without an
+// outcome. The caller holds the tree's lock.
 func (g *mirroring) giveUp() {
 	m := g.m
 	for key, a := range g.waiting {

@@ -22,8 +22,8 @@ import (
 //	           digest:8 config:buffer sessions:buffer mirror
 //	           tree
 //
-// digest is the digest of tree and sessions that batches carry, too. mirror is empty without
-// one (Mirror.appendTo).
+// digest is the digest of tree and sessions that batches carry, too. mirror is empty if
+// there is no mirror (Mirror.appendTo).
 
 const (
 	snapshotMagic  = "zkgosnap"

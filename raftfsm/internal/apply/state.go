@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// State is the state that the log determines. Snapshots contain it. Readers hold the tree's lock.
-// The tree holds the zxid and thus the epoch.
+// State is the state that the log determines. Snapshots contain it. Readers hold the
+// tree's lock. The tree has the zxid and thus the epoch.
 type State struct {
 	Tree        *tree.Tree
 	Sessions    *session.Table
@@ -23,7 +23,7 @@ type State struct {
 	Config      []byte            // the membership (membership.List.State), nil in a standalone server
 	Index       uint64            // newest entry applied
 	Rows        uint64            // xor of rowDigest over the sessions
-	Mirror      mirrored.State    // of another ensemble
+	Mirror      mirrored.State    // mirror of another ensemble
 }
 
 // digest returns the digest that batches carry.
@@ -37,7 +37,7 @@ func (s *State) SumRows() {
 	}
 }
 
-// Plant replaces tree and sessions by those of a state from elsewhere.
+// Plant replaces tree and sessions by those from another source.
 func (s *State) Plant(t *tree.Tree, sessions *session.Table, level uint32) {
 	s.Tree, s.Sessions, s.Level = t, sessions, level
 	s.SumRows()

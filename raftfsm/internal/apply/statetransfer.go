@@ -23,22 +23,22 @@ import (
 //	sessions = id:8 number:4 piece     the pieces are a serialized session.Table
 //	begin of a mirror = commit         (mirror.go)
 //
-// As a server applies the pieces, it builds the new tree next to its own. It discards
-// the new tree at the first error. If the new tree is complete, the commit replaces the
-// old tree with it:
+// As a server applies the pieces, it builds the new tree next to its own. It discards the
+// new tree at the first error. If the new tree is complete, it replaces the old tree at
+// the commit:
 //
 //   - The new epoch is one above the higher epoch of the two trees, so that no zxid is
 //     used twice and no client is ahead of the servers.
 //   - All sessions end, and all connections are closed. The clients know a state that
-//     no longer exists; an expired session makes a client start over. The new tree has
-//     no ephemeral znodes, because the proposer has ended its sessions. The ids of new
-//     sessions start above those of both trees.
+//     no longer exists; an expired session makes a client start over. The new tree
+//     has no ephemeral znodes, because the proposer has ended its sessions. The ids
+//     of new sessions start above the ids in both trees.
 //   - The znode of the membership stays.
 //
-// The servers drop the new tree, and keep the old one, when another leadership or
-// another restore begins, when the restore is aborted, and when stateTransferLimit of log
-// time passes without a piece. All of these are in the log, so all servers do the same.
-// A restore in progress is never part of a snapshot: no snapshot is taken during a
+// The servers drop the new tree, and keep the old one, when another leadership or another
+// restore begins, when the restore is aborted, and when stateTransferLimit of log time
+// passes without a piece. All of these are in the log, so all servers do the same. A
+// restore in progress is never part of a snapshot: there are no snapshots during a
 // restore, so all pieces are in the log after the newest snapshot.
 
 // RestoreLevel is the behaviour level that introduced restores.
@@ -56,10 +56,10 @@ var (
 	errRestoreLate    = fmt.Errorf("no more data for %v: nothing was changed", StateTransferLimit)
 	errRestoreOther   = errors.New("another restore has begun: this one changed nothing")
 	errRestoreAborted = errors.New("it was given up: nothing was changed")
-	errRestoreSkipped = fmt.Errorf("%w: this server has got a snapshot meanwhile", ErrRestoreUnknown)
+	errRestoreSkipped = fmt.Errorf("%w: this server has installed a snapshot since", ErrRestoreUnknown)
 )
 
-// errArriving is why no snapshot is taken.
+// errArriving is the reason why there is no snapshot.
 var errArriving = errors.New("a restore is under way")
 
 // stateTransfer is a state transfer in progress.
@@ -70,7 +70,7 @@ type stateTransfer struct {
 	sum     uint32
 	newest  int64 // time of the entry with the newest piece
 	loading *tree.Loading
-	// sessions is the table that has arrived, of a state that keeps its sessions.
+	// sessions is the received table, if the state keeps its sessions.
 	sessions []byte
 }
 
@@ -122,7 +122,7 @@ func (m *Machine) applyRestore(c *command.Command) error {
 	id, b := binary.BigEndian.Uint64(c.Body), c.Body[8:]
 	a := m.Arriving
 	if m.Level < RestoreLevel {
-		m.Log.Warn("a restore before every server knows what it is has no effect")
+		m.Log.Warn("a restore has no effect, because not every server supports restores")
 	} else if c.Kind == command.KindRestoreBegin {
 		m.drop(errRestoreOther)
 		m.Arriving = &stateTransfer{id: id, newest: m.tx.Time, loading: tree.NewLoading()}
@@ -202,7 +202,7 @@ func (m *Machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 		return fmt.Errorf("the state belongs to a mirror (phase %v): nothing was changed", m.Mirror.Phase)
 	}
 	if n := t.EphemeralCount(); n > 0 {
-		return fmt.Errorf("it has %d ephemeral znodes, whose sessions cannot go on: nothing was changed", n)
+		return fmt.Errorf("it has %d ephemeral znodes of sessions that cannot continue: nothing was changed", n)
 	}
 	epoch := max(m.Tree.LastZxid()>>32, t.LastZxid()>>32) + 1
 	if epoch > MaxEpoch {
@@ -223,7 +223,7 @@ func (a *stateTransfer) complete(commit []byte) (r RestoreCommit, t *tree.Tree, 
 		return r, nil, err
 	}
 	if r.Chunks != a.Next || r.Bytes != a.bytes || r.Sum != a.sum {
-		return r, nil, fmt.Errorf("%d pieces with %d bytes and checksum %08x came of %d with %d and %08x: nothing was changed",
+		return r, nil, fmt.Errorf("received %d pieces with %d bytes and checksum %08x, expected %d with %d and %08x: nothing was changed",
 			a.Next, a.bytes, a.sum, r.Chunks, r.Bytes, r.Sum)
 	}
 	if t, err = a.loading.Tree(); err != nil {
@@ -245,7 +245,7 @@ func replace(m *Machine, t *tree.Tree, keepConfig bool) {
 	m.Tree.Adopt(t, keepConfig)
 }
 
-// settle reports that the state has been replaced by the one that a carried.
+// settle reports that a's state is now in force.
 func settle(m *Machine, a *stateTransfer, k command.Kind) {
 	zxid := m.Tree.LastZxid()
 	m.rec.jump()

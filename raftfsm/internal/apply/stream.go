@@ -10,21 +10,21 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Stream gets all transactions that are applied, as ZooKeeper encodes them. Its methods are
-// called under the tree's lock, in the order of the zxids, and must not block. So a caller
-// that holds the lock sees a state and a stream that belong together.
+// Stream gets all transactions that are applied, as ZooKeeper encodes them. Its methods
+// are called under the tree's lock, in the order of the zxids, and must not block. So a
+// caller that holds the lock sees a consistent state and stream.
 //
-// Every zxid that the tree gets is in the stream: one that changes no znode, e.g. the first of
-// an epoch, is an error without a code, which changes nothing anywhere.
+// Every zxid that the tree gets is in the stream: a zxid without changes, e.g. the first
+// of an epoch, becomes an error transaction without a code, which has no effect.
 type Stream interface {
 	// Txn adds a transaction, which belongs to the stream.
 	Txn(zxid int64, txn []byte)
-	// Jump reports that the state was replaced by one that no transactions lead to.
+	// Jump reports that the state was replaced, and not through transactions.
 	Jump(zxid int64)
 }
 
-// recorder adds transactions to a Stream. It belongs to a machine, whose tree and newest
-// transaction it knows.
+// recorder adds transactions to a Stream. It reads the tree and the newest transaction of
+// its machine.
 type recorder struct {
 	to      Stream // nil: none
 	tree    *tree.Tree
@@ -32,8 +32,8 @@ type recorder struct {
 	changes []tree.Change // of the transaction being applied
 }
 
-// recording returns where the next transaction should record its changes: nowhere if there is
-// no stream.
+// recording returns the buffer for the changes of the next transaction, or nil if there
+// is no stream.
 func (r *recorder) recording() *[]tree.Change {
 	if r.to == nil {
 		return nil
@@ -65,8 +65,8 @@ func (r *recorder) result(c *command.Command, res *tree.Result) {
 	}
 }
 
-// endSession adds the end of a session to the stream. ZooKeeper wants the paths of the znodes
-// that go with it.
+// endSession adds the end of a session to the stream. ZooKeeper requires the paths of the
+// session's ephemeral znodes.
 func (r *recorder) endSession(res *tree.Result) {
 	if r.to == nil {
 		return
@@ -96,7 +96,7 @@ func (r *recorder) config() {
 	}
 }
 
-// nothing adds a transaction that only takes a zxid to the stream.
+// nothing adds a transaction without changes, which only uses up a zxid.
 func (r *recorder) nothing(code proto.Code) {
 	if r.to != nil {
 		r.add(proto.OpError, &zktxn.ErrorTxn{Code: code})

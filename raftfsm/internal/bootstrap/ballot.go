@@ -21,10 +21,10 @@ import (
 //     one after another if no plan is chosen (propose).
 //   - A server that sees a ballot above its own promise promises that ballot: it no
 //     longer accepts a plan in a lower one (react).
-//   - Once a majority of the listed voters has promised a ballot, its proposer takes the
-//     plan accepted in the highest ballot that any of them reports, or creates a new
-//     plan if there is none. It adds the empty disks that the plan doesn't name
-//     yet, and accepts the result (value).
+//   - Once a majority of the listed voters has promised a ballot, its proposer selects
+//     the plan accepted in the highest ballot that any of these voters reports, or
+//     creates a new plan if there is none. It adds the empty disks that the plan doesn't
+//     name yet, and accepts the result (value).
 //   - A server that sees a plan accepted in a ballot not below its promise accepts it
 //     too, if the plan names its disk (react).
 //   - A plan that a majority has accepted in one ballot is chosen. The servers named
@@ -33,33 +33,33 @@ import (
 // A server writes its promise and its acceptance to disk before it reports them. A
 // ballot belongs to one disk, which proposes at most one plan in it.
 //
-// Safety: if plan P is chosen in ballot b, every plan accepted in a higher
-// ballot is P, possibly with more disks. The proposer of the higher ballot has the
-// promises of a majority, and that majority shares a voter v with the majority that
-// accepted P in b. v accepted P before it promised the higher ballot, because it
-// couldn't accept P afterwards. So the highest ballot reported is b or above, and holds
-// P or, by induction, P with more disks. Hence there is one ensemble, one first entry
-// for all founders, and at most one disk per server that may call itself its founder. A
-// voter that lost its disk has forgotten its promises. Its promise doesn't count if a
+// Safety: if plan P is chosen in ballot b, every plan accepted in a higher ballot is P,
+// possibly with more disks. The proposer of the higher ballot has the promises of a
+// majority, and that majority shares a voter v with the majority that accepted P in b.
+// v accepted P before it promised the higher ballot, because it couldn't accept P
+// afterwards. So the highest ballot reported is b or above, and its plan is P or, by
+// induction, P with more disks. Hence there is one ensemble, one first entry for all
+// founders, and at most one disk per server that may call itself its founder. A voter
+// that lost its disk has forgotten its promises. Its promise doesn't count if a
 // reported plan names another disk for that server (promises).
 //
-// A member of an ensemble no longer takes part: a founder with Raft state proves which
-// plan was chosen, and the servers named in it follow. So an acceptor that promises
-// has never voted in Raft, and a plan to which disks are added didn't have enough
-// voters with Raft state to commit an entry.
+// A member of an ensemble no longer participates: a founder with Raft state proves
+// which plan was chosen, and the servers named in it follow. So an acceptor that
+// promises has never voted in Raft, and a plan to which disks are added didn't have
+// enough voters with Raft state to commit an entry.
 //
-// Liveness: no acceptance is final. If a majority of the voters can reach one another
-// for a few seconds, one of them waits longest, and the others promise its ballot,
-// which is above all earlier ones. They accept its plan because it names all of
-// them. This works however the accepted plans are spread among the voters, e.g. two
-// different ones, or two and one. Two voters that propose at once may interfere with
-// each other; each waits for a random, growing time before it tries again.
+// Liveness: no acceptance is final. If a majority of the voters can reach one another for
+// a few seconds, one voter waits longest, and the others promise its ballot, which is
+// above all earlier ballots. They accept its plan because it names all their disks. This
+// works however the accepted plans are spread among the voters, e.g. two different ones,
+// or two and one. Two voters that propose at the same time may interfere with each other;
+// each waits for a random, growing time before it tries again.
 //
 // Releases without ballots bound a server to the first plan that named it, and
 // carried out a plan once a majority was bound to it. Such a directory counts as
 // having accepted in ballot zero, the only ballot with more than one plan. From
-// ballot zero, a proposer takes the plan that a majority can have been bound to. If
-// there is more than one, it must hear from more voters.
+// ballot zero, a proposer selects the plan that a majority can have been bound to.
+// If there is more than one, it must hear from more voters.
 
 // Ballot identifies one attempt to agree on a plan, and its proposer.
 type Ballot struct {
@@ -72,7 +72,7 @@ func (b Ballot) compare(o Ballot) int {
 	return cmp.Or(cmp.Compare(b.Round, o.Round), cmp.Compare(b.Server, o.Server), cmp.Compare(b.Disk, o.Disk))
 }
 
-// ballotPause is how long a ballot may take before the next one starts. Each failed
+// ballotPause limits the duration of a ballot before the next one starts. Each failed
 // attempt of this server doubles it, up to maxBallotPause.
 const (
 	ballotPause    = 500 * time.Millisecond
@@ -113,7 +113,7 @@ func (f *Formation) acceptable(p *Probe) bool {
 // ballot.
 func (f *Formation) vote(next State, now time.Time) error {
 	if next.Bound != nil && (f.store.state.Bound == nil || next.Bound.Cluster != f.store.state.Bound.Cluster) {
-		f.env.Log.Info("taking part in the formation of the ensemble", "ensemble", next.Bound.Cluster.String())
+		f.env.Log.Info("participating in the formation of the ensemble", "ensemble", next.Bound.Cluster.String())
 	}
 	if err := f.store.save(next); err != nil {
 		return err

@@ -26,8 +26,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// nursery holds servers that only form an ensemble. A server that has become a member
-// admits those that the plan doesn't name.
+// nursery is a set of servers that only form an ensemble. A server that has become a
+// member admits the servers that the plan doesn't name.
 type nursery struct {
 	t       *testing.T
 	net     *quorum.Memory
@@ -71,7 +71,7 @@ func memberAt(id uint64) membership.Member {
 	return membership.Member{ID: id, QuorumAddr: hostOf(id) + ":2888", ElectionAddr: hostOf(id) + ":3888"}
 }
 
-// crashing is a file system whose server crashes before or after a rename.
+// crashing is a file system that crashes its server before or after a rename.
 type crashing struct {
 	vfs.FS
 	n  *nursery
@@ -401,7 +401,7 @@ func (n *nursery) ballotOf(of []int, x int) Ballot {
 }
 
 // ambiguous reports whether, with plans from releases without ballots, the running
-// servers can't tell which plan to take.
+// servers can't decide on a plan.
 func ambiguous(of []int, old bool, late []uint64) bool {
 	if !old {
 		return false
@@ -421,7 +421,7 @@ func ambiguous(of []int, old bool, late []uint64) bool {
 	return possible > 1
 }
 
-// TestFoundersCrashAtEveryWrite crashes each voter, or all of them, before and after each
+// TestFoundersCrashAtEveryWrite crashes each voter, or all voters, before and after each
 // write, and restarts them.
 func TestFoundersCrashAtEveryWrite(t *testing.T) {
 	t.Parallel()
@@ -453,9 +453,9 @@ func TestFoundersCrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// TestFoundersInAnyWeather forms ensembles over links of varying delay that are held and
-// healed, while servers start and stop at random times. There is never more than one
-// ensemble, and after all faults end all servers are members of it.
+// TestFoundersInAnyWeather forms ensembles over links of varying delay that stop and
+// heal, while servers start and stop at random times. There is never more than one
+// ensemble, and after all faults end every server is a member.
 func TestFoundersInAnyWeather(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(40) {

@@ -17,13 +17,13 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// Env is what a Formation knows of its server, and what it asks the server to do.
+// Env is the interface from a Formation to its server.
 type Env struct {
 	Self    membership.Member
 	Members []membership.Member // the list of the configuration file
-	// NeedsAll is set if an ensemble forms only of all listed voters. It protects a list that
-	// grows with the ensemble: otherwise two empty servers that are to join a third one could
-	// form an ensemble of their own while it is away.
+	// NeedsAll is set if an ensemble needs all listed voters to form. It protects a list
+	// that grows with the ensemble. Otherwise two empty servers that should join a third
+	// one could form a separate ensemble while it is down.
 	NeedsAll bool
 	// ClientPort and Level are reported to other servers.
 	ClientPort int
@@ -42,24 +42,24 @@ type Env struct {
 	Called func(p *Probe, from quorum.Identity, remote net.Addr)
 }
 
-// Formation forms an ensemble, or joins one. An empty server does nothing on its own: an empty disk may mean
-// a first start, or that the server is one of two wiped members of an ensemble whose
-// third member still holds acknowledged data.
+// Formation forms an ensemble, or joins one. An empty server does nothing on its own: an
+// empty disk may mean a first start, or that two of three members were wiped and the
+// third one still has acknowledged data.
 //
 //  1. Every server asks all servers on its list. Once a majority of the listed
 //     voters, itself included, has answered "no Raft state, same list", and no server
 //     has answered with another list or as a member of an ensemble, the voter with the
 //     highest id proposes a formation plan: a random cluster id, the list, and the disks
 //     that it has seen to be empty.
-//  2. The voters agree on one plan (ballot.go). Whatever they have accepted so
-//     far, two plans are never chosen, and a majority whose servers reach one
-//     another can always choose one. Each server whose disk the plan names carries
-//     it out: all of them write the same first entry to their logs.
+//  2. The voters agree on one plan (ballot.go). Whatever they have accepted so far, two
+//     plans are never chosen, and a majority of servers that can reach one another can
+//     always choose one. Each server that has its disk in the plan carries it out: these
+//     servers write the same first entry to their logs.
 //  3. All other servers, e.g. one that starts late or has lost its disk, ask the
 //     leader to admit them as new servers.
 //
-// Invariant: a ServerID that contains no disk id belongs to the one disk that the
-// plan names. No server with a wiped disk can be taken for that server.
+// Invariant: a ServerID that contains no disk id belongs to the one disk that the plan
+// names. No server with a wiped disk can be mistaken for that server.
 type Formation struct {
 	env   Env
 	store *Store
@@ -81,10 +81,10 @@ type Formation struct {
 	hurried  chan struct{} // closed when the other servers should be asked at once
 }
 
-// New returns the formation of the server whose bootstrap state is in store. member is
+// New returns the formation of the server with the bootstrap state in store. member is
 // the server's ServerID if it has Raft state, otherwise empty. Such a server is a member
-// even before its Raft runs: if the others took it for an empty server, they could form
-// an ensemble without its data.
+// even before its Raft runs: if the others mistook it for an empty server, they could
+// form an ensemble without its data.
 func New(env Env, store *Store, member raft.ServerID) *Formation {
 	f := &Formation{env: env, store: store, phase: PhaseEmpty, table: make(map[uint64]sighting), changed: make(chan struct{}, 1)}
 	if store.state.Bound != nil {
@@ -113,7 +113,7 @@ const (
 	askEvery = 40 * time.Millisecond
 	// AskSlowly is the pause for a server that can't be reached.
 	AskSlowly = 250 * time.Millisecond
-	// FreshFor is how long an answer is valid.
+	// FreshFor is the validity of an answer.
 	FreshFor = 3 * time.Second
 	// grace is how long a majority waits for the rest of the list.
 	grace = 250 * time.Millisecond
@@ -244,7 +244,7 @@ func (f *Formation) note(server uint64, s sighting) {
 	}
 }
 
-// Describe returns what this server reports about itself.
+// Describe returns this server's answer to a probe.
 func (f *Formation) Describe() *Probe {
 	leading, leader, addr := f.env.Leads()
 	f.mu.Lock()
@@ -299,10 +299,10 @@ func (f *Formation) answer(p *Probe, from quorum.Identity) *Probe {
 	return mine
 }
 
-// trusts reports whether a server that asks may learn more than that there is an ensemble
-// and which server leads it. A member has proved its membership. A late founder proves
-// by its disk id that it took part in the formation. While an ensemble forms, the servers
-// on the list can't prove anything, so all of them are trusted.
+// trusts reports whether a server that asks may learn more than the existence of the
+// ensemble and its leader. A member has proved its membership. A late founder proves by
+// its disk id that it participated in the formation. While an ensemble forms, the servers
+// on the list can't prove anything, so we trust them all.
 func (f *Formation) trusts(p *Probe, from quorum.Identity, mine *Probe) bool {
 	own := f.env.Hub.Identity().Cluster
 	switch {
@@ -314,7 +314,7 @@ func (f *Formation) trusts(p *Probe, from quorum.Identity, mine *Probe) bool {
 	return slices.ContainsFunc(f.env.Members, func(m membership.Member) bool { return m.ID == p.ID })
 }
 
-// redact removes everything that not every caller may see.
+// redact removes everything that an untrusted caller must not see.
 func (p *Probe) redact() {
 	*p = Probe{ID: p.ID, Level: p.Level, Phase: p.Phase, As: p.As, Leading: p.Leading, Leader: p.Leader, LeaderAddr: p.LeaderAddr, Refusal: p.Refusal}
 }
@@ -418,8 +418,8 @@ func (f *Formation) voters() (n int) {
 
 func (f *Formation) majority() int { return f.voters()/2 + 1 }
 
-// settled returns the number of founders that are known to have carried out the
-// plan, and whether these are all of them.
+// settled returns the number of founders that are known to have carried out the plan, and
+// whether all founders have.
 func (f *Formation) settled(b *Plan) (members int, all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// Phase is how far a server has got on its way into an ensemble.
+// Phase is a server's progress towards membership in an ensemble.
 type Phase string
 
 // The phases.
@@ -24,15 +24,15 @@ const (
 	PhaseMember Phase = "member" // has Raft state, which may not run yet
 )
 
-// Probe is what a server tells another about itself, in questions and answers. The
-// handshake already carries ensemble, list and ServerID.
+// Probe describes a server to another one, in questions and answers. The handshake
+// already carries ensemble, list and ServerID.
 type Probe struct {
 	ID       uint64 `json:"id"`
 	Disk     uint64 `json:"disk"`
 	Addr     string `json:"addr"` // of its quorum port, from its own configuration
 	Observer bool   `json:"observer,omitempty"`
 	List     string `json:"list"` // of its configuration file, in the form of /zookeeper/config
-	// ClientPort is what its own line in the list lacks; 0 if it lacks nothing.
+	// ClientPort is the port that its own line in the list lacks; 0 if the line has it.
 	ClientPort int    `json:"clientPort,omitempty"`
 	Level      uint32 `json:"level"` // newest behaviour level that it knows
 	Phase      Phase  `json:"phase"`
@@ -70,7 +70,7 @@ const (
 )
 
 // Check returns an error for a probe that no server of an ensemble sends. Its sender has
-// proved nothing yet, so anything that this server remembers of a probe is small.
+// proved nothing yet, so this server must not store much data from a probe.
 func (p *Probe) Check() error {
 	switch {
 	case p.ID > membership.MaxServer:
@@ -112,7 +112,7 @@ func (p *Probe) Line() *membership.Member {
 	return list.Member(p.ID)
 }
 
-// Says describes in words what the server that sent p is doing.
+// Says describes in words the state of the server that sent p.
 func (p *Probe) Says() string {
 	switch {
 	case p.Refusal != "":
@@ -124,7 +124,7 @@ func (p *Probe) Says() string {
 	case p.Phase == PhaseMember:
 		return "it looks for a leader, too"
 	case p.Phase == PhaseBound:
-		return "it takes part in forming the ensemble"
+		return "it participates in forming the ensemble"
 	}
 	return "its data directory is empty"
 }
@@ -145,7 +145,7 @@ type Admission struct {
 	Token    uint64           `json:"token"`
 }
 
-// Question is the message on a stream of kind quorum.Probe, with one field set.
+// Question is the message on a stream of kind quorum.Probe. Exactly one field is set.
 type Question struct {
 	Probe *Probe     `json:"probe,omitempty"`
 	Admit *Admission `json:"admit,omitempty"`
@@ -183,7 +183,7 @@ func ask(ctx context.Context, hub *quorum.Hub, addr, to string, q *Question) (*A
 	return &a, theirs, nil
 }
 
-// Probe asks the server at addr, whose ServerID is to, if it isn't empty.
+// Probe asks the server at addr. If to isn't empty, it must be the server's ServerID.
 func (f *Formation) Probe(ctx context.Context, addr, to string) (*Probe, quorum.Identity, error) {
 	a, theirs, err := ask(ctx, f.env.Hub, addr, to, &Question{Probe: f.Describe()})
 	switch {
@@ -195,7 +195,7 @@ func (f *Formation) Probe(ctx context.Context, addr, to string) (*Probe, quorum.
 	return a.Probe, theirs, nil
 }
 
-// Offer admits the server at addr. It returns an error if the server does not take the
+// Offer admits the server at addr. It returns an error if the server doesn't accept the
 // admission.
 func (a *Admission) Offer(ctx context.Context, hub *quorum.Hub, addr string) error {
 	got, _, err := ask(ctx, hub, addr, "", &Question{Admit: a})

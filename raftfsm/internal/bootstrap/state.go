@@ -22,10 +22,11 @@ import (
 // StateFile is the name of the state's file in the log directory.
 const StateFile = "ensemble.json"
 
-// State is the bootstrap state: what a server needs to know, besides its identity, to
+// State is the bootstrap state: the data that a server needs, besides its identity, to
 // find its place in an ensemble. Both exist exactly as long as the Raft state. A server
-// whose disk was wiped has forgotten its votes and what it acknowledged. So it is a different server with a
-// different ServerID, and must never be counted as the old one.
+// with a wiped disk has forgotten its votes and the entries that it acknowledged. So it
+// is a different server with a different ServerID, and must never be counted as the old
+// one.
 type State struct {
 	Disk  uint64 `json:"disk"`            // random number of this data directory
 	Bound *Plan  `json:"bound,omitempty"` // the formation plan that this server accepted last
@@ -119,8 +120,8 @@ func (b *Plan) weight(s Server) int {
 	return int(s.ID) + 1
 }
 
-// NeverCame reports whether a ServerID stands for a server of the list that took no
-// part in forming the ensemble and has not joined since. b may be nil.
+// NeverCame reports whether a ServerID belongs to a server of the list that didn't
+// participate in forming the ensemble and hasn't joined since. b may be nil.
 func (b *Plan) NeverCame(id raft.ServerID) bool {
 	server := membership.ServerOf(id)
 	return b != nil && id == membership.FounderID(server) && b.Disks[server] == 0
@@ -137,8 +138,8 @@ type Store struct {
 	state State
 }
 
-// Open reads the state of dir. A directory without one gets a new disk number,
-// which is written before any other server learns it.
+// Open reads the state of dir. A directory without state gets a new disk number, which is
+// written before any other server learns it.
 func Open(fsys vfs.FS, dir string) (*Store, error) {
 	s := &Store{fs: fsys, dir: dir}
 	if dir == "" {

@@ -11,9 +11,9 @@ import (
 )
 
 // A server stops at an entry that it can't decode: it must not skip the entry, because
-// another server may be able to apply it. We therefore have to keep an entry that no server
-// can apply out of the log, both in a leader's entry and in a follower's run. The checks
-// here decode like apply and change nothing. An entry that needs a newer version passes:
+// another server may be able to apply it. We therefore keep an entry that no server can
+// apply out of the log, whether a leader or a follower proposes it. The checks here
+// decode like apply and change nothing. An entry that needs a newer version passes:
 // apply reports the version that it needs.
 
 // Checker decodes entries. It reuses its records.

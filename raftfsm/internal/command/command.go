@@ -19,8 +19,8 @@ const (
 	KindSync                    // no effect, no zxid: orders later reads after everything committed
 )
 
-// Command is an operation that a server proposes to the ensemble. Propose copies what
-// it needs, so the caller may reuse Body, IDs and Prints after it returns.
+// Command is an operation that a server proposes to the ensemble. Propose copies its
+// input, so the caller may reuse Body, IDs and Prints after it returns.
 type Command struct {
 	Kind    Kind
 	Session int64      // 0 in KindAttach: a new session
@@ -48,7 +48,7 @@ type Command struct {
 
 // The kinds of command that the leader itself proposes.
 const (
-	// KindExpire ends a session whose client has timed out. It has no effect if the
+	// KindExpire ends the session of a client that has timed out. It has no effect if the
 	// client has attached again in the meantime.
 	KindExpire Kind = iota + KindSync + 1
 	// KindReap deletes an empty container or an expired TTL znode.
@@ -75,15 +75,15 @@ const (
 	KindRestoreSessions
 	// KindMirrorBegin ends such a state: it comes from an Apache ZooKeeper ensemble, which
 	// the servers follow from here on. KindMirrorTxns are transactions of that ensemble,
-	// KindMirrorMark says what its leader has proposed, KindMirrorEnd takes over from it, and
-	// KindMirrorPhase closes or reopens the way back (apply/mirror.go).
+	// KindMirrorMark says how far its leader has proposed, KindMirrorEnd replaces it by
+	// our servers, and KindMirrorPhase closes or reopens the way back (apply/mirror.go).
 	KindMirrorBegin
 	KindMirrorTxns
 	KindMirrorMark
 	KindMirrorEnd
 	KindMirrorPhase
 
-	kindEnd // one past the last
+	kindEnd // one more than the last kind
 )
 
 // commandMin is the minimum length of an encoded command in bytes.

@@ -7,8 +7,9 @@
 // run has consecutive commands of one server, numbered since that server's boot.
 //
 // Invariants:
-//   - The layout is part of the format on disk and between servers: a change of it needs a
-//     new Format, a change of what an entry does a new Level.
+//   - The layout is part of the format on disk and between servers: a change of the
+//     layout needs a new Format, and a change of the effect of an entry needs a new
+//     Level.
 //   - An entry that Checker accepts can be decoded and applied by every server of the same
 //     Level. We keep everything else out of the log, because a server stops at an entry
 //     that it can't decode.

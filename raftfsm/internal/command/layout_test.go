@@ -50,7 +50,7 @@ func TestEntryKind(t *testing.T) {
 	}
 }
 
-// runOf returns a run of server 2 with one command.
+// runOf returns a run of server 2 that consists of a single command.
 func runOf(c Command) []byte {
 	b := c.Append(make([]byte, RunHeaderSize))
 	h := RunHeader{Server: 2, Nonce: 99, First: 1, Count: 1, Size: uint32(len(b) - RunHeaderSize)}

@@ -12,7 +12,7 @@ import (
 
 // How a standalone server becomes a member of an ensemble, and back. If the server
 // keeps its id, there is nothing to do: Raft's configuration names it as the only
-// voter, so it leads the ensemble at once and admits the others. But a standalone
+// voter, so it leads the ensemble immediately and admits the others. But a standalone
 // server always has id 1. To become, e.g., member 3, it appends one entry to its log:
 // a configuration that renames the only voter. This is safe because no other server
 // has a vote.
@@ -37,7 +37,7 @@ func (d Dirs) adopt(old Identity, server Server, s Stores, log *slog.Logger) (Id
 	case only.ID == next.RaftID: // an earlier adopt was interrupted after rename
 	case only.ID == old.RaftID && only.Address == StandaloneAddr:
 		if err := rename(next.RaftID, last, server, s); err != nil {
-			return old, fmt.Errorf("making the state of server %d that of server %d: %w", old.Server, server.ID, err)
+			return old, fmt.Errorf("transferring the state of server %d to server %d: %w", old.Server, server.ID, err)
 		}
 	default:
 		return old, d.foreign(old, server.ID)

@@ -17,9 +17,9 @@ import (
 )
 
 var (
-	// ErrNoState reports directories that hold no zkgo state.
+	// ErrNoState reports directories that contain no zkgo state.
 	ErrNoState = errors.New("no state of zkgo")
-	// ErrHasState reports directories that hold zkgo state, which is never replaced.
+	// ErrHasState reports directories that contain zkgo state, which is never replaced.
 	ErrHasState = errors.New("a state of zkgo already exists, which is never replaced: move it away, or name another directory")
 )
 
@@ -67,12 +67,13 @@ func (d Dirs) Owner() (Identity, error) {
 	}
 	id, found, err := ReadIdentity(d.FS, d.Log)
 	if err == nil && !found {
-		err = fmt.Errorf("%s: it does not say whose state it is: %w", d.Log, ErrNoState)
+		err = fmt.Errorf("%s: no file identifies the owner of its state: %w", d.Log, ErrNoState)
 	}
 	return id, err
 }
 
-// TakeEmpty creates and locks the directories. It returns ErrHasState if they hold a state.
+// TakeEmpty creates and locks the directories. It returns ErrHasState if they contain a
+// state.
 func (d Dirs) TakeEmpty() (lock io.Closer, err error) {
 	for _, dir := range d.all() {
 		if err := vfs.MkdirSynced(d.FS, dir); err != nil {
@@ -110,8 +111,8 @@ type Server struct {
 	ID         uint64
 	Members    []membership.Member
 	Standalone bool
-	// Joins says that the server is about to run as a member of an ensemble. It may take
-	// over the state of a standalone server then.
+	// Joins reports that the server is about to run as a member of an ensemble. It may
+	// then adopt the state of a standalone server.
 	Joins bool
 }
 

@@ -8,10 +8,10 @@
 //
 // Invariants:
 //   - A server never starts with the state of another one, with a part of a state, or
-//     empty where it had a state.
+//     empty although it had a state.
 //   - A stop at any moment leaves the old state or the new one; the next process that opens
 //     the directories finishes a Swap.
-//   - A process that changes a directory holds its lock.
+//   - A process changes a directory only while it holds the lock.
 //
 // May import: raftfsm/internal/bootstrap, command and membership, internal/raftlog,
 // internal/vfs, hashicorp/raft for its types and its log, the standard library.

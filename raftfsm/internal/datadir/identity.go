@@ -21,7 +21,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// IdentityFile is the file in the log directory that names the server whose state is there.
+// IdentityFile is the file in the log directory that names the owner of the state.
 const IdentityFile = "identity.json"
 
 // identityFormat is the version of the file's layout.
@@ -163,8 +163,8 @@ type Stores interface {
 	Snapshots() raft.SnapshotStore
 }
 
-// Identify determines which server's state the directories hold. A new identity is written
-// before there is state. The identity is empty if it will come from the ensemble.
+// Identify determines which server's state is in the directories. A new identity is
+// written before there is state. The identity is empty if it will come from the ensemble.
 func (d Dirs) Identify(server Server, s Stores, log *slog.Logger) (id Identity, err error) {
 	hasState, err := raft.HasExistingState(s.Logs(), s.Stable(), s.Snapshots())
 	if err != nil {
@@ -196,8 +196,8 @@ func (d Dirs) Begin(server Server) (Identity, error) {
 		id := NewIdentity(StandaloneServer)
 		return id, id.Write(d.FS, d.Log)
 	}
-	// Use a disk number that no formation plan contains, so that no server takes this one
-	// for a founder.
+	// Use a disk number that no formation plan contains, so that no server mistakes this
+	// one for a founder.
 	state := bootstrap.State{Disk: bootstrap.NewDisk(), Taken: true}
 	if err := bootstrap.Write(d.FS, d.Log, state); err != nil {
 		return Identity{}, err

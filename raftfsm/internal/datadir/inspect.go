@@ -12,16 +12,16 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/bootstrap"
 )
 
-// PlaceFile is one of the files that say which server's state a directory holds.
+// PlaceFile is one of the files that identify the owner of a directory's state.
 type PlaceFile struct {
 	Path  string
 	Kind  string // identity, place, recovery
 	Bytes int64
 	Note  string
-	Err   error // what is wrong with the file, or that it is missing
+	Err   error // problem with the file, e.g. that it is missing
 }
 
-// Place is what the files next to a log say about the server that wrote it.
+// Place is the content of the files next to a log that describe the server that wrote it.
 type Place struct {
 	Server  uint64 // id; 0 if unknown
 	Cluster string // id of the ensemble, hexadecimal; "" if unknown
@@ -29,9 +29,9 @@ type Place struct {
 	Files   []PlaceFile
 }
 
-// ReadPlace checks the files that say which server's state a log directory holds, each
-// alone and against the log and the snapshots there. It only reads, and applies the
-// checks that a server makes when it starts.
+// ReadPlace checks the files that identify the owner of the state in a log directory,
+// separately and against the log and the snapshots. It only reads, and makes the same
+// checks as the start of a server.
 func ReadPlace(logDir string, log *raftlog.Log, snapshots []raftlog.SnapshotFile) *Place {
 	r := placeReader{fs: vfs.OS{}, dir: logDir, log: log, snapshots: snapshots}
 	_, interrupted, err := Swap{Dirs: Dirs{FS: r.fs, Log: logDir}}.read()
@@ -97,7 +97,7 @@ func (r *placeReader) bootstrap() {
 }
 
 // inEnsemble reports whether Raft's newest configuration names a member of an ensemble.
-// It ignores what it can't read, because the check of that file reports it.
+// It ignores an unreadable file, because the check of that file reports it.
 func (r *placeReader) inEnsemble() bool {
 	var conf raft.Configuration
 	if len(r.snapshots) > 0 {

@@ -22,14 +22,14 @@ type Position struct {
 	Voters   []uint64 // the servers with a vote, by the newest entry that lists them
 }
 
-// Compare compares two servers of an ensemble as Raft does. The server with the larger
-// position holds everything acknowledged that the other one holds.
+// Compare compares two servers of an ensemble in the same way as Raft. The server with
+// the larger position has all acknowledged entries of the other one.
 func (p *Position) Compare(o *Position) int {
 	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Index, o.Index))
 }
 
-// Replay passes the log entries after the newest snapshot to apply. It returns the position
-// at the end of the log, without what is in the state.
+// Replay passes the log entries after the newest snapshot to apply. It returns the
+// position at the end of the log, but without the fields that come from the state.
 func (d Dirs) Replay(id Identity, s Stores, apply func(index uint64, data []byte) error) (p Position, err error) {
 	p = Position{LogDir: d.Log, Server: id.Server, Cluster: id.Cluster}
 	var conf raft.Configuration

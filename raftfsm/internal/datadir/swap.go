@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// JournalFile is the file in the log directory that says how far a Swap has come.
+	// JournalFile is the file in the log directory with the progress of a Swap.
 	JournalFile  = "recovery.json"
 	preparedDir  = "recovery.new"
 	asidePattern = "before-recovery-20060102-150405"
@@ -38,14 +38,14 @@ type journal struct {
 
 // Swap exchanges the state in a server's directories for another one, so that a stop at
 // any moment leaves one of the two. The new state is prepared in separate directories,
-// where losing it does no harm. Then the journal is written. From then on there is no way
-// back, and the next process that opens the directories finishes the steps:
+// where losing it does no harm. Then the journal is written. From then on the swap
+// can't be undone, and the next process that opens the directories finishes the steps:
 //
 //  1. Move the old state aside.
 //  2. Record that in the journal.
 //  3. Move the prepared state into place, and remove the journal.
 //
-// In each phase the file names alone tell what was already done. The lock file is never
+// In each phase the file names alone tell which steps are done. The lock file is never
 // moved, because the lock is held all the time.
 type Swap struct {
 	Dirs
@@ -92,8 +92,8 @@ func (s Swap) Discard() error {
 	return errors.Join(errs...)
 }
 
-// Begin writes the journal and carries it out. It returns the directories that hold the
-// old state.
+// Begin writes the journal and carries it out. It returns the new directories of the old
+// state.
 func (s Swap) Begin(now time.Time) ([]string, error) {
 	if err := s.Step("journal"); err != nil {
 		return nil, err
@@ -197,7 +197,7 @@ func (s Swap) read() (journal, bool, error) {
 		err = json.Unmarshal(b, &j)
 	}
 	if err == nil && (j.Phase != phaseAside && j.Phase != phaseInstall || j.Aside == "" || filepath.Base(j.Aside) != j.Aside) {
-		err = errors.New("it makes no sense")
+		err = errors.New("it is invalid")
 	}
 	if err != nil {
 		return j, false, fmt.Errorf("%s, the progress of a recovery: %w", path, err)
@@ -205,8 +205,8 @@ func (s Swap) read() (journal, bool, error) {
 	return j, true, nil
 }
 
-// Resume finishes an interrupted Swap, if there is one. lock is the log
-// directory's lock if the caller holds it; otherwise Resume takes it.
+// Resume finishes an interrupted Swap, if there is one. lock is the log directory's lock
+// if the caller holds it; otherwise Resume acquires it.
 func (s Swap) Resume(lock io.Closer) (bool, error) {
 	if _, found, err := s.read(); !found || err != nil {
 		return false, err

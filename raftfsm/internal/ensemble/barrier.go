@@ -45,8 +45,8 @@ func (f *freshness) readIndex(ctx context.Context) (uint64, error) {
 	return one.wait(ctx)
 }
 
-// busyDisk is how long a write to the log may take before we consider Raft's main loop
-// busy with it.
+// busyDisk is the duration of a write to the log after which we consider Raft's main loop
+// busy.
 const busyDisk = 50 * time.Millisecond
 
 // heartbeatNow asks Raft to send heartbeats at once. Raft's main loop handles such
@@ -125,7 +125,7 @@ type inquiries struct {
 	poke    chan struct{} // capacity 1
 }
 
-// inquiry is one request. answer receives an index, or is closed without one.
+// inquiry is one request. answer receives an index, or is closed if there is no answer.
 type inquiry struct{ answer chan uint64 }
 
 func newInquiries() *inquiries { return &inquiries{poke: make(chan struct{}, 1)} }
@@ -156,7 +156,7 @@ func (i *inquiry) wait(ctx context.Context) (uint64, error) {
 	}
 }
 
-// take removes and returns the pending inquiries. The caller answers them.
+// take removes and returns the pending inquiries, for the caller to answer.
 func (q *inquiries) take() []*inquiry {
 	q.mu.Lock()
 	defer q.mu.Unlock()

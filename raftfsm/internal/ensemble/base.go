@@ -19,10 +19,10 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// base is what all parts of an ensemble share: the environment, the current Raft instance
-// and leadership, and what they say about the other servers.
+// base is shared by all parts of an ensemble: the environment, the current Raft instance
+// and leadership, and the information about other servers that follows from them.
 //
-// Lock order: with mu held, no function is called that waits or takes another lock.
+// While mu is held, we call no function that waits or acquires another lock.
 type base struct {
 	env       *Environment
 	self      membership.Member // as listed in this server's configuration file
@@ -72,7 +72,7 @@ func (b *base) firstIndex() uint64 {
 // hanging returns how long the current write to the log's disk has been waiting.
 func (b *base) hanging() time.Duration { return b.env.Stores().Hanging() }
 
-// view returns what the transport needs to detect a dead leader.
+// view returns the state that the transport needs to detect a dead leader.
 func (b *base) view() transport.View {
 	r := b.env.RaftNow()
 	if r == nil {
@@ -247,7 +247,7 @@ func (b *base) hasVote() bool {
 // removed reports whether this server is no longer a member: Raft's configuration lacks
 // it, or the applied membership does. Raft's configuration follows the membership when a
 // server leaves, and precedes it when a server joins: then the server may have a vote
-// already. Before Raft runs, nothing of this is known.
+// already. Before Raft runs, removed returns false.
 func (b *base) removed() bool {
 	if b.env.RaftNow() == nil {
 		return false
@@ -266,8 +266,8 @@ func (b *base) locate(server uint64) (raft.ServerID, string) {
 	return "", ""
 }
 
-// knownMembers returns the members of the ensemble by id: those of Raft's
-// configuration, or those of the configuration file before there is one.
+// knownMembers returns the members of the ensemble by id, from Raft's configuration or,
+// before it exists, from the configuration file.
 func (b *base) knownMembers() []membership.Member {
 	var list []membership.Member
 	if r := b.env.RaftNow(); r != nil {

@@ -10,9 +10,9 @@ const (
 	// servers may cause, whatever syncLimit × tickTime is.
 	ServiceBound = 5 * time.Second
 	// minStall ensures that, with small ticks, a busy processor isn't mistaken for a dead
-	// path. Two of them fit into syncLimit × tickTime for ticks of 200 ms and the default
-	// syncLimit: a write through a follower may first find the follower's connection to
-	// the leader dead, and then the leader's connection to the follower.
+	// path. Two stall limits fit into syncLimit × tickTime for ticks of 200 ms and the
+	// default syncLimit: a write through a follower may first find the follower's
+	// connection to the leader dead, and then the leader's connection to the follower.
 	minStall = 450 * time.Millisecond
 )
 
@@ -25,11 +25,12 @@ func (b *base) stallLimit() time.Duration {
 	return max(min(b.syncLimit(), ServiceBound)*3/10, 3*b.reportInterval(), minStall)
 }
 
-// heartbeatStall is the stall limit for requests that are answered at once. It is
+// heartbeatStall is the stall limit for requests that are answered immediately. It is
 // shorter than the leader's lease, and so short that a connection that the network has
 // silently dropped causes no election: before followers give up their leader, it waits for
 // the next heartbeat, finds the connection dead, and waits for the next heartbeat again,
-// which goes over a new connection. We use three quarters of what these two pauses leave.
+// which goes over a new connection. We use three quarters of the time that these two
+// pauses leave.
 func (b *base) heartbeatStall() time.Duration {
 	t := b.env.Config.Timing()
 	pause := t.pace / 5 // the longest between two heartbeats

@@ -177,7 +177,7 @@ func (c *changes) prepare(s *step, p *membership.Change, x membership.Step) {
 	case membership.DropServer:
 		s.what = fmt.Sprintf("remove server %s: its data directory was replaced by another one", id)
 		if c.formation.State().Bound.NeverCame(id) {
-			s.what = fmt.Sprintf("server %d comes for the first time: free the place that the list has for it", membership.ServerOf(id))
+			s.what = fmt.Sprintf("server %d joins for the first time: remove the placeholder that the list has for it", membership.ServerOf(id))
 		}
 		s.change = func() error { return r.RemoveServer(id, 0, ChangeTimeout).Error() }
 	case membership.AddServer:
@@ -191,10 +191,10 @@ func (c *changes) prepare(s *step, p *membership.Change, x membership.Step) {
 		s.what = fmt.Sprintf("give server %s a vote", id)
 		s.change = func() error { return r.AddVoter(id, addr, 0, ChangeTimeout).Error() }
 	case membership.TakeVote:
-		s.what = fmt.Sprintf("take the vote of server %s", id)
+		s.what = fmt.Sprintf("remove the vote of server %s", id)
 		s.change = func() error { return r.DemoteVoter(id, 0, ChangeTimeout).Error() }
 	case membership.HandOver:
-		s.leave, s.what = true, "hand over the lead"
+		s.leave, s.what = true, "transfer the leadership"
 		s.change = func() error {
 			ctx, cancel := context.WithTimeout(c.ctx, ChangeTimeout)
 			defer cancel()
@@ -219,12 +219,12 @@ func (c *changes) planFor(want *membership.List, live map[raft.ServerID]bool) *m
 	return p
 }
 
-// missing returns the servers that a reconfig must not add yet with NeedsAll: new members, or
-// new voters, that are not connected. A joining server calls this one, which accepts only the
-// certificate for the name in the reconfig. Then this one calls it, sends it the log, and gives
-// it a vote once it has caught up. Otherwise the reconfig fails, so no voter is listed that
-// can't vote. Without NeedsAll, it is listed like a server that is down, as in ZooKeeper, and
-// gets its vote when it comes.
+// missing returns the servers that a reconfig must not add yet with NeedsAll: new members,
+// or new voters, that are not connected. A joining server calls this one, which accepts
+// only the certificate for the name in the reconfig. Then this one calls it, sends it the
+// log, and gives it a vote once it has caught up. Otherwise the reconfig fails, so every
+// listed voter can vote. Without NeedsAll, the server is listed like one that is down, as
+// in ZooKeeper, and gets its vote when it comes.
 func (c *changes) missing(p *membership.Change) (ids []uint64) {
 	if !c.env.Config.NeedsAll {
 		return nil
@@ -242,8 +242,8 @@ func (c *changes) missing(p *membership.Change) (ids []uint64) {
 	return ids
 }
 
-// thought returns the servers that the leader presumes live: those that it has heard
-// from recently or, just after it became leader, all of them.
+// thought returns the servers that the leader presumes live: those it has heard from
+// recently or, just after it became leader, all servers.
 func (c *changes) thought(l *leading) map[raft.ServerID]bool {
 	live := make(map[raft.ServerID]bool)
 	for _, s := range c.env.RaftNow().GetConfiguration().Configuration().Servers {
@@ -252,9 +252,9 @@ func (c *changes) thought(l *leading) map[raft.ServerID]bool {
 	return live
 }
 
-// hear asks all servers whether they still follow this leader, and returns those that
-// answer. It waits up to hearLimit for the servers presumed live. So a server that has
-// just died doesn't count when votes are taken and given.
+// hear asks all servers whether they still follow this leader, and returns the servers
+// that answer. It waits up to hearLimit for the servers presumed live. So a server that
+// has just died doesn't count when we give votes to servers and remove votes.
 func (c *changes) hear(l *leading) map[raft.ServerID]bool {
 	asked := c.asked(l)
 	thought := c.thought(l)

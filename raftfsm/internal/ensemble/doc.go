@@ -1,17 +1,18 @@
 // Package ensemble connects a server with the other servers of its ensemble: it joins them,
 // follows their leader or leads them, and changes their membership.
 //
-// An Ensemble works on an Environment, which is all that it knows of the server that it
-// belongs to. Its parts are in files of their own: where the servers are (where.go,
-// security.go), the list of the configuration file (filelist.go), the membership and the steps
-// of Raft's configuration towards it (reconcile.go, carryout.go, reconfig.go, levels.go), the
-// servers that join (join.go), how fresh this server's state is (freshness.go, liveness.go,
-// barrier.go), the leader to follow and how long to wait for it (forward.go, patience.go,
-// publish.go), and what a waiting server logs (waiting.go). All parts share a base (base.go).
+// An Ensemble works on an Environment, its only access to the server that it belongs to.
+// Its parts are in separate files: the addresses of the servers (where.go, security.go),
+// the list of the configuration file (filelist.go), the membership and the steps of
+// Raft's configuration towards it (reconcile.go, carryout.go, reconfig.go, levels.go),
+// the servers that join (join.go), the freshness of this server's state (freshness.go,
+// liveness.go, barrier.go), the leader to follow and how long to wait for it (forward.go,
+// patience.go, publish.go), and the log messages of a waiting server (waiting.go). All
+// parts share a base (base.go).
 //
 // Invariants:
 //   - A part knows the parts before it, never those after it (Ensemble lists them in order).
-//   - With base.mu held, we call no function that waits or takes another lock.
+//   - While base.mu is held, we call no function that waits or acquires another lock.
 //   - We publish a status and change the leadership on the control goroutine only
 //     (Environment.Do).
 //   - Raft's configuration changes one server at a time, and only on the leader's reconcile

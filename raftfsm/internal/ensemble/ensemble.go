@@ -25,17 +25,17 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// Ensemble is a member's view of its ensemble: all communication with the other
-// servers, and what this server knows about them. This type starts and stops the parts,
-// which do the work:
+// Ensemble is a member's view of its ensemble: all communication with the other servers,
+// and this server's knowledge about them. This type starts and stops the parts, which do
+// the work:
 //
 //   - bootstrap.Formation: how a server without Raft state forms or joins an ensemble
 //   - joining: how a leader admits a server that asks to join
 //   - places: at which addresses the servers are
 //   - files: the list of servers in the configuration file
 //   - changes (reconcile.go, reconfig.go): the membership
-//   - freshness (liveness.go, barrier.go): which sessions are live, and what a follower may
-//     rely on
+//   - freshness (liveness.go, barrier.go): which sessions are live, and how fresh a
+//     follower's state is
 //   - following (forward.go, patience.go): the leader to follow, and commands to it
 //
 // They share a base. A part knows the parts listed before it, never those after it.
@@ -50,7 +50,7 @@ type Ensemble struct {
 	installed chan struct{} // capacity 1: a snapshot was installed
 }
 
-// leading is one open leadership; ctx ends with it.
+// leading is one open leadership. ctx is canceled at its end.
 type leading struct {
 	incarnation uint64
 	term        uint64 // contacts in another term prove nothing about this leadership
@@ -89,8 +89,8 @@ func assemble(b *base) *Ensemble {
 	return e
 }
 
-// Start brings the server up. It returns before the server has found its ensemble, because that
-// can take as long as the other servers are missing.
+// Start brings the server up. It returns before the server has found its ensemble,
+// because that may have to wait for the other servers.
 func (e *Ensemble) Start() error {
 	cfg := &e.env.Config
 	if err := e.env.OpenState(); err != nil {
@@ -138,7 +138,7 @@ func (p *places) listenAddrs(line *membership.Member) []string {
 	return line.QuorumAddrs()
 }
 
-// handshake returns what this server says about itself in handshakes.
+// handshake returns this server's identity for handshakes.
 func (e *Ensemble) handshake() quorum.Identity {
 	id := e.env.Identity
 	out := quorum.Identity{ServerID: string(id.RaftID), Cluster: quorum.ClusterID(id.ClusterID()),
@@ -235,7 +235,7 @@ func (e *Ensemble) startMember(bootstrap raft.Configuration) error {
 	return nil
 }
 
-// startRaft starts a Raft instance with a transport of its own.
+// startRaft starts a Raft instance with a new transport.
 func (e *Ensemble) startRaft(bootstrap raft.Configuration) error {
 	trans := transport.New(transport.Config{
 		Hub: e.hub, ID: e.env.Identity.RaftID, Addr: e.self.QuorumAddr, Logger: e.env.Config.RaftLog, Stall: e.stallLimit(), HeartbeatStall: e.heartbeatStall(),

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Config is what the operator has set for a member.
+// Config is the operator's configuration of a member.
 type Config struct {
 	ID         uint64
 	Members    []membership.Member // the list of the configuration file
@@ -31,7 +31,7 @@ type Config struct {
 	TLS        *quorum.TLS  // without Hosts; nil: plaintext
 	SASL       *quorum.SASL // nil: none
 	ListenAll  bool         // listen on all addresses of this machine
-	ListenHost string       // where to listen; empty: the host that the others dial
+	ListenHost string       // host to listen on; empty: the host that the others dial
 
 	TickTime  time.Duration
 	SyncLimit int // ticks
@@ -40,8 +40,8 @@ type Config struct {
 	RaftLog   hclog.Logger // for the library's lines
 }
 
-// Environment is what an ensemble needs from the server that it belongs to. The ensemble
-// uses nothing else of that server. Every function is set.
+// Environment is the only interface from an ensemble to the server that it belongs to.
+// Every function is set.
 type Environment struct {
 	Config   Config
 	Identity *datadir.Identity // changed by become only, before Raft runs
@@ -74,7 +74,7 @@ type Environment struct {
 	Control    Control
 }
 
-// Control holds what only the control goroutine may call.
+// Control contains the functions that only the control goroutine may call.
 type Control struct {
 	Publish  func(Status)                // publishes a new status
 	Looking  func(reason string) Status  // the status of a server without a leader
@@ -83,7 +83,7 @@ type Control struct {
 	Unfollow func(propose.Stream, error) // gives up the commands on the stream, if it is the current one
 }
 
-// Stores holds the log, the vote and the snapshots of this server.
+// Stores provides the log, the vote and the snapshots of this server.
 type Stores interface {
 	datadir.Stores
 	Hanging() time.Duration // how long the current write to the log's disk has been waiting

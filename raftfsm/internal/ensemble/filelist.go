@@ -29,9 +29,9 @@ import (
 //     the new voters run with the new list, and no remaining server runs with another.
 //   - A server may move. If a server starts at another address under its own ServerID,
 //     which its disk proves, the others follow it there, and its line in the membership
-//     changes, unless a client's reconfig has named that line. A confirmed line
-//     stays until another reconfig. The same holds for the client address, because
-//     the server listens where its own file says.
+//     changes, unless a client's reconfig has named that line. A confirmed line stays
+//     until another reconfig. The same applies to the client address, because the
+//     server listens at the address in its own file.
 
 // files compares the list in this server's configuration file with the membership.
 type files struct {
@@ -55,7 +55,7 @@ func (f *files) fileList() *membership.List {
 	return membership.New(f.env.Config.Members)
 }
 
-// FileWritten says which list the configuration file has now.
+// FileWritten tells the ensemble which list the configuration file has now.
 func (f *files) FileWritten(m *membership.List) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -167,8 +167,8 @@ func (c *changes) moved(now *membership.List) *membership.List {
 	return next
 }
 
-// tellsNamed reports whether the state tells the lines that a reconfig has set from those
-// of the configuration files.
+// tellsNamed reports whether the state distinguishes the lines that a reconfig has set
+// from the lines of configuration files.
 func (c *changes) tellsNamed() bool {
 	now, _ := c.env.Machine.Levels()
 	return now >= membership.NamedLevel
@@ -194,12 +194,13 @@ func (c *changes) agreed(now, file *membership.List) bool {
 }
 
 const (
-	// filesEvery is how often a leader whose file differs asks for the others' files.
+	// filesEvery is the interval at which a leader asks for the others' files if its own
+	// file differs from the membership.
 	filesEvery = time.Second
 	// tellAfter is how long the file and the membership must differ before the server
-	// logs it. Updating the file after a change takes less.
+	// logs it. Updating the file after a change is faster than that.
 	tellAfter = time.Second
-	// filesFresh is how long an answer is valid.
+	// filesFresh is the validity of an answer.
 	filesFresh = 5 * time.Second
 	// proposalFresh is how long a leader waits for a proposed change of the membership to
 	// be applied before it proposes the change again.

@@ -157,7 +157,7 @@ func (f *following) cutOff(t target) {
 	})
 }
 
-// take starts sending this server's commands on the stream, unless the stream's
+// take starts to send this server's commands on the stream, unless the stream's
 // leadership is over. It runs on the control goroutine.
 func (f *following) take(s *forward.Sender, t target) {
 	f.mu.Lock()

@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// freshness is what a member knows of its contact with the ensemble and of the age of its
-// state. session.Member keeps both and decides; these methods give it the facts.
+// freshness tracks a member's contact with the ensemble and the age of its state.
+// session.Member stores both and makes the decisions; these methods provide the facts.
 type freshness struct {
 	*base
 	places    *places
@@ -20,8 +20,8 @@ func (b *base) syncLimit() time.Duration {
 	return time.Duration(b.env.Config.SyncLimit) * b.env.Config.TickTime
 }
 
-// quorumContact returns the newest time at which a quorum followed this server in an
-// open leadership, or zero without one.
+// quorumContact returns the newest time at which a quorum followed this server in an open
+// leadership, or zero if there is none.
 func (b *base) quorumContact() time.Time {
 	l, r, trans := b.leadNow(), b.env.RaftNow(), b.transportNow()
 	if l == nil || r == nil || trans == nil {

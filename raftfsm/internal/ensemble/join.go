@@ -27,7 +27,7 @@ import (
 // ProbeTimeout bounds a question that another server answers immediately.
 const ProbeTimeout = exchange.Timeout
 
-// joiner is a server whose ServerID, i.e. its disk, isn't in Raft's configuration.
+// joiner is a server with a ServerID, i.e. a disk, that isn't in Raft's configuration.
 type joiner struct {
 	id        raft.ServerID
 	addr      string
@@ -84,7 +84,7 @@ func (j *joins) note(server uint64, n joiner) {
 }
 
 // miss notes that a server could not be reached for a line of the membership. It reports
-// whether that is to be logged: once, when the server counts as absent.
+// whether to log that: once, when the server counts as absent.
 func (j *joins) miss(id raft.ServerID, m *membership.Member) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -101,7 +101,7 @@ func (j *joins) miss(id raft.ServerID, m *membership.Member) bool {
 	return news
 }
 
-// queue returns the channel of probes whose servers wait to be admitted.
+// queue returns the channel of probes from servers that wait to be admitted.
 func (j *joins) queue() chan *bootstrap.Probe {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -228,7 +228,7 @@ func (j *joining) admitOne(p *bootstrap.Probe) {
 // mayBeAt returns a server's addresses in the membership and in the configuration files of
 // this server and of other members. They may have another port than the server's own file,
 // which a reconfig changes only when it is done. So mayBeAt adds the port that the server
-// itself announces, but not its host, which could be that of any caller.
+// itself announces, but not its host, which could be any caller's.
 func (j *joining) mayBeAt(server uint64, announced string) []string {
 	var out []string
 	add := func(addr string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// Learner is another server as the leader sees it.
+// Learner is the leader's view of another server.
 type Learner struct {
 	ID       uint64
 	Addr     string // of its quorum port
@@ -32,8 +32,8 @@ func (e *Ensemble) Learners() []Learner {
 			continue
 		}
 		contact, observes := trans.Contact(term, s.ID), members.Observes(s)
-		// A participant without a vote is still catching up. An operator who takes it
-		// for synced and stops another server would stop the ensemble.
+		// A participant without a vote is still catching up. An operator who believes
+		// that it is synced and stops another server would stop the ensemble.
 		counts := observes || s.Suffrage == raft.Voter
 		found = append(found, Learner{
 			ID: id, Addr: string(s.Address), Observer: observes,

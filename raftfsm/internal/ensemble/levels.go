@@ -15,12 +15,12 @@ import (
 
 // How the behaviour of the state machine changes while servers of two versions run side
 // by side. The effect of an entry depends on the level that the log has reached, never on
-// the version of the server that applies it: a change of behaviour is an
-// "if level >= n". A separate entry raises the level. The leader proposes it once every
-// server of the membership, observers included, has reported that it knows that level.
-// So an operator can replace the servers one by one, and the last one activates the
-// change. There is no way back: a server that doesn't know the level of the log stops
-// at the first entry or snapshot that shows it.
+// the version of the server that applies it: a change of behaviour is an "if level >= n".
+// A separate entry raises the level. The leader proposes it once every server of the
+// membership, observers included, has reported that it knows that level. So an operator
+// can replace the servers one by one, and the last one activates the change. A level
+// can't be lowered: a server that doesn't know the level of the log stops at the first
+// entry or snapshot with that level.
 
 // LevelEvery is how often a leader asks which servers know a level above the log's.
 const LevelEvery = time.Second
@@ -87,7 +87,7 @@ func (c *changes) knownLevels(own uint32) map[uint64]uint32 {
 	return known
 }
 
-// Lacking returns, for each other server that is not known to know a behaviour level, the
+// Lacking returns the other servers that may not know a behaviour level, each with the
 // reason.
 func (c *changes) Lacking(level uint32) (who []string) {
 	if c.env.RaftNow() == nil {

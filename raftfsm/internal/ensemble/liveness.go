@@ -45,18 +45,19 @@ const (
 
 func (b *base) reportInterval() time.Duration { return min(b.env.Config.TickTime/2, reportEvery) }
 
-// heard collects the sessions to report, in the space of buf.
+// heard collects the sessions to report, reusing buf.
 func (f *freshness) heard(buf []int64) []int64 {
 	buf = f.AppendLive(f.env.Live(buf[:0]))
 	f.env.Local.Sessions(func(id int64) { buf = append(buf, id) })
 	return f.liveness.Report(buf)
 }
 
-// Touched is called on the leader with the sessions that it has noted as alive. If it turns out
-// to lead no longer, it reports them to the next leader.
+// Touched is called on the leader with the sessions that it has noted as alive. If it no
+// longer leads, it reports them to the next leader.
 func (f *freshness) Touched(ids []int64) { f.liveness.Led(ids, f.quorumContact(), time.Now()) }
 
-// AppendLive appends sessions that are alive without their connections or the local runs showing it.
+// AppendLive appends the live sessions that neither the connections nor the local runs
+// show.
 func (f *freshness) AppendLive(dst []int64) []int64 { return f.liveness.Held(dst) }
 
 // report sends reports to a leader until ctx ends. It calls reported with the index in each
@@ -65,7 +66,7 @@ func (f *freshness) report(ctx context.Context, id raft.ServerID, addr string, t
 	for ctx.Err() == nil {
 		err := f.reportOnce(ctx, id, addr, t, reported)
 		if ctx.Err() == nil {
-			f.log.Debug("the leader does not take reports of live sessions", "leader", t.server, "err", err)
+			f.log.Debug("the leader does not accept reports of live sessions", "leader", t.server, "err", err)
 		}
 		pauseFor(ctx, dialPause)
 	}
@@ -104,7 +105,7 @@ func (f *freshness) reportOnce(ctx context.Context, id raft.ServerID, addr strin
 type sentReport struct {
 	seq       uint64
 	at        time.Time
-	inquiries []*inquiry // to be answered together with it
+	inquiries []*inquiry // to be answered together
 }
 
 func (f *freshness) writeReports(ctx context.Context, conn net.Conn, sent chan<- sentReport, t target) error {
@@ -181,12 +182,12 @@ func (r *reporter) pause(ctx context.Context) (urgent bool, err error) {
 	}
 }
 
-// readAcks records what the leader acknowledges.
+// readAcks records the leader's acknowledgements.
 func (f *freshness) readAcks(conn net.Conn, sent <-chan sentReport, reported func(uint64)) error {
 	var b [ackSize]byte
 	for {
-		// A report is always in flight. A leader that acknowledges none because it has
-		// no quorum is no reason to keep the connection.
+		// A report is always in flight. If the leader acknowledges none because it has no
+		// quorum, don't keep the connection.
 		_ = conn.SetReadDeadline(time.Now().Add(f.stallLimit()))
 		if _, err := io.ReadFull(conn, b[:]); err != nil {
 			return err

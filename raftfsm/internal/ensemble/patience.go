@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/membership"
 )
 
-// Timing holds the timeouts that follow from the operator's syncLimit × tickTime: how
+// Timing contains the timeouts that follow from the operator's syncLimit × tickTime: how
 // long a server waits before it gives up a leader, and a leader before it gives up its
 // leadership.
 //
@@ -19,11 +19,11 @@ import (
 // from one that gets no processor time, nor from a follower that was asleep itself. So
 // we set it to never, and the loop below decides instead:
 //
-//   - A leader whose port refuses connections is dead. transport.Transport.Suspect notices
-//     that immediately, not this loop.
-//   - A leader that is silent, and whose machine doesn't accept a connection either, is
-//     cut off or its machine is down. The server gives it up after timing.dead. The kernel
-//     accepts connections however busy the machine is.
+//   - A leader is dead if its port refuses connections. transport.Transport.Suspect
+//     notices that immediately, not this loop.
+//   - A leader that is silent, and doesn't accept a connection either, is cut off or its
+//     machine is down. The server gives it up after timing.dead. The kernel accepts
+//     connections however busy the machine is.
 //   - A leader that is silent on a machine that accepts connections may only be slow. The
 //     server gives it up after timing.slow, which has no upper bound.
 //
@@ -31,9 +31,9 @@ import (
 // to, it counts one tick more than it meant to wait.
 //
 // A server hides a leader that it gave up from everything in this package that asks for
-// the leader. The servers agree on the next leader as they do after a crash, in a
-// pre-vote poll (internal/quorum/transport/poll.go), which needs a majority that has given up
-// the old one.
+// the leader. As after a crash, the servers agree on the next leader in a pre-vote poll
+// (internal/quorum/transport/poll.go), which needs a majority that has given up the old
+// one.
 type Timing struct {
 	// Lease is how long a leader leads without hearing from a quorum.
 	Lease time.Duration
@@ -162,7 +162,7 @@ func (w *watchman) look(pause time.Duration) time.Duration {
 	return w.tick
 }
 
-// judge gives the leader up, or takes that back.
+// judge gives the leader up, or accepts it again.
 func (f *following) judge(quiet *silence, reach *reachability, lasted time.Duration, p Timing) {
 	if lasted < p.Ask {
 		reach.opened.Store(false)
@@ -197,8 +197,7 @@ func (f *following) judge(quiet *silence, reach *reachability, lasted time.Durat
 	}
 }
 
-// AnsweredFor is how recently a quorum must have answered for an election to be likely
-// soon.
+// AnsweredFor is the maximum age of a quorum's answer that makes an election likely soon.
 const AnsweredFor = 2 * time.Second
 
 // Electing reports whether this server hears from no leader, but a quorum of servers has
@@ -208,8 +207,8 @@ func (f *following) Electing() bool {
 	return trans != nil && f.leadNow() == nil && !f.removed() && trans.QuorumRuns(AnsweredFor)
 }
 
-// reach tests whether a server's machine accepts a connection, several times while the
-// silence lasts. A refused connection makes the transport suspect the server.
+// reach tests repeatedly during the silence whether a server's machine accepts a
+// connection. A refused connection makes the transport suspect the server.
 func (f *following) reach(id raft.ServerID, reach *reachability, p Timing) {
 	limit := (p.Dead - p.Ask) / 2
 	if reach.busy.Load() || time.Since(reach.last) < limit/2 {
@@ -264,8 +263,8 @@ func (f *following) onlyVoter(r *raft.Raft) bool {
 	return self && r.State() == raft.Follower
 }
 
-// setPace sets Raft's timers to those of a leader, which decide how often it sends
-// heartbeats, or to those of other servers, which never fire. Control goroutine.
+// setPace sets Raft's timers. As a leader's, they determine how often it sends
+// heartbeats. On other servers they never fire. Runs on the control goroutine.
 func (e *Ensemble) setPace(leads bool) {
 	r := e.env.RaftNow()
 	if r == nil {

@@ -34,7 +34,7 @@ func TestListenAddr(t *testing.T) {
 }
 
 // TestCallersAreForgottenOneByOne: callers that claim many ServerIDs of one server id
-// displace neither those of other ids nor the newest of the same id.
+// displace neither the ServerIDs of other ids nor the newest one of the same id.
 func TestCallersAreForgottenOneByOne(t *testing.T) {
 	t.Parallel()
 	var j joins
@@ -55,7 +55,7 @@ func TestCallersAreForgottenOneByOne(t *testing.T) {
 	}
 }
 
-// noRaft returns the environment of a server whose Raft does not run yet.
+// noRaft returns the environment of a server before its Raft runs.
 func noRaft() *Environment {
 	return &Environment{Machine: apply.New(apply.Environment{}, 0, 0), RaftNow: func() *raft.Raft { return nil }}
 }

@@ -46,7 +46,7 @@ func (f *following) publishFollowing(t target, caughtUp bool) {
 	}
 	old := f.env.Status()
 	if old.Reason == noMember && f.removed() {
-		return // the leader continues sending to this server for a while
+		return // the leader still sends to this server for a while
 	}
 	f.followed.Store(t.incarnation)
 	s := f.env.Control.Looking("")

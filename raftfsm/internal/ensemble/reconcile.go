@@ -23,23 +23,23 @@ import (
 // anywhere, and the log needs no record of the progress.
 
 const (
-	// reconcileEvery is how often a leader compares the two unprompted, while they differ
-	// or for eager after a change. checkEvery is how often any server does otherwise, since
-	// each look wakes an idle process.
+	// reconcileEvery is the interval at which a leader compares the two, while they
+	// differ or for eager after a change. checkEvery is the interval of any server
+	// otherwise, because each comparison wakes an idle process.
 	reconcileEvery = 200 * time.Millisecond
 	checkEvery     = time.Second
 	eager          = 10 * time.Second
 	// ChangeTimeout bounds one change of Raft's configuration.
 	ChangeTimeout = 10 * time.Second
-	// silentFor is how long a server must be silent before another disk may take its
-	// place.
+	// silentFor is how long a server must be silent before another disk may replace it.
 	silentFor = 2 * time.Second
-	// farewell is how long a removed server may take to learn of its removal.
+	// farewell limits the time for a removed server to learn about its removal.
 	farewell = 2 * time.Second
 	// undoAfter is how long a new leader leaves a reconfig alone that another leader
 	// may have been driving.
 	undoAfter = 5 * time.Second
-	// closeBehind is how many entries a server may lack when it gets a vote.
+	// closeBehind is the maximum number of entries that a server may lack when it gets a
+	// vote.
 	closeBehind = 128
 )
 
@@ -71,7 +71,7 @@ type joining struct {
 	changes *changes
 }
 
-// stranger tells a server that is not a member how it becomes one.
+// stranger tells a server that is not a member how to become one.
 func (j *joining) stranger(p *bootstrap.Probe) string {
 	line := fmt.Sprintf("server.%d=%s:electionPort;clientPort", p.ID, p.Addr)
 	if m := p.Line(); m != nil {
@@ -85,8 +85,8 @@ func (j *joining) stranger(p *bootstrap.Probe) string {
 	return fmt.Sprintf("server %d is not a member of the ensemble: %s", p.ID, how)
 }
 
-// wanted returns the membership to reach: that of a pending reconfig, or the replicated
-// one. It is nil before the first LeaderStart.
+// wanted returns the membership to reach: a pending reconfig's, or the replicated one. It
+// is nil before the first LeaderStart.
 func (c *changes) wanted() *membership.List {
 	if t := c.reconfigs.current(); t != nil {
 		return t
@@ -203,15 +203,16 @@ func (e *Ensemble) lookoutLoop() {
 	}
 }
 
-// Configured is called on Raft's state machine goroutine with each configuration that takes
-// effect.
+// Configured is called on Raft's state machine goroutine when a configuration becomes
+// effective.
 func (c *changes) Configured() { c.reconfigs.poke() }
 
-// Begin completes the first entry of a new leadership: flags and config text. It runs on the
-// control goroutine. As in ZooKeeper, the first leader contributes the list of
-// its configuration file. Later leaders do so, too, as long as their list names the
-// same servers and no reconfig has changed them. A server knows its own client address
-// best, so a leader doesn't change that of another one: moved does when it reports it.
+// Begin completes the first entry of a new leadership: flags and config text. It runs on
+// the control goroutine. As in ZooKeeper, the first leader contributes the list of its
+// configuration file. Later leaders do so, too, as long as their list names the same
+// servers and no reconfig has changed them. A server knows its own client address best, so
+// a leader doesn't change the client address of another server: moved does, when that
+// server reports it.
 func (e *Ensemble) Begin(s *command.LeaderStart) {
 	e.setPace(true)
 	mine, now := membership.New(e.env.Config.Members), e.replicated()
@@ -287,7 +288,7 @@ func (c *changes) transferTo(ctx context.Context, among *membership.List) error 
 	return err
 }
 
-// The reasons why another server does not take leadership.
+// The reasons why another server hasn't become the leader.
 var (
 	errUnheard = errors.New("cannot be asked to become the leader")
 	errUnled   = errors.New("did not become the leader")

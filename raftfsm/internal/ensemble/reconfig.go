@@ -20,7 +20,7 @@ import (
 // A client's reconfig.
 //
 //  1. The server that received it asks the leader to drive it: the leader checks it, adds
-//     joining servers, and gives and takes votes until the voters match the new
+//     joining servers, and gives and removes votes until the voters match the new
 //     membership. A leader that is not among them hands over leadership, and the server
 //     asks the next leader.
 //  2. Then the server proposes the reconfig like any other write. Applying it changes the
@@ -28,9 +28,9 @@ import (
 //     servers that leave as well.
 //  3. The leader removes the servers that left from Raft's configuration.
 //
-// So a client that got a success reply may switch the old servers off. The apply
-// decides: a leader refuses only for reasons that are not in the log. Its refusal goes
-// through the log, too, because a refused reconfig takes a zxid.
+// So a client that got a success reply may switch the old servers off. The apply decides:
+// a leader refuses only for reasons that are not in the log. Its refusal goes through the
+// log, too, because a refused reconfig uses up a zxid.
 //
 // In the meantime the client's connection accepts no further request, because its
 // writes are executed in order.
@@ -40,8 +40,9 @@ const (
 	DriveTimeout = 30 * time.Second
 	// holdTarget is how long a leader waits for step 2 before it reverts.
 	holdTarget = 10 * time.Second
-	// lingerFor is how long a server that was too slow to join still gets the log (NeedsAll).
-	// It asks again within seconds, and otherwise a large state would never be there in time.
+	// lingerFor is how long a server that was too slow to join still gets the log
+	// (NeedsAll). It asks again within seconds. Otherwise a large state would never
+	// arrive in time.
 	lingerFor = 30 * time.Second
 	// drivePause is the pause before asking another leader.
 	drivePause = 50 * time.Millisecond
@@ -76,7 +77,7 @@ type reconfigs struct {
 	mu      sync.Mutex
 	target  *membership.List
 	drivers int              // how many servers are asking for it
-	until   time.Time        // when it is given up, once no server asks for it
+	until   time.Time        // when to give it up, once no server asks for it
 	late    *membership.List // the newest one that was given up
 	lateAt  time.Time        // and when
 	last    step             // the loop's last step
@@ -100,7 +101,8 @@ func (r *reconfigs) poked() chan struct{} {
 	return r.wake
 }
 
-// current returns the membership that a reconfig asks for, or nil without one.
+// current returns the membership that a reconfig asks for, or nil if there is no
+// reconfig.
 func (r *reconfigs) current() *membership.List {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -205,7 +207,7 @@ func (c *changes) drive(ctx context.Context, q *DriveRequest) *driveAnswer {
 	return a
 }
 
-// pursue waits until Raft's configuration is what target asks for.
+// pursue waits until Raft's configuration matches target.
 func (c *changes) pursue(ctx context.Context, l *leading, target *membership.List) *driveAnswer {
 	c.reconfigs.poke()
 	timeout := time.NewTimer(DriveTimeout)
@@ -231,7 +233,7 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 			c.log.Warn("undoing a reconfig: servers that it needs for a majority have gone down", "asked", string(target.Text()))
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-absent.C:
-			c.log.Warn("a reconfig is given up and undone: it adds servers that do not call this server, or that this server can't call; do they run, with the certificates of this ensemble?", "servers", s.missing)
+			c.log.Warn("giving up and undoing a reconfig: it adds servers that do not call this server, or that this server can't call; do they run, with the certificates of this ensemble?", "servers", s.missing)
 			return &driveAnswer{Code: proto.ErrNewConfigNoQuorum}
 		case <-l.ctx.Done():
 			return &driveAnswer{Retry: true}
@@ -243,8 +245,8 @@ func (c *changes) pursue(ctx context.Context, l *leading, target *membership.Lis
 	}
 }
 
-// examine checks a reconfig in ZooKeeper's order, with what the leader knows and the
-// servers that have answered it.
+// examine checks a reconfig in ZooKeeper's order, from the leader's state and the servers
+// that have answered it.
 func (c *changes) examine(q *DriveRequest, live map[raft.ServerID]bool) (*membership.List, proto.Code) {
 	var req proto.ReconfigRequest
 	r := proto.NewReader(q.Body)

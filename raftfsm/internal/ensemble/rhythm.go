@@ -4,8 +4,8 @@ import "time"
 
 // Rhythm lets periodic tasks of one server run at the same moments. Waking an idle
 // process costs much more than such a task does. It is the time that the moments are
-// counted from, and differs between servers: tasks that decide about elections must not
-// run on all of them at once.
+// counted from. It differs between servers, because tasks that decide about elections
+// must not run on all servers at the same time.
 type Rhythm struct{ Began time.Time }
 
 // Next returns the time until a task that runs every d is due.

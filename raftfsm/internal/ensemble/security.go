@@ -44,9 +44,10 @@ func (e *Ensemble) RefusedMessages() int64 {
 	return e.hub.Rejected()
 }
 
-// hosts returns the hosts of a server and those of all other servers, from the configuration
-// file, the membership, a reconfig that this leader carries out, and Raft's configuration. It
-// ignores what servers say about themselves, because that is what they have to prove.
+// hosts returns the hosts of a server and the hosts of all other servers, from the
+// configuration file, the membership, a reconfig that this leader carries out, and Raft's
+// configuration. It ignores the hosts that servers announce themselves, because the
+// servers have to prove them.
 func (p *places) hosts(server string) (its, others []string) {
 	note := func(id uint64, addr string) {
 		host, _, err := net.SplitHostPort(addr)

@@ -13,20 +13,22 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// When a server that waits for the ensemble reports that in its log.
+// The log messages of a server that waits for the ensemble.
 const (
-	// WaitsBefore is how long a start or an election may take before a report.
+	// WaitsBefore is the duration of a start or an election after which the server
+	// reports it.
 	WaitsBefore = 3 * time.Second
 	// waitsEvery is the shortest time between two reports.
 	waitsEvery = 10 * time.Second
 	// waitsAtMost is the longest time between two reports with the same text.
 	waitsAtMost = 10 * time.Minute
-	// waitsLook is how often a waiting server asks the others what they are doing.
+	// waitsLook is the interval at which a waiting server asks the others for their
+	// state.
 	waitsLook = time.Second
 )
 
-// waiting decides when a server that does not serve logs what it waits for: immediately
-// if there is news, and less and less often if not.
+// waiting decides when a server that doesn't serve logs the reason: immediately if there
+// is news, and less and less often if not.
 type waiting struct {
 	since time.Time     // zero while the server serves
 	last  time.Time     // of the last report
@@ -50,8 +52,8 @@ func (w *waiting) due(now time.Time, text string) bool {
 	return true
 }
 
-// waitingLoop logs what this server waits for while it serves no clients: for each
-// other server of the ensemble, why it can't be reached or what it says about itself.
+// waitingLoop logs the reason while this server serves no clients: for each other server
+// of the ensemble, why it can't be reached, or its state.
 func (e *Ensemble) waitingLoop() {
 	var w waiting
 	timer := time.NewTimer(0)
@@ -85,7 +87,8 @@ func (e *Ensemble) waitingLoop() {
 	}
 }
 
-// otherServer is what this server knows about another one in the ensemble.
+// otherServer is the state of another server in the ensemble, as far as this server knows
+// it.
 type otherServer struct {
 	id      uint64
 	voter   bool
@@ -93,7 +96,7 @@ type otherServer struct {
 	text    string
 }
 
-// askOthers asks all other servers what they are doing. voters says how many voters
+// askOthers asks all other servers for their state. voters is the number of voters that
 // answer, including this one.
 func (e *Ensemble) askOthers() (others []otherServer, voters string) {
 	addrs := make(map[uint64]string)
@@ -124,7 +127,7 @@ func (e *Ensemble) askOthers() (others []otherServer, voters string) {
 	return others, fmt.Sprintf("%d of %d answer, %d are needed", up, all, all/2+1)
 }
 
-// ask finds out what o says about itself.
+// ask asks o for its state.
 func (o *otherServer) ask(b *base, addr string) {
 	ctx, cancel := context.WithTimeout(b.ctx, ProbeTimeout)
 	defer cancel()
@@ -140,7 +143,7 @@ func (o *otherServer) ask(b *base, addr string) {
 	}
 }
 
-// dialFailure returns in one line why addr could not be asked.
+// dialFailure describes in one line why dialling addr failed.
 func dialFailure(addr string, err error) string {
 	var refused *quorum.RefusedError
 	var dns *net.DNSError

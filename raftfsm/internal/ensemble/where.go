@@ -16,19 +16,19 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/multiaddr"
 )
 
-// Where the servers are. Raft's configuration has one address for each server, which
-// the others dial. It comes from, in this order,
+// The addresses of the servers. Raft's configuration has one address for each server,
+// which the others dial. It comes from, in this order,
 //
 //   - the server's line in the membership, if a client's reconfig has set it,
-//   - what the server says about itself, from its own configuration file,
+//   - the server itself, which announces the address in its own configuration file,
 //   - the lists of the other servers, if the server itself is configured with a wildcard,
-//     e.g. 0.0.0.0: that says where to listen, not where the server is.
+//     e.g. 0.0.0.0: a wildcard is an address to listen at, not one to dial.
 //
-// A wildcard never gets into Raft's configuration. A server without any known address
-// has the placeholder there, which can't be dialled. The others find it by their own
+// A wildcard never gets into Raft's configuration. A server without any known address has
+// the placeholder there, which can't be dialled. The others find it through their own
 // files (see addresses).
 
-// places knows where the servers are.
+// places finds the addresses of the servers.
 type places struct {
 	*base
 	joins   joins
@@ -38,7 +38,7 @@ type places struct {
 	// Used by the reconcile loop only.
 	listening   []string  // the addresses of the quorum port
 	listenTried time.Time // when it last tried to listen on another address
-	asking      string    // the server and address last asked in vain,
+	asking      string    // the server and address that last didn't answer,
 	askedAt     time.Time // and when
 
 	// Guarded by base.mu.
@@ -79,8 +79,8 @@ func (p *places) knownAt(server uint64, now *membership.List) string {
 	return p.listedAt(server)
 }
 
-// joinAddr returns the address at which to dial a joining server: the one where it was
-// reached, until it listens at the one in the membership.
+// joinAddr returns the address at which to dial a joining server: the address at which we
+// reached it, until it listens at its address in the membership.
 func (p *places) joinAddr(m *membership.Member, j joiner) string {
 	if j.reached != "" {
 		return j.reached
@@ -180,7 +180,7 @@ func (p *places) noteAddress(q *bootstrap.Probe, from quorum.Identity, remote ne
 	}
 	_, port, err := net.SplitHostPort(q.Addr)
 	if err == nil && !membership.Dialable(q.Addr) && membership.ServerOf(q.As) == q.ID {
-		p.joins.noteFrom(q.As, net.JoinHostPort(host, port)) // the handshake tells whether the server is there
+		p.joins.noteFrom(q.As, net.JoinHostPort(host, port)) // the handshake verifies the server
 	}
 	if string(q.As) != from.ServerID {
 		return
@@ -206,7 +206,8 @@ type caller struct {
 	addr string
 }
 
-// MaxCallers bounds the ServerIDs of one server id whose calling addresses are remembered.
+// MaxCallers limits, per server id, the number of ServerIDs with remembered calling
+// addresses.
 const MaxCallers = 16
 
 // noteFrom remembers the address from which a server with a wildcard address has called.
@@ -295,7 +296,8 @@ func (p *places) followOwnAddress(m *membership.List) {
 		}
 	}
 	if err != nil && slices.Equal(portsOf(want), portsOf(p.listening)) {
-		// Other names for the same addresses, or some that only the others can use.
+		// These are other names for the same addresses, or addresses that only the others
+		// can use.
 		p.log.Debug("cannot listen at the addresses of the membership; keeping the old ports", "want", want, "listening", p.listening, "err", err)
 		err = nil
 	}
@@ -327,8 +329,8 @@ func (p *places) network() quorum.Network {
 	return multiaddr.Network{Network: p.env.Config.Network, Alternates: p.alternates, Blames: &p.blames}
 }
 
-// keepNames looks up the host names of the other servers from time to time, so that this
-// server knows their addresses if DNS fails, also those of servers that it hasn't dialled.
+// keepNames looks up the host names of the other servers from time to time, including
+// servers that it hasn't dialled, so that this server knows their addresses if DNS fails.
 func (p *places) keepNames() {
 	n := p.network()
 	for p.ctx.Err() == nil {
@@ -343,8 +345,8 @@ func (p *places) keepNames() {
 	}
 }
 
-// alternates returns the other addresses of the server whose first address is addr. The
-// membership counts: it may be newer than the configuration file.
+// alternates returns the other addresses of the server with first address addr. It reads
+// them from the membership, which may be newer than the configuration file.
 func (p *places) alternates(addr string) []string {
 	list := p.env.Config.Members
 	if m := p.replicated(); m != nil {

@@ -40,7 +40,7 @@ func Ask(ctx context.Context, conn net.Conn, question, answer any) error {
 	return fmt.Errorf("no answer: %w", err)
 }
 
-// Respond reads one question from conn and answers it. If the answer may take longer than
+// Respond reads one question from conn and answers it. If the answer may need longer than
 // Timeout, slow tells the server that asks to wait for it.
 func Respond[Q any](conn net.Conn, slow bool, answer func(*Q) any) {
 	defer conn.Close()

@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// TestAnswerThatTakesLong: an answer may take any time while the other server reports that
-// it is working on it. If the network forgets the connection, the question fails.
+// TestAnswerThatTakesLong: an answer may need any time while the other server reports
+// that it is working. If the network forgets the connection, the question fails.
 func TestAnswerThatTakesLong(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

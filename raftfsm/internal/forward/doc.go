@@ -14,11 +14,11 @@
 //	follower → leader: filler = (fillFlag | n):4 byte*n
 //	leader → follower: sign = received:8 holding:1
 //
-// received counts the bytes of the stream that the leader has read. holding says that
-// the leader isn't reading for now, because too many commands wait to be proposed. So the
+// received counts the bytes of the stream that the leader has read. holding says that the
+// leader isn't reading for now, because too many commands wait to be proposed. So the
 // follower can tell a waiting stream from a dead one. On a live stream the signs come in
 // time, and either all sent bytes have been received, or received grows, or the leader is
-// holding. A follower whose stream is dead closes it and opens another.
+// holding. A follower closes a dead stream and opens another.
 //
 // A stream begins with a filler of a few packets' size, which the leader must confirm:
 // on a network that loses large packets, a stream could be opened but carry no runs.
@@ -28,8 +28,8 @@
 //
 // Invariants:
 //   - Runs arrive in the order in which they were sent, or the stream ends.
-//   - A stream that carries nothing for the stall limit ends at both sides, unless the leader
-//     says that it holds the follower back.
+//   - A stream that carries nothing for the stall limit ends at both sides, unless the
+//     leader says that it is holding.
 //   - A size that a follower announces allocates no memory before the bytes arrive.
 //
 // May import: internal/quorum, raftfsm/internal/propose, the standard library.

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
-// Receiver is the leader's end.
+// Receiver is the leader's end of a stream.
 type Receiver struct {
 	conn  net.Conn
 	limit time.Duration

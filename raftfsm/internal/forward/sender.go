@@ -82,7 +82,7 @@ func (s *Sender) Open(incarnation uint64) error {
 	for received := uint64(0); received < s.sent.Load(); {
 		var err error
 		if received, _, err = s.sign(); err != nil {
-			return fmt.Errorf("the leader takes the stream and %d bytes on it do not arrive: %w", probeFill, err)
+			return fmt.Errorf("the leader accepts the stream, but %d bytes on it do not arrive: %w", probeFill, err)
 		}
 	}
 	return nil

@@ -1,11 +1,12 @@
 // Package logreader reads the files that servers leave on disk: snapshots as trees, logs as
 // transactions.
 //
-// It applies the entries of a log to a state machine of its own, from the oldest snapshot that
-// the log continues.
+// It applies the entries of a log to a separate state machine, from the oldest snapshot
+// that the log continues.
 //
 // Invariants:
-//   - Nothing here opens a store or changes a file, so it is safe next to a running server.
+//   - The package opens no store and changes no file, so it is safe while a server is
+//     running.
 //   - A transaction has a zxid and a result only if the state before it is known.
 //   - Reading stops at the first entry that can't be read. It is never skipped.
 //

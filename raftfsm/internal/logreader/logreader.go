@@ -50,8 +50,8 @@ func readSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 	return s, nil
 }
 
-// newState returns the state in which every history begins, on a machine that tells shown what
-// it applies; nil: nothing.
+// newState returns the state in which every history begins. Its machine reports the
+// commands that it applies to shown, unless shown is nil.
 func newState(shown *showing) *State {
 	env := apply.Detached()
 	if shown != nil {
@@ -89,7 +89,7 @@ type EntryType string
 // The types of log entries.
 const (
 	EntryLeader  EntryType = "leader"  // begins a leadership
-	EntryBatch   EntryType = "batch"   // holds transactions
+	EntryBatch   EntryType = "batch"   // contains transactions
 	EntryMembers EntryType = "members" // Raft's list of servers
 	EntryRaft    EntryType = "raft"    // internal to Raft, without effect
 )
@@ -204,9 +204,9 @@ func (l *logReader) entry(e *raft.Log) error {
 	return l.each(&out)
 }
 
-// load finds the oldest readable snapshot that the log continues, where the log begins
-// at index. Without one there is no state. The check of the snapshot itself reports
-// what is wrong with it.
+// load finds the oldest readable snapshot that the log continues, where the log begins at
+// index. If there is none, there is no state. The check of the snapshot itself reports
+// its damage.
 func (l *logReader) load(index uint64) error {
 	for i := len(l.snapshots) - 1; i >= 0; i-- {
 		f := &l.snapshots[i]
@@ -260,7 +260,7 @@ func (l *logReader) command(e *raft.Log, out *Entry) error {
 	return m.ApplyEntry(e.Index, e.Data)
 }
 
-// decode lists the commands of a batch whose effects are unknown.
+// decode lists the commands of a batch with unknown effects.
 func (e *Entry) decode(runs []byte) error {
 	var q proto.Requests
 	return eachCommand(runs, func(c *command.Command) {
@@ -290,7 +290,7 @@ func eachCommand(runs []byte, f func(*command.Command)) error {
 	return nil
 }
 
-// describe fills in what the request asks for.
+// describe fills in the fields that come from the request.
 func (t *Transaction) describe(q *proto.Requests, body []byte) {
 	if t.Kind == command.KindReap {
 		r := proto.NewReader(body)

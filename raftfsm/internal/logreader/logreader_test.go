@@ -266,8 +266,8 @@ func TestUnknownState(t *testing.T) {
 	}
 }
 
-// The state comes from the oldest snapshot that the log continues, among those allowed, and
-// from the next one if that is damaged. The entries that it holds are not known.
+// The state comes from the oldest snapshot that the log continues, among those allowed,
+// and from the next one if that is damaged. The entries before it are not known.
 func TestOldestSnapshot(t *testing.T) {
 	t.Parallel()
 	d := newDisk(t)

@@ -44,7 +44,7 @@ func (m *List) Asked(q *proto.ReconfigRequest, policy tree.Policy) (*List, proto
 	return out, proto.Ok
 }
 
-// replicable reports whether all servers will read the same list from the text of m.
+// replicable reports whether all servers read the same list from m's text.
 func (m *List) replicable() bool {
 	text := m.Text()
 	again, err := parseList(text)
@@ -71,8 +71,8 @@ func parts(s, separators string) (n int) {
 	return n
 }
 
-// wholeMembership parses a list that replaces the current one. For a list that no
-// configuration file could hold, ZooKeeper returns a stray MarshallingError.
+// wholeMembership parses a list that replaces the current one. For a list that would be
+// invalid in a configuration file, ZooKeeper returns a stray MarshallingError.
 func wholeMembership(list string, lone bool) (*List, proto.Code) {
 	out, err := parseList([]byte(strings.ReplaceAll(list, ",", "\n")))
 	if err != nil {
@@ -135,8 +135,8 @@ func (m *List) changed(q *proto.ReconfigRequest) (*List, proto.Code) {
 	return out, proto.Ok
 }
 
-// list splits a comma-separated list as ZooKeeper does: it trims blanks and ignores
-// empty parts, and null means no list.
+// list splits a comma-separated list like ZooKeeper: it trims blanks and ignores empty
+// parts, and null means no list.
 func list(s string) []string {
 	if s == proto.NullString {
 		return nil

@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// A reconfig takes effect as soon as it is applied, and every server writes the new list to
-// its configuration file. If the servers couldn't start with the new list, we therefore
-// refuse it before that, with BadArguments. ZooKeeper checks only the addresses of servers
-// that join or change in an incremental reconfig, and never loopback addresses.
+// A reconfig is effective as soon as it is applied, and every server writes the new list
+// to its configuration file. We therefore refuse a list with which the servers couldn't
+// start, with BadArguments. ZooKeeper checks only the addresses of servers that join or
+// change in an incremental reconfig, and never loopback addresses.
 //
 // We don't resolve names, because all servers have to come to the same verdict. Two hosts
 // are the same if their texts are, or if they are notations of the same IP address.
@@ -81,8 +81,8 @@ func (m *Member) listeners() []listener {
 type listening map[string]listener
 
 // claim adds a listener. It returns an error if another server has one with the same key.
-// Two servers for clients at all addresses of one host may be on machines of their own,
-// to which the host forwards the ports.
+// Two servers for clients at all addresses of one host may be on different machines, to
+// which the host forwards the ports.
 func (all listening) claim(l listener) error {
 	other, taken := all[l.key]
 	switch {
@@ -117,8 +117,8 @@ func SameAddress(members []Member) error {
 	return errors.Join(errs...)
 }
 
-// ValidHost reports whether a host has no characters that no name and no address has:
-// quotes, and the remains of letters outside ASCII.
+// ValidHost reports whether a host contains only characters that a name or an address can
+// have. It rejects quotes, and the bytes of letters outside ASCII.
 func ValidHost(host string) bool {
 	return !strings.ContainsFunc(host, func(r rune) bool {
 		return r <= ' ' || r >= 0x7f || strings.ContainsRune("\"'`,;=<>()\\/@#!?", r)
@@ -135,7 +135,7 @@ func (m *Member) checkLine() error {
 		}
 	}
 	for _, addr := range m.QuorumAddrs() {
-		// Even if the hosts differ, the server may be set to listen on all of them.
+		// Even if the hosts differ, the server may be set to listen on all hosts.
 		if _, port, err := net.SplitHostPort(addr); err == nil && samePort(port, client) {
 			return fmt.Errorf("server.%d: the port for clients is the one for the other servers, %s: give one of them another port", m.ID, port)
 		}
@@ -155,10 +155,10 @@ func samePort(a, b string) bool {
 	return err == nil && also == nil && x == y && x != 0
 }
 
-// Conflict returns an error if the servers of m can't change to next, because of addresses
-// that next has and m doesn't: two servers have the same one, or a server gets one at
-// which another server listens now. In the latter case each of the servers might wait for
-// the other. A server on the list for the first time isn't waited for.
+// Conflict returns an error if the servers of m can't change to next because of its new
+// addresses: two servers have the same address, or a server gets an address at which
+// another server listens now. In the latter case each server might wait for the other
+// one. We don't wait for a server that is on the list for the first time.
 func (m *List) Conflict(next *List) error {
 	before, after := make(listening), make(listening)
 	for i := range m.Members {
@@ -193,17 +193,17 @@ func (m *List) Conflict(next *List) error {
 		}
 		holder, taken := before[l.key]
 		if taken && holder.server == l.server && holder.client == l.client {
-			continue // it listened at one address and will at all of them, or the other way round
+			continue // it changes from one address to all addresses, or the other way round
 		}
 		if taken && !(holder.all && l.all) && next.Lists(holder.server) && m.runsAt(l.server, l.key) {
-			return fmt.Errorf("%s is to be the %s of server.%d, and is the %s of server.%d now: give server.%[5]d another one first, with a reconfig of its own",
+			return fmt.Errorf("%s is to be the %s of server.%d, and is the %s of server.%d now: give server.%[5]d another one first, with a separate reconfig",
 				l.key, l.what(), l.server, holder.what(), holder.server)
 		}
 	}
 	return nil
 }
 
-// runsAt reports whether a server is on the host of a key, as far as m tells.
+// runsAt reports whether, according to m, a server is on the host of a key.
 func (m *List) runsAt(server uint64, key string) bool {
 	was := m.Member(server)
 	if was == nil {

@@ -14,8 +14,8 @@ const three = "server.1=127.0.0.1:2881:3881:participant;127.0.0.1:2181\nserver.2
 
 // TestReconfigNeedsFreeAddresses: a list that the servers couldn't listen with is refused,
 // whatever kind of reconfig asks for it, and so is one that gives a server the address of
-// another one before that has moved away. What the list had before counts only if it
-// conflicts with something new.
+// another one before that has moved away. Old lines count only if they conflict with
+// something new.
 func TestReconfigNeedsFreeAddresses(t *testing.T) {
 	t.Parallel()
 	const (

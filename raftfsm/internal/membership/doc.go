@@ -10,8 +10,8 @@
 //     to the same one. We never resolve a host name.
 //   - Every server reads the same List from a text that another one has written.
 //   - A List that a reconfig leads to is one that its servers can start with (Conflict).
-//   - If the present voters and those of the target have live majorities, so has every
-//     configuration on the way between them (Plan).
+//   - If the present voters and the target's voters have live majorities, so has every
+//     configuration in between (Plan).
 //
 // May import: proto, tree, hashicorp/raft for its types, the standard library.
 package membership

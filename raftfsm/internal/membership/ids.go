@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// NoServer stands for no server. The zero value can't, because 0 is a valid server id.
+// NoServer means no server. It isn't the zero value, because 0 is a valid server id.
 const NoServer uint64 = math.MaxUint64
 
 // FounderID returns the ServerID of a server on the disk that formed the ensemble.

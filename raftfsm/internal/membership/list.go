@@ -44,16 +44,16 @@ func (m *List) Text() []byte {
 	return fmt.Appendf(b, "version=%x", m.Version)
 }
 
-// NamedLevel is the behaviour level from which the state distinguishes the lines set by
-// a reconfig from those of the configuration files.
+// NamedLevel is the behaviour level from which the state distinguishes the lines set by a
+// reconfig from the lines of configuration files.
 const NamedLevel = 3
 
-// NamedKey starts the line of the state that lists the servers whose lines a reconfig
-// has set. /zookeeper/config does not show it.
+// NamedKey starts the line of the state that lists the servers with lines set by a
+// reconfig. /zookeeper/config does not show it.
 const NamedKey = "\nnamed="
 
-// State returns what the replicated state and its snapshots hold: the text, and which
-// lines a reconfig has set.
+// State returns the encoding for the replicated state and its snapshots: the text, and
+// which lines a reconfig has set.
 func (m *List) State() []byte {
 	var ids []string
 	for i := range m.Members {
@@ -67,7 +67,7 @@ func (m *List) State() []byte {
 	return append(append(m.Text(), NamedKey...), strings.Join(ids, ",")...)
 }
 
-// ConfigText returns what /zookeeper/config shows of a state.
+// ConfigText returns the text of /zookeeper/config for a state.
 func ConfigText(state []byte) []byte {
 	text, _, _ := bytes.Cut(state, []byte(NamedKey))
 	return text
@@ -86,14 +86,14 @@ func (m *List) setNamed(ids string) error {
 	return nil
 }
 
-// ForgetNamed treats all lines as those of the configuration files.
+// ForgetNamed treats all lines as lines of configuration files.
 func (m *List) ForgetNamed() {
 	for i := range m.Members {
 		m.Members[i].named = false
 	}
 }
 
-// Check returns an error for a list that can't be replicated: the log holds the
+// Check returns an error for a list that can't be replicated. The log contains the
 // membership as text, and every server must be able to parse it.
 func Check(members []Member) error {
 	text := New(members).Text()

@@ -39,8 +39,8 @@ func TestEndpointConflicts(t *testing.T) {
 	}
 }
 
-// TestRoleOfSeveralAddresses: the role of a server with several addresses may be stated for
-// any of them, and is at the end of the canonical line.
+// TestRoleOfSeveralAddresses: the role of a server with several addresses may follow any
+// address, and is at the end of the canonical line.
 func TestRoleOfSeveralAddresses(t *testing.T) {
 	t.Parallel()
 	const canonical = "server.1=a:1:2|b:1:2:observer;0.0.0.0:5"

@@ -15,7 +15,7 @@ type Member struct {
 	Alternates    []string // more addresses of the quorum port (multiAddress)
 	ElectionAddr  string   // host:port of zoo.cfg's election port; kept for the config node, not dialled
 	Observer      bool
-	ClientAddr    string // host:port for clients as the config node prints it; empty without
+	ClientAddr    string // host:port for clients as the config node prints it; empty if there is none
 	ConfigNodeTxt string // the line of /zookeeper/config for this member
 
 	named bool // set by a client's reconfig; only another reconfig changes the line
@@ -80,7 +80,8 @@ func Dialable(addr string) bool {
 	return err == nil && !Wildcard(host)
 }
 
-// Placeholder returns the stand-in for an unknown address in Raft's configuration.
+// Placeholder returns a text for a server with an unknown address in Raft's
+// configuration.
 func Placeholder(server uint64) string { return fmt.Sprint("server.", server) }
 
 // FirstDialable returns the first address that can be dialled, or the placeholder.

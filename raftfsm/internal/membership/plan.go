@@ -7,9 +7,9 @@ import (
 )
 
 // How a change of the membership becomes a sequence of single changes of Raft's
-// configuration. Plan is a pure function: it computes all steps from what the leader knows.
-// The leader executes the first one and then plans again, so that the next plan accounts
-// for a server that dies in the meantime.
+// configuration. Plan is a pure function: it computes all steps from the leader's
+// knowledge. The leader executes the first one and then plans again, so that the next
+// plan accounts for a server that dies in the meantime.
 //
 // Call a configuration live if more than half of its voters are live. Raft commits
 // a change under the configuration that the change makes, and every later entry
@@ -17,19 +17,19 @@ import (
 //
 // Let O be the present voters and T the voters of the target. The order is:
 //
-//  1. Remove servers whose disk or address another server has taken over. They
-//     are not live.
+//  1. Remove servers that have lost their disk or address to another server. They are not
+//     live.
 //  2. Add servers that join, without a vote.
-//  3. Take the votes of servers outside T that are not live.
+//  3. Remove the votes of servers outside T that are not live.
 //  4. Give votes to live servers of T.
-//  5. Take the votes of live servers outside T, except the leader's.
+//  5. Remove the votes of live servers outside T, except the leader's.
 //  6. If the leader is outside T, hand leadership to a voter of T. The next leader
-//     takes the vote.
+//     removes the vote.
 //
 // Claim: if O and T are live, every configuration on the way is live.
 //
-//   - Steps 1 and 3 take dead voters away. If l of n voters are live and l > n/2,
-//     then l > (n-1)/2.
+//   - Steps 1 and 3 remove dead voters. If l of n voters are live and l > n/2, then l >
+//     (n-1)/2.
 //   - Step 2 does not change the voters.
 //   - Step 4 adds live voters: if l > n/2, then l+1 > (n+1)/2.
 //   - After step 4 all live servers of T vote, and every dead voter is a server of
@@ -39,8 +39,8 @@ import (
 //
 // If O or T is not live, no order works, since every order begins with O and ends with T.
 // We therefore refuse a change only if every other order would fail as well. Steps 1 to 4
-// need O alone to be live. They are also taken while T, as a list that is in force already,
-// has lost its majority for the moment.
+// need O alone to be live. We also execute them if T is already in force and has lost its
+// majority for the moment.
 //
 // A dead server of T that has no vote yet does not get one in the plan. It gets its
 // vote when it is back, which is step 4 again. The claim covers that case: T counts
@@ -74,7 +74,7 @@ type Change struct {
 }
 
 // Plan returns the steps to the target. ok is false if no order of steps to the target
-// keeps a live majority of voters at all times. The steps are then those that are safe
+// keeps a live majority of voters at all times. It then returns the steps that are safe
 // nevertheless.
 func (p *Change) Plan() (steps []Step, ok bool) {
 	if !Majority(p.Servers, p.Live) {

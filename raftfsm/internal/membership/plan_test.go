@@ -77,8 +77,8 @@ func inputOf(set []planKind, leader int) *Change {
 	return p
 }
 
-// possible searches all orders of all single vote changes: can the voters become
-// exactly those of the target while more than half of them are live at all times?
+// possible searches all orders of all single vote changes: can the voters become exactly
+// the target's voters while more than half are live at all times?
 func possible(set []planKind) bool {
 	var live, from, to uint
 	for i, k := range set {
@@ -129,7 +129,7 @@ func possible(set []planKind) bool {
 const maxPlanned = 7
 
 // TestEveryPlan checks the plans for all sets of up to seven servers that are voters,
-// observers or no members, with any of them down, any target, and any live voter as the
+// observers or no members, with any subset down, any target, and any live voter as the
 // leader. A plan passes only through live configurations and ends at the target. It is
 // refused only if a search over all orders finds no way either.
 func TestEveryPlan(t *testing.T) {
@@ -213,8 +213,8 @@ func checkPlan(set []planKind, leader int, want bool) error {
 	return nil
 }
 
-// TestPlanOfANewDisk: a server whose disk was lost is removed before the server on the
-// new disk joins. So is a dead server whose address a new server has.
+// TestPlanOfANewDisk: a server that lost its disk is removed before the server on the new
+// disk joins. So is a dead server if a new server has its address.
 func TestPlanOfANewDisk(t *testing.T) {
 	t.Parallel()
 	set := []planKind{{voting, voting, true}, {voting, voting, true}, {voting, voting, false}}

@@ -24,7 +24,7 @@ const (
 // Network is a network in which a server may have several addresses.
 type Network struct {
 	quorum.Network
-	// Alternates returns the other addresses of the server whose first address is addr.
+	// Alternates returns the other addresses of the server with first address addr.
 	Alternates func(addr string) []string
 	Blames     *Blames
 }

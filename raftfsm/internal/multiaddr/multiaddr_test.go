@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// fakePaths is a network whose addresses are the times until they accept.
+// fakePaths is a network in which each address is the time until it accepts.
 type fakePaths struct{ quorum.Network }
 
 func (fakePaths) Dial(ctx context.Context, addr string) (net.Conn, error) {

@@ -15,7 +15,7 @@ const (
 	FullWeight = 64 << 10
 )
 
-// weight returns the weight of n commands that take up bytes in a run.
+// weight returns the weight of n commands with a total size of bytes in a run.
 func weight(n, bytes int) int { return n*commandWeight + bytes }
 
 // Backlog tracks the weight of the commands, from this server and its followers, that

@@ -30,7 +30,7 @@ func newQueues() *queues {
 // noClaim claims nothing about the state.
 func noClaim() command.Check { return command.Check{} }
 
-// heldLog is a Raft whose entries complete when the test says so.
+// heldLog is a Raft that completes entries when the test says so.
 type heldLog struct {
 	ops   chan int // commands of each entry
 	land  chan struct{}
@@ -243,8 +243,8 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-// TestNoCommandIsLeftToTheProposer: the same for the proposer, whose entries land on the
-// goroutine that applies them.
+// TestNoCommandIsLeftToTheProposer: the same for the proposer, which learns of its
+// entries on the goroutine that applies them.
 func TestNoCommandIsLeftToTheProposer(t *testing.T) {
 	t.Parallel()
 	n := newQueues()

@@ -1,14 +1,15 @@
 // Package propose brings commands into the Raft log: it queues them, packs them into entries,
 // and keeps their waiters until they are applied.
 //
-// Every server has LocalRuns, which packs its commands into runs. On a follower, Forwarding
-// sends the runs to the leader, whose RemoteRuns takes them. On the leader, Proposer packs the
-// runs of all servers into entries. Backlog wakes the one goroutine that sends.
+// Every server has LocalRuns, which packs its commands into runs. On a follower,
+// Forwarding sends the runs to the leader, which queues them in RemoteRuns. On the
+// leader, Proposer packs the runs of all servers into entries. Backlog wakes the one
+// goroutine that sends.
 //
 // Invariants:
-//   - The commands of a server get into the log in the order in which it proposed them. A lost
-//     command takes all later ones that depend on it (Command.Way) with it.
-//   - After Halt returns, we take nothing more from a queue.
+//   - The commands of a server get into the log in the order in which it proposed them.
+//     If a command is lost, so are all later commands that depend on it (Command.Way).
+//   - After Halt returns, no run leaves a queue.
 //   - A Proposer serves one incarnation, and ends with the first entry that Raft refuses or
 //     loses.
 //   - We limit queues in bytes: LocalRuns makes its clients wait, RemoteRuns only the server

@@ -14,7 +14,7 @@ type fairQueue struct {
 	now   uint64 // bytes that the last server had had when it was chosen
 }
 
-// next returns the server whose turn it is among the waiting ones.
+// next returns the waiting server that has the next turn.
 func (f *fairQueue) next(waiting []participant) participant {
 	if f.bytes == nil {
 		f.bytes = make(map[participant]uint64)

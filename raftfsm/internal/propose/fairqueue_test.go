@@ -5,7 +5,7 @@ import (
 )
 
 // TestTurnsOfServer0: a leader should share its log fairly between its own clients and
-// those of a follower with id 0.
+// the clients of a follower with id 0.
 func TestTurnsOfServer0(t *testing.T) {
 	var u fairQueue
 	had := make(map[participant]int)

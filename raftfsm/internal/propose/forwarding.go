@@ -23,11 +23,11 @@ type Forwarding struct {
 	Failed  chan error // the first error
 	stop    chan struct{}
 
-	mu     sync.Mutex // held while a run is taken
+	mu     sync.Mutex // held during take
 	halted bool
 }
 
-// Halt stops the forwarding. After it returns, no more runs are taken.
+// Halt stops the forwarding. After it returns, no run leaves the queue.
 func (f *Forwarding) Halt() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -38,7 +38,8 @@ func (f *Forwarding) Halt() {
 	}
 }
 
-// take returns the next run in buf, or an empty slice if no run is worth sending yet.
+// take removes the next run from the queue and returns it in buf, or returns an empty
+// slice if no run is worth sending yet.
 func (f *Forwarding) take(buf []byte) []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -51,7 +52,7 @@ func (f *Forwarding) take(buf []byte) []byte {
 
 // Run sends runs until it is halted or the stream fails.
 func (f *Forwarding) Run() {
-	defer f.backlog.poke() // for the next sender, whose wake-up this one may have consumed
+	defer f.backlog.poke() // this sender may have consumed the next sender's wake-up
 	var buf []byte
 	for {
 		if buf = f.take(buf); len(buf) == 0 {

@@ -49,7 +49,7 @@ type LocalRuns struct {
 	bytes  int       // in open and sealed
 	spares spares    // free buffers for the next runs
 
-	// waiting holds the commands not yet applied, sent or not. The numbers start at
+	// waiting contains the commands not yet applied, sent or not. Their numbers start at
 	// next−len(waiting).
 	waiting []waiter
 	head    int // waiting[:head] is finished
@@ -65,7 +65,8 @@ type waiter struct {
 	session int64
 }
 
-// NewLocalRuns returns the queue of a server, for one boot of it. waits counts the commands in it.
+// NewLocalRuns returns the queue of a server for one boot. waits counts the queued
+// commands.
 func NewLocalRuns(server uint8, nonce uint64, waits *Backlog) *LocalRuns {
 	q := &LocalRuns{Server: server, Nonce: nonce, backlog: waits, next: 1, way: 1, Taken: func(int, int, time.Time) {}}
 	q.freed.L = &q.mu
@@ -143,9 +144,9 @@ func (q *LocalRuns) seal() {
 	q.sealed = append(q.sealed, r)
 }
 
-// Take appends the oldest run to dst, unless the batch in dst, which has ops commands,
-// would become too large. It returns the number of commands added, 0 if no run waits or
-// fits.
+// Take moves the oldest run from the queue to dst, unless the batch in dst, which has ops
+// commands, would become too large. It returns the number of commands added, 0 if no run
+// waits or fits.
 func (q *LocalRuns) Take(dst []byte, ops int) ([]byte, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -54,7 +54,7 @@ type Proposer struct {
 	applied    atomic.Uint64 // seq of the newest entry that the state machine has applied
 	unanswered []proposal    // entries that Raft may not have answered yet, oldest first; only run uses it
 
-	mu      sync.Mutex // held while runs are taken
+	mu      sync.Mutex // held during Collect
 	halted  bool
 	seq     atomic.Uint64 // of the newest entry
 	spares  spares        // buffers to build entries in
@@ -78,7 +78,7 @@ func (p *Proposer) Start(background *sync.WaitGroup) {
 	background.Go(p.run)
 }
 
-// Halt ends the proposer. It takes no further run after halt returns.
+// Halt ends the proposer. After it returns, no run leaves a queue.
 func (p *Proposer) Halt() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,11 +111,11 @@ func (p *Proposer) run() {
 	var late sync.WaitGroup // goroutines that wait for Raft's answers to overdue entries
 	defer late.Wait()
 	defer func() { p.settle(math.MaxUint64) }()
-	defer p.Backlog.poke() // for the next proposer, whose wake-up this one may have consumed
+	defer p.Backlog.poke() // this proposer may have consumed the next proposer's wake-up
 	overdue := time.NewTimer(time.Hour)
 	defer overdue.Stop()
 	finish := p.finish
-	// Raft answers the newest applied entry when the state machine is done with it.
+	// Raft answers the newest applied entry only after the state machine has finished.
 	for p.settle(max(p.applied.Load(), 1) - 1) {
 		if p.worth(finish == nil) {
 			if data := p.Collect(); data != nil {
@@ -175,8 +175,9 @@ func enough(inFlight int) int {
 	return math.MaxInt
 }
 
-// settle waits for Raft's answers to the entries up to seq. For one that the state machine
-// has applied, that takes no time. It returns false if the log refused one.
+// settle waits for Raft's answers to the entries up to seq. For an entry that the state
+// machine has applied, the answer is immediate. It returns false if the log refused an
+// entry.
 func (p *Proposer) settle(seq uint64) bool {
 	n := 0
 	for n < len(p.unanswered) && p.unanswered[n].seq <= seq {
@@ -233,15 +234,15 @@ func (p *Proposer) Collect() []byte {
 	return append([]byte(nil), b...)
 }
 
-// reuse takes back the memory of an entry that is no longer needed.
+// reuse keeps the memory of an entry that is no longer needed, for a later entry.
 func (p *Proposer) reuse(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.spares.put(b)
 }
 
-// fill appends runs to b, as many as fit into a batch, and returns how many commands
-// they hold. Servers take turns.
+// fill appends runs to b, as many as fit into a batch, and returns the number of their
+// commands. Servers take turns.
 func (p *Proposer) fill(b []byte) (_ []byte, ops int) {
 	for {
 		p.waiting = p.Remote.waiting(p.waiting[:0])

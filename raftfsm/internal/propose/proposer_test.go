@@ -17,9 +17,9 @@ func (f doneFuture) Error() error  { return f.err }
 func (f doneFuture) Index() uint64 { return 0 }
 func (f doneFuture) Response() any { return nil }
 
-// TestEntriesAndTheirMemory: the proposer should build an entry in the memory of an applied
-// entry without readers, and never in that of an entry that is in flight or was refused,
-// because Raft may still use it.
+// TestEntriesAndTheirMemory: the proposer should build an entry in the memory of an
+// applied entry without readers, and never in the memory of an entry that is in flight or
+// was refused, because Raft may still use it.
 func TestEntriesAndTheirMemory(t *testing.T) {
 	t.Parallel()
 	for _, keeps := range []bool{true, false} {
@@ -60,7 +60,7 @@ func TestEntriesAndTheirMemory(t *testing.T) {
 	}
 }
 
-// TestWorth: what the proposer proposes while an entry is in flight.
+// TestWorth: which commands the proposer proposes while an entry is in flight.
 func TestWorth(t *testing.T) {
 	t.Parallel()
 	n := newQueues()
@@ -112,7 +112,7 @@ func TestWorth(t *testing.T) {
 	worth("none is in flight any more", true)
 }
 
-// commandsOf returns how many commands a batch holds.
+// commandsOf returns the number of commands in a batch.
 func commandsOf(t *testing.T, data []byte) (n int) {
 	t.Helper()
 	var h command.BatchHeader

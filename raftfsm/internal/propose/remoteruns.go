@@ -13,7 +13,7 @@ import (
 // own connection, so we don't delay other servers.
 const maxPeerBytes = 4 << 20
 
-// RemoteRuns holds the runs that other servers sent to this leader, in one queue per
+// RemoteRuns queues the runs that other servers sent to this leader, in one queue per
 // server.
 type RemoteRuns struct {
 	backlog  *Backlog
@@ -130,8 +130,8 @@ func (q *RemoteRuns) take(origin uint8, dst []byte, ops int) ([]byte, int) {
 	return dst, int(h.Count)
 }
 
-// CheckRun checks that every server can decode the run. If we couldn't decode a run in the
-// log, all of them would stop. CheckRun returns the number of commands.
+// CheckRun checks that every server can decode the run. A run in the log that can't be
+// decoded would stop all servers. CheckRun returns the number of commands.
 func (q *RemoteRuns) CheckRun(origin uint8, encoded []byte) (int, error) {
 	var h command.RunHeader
 	b, rest, err := h.Decode(encoded)

@@ -23,9 +23,9 @@ func bulkRun(t *testing.T, server uint8, size int) []byte {
 	return run
 }
 
-// TestFairTurns: a server that sends without pause should not delay other servers. All of
-// them should get the same number of bytes, including this server, and a server that sends
-// only occasionally should be served immediately.
+// TestFairTurns: a server that sends without pause should not delay other servers. Every
+// server should get the same number of bytes, including this server, and a server that
+// sends only occasionally should be served immediately.
 func TestFairTurns(t *testing.T) {
 	t.Parallel()
 	n := newQueues()
@@ -97,8 +97,8 @@ func TestFairTurns(t *testing.T) {
 	}
 }
 
-// TestPeerQueues: while too much of one server is queued, only that server waits, until the
-// proposer has taken some of it.
+// TestPeerQueues: while too much of one server is queued, only that server waits, until
+// the proposer has removed a part of its queue.
 func TestPeerQueues(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"sync"
 )
 
-// Sizes are the sizes in bytes of the log entries that this server has
-// proposed, −1 before the first one, and the number of commands they held.
+// Sizes are the sizes in bytes of the log entries that this server has proposed, −1
+// before the first one, and the number of commands in these entries.
 type Sizes struct{ Last, Min, Max, Commands int64 }
 
 // SizeCounter keeps Sizes.

@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Config is what a Replica needs to know of its server's configuration. Every field is set,
-// unless its comment says otherwise.
+// Config is the part of a server's configuration that its Replica needs. Every field is
+// set, unless its comment says otherwise.
 type Config struct {
 	Server datadir.Server // the owner of the directories
 	Level  uint32         // the highest behaviour level that this server knows

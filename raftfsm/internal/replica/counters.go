@@ -24,7 +24,7 @@ type Counters struct {
 	Init       histogram.Summary // opening the stores, loading the snapshot and the log
 	SnapLoad   histogram.Summary // the snapshot's part of Init
 	TxnsLoad   histogram.Summary // applying the log entries after the snapshot, until the server served clients
-	TxnsHeld   histogram.Summary // how many commands those entries held
+	TxnsHeld   histogram.Summary // number of commands in those entries
 }
 
 // countedLogs is the log store that Raft gets.
@@ -36,7 +36,7 @@ type countedLogs struct {
 
 var _ raft.MonotonicLogStore = countedLogs{}
 
-// IsMonotonic returns what the store says.
+// IsMonotonic implements raft.MonotonicLogStore.
 func (c countedLogs) IsMonotonic() bool {
 	m, ok := c.LogStore.(raft.MonotonicLogStore)
 	return ok && m.IsMonotonic()

@@ -1,9 +1,10 @@
 // Package replica is a server's copy of the state: the stores in its directories, the Raft
 // instance on them, and the state machine. It knows no other server and no client.
 //
-// A server opens its Replica, starts Raft on it with the transport to the other servers, or
-// without one (StartAlone), and stops it. Recover, Seed and Restore replace the
-// state of a stopped server by the start of a new history; Survey and Load only read it.
+// A server opens its Replica, starts Raft on it with the transport to the other servers,
+// or without a transport (StartAlone), and stops it. Recover, Seed and Restore replace
+// the state of a stopped server by the start of a new history; Survey and Load only read
+// it.
 //
 // Invariants:
 //   - The stores are opened before Raft starts, and closed after it has ended, except when they

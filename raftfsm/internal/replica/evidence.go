@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// divergenceFile, in the snapshot directory, is a dump of the state of a server whose
-	// state differs from its leader's. Only the first dump is kept: it is closest to the
-	// cause, and a server that restarts in a loop must not fill the disk.
+	// divergenceFile, in the snapshot directory, is a dump of a server's state that
+	// differs from the leader's. We keep only the first dump: it is closest to the cause,
+	// and a server that restarts in a loop must not fill the disk.
 	divergenceFile = "diverged.txt"
 	// maxDivergenceFile is the maximum size of the dump in bytes.
 	maxDivergenceFile = 64 << 20
@@ -21,8 +21,7 @@ const (
 // errCut ends a dump that reached its maximum size.
 var errCut = errors.New("too long")
 
-// keepEvidence writes divergenceFile and returns a phrase that tells the operator where
-// it is.
+// keepEvidence writes divergenceFile and returns a phrase with its path for the operator.
 func (r *Replica) keepEvidence(write func(io.Writer) error) string {
 	if r.cfg.Memory {
 		return "its state is not kept: the server has no directory"

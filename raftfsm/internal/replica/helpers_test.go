@@ -43,8 +43,8 @@ func memberConfig(t *testing.T) Config {
 	return cfg
 }
 
-// elsewhere returns an imported state: two znodes, one of them ephemeral, and the session
-// that owns it.
+// elsewhere returns an imported state: a persistent znode, an ephemeral one, and the
+// session that owns it.
 func elsewhere() (*tree.Tree, *session.Table) {
 	t, table := tree.New(), session.NewTable()
 	s := table.Create(1, 3_600_000, [16]byte{5})

@@ -53,7 +53,7 @@ func (r *Replica) Start(transport raft.Transport, bootstrap raft.Configuration) 
 	}
 }
 
-// errUnreadable is why Raft did not start. The cause was reported before.
+// errUnreadable is returned if Raft did not start. The cause was reported before.
 var errUnreadable = errors.New("the log could not be read when Raft started")
 
 // bootstrapTerm is the term that Raft gives to the first configuration. The first
@@ -129,7 +129,7 @@ const (
 	// maxAppendEntries bounds one message to a follower. An entry has up to 256 KiB, so
 	// one message can be sent within any timeout.
 	maxAppendEntries = 32
-	// never disables a Raft trigger. This package takes snapshots itself.
+	// never disables a Raft trigger. This package decides when to make snapshots.
 	never = 1 << 62
 )
 
@@ -141,7 +141,7 @@ func (r *Replica) raftConfig(id raft.ServerID) *raft.Config {
 	c.CommitTimeout = time.Second // a fallback: see transport.Transport.Committed
 	c.MaxAppendEntries = maxAppendEntries
 	// A buffer in front of Raft would only hide entries from a shutdown: Raft never
-	// answers the entries that are still in it. The batches are full without it.
+	// answers the entries that are still in it. The batches are full anyway.
 	c.BatchApplyCh = false
 	c.ShutdownOnRemove = false
 	c.NoLegacyTelemetry = true
@@ -154,9 +154,9 @@ func (r *Replica) raftConfig(id raft.ServerID) *raft.Config {
 }
 
 // Stop shuts Raft down permanently. It gives up after limit and then closes the stores,
-// because Raft's goroutines and those that serve its connections may be waiting for
-// them. It closes a store that fails in the meantime at once, because the control
-// goroutine no longer sees the failure.
+// because Raft's goroutines and the goroutines of its connections may be waiting for the
+// stores. If a store fails in the meantime, Stop closes it immediately, because the
+// control goroutine no longer sees the failure.
 func (r *Replica) Stop(limit time.Duration) error {
 	now := r.Raft()
 	if now == nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// RaftLogger lets Raft log through log. Raft's warnings tell how an election goes, line
-// by line, and are for debugging here: this package logs itself that a server no longer
-// serves, and what it waits for. Raft's errors are errors, except those that repeat.
+// RaftLogger lets Raft log through log. Raft's warnings describe the course of an
+// election in detail, so we log them at level debug: this package logs itself that a
+// server no longer serves, and why. Raft's errors remain errors, unless they repeat.
 func RaftLogger(log *slog.Logger) hclog.Logger {
 	if !log.Enabled(context.Background(), slog.LevelError) {
 		return hclog.NewNullLogger()
@@ -24,7 +24,7 @@ func RaftLogger(log *slog.Logger) hclog.Logger {
 	})
 }
 
-// raftLogWriter takes the lines of an hclog.Logger: "[WARN]  raft: text".
+// raftLogWriter receives the lines of an hclog.Logger: "[WARN] raft: text".
 type raftLogWriter struct{ log *slog.Logger }
 
 // Write implements io.Writer. Each call is one line.

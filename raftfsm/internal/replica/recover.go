@@ -14,20 +14,20 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// When a majority of the voters is lost permanently, the survivors hold all that is left.
-// Recover makes one of them the beginning of a new ensemble:
+// When a majority of the voters is lost permanently, only the survivors' data is left.
+// Recover makes one survivor the beginning of a new ensemble:
 //
 //   - Everything in its log counts, even entries that it doesn't know to be committed: a
 //     client may have received a reply for them.
-//   - The new ensemble has a new id, so no server of one ensemble can take part in the
+//   - The new ensemble has a new id, so no server of one ensemble can participate in the
 //     other.
 //   - The epoch rises above everything that clients may have seen: a server refuses a
 //     client that has seen a later zxid than its own.
 //   - All sessions expire. Otherwise a client could continue with caches of znodes that the
 //     new ensemble has never had, and no event would announce it.
 
-// EpochGap is how much the epoch rises. The lost servers may have held elections that
-// the survivor does not know of.
+// EpochGap is added to the epoch. The lost servers may have had elections that the
+// survivor doesn't know about.
 const EpochGap = 256
 
 // Recovery is the result of a recovery.
@@ -35,7 +35,7 @@ type Recovery struct {
 	Before  datadir.Position
 	Cluster string   // id of the new ensemble, hexadecimal
 	Zxid    int64    // the first zxid of the new ensemble
-	Aside   []string // directories that hold the old state now
+	Aside   []string // new directories of the old state
 }
 
 // Survey reads the directories of a stopped server. If cfg describes a standalone server, it
@@ -187,7 +187,7 @@ func (r *Replica) prepare(swap datadir.Swap) (err error) {
 	return r.writeFirst(raft.Configuration{Servers: []raft.Server{self}})
 }
 
-// takeLock takes over the directory's lock from the stores.
+// takeLock moves the directory's lock from the stores to the caller.
 func takeLock(s Stores) io.Closer {
 	if lock := s.TakeLock(); lock != nil {
 		return lock

@@ -26,12 +26,12 @@ type Replica struct {
 	transport    raft.Transport
 	running      atomic.Pointer[raft.Raft] // see Raft
 	reloading    sync.Mutex                // see Reload
-	opening      time.Duration             // how long Open took
+	opening      time.Duration             // duration of Open
 	lastSnapshot atomic.Pointer[lastSnapshot]
 }
 
-// New returns a replica that has not touched the disk yet. It completes env, which is what
-// the machine needs from the rest of the server.
+// New returns a replica that has not touched the disk yet. It completes env, the
+// machine's interface to the rest of the server.
 func New(cfg Config, env apply.Environment) *Replica {
 	r := &Replica{cfg: cfg, log: cfg.Logger}
 	env.Newest, env.Fleeting, env.Log = cfg.Level, r.fleeting(), cfg.Logger

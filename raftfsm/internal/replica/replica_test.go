@@ -128,8 +128,8 @@ func TestForeignSnapshot(t *testing.T) {
 	}
 }
 
-// unreadable are stores whose log reports a failure at the first read, and blocks until they
-// are closed.
+// unreadable are stores with a log that reports a failure at the first read, and blocks
+// until they are closed.
 type unreadable struct {
 	Stores
 	failed chan error

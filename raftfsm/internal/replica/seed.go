@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// seedIndex and seedTerm are the position of a seed's snapshot, before anything that a
-// log can hold.
+// seedIndex and seedTerm are the position of a seed's snapshot, before every entry that a
+// log can have.
 const (
 	seedIndex = 1
 	seedTerm  = 1
@@ -23,9 +23,9 @@ func Seed(cfg Config, t *tree.Tree, s *session.Table, reached func(step string) 
 	return begin(cfg, t, s, reached, func(*Replica) error { return nil })
 }
 
-// Restore is Seed for an older state whose later changes clients have seen: in a later epoch,
-// at least minEpoch, and without sessions. The ids of new sessions start where ZooKeeper's
-// would start now.
+// Restore is Seed for an older state, after which clients have seen later changes: in a
+// later epoch, at least minEpoch, and without sessions. The ids of new sessions start at
+// the number from which ZooKeeper would start now.
 func Restore(cfg Config, t *tree.Tree, s *session.Table, minEpoch uint32) (Recovery, error) {
 	return begin(cfg, t, s, nil, func(r *Replica) error {
 		s.Skip(uint64(cfg.Now().UnixMilli()) << 16)

@@ -13,8 +13,8 @@ import (
 
 var errStopped = errors.New("stopped")
 
-// A seed that is stopped at any step leaves either nothing that a server would take for its
-// own state, or the complete state.
+// A seed that is stopped at any step leaves either no state that a server would accept as
+// its own, or the complete state.
 func TestSeedThatIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for name, config := range map[string]func(*testing.T) Config{"standalone": aloneConfig, "member": memberConfig} {
@@ -100,7 +100,7 @@ func TestRecoveryThatIsInterrupted(t *testing.T) {
 }
 
 // A restored state has the epoch that is asked for, and no session. Its session ids start
-// above those of the state.
+// above the ids in the state.
 func TestRestoreBeginsAnew(t *testing.T) {
 	t.Parallel()
 	cfg := aloneConfig(t)
@@ -123,7 +123,7 @@ func TestRestoreBeginsAnew(t *testing.T) {
 	}
 }
 
-// Each refusal says what is wrong, and changes nothing.
+// Each refusal states the reason, and changes nothing.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	full := aloneConfig(t)

@@ -49,7 +49,7 @@ func (r *Replica) reloadTrailing(now *raft.Raft) {
 		trailing = 0
 	}
 	if err := r.Reload(now, func(c *raft.ReloadableConfig) { c.TrailingLogs = trailing }); err != nil {
-		r.log.Warn("could not bound the log", "trailing", trailing, "err", err)
+		r.log.Warn("could not limit the length of the log", "trailing", trailing, "err", err)
 	}
 }
 
@@ -143,8 +143,8 @@ func (r *Replica) noteSnapshot(zxid, bytes int64) {
 	r.lastSnapshot.Store(&lastSnapshot{zxid, bytes, r.cfg.Wall()})
 }
 
-// snapshotTime returns the time at which a snapshot was written, which the last part of
-// its id holds. It returns zero when the id has no time.
+// snapshotTime returns the time at which a snapshot was written, which is the last part
+// of its id. It returns zero if the id has no time.
 func snapshotTime(id string) time.Time {
 	ms, err := strconv.ParseInt(id[strings.LastIndexByte(id, '-')+1:], 10, 64)
 	if err != nil {

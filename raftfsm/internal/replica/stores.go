@@ -15,7 +15,7 @@ import (
 type Stores interface {
 	datadir.Stores
 	// SetObserver and SetStoring are called before anything is stored.
-	SetObserver(f func(sync time.Duration)) // told how long each write to the log's disk took
+	SetObserver(f func(sync time.Duration)) // called with the duration of each write to the log's disk
 	SetStoring(f func(entries []*raft.Log)) // told the entries about to be stored
 	Keeps() bool                            // the log may read an entry's data after it was applied
 	Hanging() time.Duration                 // how long the current write has been waiting

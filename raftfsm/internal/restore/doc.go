@@ -5,10 +5,10 @@
 // says how).
 //
 // Invariants:
-//   - A restore whose last piece is not in flight changes nothing. After that the outcome comes
-//     from the log, or is unknown.
-//   - Each command depends on the one before it (Command.Way): a lost piece takes the commit
-//     with it.
+//   - A restore has no effect before its last piece is in flight. After that the outcome
+//     comes from the log, or is unknown.
+//   - Each command depends on the one before it (Command.Way), so if a piece is lost, the
+//     commit has no effect.
 //   - At most piecesAhead pieces are in flight, so the writes of clients wait only for those.
 //
 // May import: proto, tree, session, raftfsm/internal/apply, command and propose, the standard

@@ -53,7 +53,7 @@ type Restores struct {
 	Local    *propose.LocalRuns
 	Wall     func() time.Time
 	Level    func() uint32               // the behaviour level that the log has reached
-	Lacking  func(level uint32) []string // for each other server that is not known to know a level, the reason
+	Lacking  func(level uint32) []string // the other servers that may not know a level, each with the reason
 	Stopping <-chan struct{}             // closed when the server stops
 
 	running sync.Mutex // held while a restore runs
@@ -91,7 +91,7 @@ func (r *Restores) checkLevel(level uint32) error {
 	}
 	who := r.Lacking(level)
 	if len(who) == 0 {
-		who = []string{"all of them have only just said so, try again"}
+		who = []string{"all servers have just reported support, try again"}
 	}
 	return fmt.Errorf("%w: %s", ErrLevel, strings.Join(who, ", "))
 }
@@ -163,7 +163,7 @@ type replacement struct {
 
 	lost  <-chan struct{}
 	ended <-chan apply.Restored
-	room  chan struct{} // holds one value for each piece in flight
+	room  chan struct{} // contains one value for each piece in flight
 
 	way    uint64
 	commit apply.RestoreCommit
@@ -176,7 +176,8 @@ type replacement struct {
 // state.
 var errEnded = errors.New("ended")
 
-// run proposes the tree, the sessions that continue (nil: none do), and what puts both in force.
+// run proposes the tree, the sessions to keep (nil: none), and the command that puts both
+// in force.
 func (r *replacement) run(t *tree.Tree, s *session.Table) (int64, error) {
 	if err := r.begin(); err != nil {
 		return 0, err
@@ -201,7 +202,7 @@ func (r *replacement) run(t *tree.Tree, s *session.Table) (int64, error) {
 	return r.end(err)
 }
 
-// send proposes what write writes, as pieces of that kind.
+// send proposes the output of write as pieces of that kind.
 func (r *replacement) send(k command.Kind, write func() error) error {
 	r.piece = k
 	err := write()
@@ -284,7 +285,7 @@ func again(o apply.Restored) <-chan apply.Restored {
 	return ch
 }
 
-// propose proposes a command that must not take effect without the commands before it.
+// propose proposes a command that has no effect if an earlier command is lost.
 func (r *replacement) propose(k command.Kind, body []byte, done apply.RestoreWaiter) error {
 	c := command.Command{Kind: k, Body: append(binary.BigEndian.AppendUint64(nil, r.id), body...), Way: r.way}
 	if done != nil {

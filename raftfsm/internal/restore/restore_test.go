@@ -22,7 +22,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// server is a server whose log is kept by the test: nothing is applied before the test says so.
+// server is a server with a log that the test controls: nothing is applied before the
+// test says so.
 type server struct {
 	t *testing.T
 	*Restores
@@ -30,7 +31,7 @@ type server struct {
 	stopping chan struct{}
 	entries  uint64
 	seq      uint64
-	sent     []command.Kind // the kinds of the commands taken from the queue so far
+	sent     []command.Kind // the kinds of the commands removed from the queue so far
 }
 
 // newServer returns a server that leads, with a znode and a session.
@@ -77,8 +78,8 @@ func (s *server) propose(c command.Command) {
 	}
 }
 
-// take takes the oldest run from the queue, nil if there is none. It is lost unless the test
-// passes it to deliver.
+// take removes and returns the oldest run in the queue, nil if there is none. It is lost
+// unless the test passes it to deliver.
 func (s *server) take() []byte {
 	s.t.Helper()
 	b, _ := s.Local.Take(nil, 0)
@@ -121,7 +122,7 @@ func (s *server) deliverAll() {
 	}
 }
 
-// queued takes what is proposed, and returns the kinds.
+// queued removes the proposed commands from the queue, and returns their kinds.
 func (s *server) queued() (runs [][]byte, kinds []command.Kind) {
 	s.t.Helper()
 	synctest.Wait()
@@ -186,7 +187,7 @@ func inTime(t *testing.T, f func(t *testing.T, s *server)) {
 	synctest.Test(t, func(t *testing.T) { f(t, newServer(t)) })
 }
 
-// many is how many large znodes a state of many has. Two of them fit into a piece.
+// many is the number of large znodes in a state of many. Two znodes fit into a piece.
 const many = 40
 
 // stateOf returns a state with /r, its n large children, an ephemeral znode and the session
@@ -243,8 +244,8 @@ func TestReplace(t *testing.T) {
 	}
 }
 
-// The ids of new sessions start above those of both states, and at least where a new server
-// would start.
+// The ids of new sessions start above the ids in both states, and at least at the number
+// from which a new server would start.
 func TestSessionIDs(t *testing.T) {
 	const high = 1<<56 - 1<<40 // above any clock
 	for name, counter := range map[string]uint64{"high": high, "low": 1} {
@@ -315,7 +316,7 @@ func TestOneRestoreAtATime(t *testing.T) {
 	})
 }
 
-// A restore is refused while not every server knows what it is, with the reason.
+// A restore is refused, with the reason, while not every server supports restores.
 func TestLevel(t *testing.T) {
 	inTime(t, func(t *testing.T, s *server) {
 		s.Level = func() uint32 { return apply.RestoreLevel - 1 }
@@ -417,7 +418,8 @@ func TestEndBetweenThePieces(t *testing.T) {
 	}
 }
 
-// toTheCommit runs a restore until its commit is proposed, and returns the run that holds it.
+// toTheCommit runs a restore until its commit is proposed, and returns the run with the
+// commit.
 func (s *server) toTheCommit() (done <-chan apply.Restored, commit []byte) {
 	s.t.Helper()
 	tr, table := stateOf(s.t, 0)
@@ -431,8 +433,8 @@ func (s *server) toTheCommit() (done <-chan apply.Restored, commit []byte) {
 	return done, runs[0]
 }
 
-// Once the commit is in flight, the outcome is what the log says, although this server has lost
-// the way to the leader.
+// Once the commit is in flight, the log determines the outcome, although this server has
+// lost its connection to the leader.
 func TestLostAfterTheCommit(t *testing.T) {
 	for name, arrives := range map[string]bool{"commit arrives": true, "abort arrives": false} {
 		t.Run(name, func(t *testing.T) {
@@ -492,8 +494,7 @@ func TestStoppedAfterTheCommit(t *testing.T) {
 	})
 }
 
-// The outcome of another restore is not taken for that of this one, and the outcome may come
-// only once.
+// The outcome of another restore is ignored, and the outcome may come only once.
 func TestOutcomeOfAnother(t *testing.T) {
 	inTime(t, func(t *testing.T, s *server) {
 		done, commit := s.toTheCommit()

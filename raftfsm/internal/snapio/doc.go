@@ -1,4 +1,4 @@
-// Package snapio writes and reads the stream of a snapshot, whatever it holds.
+// Package snapio writes and reads the stream of a snapshot, independent of its content.
 //
 // Writer and Reader split it into chunks with checksums. Pace slows the writer down while
 // there is other work.
@@ -6,7 +6,7 @@
 // Invariants:
 //   - Reader returns only data that a Writer has written, in that order. Damage and a missing
 //     end are errors.
-//   - Pace changes when data is written, never what is written, and rests no longer than
+//   - Pace delays writes but never changes their content, and rests no longer than
 //     paceMost.
 //
 // May import: the standard library.

@@ -6,8 +6,8 @@ import (
 )
 
 // Writing a snapshot of a large tree is about a second of work that no request waits for.
-// If we did it in one go, it would take a processor away from requests, because the
-// scheduler lets a goroutine run for 10 ms before it preempts it. After every quarter of a
+// If we did it in one go, it would block a processor for requests, because the scheduler
+// lets a goroutine run for 10 ms before it preempts it. After every quarter of a
 // millisecond of work, we therefore rest eight times as long as we have worked, while there
 // are writes. We rest only twice as long once the log has grown by several snapshots' worth
 // of entries, because a restart would have to apply them.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// slowWriter takes a while for each write.
+// slowWriter delays each write.
 type slowWriter time.Duration
 
 func (d slowWriter) Write(b []byte) (int, error) {
@@ -15,8 +15,8 @@ func (d slowWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestPace: other work should get eight ninths of the time, or two thirds when the log has
-// grown, unless the writer is in a hurry. The writer should not take a long rest because
+// TestPace: other work should get eight ninths of the time, or two thirds when the log
+// has grown, unless the writer is in a hurry. The writer should not rest for long because
 // the disk was slow.
 func TestPace(t *testing.T) {
 	t.Parallel()

@@ -10,9 +10,9 @@ import (
 )
 
 // Fingerprint represents an identity in a transaction of a client that has many or long
-// identities. It takes a fixed number of bytes in the log, and is enough to decide whether
-// an ACL names the identity. We use a prefix of a SHA-256 hash that is long enough to make
-// a second identity with the same fingerprint infeasible.
+// identities. It has a fixed size in the log, and is enough to decide whether an ACL
+// names the identity. We use a prefix of a SHA-256 hash that is long enough to make a
+// second identity with the same fingerprint infeasible.
 type Fingerprint [16]byte
 
 // FingerprintOf returns the fingerprint of id.

@@ -109,8 +109,8 @@ func parseGroups(s string, b []byte) (n int, ok bool) {
 	return n, true
 }
 
-// parseJavaInt parses a number as Integer.parseInt does: an optional sign, any
-// number of leading zeros, nothing else, within 32 bits.
+// parseJavaInt parses a number like Integer.parseInt: an optional sign, any number of
+// leading zeros, nothing else, within 32 bits.
 func parseJavaInt(s string, base int) (int, bool) {
 	negative := false
 	if s != "" && (s[0] == '+' || s[0] == '-') {

@@ -18,7 +18,7 @@ type Entry struct {
 	next   *Entry        // another list with the same hash
 }
 
-// Table holds the lists in use, by hash.
+// Table contains the lists in use, by hash.
 type Table struct {
 	byHash map[uint64]*Entry
 }
@@ -72,7 +72,8 @@ func (e *Entry) List() []proto.ACL { return e.list }
 // Hash returns a hash of the list that is the same in every process.
 func (e *Entry) Hash() uint64 { return e.hash }
 
-// Check verifies that the table holds exactly the lists in refs, with as many references.
+// Check verifies that the table contains exactly the lists in refs, with as many
+// references.
 func (a *Table) Check(refs map[*Entry]int) error {
 	stored := 0
 	for hash, first := range a.byHash {

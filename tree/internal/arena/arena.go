@@ -1,6 +1,6 @@
 package arena
 
-// Arena holds the nodes of a tree, and the index of those that are attached.
+// Arena stores the nodes of a tree, and the index of the attached nodes.
 type Arena struct {
 	nodes
 	index

@@ -22,7 +22,7 @@ func (a *Arena) Check(each func(*Node) error) error {
 		}
 	}
 	if count != a.Len() || links != count-1 {
-		return fmt.Errorf("%d nodes and %d links where %d are counted", count, links, a.Len())
+		return fmt.Errorf("%d nodes and %d links, the index has %d nodes", count, links, a.Len())
 	}
 	return a.check()
 }
@@ -32,7 +32,7 @@ func (a *Arena) checkNode(n *Node) error {
 	case a.Get(n.Path()) != n:
 		return fmt.Errorf("is not found under its path")
 	case (n.parent == None) != (n.Path() == Root):
-		return fmt.Errorf("is it the root or not")
+		return fmt.Errorf("has the root's path and a parent, or neither")
 	case a.At(n.number) != n:
 		return fmt.Errorf("is not where its number %d says", n.number)
 	case n.state.CRC() != TextCRC(n.Path(), n.Data()):
@@ -55,7 +55,7 @@ func (a *Arena) checkNode(n *Node) error {
 	return nil
 }
 
-// check verifies that every slot that was ever used holds a node or is in its block's
+// check verifies that every slot that was ever used contains a node or is in its block's
 // list of vacant slots, and that the bookkeeping of the blocks is correct.
 func (x *nodes) check() error {
 	room := 0
@@ -71,7 +71,7 @@ func (x *nodes) check() error {
 		}
 	}
 	if there := len(x.blocks) - len(x.given); room != len(x.open) || there < room || len(x.rooms) != len(x.blocks) {
-		return fmt.Errorf("%d blocks of nodes, of which %d have room, where %d are there and %d have room", len(x.rooms), room, there, len(x.open))
+		return fmt.Errorf("%d blocks of nodes, %d with room; counted %d, %d with room", len(x.rooms), room, there, len(x.open))
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (x *nodes) checkBlock(at uint32) error {
 	case live != int(r.live) || live+vacant != used:
 		return fmt.Errorf("%d nodes and %d vacant slots, counted %+v", live, vacant, r)
 	case room != (r.open >= 0) || room && x.open[r.open] != at:
-		return fmt.Errorf("with %d vacant slots of %d it stands at %d of those with room: %v", vacant, r.used, r.open, x.open)
+		return fmt.Errorf("with %d vacant slots of %d it is at position %d of the blocks with room: %v", vacant, r.used, r.open, x.open)
 	}
 	return nil
 }

@@ -10,7 +10,7 @@ func TestCheckFindsFaults(t *testing.T) {
 	t.Parallel()
 	for want, spoil := range map[string]func(*Arena, *Node){
 		"not found under its path": func(_ *Arena, n *Node) { n.state.Text = NewText(Persistent, 0, "/elsewhere", n.Data()) },
-		"the root or not":          func(_ *Arena, n *Node) { n.parent = None },
+		"has the root's path":      func(_ *Arena, n *Node) { n.parent = None },
 		"where its number":         func(_ *Arena, n *Node) { n.number++ },
 		"and 0 vacant slots":       func(a *Arena, _ *Node) { orphan(a).state = State{} },
 		"neither a node nor":       func(a *Arena, _ *Node) { orphan(a).state.Text = Text{} },

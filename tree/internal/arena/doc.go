@@ -5,7 +5,7 @@
 // A tree can have millions of znodes, so the layout saves bytes, cache misses and work for
 // the garbage collector:
 //
-//   - Nodes lie in blocks of slots and refer to each other by numbers. A number takes half
+//   - Nodes lie in blocks of slots and refer to each other by numbers. A number has half
 //     the size of a pointer, and the collector doesn't follow it. A node never moves.
 //   - Path, owner and data share one allocation, the text.
 //   - The index stores hashes and numbers, and the paths only in the texts.

@@ -2,8 +2,8 @@ package arena
 
 import "hash/maphash"
 
-// shardBits gives 1024 shards: few enough to cost little in an empty tree, enough
-// that growing one of them causes no noticeable pause.
+// shardBits gives 1024 shards: few enough to cost little in an empty tree, enough that
+// growing a shard causes no noticeable pause.
 const shardBits = 10
 
 // index finds nodes by path. It is a hash table with open addressing, divided into shards
@@ -34,7 +34,7 @@ func newIndex(of *nodes) index {
 	return index{seed: maphash.MakeSeed(), shards: make([]shard, 1<<shardBits), nodes: of}
 }
 
-// Place is where the index looks for a path.
+// Place is the position at which the index looks for a path.
 type Place struct {
 	s    *shard
 	hash uint32 // never 0
@@ -58,10 +58,10 @@ func (x *index) GetAt(p Place, path string) *Node {
 	return nil
 }
 
-// put adds n, whose path must not be in the index.
+// put adds n. Its path must not be in the index yet.
 func (x *index) put(n *Node) { x.PutAt(x.Locate(n.Path()), n) }
 
-// PutAt adds n, whose path must not be in the index and is located at p.
+// PutAt adds n at the position p of its path. The path must not be in the index yet.
 func (x *index) PutAt(p Place, n *Node) {
 	s := p.s
 	if (s.n+1)*5 > len(s.slots)*4 {

@@ -32,8 +32,8 @@ type Number uint32
 // None is no node's number.
 const None Number = 0
 
-// Node is a znode. Its size matters, because a tree can hold millions of them: 96
-// bytes, plus about 10 bytes more than path and data for its text.
+// Node is a znode. Its size matters, because a tree can have millions of nodes: 96 bytes,
+// plus the text, which is about 10 bytes longer than path and data.
 type Node struct {
 	state  State
 	kids   *[]Number // nil if there are no children
@@ -73,7 +73,7 @@ func (n *Node) Epoch() uint32 { return n.epoch }
 // SetEpoch stores a number with the node, which has no meaning here.
 func (n *Node) SetEpoch(epoch uint32) { n.epoch = epoch }
 
-// IsVacant reports whether the slot at n holds no node now.
+// IsVacant reports whether the slot at n is vacant.
 func (n *Node) IsVacant() bool { return n.state.first == nil }
 
 // Children returns the numbers of n's children.
@@ -103,7 +103,7 @@ func (n *Node) ReserveChildren(count int) {
 	n.kids = &list
 }
 
-// removeChild removes n from p's children. The last child takes n's position.
+// removeChild removes n from p's children. The last child moves to n's position.
 func (x *nodes) removeChild(p, n *Node) {
 	kids := *p.kids
 	last := len(kids) - 1

@@ -9,7 +9,7 @@ const (
 
 // nodes is the memory of a tree's nodes: blocks of slots that are reused.
 //
-// Nodes and the index refer to nodes by number instead of by pointer. A number takes half
+// Nodes and the index refer to nodes by number instead of by pointer. A number needs half
 // the space, and, more importantly, the garbage collector doesn't follow it: it scans the
 // blocks from one end to the other and visits each node once. If we used pointers, the
 // collector would have to find the object for every pointer to a child, to a parent and in
@@ -51,7 +51,7 @@ func (x *nodes) Parent(n *Node) *Node {
 	return x.At(n.parent)
 }
 
-// take returns an empty node with a number.
+// take allocates an empty node.
 func (x *nodes) take() *Node {
 	if len(x.open) == 0 {
 		x.grow()
@@ -98,8 +98,8 @@ func (x *nodes) grow() {
 	x.open = append(x.open, at)
 }
 
-// Vacate frees the slot of a node that nothing refers to any more. It releases a
-// block without nodes unless that is the only block with free slots: a client that
+// Vacate frees the slot of a node that is no longer referenced. It releases a block
+// without nodes unless that is the only block with free slots: a client that
 // creates and deletes in turn would otherwise allocate a new block each time.
 func (x *nodes) Vacate(n *Node) {
 	num := n.number
@@ -128,7 +128,7 @@ func (x *nodes) giveBack(at uint32) {
 	x.given = append(x.given, at)
 }
 
-// End returns a number greater than that of every node.
+// End returns a number greater than the number of every node.
 func (x *nodes) End() Number { return Number(len(x.blocks)) << blockBits }
 
 // Slots returns the slots from number from to the end of its block, and the first
@@ -178,5 +178,5 @@ func (x *nodes) become(o *nodes) {
 	x.open, x.given = append(x.open[:0], o.open...), append(x.given[:0], o.given...)
 }
 
-// Blocks returns the number of blocks that are there.
+// Blocks returns the current number of blocks.
 func (x *nodes) Blocks() int { return len(x.blocks) - len(x.given) }

@@ -36,7 +36,7 @@ func TestNodes(t *testing.T) {
 			peak = max(peak, len(x.blocks))
 			continue
 		}
-		for num, k := range want { // any one of them
+		for num, k := range want { // any one
 			x.Vacate(k.n)
 			delete(want, num)
 			break

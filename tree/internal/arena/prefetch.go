@@ -13,7 +13,7 @@ func (x *index) Prefetch(paths []string) { x.prefetch(paths[:min(len(paths), Pre
 //
 // A path leads to a slot of the index, the slot to a node, and the node to its text:
 // three cache misses in a row. The misses of different paths are independent, so a
-// processor that starts them together waits for all of them as long as for one.
+// processor that starts them together waits for all only as long as for one.
 //
 //go:noinline
 func (x *index) prefetch(paths []string) (seen byte) {

@@ -71,8 +71,8 @@ func (t *Text) Rewrite(data []byte, version int32) {
 	t.Version = version
 }
 
-// Glance reads a byte at the start and a byte near the end of the text. Only the text
-// itself says how long its path is, and so where it ends.
+// Glance reads a byte at the start and a byte near the end of the text. The exact end
+// isn't known before the text is read, because the length of the path is in the text.
 func (t *Text) Glance() byte {
 	return *t.first ^ *(*byte)(unsafe.Add(unsafe.Pointer(t.first), textFixed+max(0, t.size)))
 }
