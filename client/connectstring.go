@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// defaultPort is the port of a host without one.
+// defaultPort is the port of a host that has none.
 const defaultPort = "2181"
 
 // parseConnectString splits "host:port,host:port/chroot" into the addresses, each
