@@ -16,12 +16,11 @@ const (
 	flushAbove = 64 << 10
 )
 
-// spared is how many requests a client may have in flight although
-// globalOutstandingLimit is reached. If a client has more, the server reads its next
-// request only after all of them are answered, so a greedy client gains nothing over
-// the others by sending more. Clients with a few requests each are stopped where their
-// input ends, as always: stopping them at each request would cost a third of their
-// throughput.
+// spared is how many requests a client may have in flight although globalOutstandingLimit is
+// reached. If a client has more, the server reads its next request only after all these
+// requests are answered, so a greedy client gets no advantage by sending more. Clients with
+// a few requests each are stopped where their input ends, as always: stopping them at each
+// request would cost a third of their throughput.
 const spared = 128
 
 // handle handles all requests that have arrived. It returns false when the connection
@@ -91,7 +90,7 @@ func (r *reader) request(w *work, frame []byte) bool {
 	return r.execute(w, h, in.Rest())
 }
 
-// execute executes a request. It returns false as request does.
+// execute executes a request. Its result is the same as request's.
 func (r *reader) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	c := r.c
 	if c.session.mayNot(h.Op) {

@@ -33,14 +33,14 @@ type line struct {
 	cfg     config
 }
 
-// wish describes what an Acquire wants.
+// wish describes an Acquire.
 type wish struct {
 	kind kind
 	rank ranker
 	try  bool // don't wait for others
 }
 
-// acquire takes a place and waits until it is its turn according to rank.
+// acquire joins the line and waits for its turn according to rank.
 func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
 	if infix := l.infixes[want.kind]; infix == "" || strings.Contains(infix, "/") {
 		return nil, l.failure(fmt.Errorf("%q cannot be part of a znode's name", infix))
@@ -54,7 +54,7 @@ func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
 	})
 }
 
-// attempt takes one place and waits for its turn.
+// attempt joins the line once and waits for its turn.
 func (l *line) attempt(ctx context.Context, want wish) (*grant, error) {
 	c, err := enter(ctx, l.conn, l.dir, l.infixes[want.kind], &l.cfg)
 	if err != nil {

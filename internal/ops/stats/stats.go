@@ -110,8 +110,8 @@ func (st *Server) CountWatchers(typ proto.EventType, n int) {
 	}
 }
 
-// CountLatency counts n requests that took d each. The sum is of whole milliseconds, like
-// the printed minimum and maximum, so that the average lies between them as in
+// CountLatency counts n requests with a latency of d each. The sum is of whole milliseconds,
+// like the printed minimum and maximum, so that the average lies between them as in
 // ZooKeeper.
 func (st *Server) CountLatency(n, d int64) {
 	st.latencyN.Add(n)
@@ -168,7 +168,7 @@ type Conn struct {
 	latencyMax     int64
 }
 
-// CountLatency counts n requests that took d each.
+// CountLatency counts n requests with a latency of d each.
 func (k *Conn) CountLatency(n, d int64) {
 	if k.latencyN == 0 || d < k.latencyMin {
 		k.latencyMin = d
