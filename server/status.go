@@ -52,7 +52,8 @@ func (s *Server) Status() Status {
 	}
 }
 
-// String returns a line for logs: the addresses, the data directory, and the current mode.
+// String returns a line for logs: mode, addresses, data directory, and whether the server
+// serves.
 func (s *Server) String() string {
 	c, st := &s.cfg, s.Status()
 	at, data := "no port, only Dial", "data in memory"

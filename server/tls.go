@@ -118,7 +118,7 @@ type QuorumSASL struct {
 	LearnerRequire, ServerRequire bool
 }
 
-// check reports settings with which servers couldn't connect.
+// check returns an error for missing or contradictory settings.
 func (q *QuorumSASL) check() error {
 	switch {
 	case q == nil:

@@ -27,9 +27,9 @@ func (c *Cluster) links() {
 	}
 }
 
-// Partition splits the network between the servers. The servers of one list reach
-// only each other; servers on no list form a group of their own. Clients still reach
-// all servers. A new partition replaces the previous one.
+// Partition splits the network between the servers. The servers of one list reach only each
+// other; servers on no list form a separate group. Clients still reach all servers. A new
+// partition replaces the previous one.
 func (c *Cluster) Partition(groups ...[]int) {
 	c.t.Helper()
 	c.inProcess(needsFaults)
@@ -199,7 +199,7 @@ func (c *Cluster) end(id int64, gen uint64) {
 	})
 }
 
-// settle waits until all followers hold everything that has been committed.
+// settle waits until all followers have everything that has been committed.
 func (c *Cluster) settle() {
 	c.t.Helper()
 	c.wait("the servers hold the same", func() bool {

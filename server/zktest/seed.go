@@ -14,9 +14,9 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// SeedJSON is Seed for a tree in JSON. An object is a znode and its members are the
-// znode's children. A string is the data of a znode without children; the member with
-// the empty name holds the data of a znode with children. A name may be a whole path.
+// SeedJSON is Seed for a tree in JSON. An object is a znode and its members are the znode's
+// children. A string is the data of a znode without children; the member with the empty name
+// is the data of a znode with children. A name may be a whole path.
 //
 //	{"app": {"": "of /app itself", "config": "v1", "locks": {}}, "/jobs/1": "todo"}
 //

@@ -17,10 +17,10 @@ func (l slowness) delayOf(n int) time.Duration {
 	return d
 }
 
-// SlowConnection delays all data between the server and a client, in both directions,
-// until restore is called. Data is late by the delay plus the time it takes at the
-// given bytes per second; 0 means no limit. Data sent together arrives together.
-// Advance shortens the wait.
+// SlowConnection delays all data between the server and a client, in both directions, until
+// restore is called. Data arrives after the delay plus the transfer time at the given bytes
+// per second; 0 means no limit. Data sent together arrives together. Advance shortens the
+// wait.
 func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSecond int) (restore func()) {
 	s.t.Helper()
 	s.inProcess(needsFaults)
@@ -73,8 +73,8 @@ func (c *clientConn) slowness() slowness {
 	return c.slow
 }
 
-// dawdle waits for the delay of n bytes. It returns false if the connection is closed
-// meanwhile.
+// dawdle waits for the delay of n bytes. It returns false if the connection is closed in the
+// meantime.
 func (c *clientConn) dawdle(n int) bool {
 	d := c.slowness().delayOf(n)
 	return d == 0 || c.gate.clock.sleep(d, c.done)

@@ -65,7 +65,8 @@ func Start(dir string, size int, w io.Writer) ([]*Server, error) {
 	return startAt(freePorts, dir, size, w)
 }
 
-// tries is how often Start chooses ports. Another process may take one before a server does.
+// tries is how often Start chooses ports. Another process may use a port before the server
+// does.
 const tries = 5
 
 // startAt is Start with ports from choose.
