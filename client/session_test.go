@@ -370,7 +370,7 @@ func testReadOnly(t *testing.T) {
 	must(t, err)
 }
 
-// AwaitSession waits until a session begins or none can.
+// AwaitSession should wait until a session begins or none can begin.
 func TestAwaitSession(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(timeout))

@@ -122,7 +122,7 @@ func TestCancelLeavesNoWatch(t *testing.T) {
 			noWatches(t, zs, c)
 		}
 
-		// A watch that another caller requests meanwhile should not be lost.
+		// A watch that another caller requests during the removal should not be lost.
 		delay := zs.DelayNext(zktest.Match{Path: "/a"}, time.Second)
 		ctx, cancel := context.WithCancel(bounded(t))
 		done := make(chan error, 1)

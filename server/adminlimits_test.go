@@ -18,8 +18,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// bomb returns a compressed snapshot file a thousandth the size of its content: one
-// znode whose data has n zeros.
+// bomb returns a compressed snapshot file a thousandth the size of its content: one znode
+// with n zeros.
 func bomb(t testing.TB, n int) []byte {
 	t.Helper()
 	var b bytes.Buffer

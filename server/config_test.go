@@ -124,7 +124,8 @@ server.3=three:2888:3888
 	}
 }
 
-// State on disk survives the server, and a restarted server is ready at once.
+// State on disk should survive the server, and a restarted server should be ready
+// immediately.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	cfg := Config{DataDir: t.TempDir()}
@@ -214,7 +215,7 @@ func TestBindRetryOfTheFile(t *testing.T) {
 	}
 }
 
-// TestWarningsOfTheFile checks that an embedding program sees what LoadConfig doubts.
+// TestWarningsOfTheFile checks that an embedding program gets LoadConfig's warnings.
 func TestWarningsOfTheFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "zoo.cfg")

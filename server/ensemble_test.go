@@ -22,7 +22,7 @@ type ensemble struct {
 
 func host(id int) string { return "host" + strconv.Itoa(id) }
 
-// startEnsemble starts n servers and waits until all of them serve.
+// startEnsemble starts n servers and waits until they all serve.
 func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 	t.Helper()
 	e := &ensemble{t: t, net: quorum.NewMemory()}
@@ -98,8 +98,8 @@ func inEnsemble(t *testing.T, n int, test func(t *testing.T, e *ensemble), chang
 	synctest.Test(t, func(t *testing.T) { test(t, startEnsemble(t, n, change...)) })
 }
 
-// TestReadsStandBetweenWritesOnEveryServer: a read sees its session's writes before it
-// and none after it, even if all of these are one log entry; on the leader, on a
+// TestReadsStandBetweenWritesOnEveryServer: a read sees its session's writes before it and
+// none after it, even if one log entry contains all these writes; on the leader, on a
 // follower and on an observer.
 func TestReadsStandBetweenWritesOnEveryServer(t *testing.T) {
 	observed := func(c *Config) {
@@ -145,7 +145,7 @@ func TestASessionMovesBetweenServers(t *testing.T) {
 		_, others := e.leader()
 		w := connect(t, others[0])
 		w.create("/moves", nil, proto.ModeEphemeral)
-		next := w.again(others[1], w.resp.Passwd) // at once, however far that server is in the log
+		next := w.again(others[1], w.resp.Passwd) // immediately, however far that server is in the log
 		if next.resp.SessionID != w.resp.SessionID {
 			t.Fatalf("moved to %+v", next.resp)
 		}

@@ -101,7 +101,7 @@ func TestNobodyIsToldThatHeHoldsWhatAnotherGot(t *testing.T) {
 	}
 }
 
-// A client that is slow to send something, but sends it in time, keeps its session.
+// A client that sends slowly, but in time, should keep its session.
 func TestASlowClientKeepsItsSession(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		const timeout = 6 * time.Second

@@ -83,7 +83,7 @@ func TestAClientThatHasSeenMoreIsTurnedAway(t *testing.T) {
 		w.write(proto.AppendFrame(nil, req.Append(nil)))
 		w.wantClosed()
 	}
-	holder.must(proto.OpPing, nil) // no client took its session over
+	holder.must(proto.OpPing, nil) // no client resumed its session
 }
 
 // again opens another connection for w's session.

@@ -54,9 +54,9 @@ func TestAClientThatAsksAndNeverReadsWaits(t *testing.T) {
 	}
 }
 
-// Reads queued after a write see the state that the write left. If their replies would
-// need much memory, the server stops reading from the client until it has taken what it
-// asked for.
+// Reads queued after a write should see the state after that write. If their replies would
+// need much memory, the server should stop reading from the client until it has read these
+// replies.
 func TestLongRepliesBehindAWriteWaitForTheClient(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.MaxOutput = 8 << 20 })
@@ -106,7 +106,7 @@ func TestAMultiReadHasABound(t *testing.T) {
 	}
 }
 
-// A reply to a multiRead that is above the bound is refused before it takes memory.
+// A reply to a multiRead above the bound should be refused before we allocate memory for it.
 func TestARefusedMultiReadTakesNoMemory(t *testing.T) {
 	cost.MeasuresMemory(t)
 	s := startServer(t)
@@ -144,7 +144,7 @@ func TestTheLargestOutputGoesFirst(t *testing.T) {
 	}
 }
 
-// The server holds back a flood of requests after a write, and answers all of them in
+// The server should hold back a flood of requests after a write, and answer every request in
 // the end.
 func TestAFloodBehindAWriteIsHeldBack(t *testing.T) {
 	t.Parallel()

@@ -41,8 +41,8 @@ func ofCeiling(t *testing.T, with, without int64) string {
 	return fmt.Sprintf("1/%d of `memoryCeiling`; without one %s", part, size(int(without)))
 }
 
-// limitsTable returns the table of docs/operate/limits.md with the bounds of what a client
-// may hold.
+// limitsTable returns the table of docs/operate/limits.md with the memory limits of a
+// client.
 func limitsTable(t *testing.T) string {
 	def, big := Config{}.withDefaults(), Config{Limits: Limits{MemoryCeiling: 1 << 40}}.withDefaults()
 	small := Config{Limits: Limits{MemoryCeiling: 800}}.withDefaults()
@@ -85,7 +85,7 @@ func limitsTable(t *testing.T) string {
 	return b.String()
 }
 
-// The documentation states the bounds that are in the code.
+// The documentation should have the same bounds as the code.
 func TestTheTableOfLimitsIsTheCodes(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/operate/limits.md")

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// config check describes elections as the servers hold them.
+// config check should describe elections as the servers run them.
 func TestConfigCheckNamesThePatienceOfServers(t *testing.T) {
 	t.Parallel()
 	for _, lines := range []string{"tickTime=2000\nsyncLimit=5", "tickTime=4000\nsyncLimit=10", "tickTime=200\nsyncLimit=2"} {

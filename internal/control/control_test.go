@@ -354,7 +354,7 @@ func TestOneServer(t *testing.T) {
 		{"restart", "running true, paused false, serving true, readOnly false"},
 	} {
 		b.do("POST", "/v1/servers/1/"+step.do, "")
-		if step.do != "readonly" && step.do != "writable" { // these take a moment
+		if step.do != "readonly" && step.do != "writable" { // these need a moment
 			if got := serving(); got != step.state {
 				t.Errorf("after %s: %s, want %s", step.do, got, step.state)
 			}
@@ -482,7 +482,7 @@ func TestPortAndDisk(t *testing.T) {
 		port := l.Addr().(*net.TCPAddr).Port
 		l.Close()
 		ts, err := control.Start(control.Config{Options: []zktest.Option{zktest.WithAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))), zktest.OnDisk()}})
-		if err != nil && attempt < 20 { // another process has the port now
+		if err != nil && attempt < 20 { // another process uses the port now
 			continue
 		}
 		if err != nil {

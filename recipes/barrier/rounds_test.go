@@ -236,7 +236,7 @@ func TestDoubleBarrierLeftByTheDead(t *testing.T) {
 	})
 }
 
-// Versions wrap, and a condition on version -1 always holds, so we should not leave the
+// Versions wrap, and a condition on version -1 is always true, so we should not leave the
 // directory at that version.
 func TestDoubleBarrierAtVersionMinusOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {

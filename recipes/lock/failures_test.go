@@ -16,8 +16,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// Each test reproduces a failure that users of other libraries have reported. We should not
-// have any of them.
+// Each test reproduces a failure that users of other libraries have reported. We should have
+// none.
 
 // asynchronously calls f and returns a channel with the outcome.
 func asynchronously(ctx context.Context, f func(context.Context) (*lock.Lease, error)) <-chan outcome {
@@ -334,7 +334,7 @@ func TestFailingRenewalsAreTold(t *testing.T) {
 	})
 }
 
-// The same after another client has taken the lock away: the next renewal finds out.
+// The same after another client has deleted the lock's znode: the next renewal finds out.
 func TestRenewalOfWhatHasGone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

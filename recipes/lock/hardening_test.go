@@ -176,7 +176,7 @@ func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
 	})
 }
 
-// We may take a place beside a writer only while the writer's znode exists. The server has
+// We may create a place beside a writer only while the writer's znode exists. The server has
 // to check this, because the client may not know yet that the znode is gone.
 func TestReadingBesideAWriterChecksHim(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {

@@ -221,8 +221,8 @@ type silent struct{ recipes.Watch }
 func (silent) Events() <-chan client.Event { return nil }
 func (silent) Remove(context.Context)      {}
 
-// If a waiter has seen no renewal but the holder has renewed the lock, the waiter should
-// not take it: the leader knows more than the waiter's server.
+// If a waiter has seen no renewal but the holder has renewed the lock, the waiter should not
+// acquire it: the leader knows more than the waiter's server.
 func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -286,7 +286,7 @@ func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
 	})
 }
 
-// Versions wrap, and a condition on version -1 always holds, so a waiter should not delete
+// Versions wrap, and a condition on version -1 is always true, so a waiter should not delete
 // a holder's znode on that condition.
 func TestLeaseLockAtVersionMinusOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {

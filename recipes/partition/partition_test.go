@@ -39,7 +39,7 @@ func newBoard(t *testing.T, tidy time.Duration) *board {
 	return &board{t: t, tidy: tidy, by: map[string]string{}}
 }
 
-// work holds a share until the member must give it up.
+// work keeps a share until the member must give it up.
 func (b *board) work(id string) func(ctx context.Context, share partition.Share) error {
 	return func(ctx context.Context, share partition.Share) error {
 		b.mu.Lock()

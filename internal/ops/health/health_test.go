@@ -221,7 +221,7 @@ func TestAwaitCutShort(t *testing.T) {
 	}
 }
 
-// late is a context whose deadline passes before its timer runs.
+// late is a context with a deadline that passes before its timer runs.
 type late struct {
 	context.Context
 	over atomic.Bool
