@@ -199,7 +199,7 @@ func (c *connector) refused(old Session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.session.ID == old.ID {
-		c.lose(errors.New("a server says so"))
+		c.lose(errors.New("reported by a server"))
 	}
 	return ErrSessionExpired
 }

@@ -121,14 +121,14 @@ func (q *requests) taken(now time.Time) {
 // was sent.
 func (q *requests) answered(h *proto.ReplyHeader) (k *call, at time.Time, err error) {
 	if q.pending.n == 0 {
-		return nil, at, fmt.Errorf("%w: a reply with xid %d, nothing was asked", ErrProtocol, h.Xid)
+		return nil, at, fmt.Errorf("%w: an unexpected reply with xid %d", ErrProtocol, h.Xid)
 	}
 	k = *q.pending.front()
 	if k.xid != h.Xid {
 		return nil, at, fmt.Errorf("%w: a reply with xid %d, the next is %d (%v)", ErrProtocol, h.Xid, k.xid, k.op)
 	}
 	if k.seq > q.sent {
-		return nil, at, fmt.Errorf("%w: xid %d (%v) is answered before it was sent", ErrProtocol, h.Xid, k.op)
+		return nil, at, fmt.Errorf("%w: a reply to xid %d (%v), which was not sent yet", ErrProtocol, h.Xid, k.op)
 	}
 	q.pending.pop()
 	for q.batches.n > 1 && q.batches.front().seq < k.seq {

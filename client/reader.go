@@ -179,7 +179,7 @@ func (l *link) pong() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.times.pingAt.IsZero() {
-		return fmt.Errorf("%w: a ping is answered that was not sent", ErrProtocol)
+		return fmt.Errorf("%w: a reply to a ping that was not sent", ErrProtocol)
 	}
 	c.session.contact(l.times.pingAt, false)
 	l.times.pingAt = time.Time{}
@@ -192,7 +192,7 @@ func (l *link) authReply(h *proto.ReplyHeader) error {
 	defer c.mu.Unlock()
 	a, ok := l.requests.auths.pop()
 	if !ok {
-		return fmt.Errorf("%w: an auth is answered that was not sent", ErrProtocol)
+		return fmt.Errorf("%w: a reply to an auth that was not sent", ErrProtocol)
 	}
 	a.ready <- h.Err
 	return nil

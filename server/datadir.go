@@ -48,7 +48,7 @@ func checkDataDir(c *Config) error {
 		if c.Log.Dir != c.DataDir {
 			logs = " --from-log-dir " + c.Log.Dir
 		}
-		return fmt.Errorf("%s: %w; to go on with it, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
+		return fmt.Errorf("%s: %w; to use this data, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
 			"in an ensemble, run it on one server only, and start the others without these files", old, ErrZooKeeperData, c.DataDir, logs)
 	}
 	return nil

@@ -97,7 +97,7 @@ func (t *throttle) dropStale() {
 		stale := c.replies.barred.Load() && c.s.clock()-c.reader.started > int64(time.Duration(c.session.timeout)*time.Millisecond)
 		c.replies.mu.Unlock()
 		if stale {
-			c.complain("closing a client whose request has waited for longer than its session's timeout")
+			c.complain("closing a client: its request has waited longer than the session timeout")
 			c.kill()
 		}
 	}

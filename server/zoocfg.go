@@ -52,7 +52,7 @@ func LoadConfig(path string, opts ...LoadOption) (Config, error) {
 		case zoocfg.Option:
 			own = append(own, o)
 		default:
-			return Config{}, fmt.Errorf("an option of type %T: only those of this module change how a file is read", o)
+			return Config{}, fmt.Errorf("unsupported option of type %T", o)
 		}
 	}
 	z, err := zoocfg.Parse(path, own...)

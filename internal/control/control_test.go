@@ -325,7 +325,7 @@ func TestSlowConnections(t *testing.T) {
 		if err := <-exists(); err != nil {
 			t.Error(err)
 		}
-		if !b.logged("slow: 4s") || !b.logged("fast again") {
+		if !b.logged("slow: 4s") || !b.logged("full speed again") {
 			t.Errorf("%s: the log does not tell: %q", slow, b.log)
 		}
 	}

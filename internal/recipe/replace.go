@@ -66,7 +66,7 @@ func takeTurn(ctx context.Context, s recipes.Session, turn string, token []byte)
 	if err := AwaitChange(ctx, s, turn); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: another client has held it: %w", turn, client.ErrBadVersion)
+	return fmt.Errorf("%s: another client has probably written: %w", turn, client.ErrBadVersion)
 }
 
 // findTurn finds out whether a create was executed when its reply was lost. It returns nil

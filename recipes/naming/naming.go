@@ -102,7 +102,7 @@ func (i *IDs) allocate(ctx context.Context) (int64, error) {
 	}
 	used, err := strconv.ParseInt(string(data), 10, 64)
 	if err != nil || used < 0 {
-		return 0, fmt.Errorf("its data are no number: %q", data)
+		return 0, fmt.Errorf("its data is not a number: %q", data)
 	}
 	if used > math.MaxInt64-i.block {
 		return 0, ErrExhausted

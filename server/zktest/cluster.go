@@ -302,7 +302,7 @@ func (c *Cluster) ForceLeaderChange() *Server {
 	if len(c.servers) == 1 {
 		c.t.Fatal("zktest: ForceLeaderChange: there is no other server")
 	}
-	c.logs.printf("%s is made to hand over the lead", old.name)
+	c.logs.printf("%s has to transfer leadership", old.name)
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

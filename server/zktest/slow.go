@@ -33,7 +33,7 @@ func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSeco
 		c.setSlow(slowness{delay, bytesPerSecond})
 	}
 	return func() {
-		s.gate.log("the connection of session 0x%x is fast again", session)
+		s.gate.log("the connection of session 0x%x has full speed again", session)
 		for _, c := range list {
 			c.setSlow(slowness{})
 		}
@@ -47,7 +47,7 @@ func (s *Server) SlowConnections(delay time.Duration, bytesPerSecond int) (resto
 	s.gate.log("all connections are slow: %v, %d bytes a second", delay, bytesPerSecond)
 	s.gate.setSlow(slowness{delay, bytesPerSecond})
 	return func() {
-		s.gate.log("all connections are fast again")
+		s.gate.log("all connections have full speed again")
 		s.gate.setSlow(slowness{})
 	}
 }
@@ -99,7 +99,7 @@ func (c *Cluster) SlowLink(a, b int, delay time.Duration) (restore func()) {
 	c.logs.printf("the link between %s and %s is slow: %v", host(a), host(b), delay)
 	set(delay)
 	return func() {
-		c.logs.printf("the link between %s and %s is fast again", host(a), host(b))
+		c.logs.printf("the link between %s and %s has full speed again", host(a), host(b))
 		set(0)
 	}
 }
