@@ -40,7 +40,7 @@ func TestOutcomeOfACancelledWrite(t *testing.T) {
 	})
 }
 
-func TestWhatWasNeverSentIsNotUnknown(t *testing.T) {
+func TestUnsentRequestHasNoUnknownOutcome(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(40*time.Second))
 		states := c.Subscribe()

@@ -114,7 +114,7 @@ func (w *wire) watchMuch(n int) {
 // If all clients together set too many watches, the address with the most should lose
 // connections, however it distributes its watches over them. Another address should keep its
 // connection, even if that has more watches than any of these.
-func TestTheLargestWatcherGoesFirst(t *testing.T) {
+func TestLargestWatcherIsClosedFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
 		c.ClientAddr, c.Limits.MaxWatchBytes, c.Limits.MaxWatchBytesTotal = "127.0.0.1:0", 2<<20, 2<<20
@@ -140,7 +140,7 @@ func TestTheLargestWatcherGoesFirst(t *testing.T) {
 
 // While memory is short, the server should close the clients that use the most. It should
 // refuse writes only if that doesn't help.
-func TestClientsGoBeforeWritesAreRefused(t *testing.T) {
+func TestClientsAreClosedBeforeWritesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	const ceiling = 10 << 20

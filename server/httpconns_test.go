@@ -63,7 +63,7 @@ func openTo(t *testing.T, n int, addr, text string) (closed *atomic.Int32) {
 
 // Clients that announce a body and don't send it should get an answer immediately, and
 // should not keep others from a port.
-func TestMissingBodiesDoNotHoldAPort(t *testing.T) {
+func TestMissingBodiesDoNotBlockAPort(t *testing.T) {
 	t.Parallel()
 	const head = " HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n"
 	begins := []string{"POST /commands/restore" + head + "\r\n", "GET /nothing" + head + "\r\n", "GET /livez" + head + "Connection: keep-alive\r\n\r\n"}
@@ -158,7 +158,7 @@ func TestUnreadKeyUpdateOverHTTP(t *testing.T) {
 }
 
 // Requests that wait for their turn to get a list can't keep others from a port.
-func TestWaitingRequestsDoNotHoldAPort(t *testing.T) {
+func TestWaitingRequestsDoNotBlockAPort(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, alone, withAdmin)
 	s.long.Time = time.Hour

@@ -40,7 +40,7 @@ func TestIdentitiesAreBounded(t *testing.T) {
 
 // Each of many identities should keep its permissions, whether a command carries the
 // identities or their fingerprints, and an ACL should get all identities.
-func TestManyIdentitiesDoWhatEachMay(t *testing.T) {
+func TestManyIdentitiesKeepTheirPermissions(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	owner, many, other := connect(t, s), connect(t, s), connect(t, s)

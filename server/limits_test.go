@@ -12,7 +12,7 @@ import (
 // A client that sends without waiting has no more requests in flight than
 // globalOutstandingLimit, so another client's single request doesn't wait for all these
 // requests.
-func TestAGreedyClientStarvesNobody(t *testing.T) {
+func TestGreedyClientDoesNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	const limit, many = 3 * spared, 2000
 	s := startServer(t, func(c *Config) { c.Limits.GlobalOutstanding = limit })
@@ -93,7 +93,7 @@ func TestLargeRequests(t *testing.T) {
 
 // A request that arrives while others use all the room should close its connection once it
 // is complete.
-func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
+func TestLargeRequestFindsNoRoom(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.LargeRequestAbove, c.Limits.LargeRequestMax = 1000, 2000 })
 	connect(t, s)

@@ -115,9 +115,9 @@ func (m *moves) changed(t *testing.T, before map[string]string, s *Server, names
 	}
 }
 
-// TestEveryNumberMoves: a metric that nothing changes would be a lie. The test sees
-// each metric change when the event that it counts happens, and leaves none out.
-func TestEveryNumberMoves(t *testing.T) {
+// TestEveryMetricChanges checks that every exported metric changes when the event that it
+// counts happens.
+func TestEveryMetricChanges(t *testing.T) {
 	t.Parallel()
 	m := &moves{seen: map[string]bool{}, moved: map[string]bool{}, notes: map[string]bool{}}
 	t.Run("each", func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 
 // A session's reads should see its own writes before them and none after them, even if all
 // requests arrive together.
-func TestReadsStandBetweenWrites(t *testing.T) {
+func TestReadsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 1000
 	w := connect(t, startServer(t))

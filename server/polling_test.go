@@ -27,7 +27,7 @@ func (s *Server) polled() int {
 	return s.polling.poller.Len()
 }
 
-func TestIdleClientsTakeNoGoroutine(t *testing.T) {
+func TestIdleClientsNeedNoGoroutine(t *testing.T) {
 	t.Parallel()
 	s := polledServer(t)
 	clients := make([]*wire, 50)

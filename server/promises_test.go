@@ -61,7 +61,7 @@ func TestEventsComeBeforeNewerReadsOnEveryServer(t *testing.T) {
 
 // When the connection to the leader is lost, the server should close the clients that wait
 // for a request sent over it, and no others. It should not send lost requests again.
-func TestALostStreamClosesThoseWhoWait(t *testing.T) {
+func TestLostLeaderConnectionClosesWaitingClients(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
 		for _, s := range others {
@@ -90,7 +90,7 @@ func TestALostStreamClosesThoseWhoWait(t *testing.T) {
 }
 
 // A server should refuse a client that has seen a newer state elsewhere.
-func TestALateServerRefusesWhoHasSeenMore(t *testing.T) {
+func TestLaggingServerRefusesClientWithNewerState(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
 		for _, late := range others {

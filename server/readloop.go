@@ -19,7 +19,7 @@ const (
 // spared is how many requests a client may have in flight although globalOutstandingLimit is
 // reached. If a client has more, the server reads its next request only after all these
 // requests are answered, so a greedy client gets no advantage by sending more. Clients with
-// a few requests each are stopped where their input ends, as always: stopping them at each
+// a few requests each are stopped at the end of their input, as usual: stopping them at each
 // request would cost a third of their throughput.
 const spared = 128
 
@@ -124,8 +124,8 @@ func (r *reader) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	return r.read(w, h, body, proto.Ok)
 }
 
-// read answers a request from the tree: now if nothing of the session is in flight,
-// otherwise when its turn comes. refuse is the answer if it is not Ok.
+// read answers a request from the tree: immediately if no request of the session is in
+// flight, otherwise in its turn. If refuse is not Ok, it is the answer.
 func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Code) bool {
 	c := r.c
 	if c.session.linear && !r.current && h.Op.Kind() == proto.Read && !r.barrier(w) {
@@ -169,7 +169,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 	return true
 }
 
-// garbled counts a client that doesn't speak the protocol. It returns false: the
+// garbled counts a client that doesn't speak the protocol. It returns false, because the
 // connection must be closed.
 func (c *conn) garbled(err error) bool {
 	c.s.stats.Malformed.Add(1)
@@ -226,8 +226,8 @@ func (r *reader) settle(w *work) {
 	}
 }
 
-// pace makes the reader wait if reading on would only lengthen the queues. It returns
-// false when the connection has been closed.
+// pace makes the reader wait if more input would only lengthen the queues. It returns false
+// when the connection has been closed.
 func (r *reader) pace() bool {
 	c := r.c
 	if r.ended {

@@ -55,7 +55,7 @@ func TestAThrottleNeedsALimit(t *testing.T) {
 
 // A waiting client isn't read from, but keeps its session; a client that disconnects
 // gives up its place.
-func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
+func TestThrottledClientKeepsItsSessionOrLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.RequestThrottle = RequestThrottle{MaxRequests: 1} })
 	busy, w := connect(t, s), connect(t, s)

@@ -134,7 +134,7 @@ func connectFrame(timeout time.Duration) []byte {
 
 // A server that can't give a client a session should close the connection immediately,
 // whatever the reason, so that the client has time for another server.
-func TestAServerWithoutAQuorumSendsClientsAway(t *testing.T) {
+func TestServerWithoutQuorumClosesClients(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fail   func(e *ensemble) *Server // returns the server to connect to
 		within time.Duration

@@ -137,7 +137,7 @@ func TestWordInPieces(t *testing.T) {
 
 // Whatever else a client sends, it reads the answer and then the end of the stream, not
 // a reset.
-func TestWordWithMuchBehindIt(t *testing.T) {
+func TestWordFollowedByMoreBytes(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.ClientAddr = "127.0.0.1:0" })
 	nc, err := net.Dial("tcp", s.ClientAddr())

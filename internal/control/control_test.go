@@ -500,7 +500,7 @@ func TestPortAndDisk(t *testing.T) {
 
 // We call the endpoints concurrently. None of them should block forever, and the race
 // detector checks them.
-func TestAtTheSameTime(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	b := start(t, 3)
 	c := b.client()

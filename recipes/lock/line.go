@@ -127,7 +127,6 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 // repeated, they have no order, so we read when those znodes were created.
 func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([]entry, error) {
 	list := l.infixes.line(names)
-	var there []entry
 	worn := 0
 	for _, e := range list {
 		if e.worn() {
@@ -137,6 +136,7 @@ func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([
 	if worn < 2 {
 		return list, nil
 	}
+	var existing []entry
 	for _, e := range list {
 		if e.worn() {
 			stat, found, err := s.Exists(ctx, recipe.Join(l.dir, e.name))
@@ -148,10 +148,10 @@ func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([
 			}
 			e.born = stat.Czxid
 		}
-		there = append(there, e)
+		existing = append(existing, e)
 	}
-	arrange(there)
-	return there, nil
+	arrange(existing)
+	return existing, nil
 }
 
 // briefly returns a context for cleaning up, which lasts for patience even if ctx has

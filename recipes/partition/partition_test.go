@@ -239,7 +239,7 @@ func TestCutOffMemberFinishesFirst(t *testing.T) {
 
 // While the session lives, no other member should get an item before its worker has
 // returned.
-func TestSlowWorkerKeepsHisItems(t *testing.T) {
+func TestSlowWorkerKeepsItsItems(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 10*time.Minute)
 		_, leaveA := b.run(recipes.On(zs.Client(t)), "a")

@@ -82,7 +82,7 @@ func refused(t *testing.T, r *refusing, f func()) string {
 	return r.said
 }
 
-func TestSeedsThatMakeNoSense(t *testing.T) {
+func TestInvalidSeeds(t *testing.T) {
 	t.Parallel()
 	r := &refusing{TB: t}
 	zs := zktest.Run(r)

@@ -23,7 +23,7 @@ func send(h http.Handler, method, target string, headers ...string) *httptest.Re
 
 // Without credentials, callers should get roles and numbers and nothing else: a new command
 // is closed unless it is in this list.
-func TestWhatEveryCallerMayAsk(t *testing.T) {
+func TestCommandsOpenToEveryCaller(t *testing.T) {
 	t.Parallel()
 	open := []string{
 		"dirs", "get_trace_mask", "hash", "is_read_only", "last_snapshot", "leader", "monitor", "ruok", "server_stats", "watch_summary", "zabstate",

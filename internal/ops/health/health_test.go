@@ -82,7 +82,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	t.Parallel()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()

@@ -9,7 +9,7 @@ import (
 )
 
 // If another process uses a port after it was chosen, Start should choose others.
-func TestTakenPort(t *testing.T) {
+func TestPortsInUseAreReplaced(t *testing.T) {
 	t.Parallel()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
