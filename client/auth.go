@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// auth holds the credentials that prove one identity.
+// auth is a scheme with the credentials that prove one identity.
 type auth struct {
 	scheme      string
 	credentials []byte
@@ -156,9 +156,9 @@ type SASLMechanism interface {
 
 // SASLConversation is the client's side of one authentication.
 type SASLConversation interface {
-	// Next takes the server's token, nil for the first call, and returns the
-	// response. done says that the conversation ends after the server's reply to this
-	// response. A nil response with done is not sent.
+	// Next returns the response to the server's token, which is nil for the first call. done
+	// says that the conversation ends after the server's reply to this response. A nil
+	// response with done is not sent.
 	Next(challenge []byte) (response []byte, done bool, err error)
 }
 

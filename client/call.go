@@ -29,7 +29,7 @@ type call struct {
 	// guarded by core.mu while the call is with a link
 	seq       uint64
 	xid       int32
-	taken     bool // the reader has taken it and is about to signal ready
+	taken     bool // the reader owns it and is about to signal ready
 	abandoned bool
 
 	ready chan struct{} // capacity 1

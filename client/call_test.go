@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A call's frame holds the operation's own record with the whole path, and making it
-// allocates nothing.
+// A call's frame should contain the operation's own record with the whole path. Building the
+// frame should allocate nothing.
 func TestRequestFrames(t *testing.T) {
 	open := proto.OpenACL()
 	for op, want := range map[proto.Op]func(path string) proto.Record{
@@ -45,7 +45,7 @@ func TestRequestFrames(t *testing.T) {
 	}
 }
 
-// Decoding a reply allocates only what the caller gets: here the data.
+// Decoding a reply should allocate only the result for the caller, i.e. the data here.
 func TestReplyAllocations(t *testing.T) {
 	for _, c := range []struct {
 		op    proto.Op

@@ -97,10 +97,10 @@ func (c *core) awaitFirst(ctx context.Context) error {
 // nil.
 func (c *Client) Close() error { return c.core.close() }
 
-// Namespace returns a view of c in which "/x" stands for prefix + "/x". Watches and
-// results of the view show paths without the prefix. Namespace("/") changes nothing.
-// The prefix need not exist, see [CreateParents]. If it is not a valid path, every
-// operation of the view fails with [ErrBadArguments].
+// Namespace returns a view of c in which "/x" means prefix + "/x". Watches and results of
+// the view show paths without the prefix. Namespace("/") changes nothing. The prefix need
+// not exist, see [CreateParents]. If it is not a valid path, every operation of the view
+// fails with [ErrBadArguments].
 func (c *Client) Namespace(prefix string) *Client {
 	v := *c
 	if err := proto.ValidatePath(prefix); err != nil && v.wrong == nil {

@@ -25,7 +25,7 @@ const leastConnectTime = time.Second
 //
 // Invariants:
 //   - One goroutine connects (run). Only it uses hosts.
-//   - A session that no link adopts is ended on the server: otherwise its ephemeral znodes
+//   - We end a session on the server if no link adopts it: otherwise its ephemeral znodes
 //     would stay until it times out.
 type connector struct {
 	*core
@@ -101,7 +101,7 @@ func (c *connector) try(ctx context.Context, t target) (l *link, err error) {
 		return nil, err
 	}
 	c.attempting(t, stepGreet)
-	// Closing the connection ends the handshake when ctx ends, whatever we are waiting for.
+	// When ctx ends, we close the connection, which ends the handshake at any step.
 	unhook := context.AfterFunc(ctx, func() { _ = conn.Close() })
 	g, err := c.handshake(ctx, conn, t)
 	if !unhook() && err == nil {
@@ -191,7 +191,7 @@ func handshakeError(ctx context.Context, err error) error {
 	return err
 }
 
-// refused handles a reply that tells us that the session has ended.
+// refused handles a reply that reports the end of the session.
 func (c *connector) refused(old Session) error {
 	if old.ID == 0 {
 		return fmt.Errorf("%w: the server did not grant a session", ErrProtocol)
@@ -199,7 +199,7 @@ func (c *connector) refused(old Session) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.session.ID == old.ID {
-		c.lose(errors.New("a server says so"))
+		c.lose(errors.New("reported by a server"))
 	}
 	return ErrSessionExpired
 }
@@ -240,7 +240,7 @@ func (c *connector) adopt(h *greeting, t target) (*link, error) {
 	return l, nil
 }
 
-// connected makes a link that has its session the current one. The caller holds c.mu.
+// connected makes l, which has a session, the current link. The caller holds c.mu.
 func (c *connector) connected(l *link) {
 	state := StateReconnected
 	if !c.session.began || c.states.last.State == StateLost || c.states.last.State == StateReadOnly || l.fresh {

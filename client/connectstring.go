@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// defaultPort is the port of a host without one.
+// defaultPort is the port of a host that has none.
 const defaultPort = "2181"
 
 // parseConnectString splits "host:port,host:port/chroot" into the addresses, each
@@ -48,7 +49,7 @@ func parseHost(h string) (string, error) {
 	host, port := h, defaultPort
 	switch {
 	case h == "":
-		return "", fmt.Errorf("it is empty")
+		return "", errors.New("it is empty")
 	case strings.HasPrefix(h, "["):
 		end := strings.IndexByte(h, ']')
 		if end < 0 {

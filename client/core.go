@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// core is the state that all views of a Client share. It has two long-lived
-// goroutines: connector.run connects, and keep watches the clock. mu is the only lock
-// except those of subscriptions, which are acquired while mu is held.
+// core is the state that all views of a Client share. It has two long-lived goroutines:
+// connector.run connects, and keep watches the clock. Apart from mu, only subscriptions have
+// locks, which are acquired while mu is held.
 type core struct {
 	cfg   config
 	log   *slog.Logger
@@ -39,7 +39,7 @@ type core struct {
 // ending is whether the Client ends, and why no operation can succeed any more.
 type ending struct {
 	closing bool  // Close was called
-	err     error // if set, every operation fails with it
+	err     error // if set, every operation returns it
 	code    Code
 }
 

@@ -21,8 +21,8 @@ const (
 	// Ephemeral makes a znode that is deleted when this session ends. It can't have
 	// children.
 	Ephemeral CreateFlag = 1 << iota
-	// Sequential appends a ten-digit number to the name, higher than those of all
-	// siblings created before. The path may end with a slash.
+	// Sequential appends a ten-digit number to the name. The number is higher than that of
+	// any sibling created before. The path may end with a slash.
 	Sequential
 	// Container makes a znode that the server deletes some time after its last child
 	// is gone.
@@ -59,7 +59,7 @@ func WithACL(acl ...ACL) CreateOption { return aclOption(acl) }
 // the create with [ErrUnimplemented] unless extended types are enabled.
 func WithTTL(d time.Duration) CreateOption { return ttlOption(d) }
 
-// createOptions holds the options of a create.
+// createOptions is the set of options of a create.
 type createOptions struct {
 	flags      CreateFlag
 	acl        []ACL
@@ -113,9 +113,9 @@ func (o *createOptions) mode() (proto.Op, proto.CreateMode, error) {
 // Create creates a znode and returns its path, which differs from the path argument
 // if the znode is [Sequential] or [Protected]. nil data is stored as null.
 //
-// If the connection is lost, the session expires or ctx ends after the request was
-// sent, the error matches [ErrUnknownOutcome]; see [Protected]. [ErrNodeExists] says
-// that the path is taken, [ErrNoNode] that the parent doesn't exist.
+// If the connection is lost, the session expires or ctx ends after the request was sent, the
+// error matches [ErrUnknownOutcome]; see [Protected]. [ErrNodeExists] says that the znode
+// exists already, [ErrNoNode] that the parent doesn't exist.
 func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, error) {
 	created, _, err := c.CreateStat(ctx, path, data, opts...)
 	return created, err

@@ -16,18 +16,18 @@
 // on the connection, i.e. no request waits for the reply to another.
 //
 // When the connection breaks, the operations that were sent on it end with
-// [ErrConnectionLoss]; those that were not sent wait for the next connection. The Client
-// repeats reads as the [RetryPolicy] says. It doesn't repeat a write, because the server
-// may have executed it: the error of the write matches [ErrUnknownOutcome]. [Protected],
-// [Guaranteed] and [Idempotent] help with this.
+// [ErrConnectionLoss]; unsent operations wait for the next connection. The Client repeats
+// reads as the [RetryPolicy] says. It doesn't repeat a write, because the server may have
+// executed it: the error of the write matches [ErrUnknownOutcome]. [Protected], [Guaranteed]
+// and [Idempotent] help with this.
 //
 // When the session ends, pending operations and the watches end with [ErrSessionExpired].
 // The Client notices the end even without a connection: the session counts as lost when its
 // timeout has elapsed since the Client sent the last request that was answered. The Client
-// then begins another session by itself. A program that needs to know should read the
-// states from [Client.Subscribe]. A program that must stop acting when its session may have
-// ended (e.g. a lock holder) should take a [Lease]. [Client.InSession] binds operations to
-// a session.
+// then begins another session by itself. A program that needs to know should read the states
+// from [Client.Subscribe]. A program that must stop acting when its session may have ended
+// (e.g. a lock holder) should acquire a [Lease]. [Client.InSession] binds operations to a
+// session.
 //
 // # Watches
 //

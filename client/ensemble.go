@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// ConfigPath is the znode that holds the ensemble's list of servers.
+// ConfigPath is the znode with the ensemble's list of servers.
 const ConfigPath = "/zookeeper/config"
 
 // Reconfiguration describes a change of the ensemble: either Joining and Leaving, or
@@ -29,7 +29,7 @@ type Reconfiguration struct {
 	Version int64
 }
 
-// Config is the ensemble's configuration, as /zookeeper/config holds it.
+// Config is the ensemble's configuration, as stored in /zookeeper/config.
 type Config struct {
 	// Text is the configuration in ZooKeeper's format, one line per server.
 	Text string
@@ -171,8 +171,8 @@ const (
 // errQuorumFound is the reason why a link to a read-only server ends.
 var errQuorumFound = errors.New("another server has a quorum")
 
-// seekQuorum looks for a server with a quorum while the link l is connected to a server
-// without one. We end l when we find one.
+// seekQuorum looks for a server with a quorum while the link l is connected to a read-only
+// server. We end l when we find one.
 func (c *connector) seekQuorum(l *link, names []string) {
 	pause := newBackoff(seekBase, seekMax)
 	h := newHosts(&c.cfg, names)

@@ -30,7 +30,7 @@ func TestEveryEventOnce(t *testing.T) {
 		must(t, err)
 		zs.Set("/app/a", "2")
 		if _, ok := await(t, w.Events(), "an event"); !ok || len(all) != 1 {
-			t.Errorf("%d events were told of when the watch had one", len(all))
+			t.Errorf("%d events were delivered before the watch had one", len(all))
 		}
 		zs.Set("/app/a/b", "1")
 		zs.Delete("/app/a/b")
@@ -40,7 +40,7 @@ func TestEveryEventOnce(t *testing.T) {
 			e := <-all
 			told = append(told, strings.TrimPrefix(e.Type.String(), "Node")+" "+e.Path)
 			if e.Zxid < zxid {
-				t.Errorf("%v is older than the event before", e)
+				t.Errorf("%v is older than the previous event", e)
 			}
 			zxid = e.Zxid
 		}
@@ -48,7 +48,7 @@ func TestEveryEventOnce(t *testing.T) {
 			"DataChanged /app/a", "Created /app/a/b", "ChildrenChanged /app/a", "Deleted /app/a/b", "ChildrenChanged /app/a",
 		}
 		if !slices.Equal(told, want) {
-			t.Errorf("told of %q, want %q", told, want)
+			t.Errorf("events %q, want %q", told, want)
 		}
 	})
 }

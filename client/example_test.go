@@ -196,7 +196,7 @@ func ExampleClient_Lease() {
 		return
 	}
 	defer lease.Release()
-	// The ephemeral znodes of lease.Session() exist while the lease holds.
+	// The ephemeral znodes of lease.Session() exist while the lease is valid.
 	select {
 	case <-lease.Done():
 		fmt.Println("stop what needs them:", lease.Err())

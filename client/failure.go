@@ -40,7 +40,7 @@ func (f ConnectFailure) Error() string {
 // Unwrap returns Err.
 func (f ConnectFailure) Unwrap() error { return f.Err }
 
-// failureList is an error with one cause per server.
+// failureList is an error that has one cause per server.
 type failureList []ConnectFailure
 
 // Error joins the texts of the causes.
@@ -61,11 +61,10 @@ func (l failureList) Unwrap() []error {
 	return errs
 }
 
-// slowAttempt is how long an attempt may take before ConnectFailures reports it.
+// slowAttempt is the duration after which ConnectFailures reports an attempt in progress.
 const slowAttempt = time.Second
 
-// The steps of an attempt, named by the error that reports a step that takes too
-// long.
+// The steps of an attempt, with the errors that report a step that doesn't finish in time.
 const (
 	stepLookUp = "no answer from the name service"
 	stepDial   = "no answer to the TCP connect"
@@ -100,9 +99,9 @@ func (f *failures) add(failure ConnectFailure) {
 	})
 }
 
-// ConnectFailures returns why there is no connection: the newest failure of each
-// address since the last connection, and the attempt in progress if it takes longer
-// than a second. The list is empty while there is a connection.
+// ConnectFailures returns why there is no connection: the newest failure of each address
+// since the last connection, and the attempt in progress if it has lasted longer than a
+// second. The list is empty while there is a connection.
 func (c *Client) ConnectFailures() []ConnectFailure {
 	c.core.mu.Lock()
 	defer c.core.mu.Unlock()

@@ -40,7 +40,7 @@ func TestOutcomeOfACancelledWrite(t *testing.T) {
 	})
 }
 
-func TestWhatWasNeverSentIsNotUnknown(t *testing.T) {
+func TestUnsentRequestHasNoUnknownOutcome(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(40*time.Second))
 		states := c.Subscribe()
@@ -343,11 +343,11 @@ func TestThrottledDeleteOfAMissingZnode(t *testing.T) {
 	})
 }
 
-// If the outcome of one try is unknown, it should stay unknown whatever a later try
-// returns.
+// If the outcome of one try is unknown, it should stay unknown, whatever the result of a
+// later try.
 func TestLaterErrorsDoNotHideAnUnknownOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
-		later proto.Code // what every later try returns
+		later proto.Code // the result of every later try
 		want  error
 	}{
 		"throttled":   {proto.ErrThrottledOp, client.ErrConnectionLoss},

@@ -131,7 +131,7 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
-func TestALengthAloneTakesNoMemory(t *testing.T) {
+func TestFrameLengthAloneAllocatesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)

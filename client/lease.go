@@ -8,20 +8,19 @@ import (
 // LeasePolicy says when a [Lease] ends. The zero value is the default.
 type LeasePolicy struct {
 	// Margin is how long a Lease ends before the earliest time at which the server can end
-	// the session. 0 stands for a third of the session timeout. The margin covers the delay
-	// with which a server reports its clients to the leader, and clocks that run at
-	// different rates.
+	// the session. 0 means a third of the session timeout. The margin covers the delay with
+	// which a server reports its clients to the leader, and clocks that run at different
+	// rates.
 	Margin time.Duration
-	// Unconfirmed makes the lease count from the last reply of any server. By default
-	// only replies in which the leader took part count, and while there is a Lease,
-	// the Client sends a sync where it would send a ping. A server that has lost its
-	// leader continues answering pings for a while, and during that time the leader may
-	// end the session.
+	// Unconfirmed makes the lease count from the last reply of any server. By default only
+	// replies that the leader has confirmed count, and while there is a Lease, the Client
+	// sends syncs instead of pings. A server that has lost its leader continues answering
+	// pings for a while, and during that time the leader may end the session.
 	Unconfirmed bool
 }
 
-// Lease guarantees that a session has not ended: while the lease holds, the servers
-// have not deleted the session's ephemeral znodes. It is safe for concurrent use.
+// Lease guarantees that a session has not ended: while the lease is valid, the servers have
+// not deleted the session's ephemeral znodes. It is safe for concurrent use.
 //
 // The lease ends, Done is closed and Err returns an error, a margin before any server can
 // expire the session. A reply that arrives in time extends the lease ([LeasePolicy] says
@@ -40,10 +39,10 @@ type Lease struct {
 	err  error
 }
 
-// leases are those that hold. core.mu guards it.
+// leases is the set of leases that are still valid. core.mu guards it.
 type leases map[*Lease]struct{}
 
-// Lease takes a lease on the current session. It waits for a session that the leader has
+// Lease returns a lease on the current session. It waits for a session that the leader has
 // confirmed. The caller must release the lease.
 func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 	for {
@@ -73,7 +72,7 @@ func (c *Client) Lease(ctx context.Context) (*Lease, error) {
 // Done returns a channel that is closed when the lease ends.
 func (l *Lease) Done() <-chan struct{} { return l.done }
 
-// Err returns nil while the lease holds, and [ErrSessionExpired], [ErrClosed] or
+// Err returns nil while the lease is valid, and [ErrSessionExpired], [ErrClosed] or
 // [context.Canceled] (after Release) when it doesn't. Err reads the clock, so it is correct
 // even if the process was stopped (e.g. by SIGSTOP) and Done isn't closed yet.
 func (l *Lease) Err() error {

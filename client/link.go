@@ -13,8 +13,8 @@ import (
 // appended to out. Its reader delivers the replies to the calls in requests.
 //
 // Invariants:
-//   - A call is in requests from push until the reader or disconnected takes it out. So
-//     every caller gets exactly one signal.
+//   - A call is in requests from push until the reader or disconnected removes it, so every
+//     caller gets exactly one signal.
 //   - Output and requests change together while core.mu is held: a reply is matched with a
 //     request by its position alone.
 type link struct {
@@ -35,7 +35,7 @@ type link struct {
 	times    times
 }
 
-// output is what the writer sends next, many requests in one write.
+// output is the data to send next. The writer sends many requests in one write.
 type output struct {
 	buf    []byte
 	spare  []byte
@@ -87,7 +87,7 @@ type requests struct {
 	batches queue[batch]
 	xid     int32
 	newest  uint64 // the seq of the newest call in pending
-	sent    uint64 // calls up to this seq were taken for writing to the connection
+	sent    uint64 // the writer has dequeued calls up to this seq
 }
 
 // add gives a call its number and appends it to pending.
@@ -109,7 +109,7 @@ func (q *requests) removeLast() {
 	q.newest--
 }
 
-// taken notes that the writer has taken all requests.
+// taken records that the writer has dequeued all requests.
 func (q *requests) taken(now time.Time) {
 	if q.newest != q.sent {
 		q.sent = q.newest
@@ -121,14 +121,14 @@ func (q *requests) taken(now time.Time) {
 // was sent.
 func (q *requests) answered(h *proto.ReplyHeader) (k *call, at time.Time, err error) {
 	if q.pending.n == 0 {
-		return nil, at, fmt.Errorf("%w: a reply with xid %d, nothing was asked", ErrProtocol, h.Xid)
+		return nil, at, fmt.Errorf("%w: an unexpected reply with xid %d", ErrProtocol, h.Xid)
 	}
 	k = *q.pending.front()
 	if k.xid != h.Xid {
 		return nil, at, fmt.Errorf("%w: a reply with xid %d, the next is %d (%v)", ErrProtocol, h.Xid, k.xid, k.op)
 	}
 	if k.seq > q.sent {
-		return nil, at, fmt.Errorf("%w: xid %d (%v) is answered before it was sent", ErrProtocol, h.Xid, k.op)
+		return nil, at, fmt.Errorf("%w: a reply to xid %d (%v), which was not sent yet", ErrProtocol, h.Xid, k.op)
 	}
 	q.pending.pop()
 	for q.batches.n > 1 && q.batches.front().seq < k.seq {

@@ -50,8 +50,8 @@ type Result struct {
 	Err error
 }
 
-// MultiError says which operation made a transaction fail. It matches the errors that
-// the operation's error matches.
+// MultiError says which operation made a transaction fail. It matches the same errors as the
+// operation's error.
 type MultiError struct {
 	// Index is the operation's index, from 0.
 	Index int
@@ -74,8 +74,8 @@ type multiResult struct {
 	answer
 }
 
-// Multi executes all operations in one transaction, or none. If the server refuses
-// one, the error is a [*MultiError], and each result holds the operation's own error.
+// Multi executes all operations in one transaction, or none. If the server refuses one, the
+// error is a [*MultiError], and each result contains the operation's own error.
 func (c *Client) Multi(ctx context.Context, ops ...Op) ([]Result, error) {
 	var m proto.MultiRequest
 	for i := range ops {

@@ -21,7 +21,7 @@ const (
 	DefaultMaxReply = 64 << 20
 )
 
-// config holds the settings that the options change.
+// config is the set of settings that the options change.
 type config struct {
 	timeout      time.Duration
 	lazy         bool
@@ -66,9 +66,9 @@ func WithoutNewSession() Option { return func(c *config) { c.noNewSession = true
 // keeps looking for a server with a quorum.
 func WithReadOnly() Option { return func(c *config) { c.readOnly = true } }
 
-// WithDialer sets the function that opens connections. It gets the addresses of the
-// connect string, unresolved unless [WithResolver] is given. With it a program can
-// connect to a server in its own process:
+// WithDialer sets the function that opens connections. It gets the addresses of the connect
+// string, unresolved unless [WithResolver] is given. For example, a program can connect to a
+// server in its own process:
 //
 //	client.WithDialer(func(context.Context, string, string) (net.Conn, error) { return srv.Dial() })
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
@@ -108,8 +108,8 @@ func WithMaxReply(bytes int) Option { return func(c *config) { c.maxReply = byte
 func WithRetry(p RetryPolicy) Option { return func(c *config) { c.retry = p } }
 
 // WithACLProvider sets the function that returns the ACL of a znode created without
-// [WithACL]. The path is the one the caller passed. Without it any client may access
-// these znodes.
+// [WithACL]. The path is the one the caller passed. By default, any client may access these
+// znodes.
 func WithACLProvider(f func(path string) []ACL) Option {
 	return func(c *config) { c.aclProvider = f }
 }

@@ -73,9 +73,10 @@ func (c *Client) performAgain(ctx context.Context, q request) (_ *call, repeated
 	}
 }
 
-// stillUnknown returns the error of a write whose outcome remains unknown after a later try
-// has failed with err. The server doesn't execute a throttled request, so we learn nothing
-// about the earlier try. Other codes explain why we didn't repeat the write.
+// stillUnknown returns the error of a write after a later try has failed with err, which
+// leaves the outcome of the write unknown. The server doesn't execute a throttled request,
+// so we learn nothing about the earlier try. Other codes explain why we didn't repeat the
+// write.
 func stillUnknown(unknown, err error) error {
 	var e *Error
 	if errors.Is(err, ErrThrottledOp) || !errors.As(err, &e) {

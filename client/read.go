@@ -13,13 +13,13 @@ type ReadOption interface{ readOption() }
 type ReadFlag uint8
 
 // Linearizable makes a read see every write that any client got a reply for before the read
-// began. Without it, the server may return older state, though never older than what this
-// Client has already seen. It costs a sync, which we send in the same packet.
+// began. By default, the server may return older state, but never older than the state that
+// this Client has already seen. The option costs a sync, which we send in the same packet.
 const Linearizable ReadFlag = 1
 
 func (ReadFlag) readOption() {}
 
-// readOptions holds the options of a read.
+// readOptions is the set of options of a read.
 type readOptions struct {
 	linear     bool
 	compressed bool
@@ -185,7 +185,7 @@ func (c *Client) WhoAmI(ctx context.Context) ([]ID, error) {
 	return k.clients, nil
 }
 
-// finish frees a successful call whose reply has no body to return.
+// finish frees a successful call that returns no body.
 func (c *Client) finish(k *call, err error) error {
 	if err == nil {
 		c.core.free(k)

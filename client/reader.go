@@ -46,9 +46,9 @@ func (f *frameReader) next() ([]byte, error) {
 	return payload, nil
 }
 
-// stranger returns an error that describes a peer whose first bytes are not those of a
-// ZooKeeper server, or nil. We look at the first byte only: the first frame is short, so
-// its length begins with a zero, unlike text or a TLS record.
+// stranger returns an error that describes a peer that doesn't begin like a ZooKeeper
+// server, or nil. We look at the first byte only: the first frame is short, so its length
+// begins with a zero, unlike text or a TLS record.
 func (f *frameReader) stranger() error {
 	const tlsAlert, tlsMajor = 0x15, 0x03
 	head := f.buf[:min(f.end, 16)]
@@ -179,7 +179,7 @@ func (l *link) pong() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.times.pingAt.IsZero() {
-		return fmt.Errorf("%w: a ping is answered that was not sent", ErrProtocol)
+		return fmt.Errorf("%w: a reply to a ping that was not sent", ErrProtocol)
 	}
 	c.session.contact(l.times.pingAt, false)
 	l.times.pingAt = time.Time{}
@@ -192,7 +192,7 @@ func (l *link) authReply(h *proto.ReplyHeader) error {
 	defer c.mu.Unlock()
 	a, ok := l.requests.auths.pop()
 	if !ok {
-		return fmt.Errorf("%w: an auth is answered that was not sent", ErrProtocol)
+		return fmt.Errorf("%w: a reply to an auth that was not sent", ErrProtocol)
 	}
 	a.ready <- h.Err
 	return nil
@@ -232,7 +232,7 @@ func (l *link) match(h *proto.ReplyHeader) (*call, error) {
 	return k, nil
 }
 
-// settle completes a call whose reply is decoded. We arm watches before we read the next
+// settle completes a call after its reply is decoded. We arm watches before we read the next
 // frame, because that frame may be their event.
 func (l *link) settle(k *call) {
 	c := l.core

@@ -9,9 +9,9 @@ import (
 )
 
 // DeleteAll deletes the znode at path and everything below it. It is not atomic: it also
-// deletes znodes that other clients create meanwhile, and if it fails, the znodes deleted
-// so far stay deleted. It ignores znodes that are already gone, so it can safely retry
-// after a lost connection.
+// deletes znodes that other clients create during the call, and if it fails, the znodes
+// deleted so far stay deleted. It ignores znodes that are already gone, so it can safely
+// retry after a lost connection.
 func (c *Client) DeleteAll(ctx context.Context, path string) error {
 	if err := c.check(proto.OpDelete, path); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string) error {
 	}
 }
 
-// DeleteChildren deletes everything below the znode at path, as DeleteAll does.
+// DeleteChildren deletes everything below the znode at path. It is like DeleteAll otherwise.
 func (c *Client) DeleteChildren(ctx context.Context, path string) error {
 	names, _, err := c.Children(ctx, path)
 	if err != nil {

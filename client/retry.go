@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// RetryPolicy decides whether and when an operation that lost its connection is tried
-// again. Its arguments are the number of failed tries, 1 or more, and the time since
-// the first try began. It must be safe for concurrent use. Before the next try the
-// operation also waits for a connection, as every operation does. The operation's
-// context limits all of it.
+// RetryPolicy decides whether and when an operation that lost its connection is tried again.
+// Its arguments are the number of failed tries, 1 or more, and the time since the first try
+// began. It must be safe for concurrent use. Before the next try the operation also waits
+// for a connection, as every operation does. The operation's context limits the total time.
 //
 // The Client only repeats operations that can safely run twice: reads, sync, watches,
 // [Protected] creates (which look for the znode that they may have created), and writes

@@ -23,7 +23,7 @@ type session struct {
 	Session             // zero: none
 	zxid      int64     // the newest that a reply contained
 	contacted time.Time // the newest request that was answered
-	confirmed time.Time // the newest that the leader took part in
+	confirmed time.Time // the newest that the leader confirmed
 	losses    uint64    // sessions lost
 	began     bool      // a session has begun
 }
@@ -47,8 +47,8 @@ func (c *Client) SessionDeadline() time.Time {
 	return c.core.session.deadline()
 }
 
-// InSession returns a view of c whose operations run in the session with this ID or
-// fail with [ErrSessionExpired]. None of them runs in a later session.
+// InSession returns a view of c. Operations of the view run in the session with this ID or
+// fail with [ErrSessionExpired], and never run in a later session.
 func (c *Client) InSession(id int64) *Client {
 	v := *c
 	v.session = id

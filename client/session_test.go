@@ -218,7 +218,7 @@ func TestCloseEndsTheSession(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForEver(t *testing.T) {
+func TestCloseDoesNotWaitForever(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(timeout))
 		defer zs.HangConnection(c.Session().ID)()
@@ -271,9 +271,9 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// TestExpiryIsToldBehindASilentServer tests that we treat a silent server like an
+// TestExpiryIsReportedWhileServerIsSilent tests that we treat a silent server like an
 // unreachable one: the client should report the end of the session in time.
-func TestExpiryIsToldBehindASilentServer(t *testing.T) {
+func TestExpiryIsReportedWhileServerIsSilent(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(timeout))
 		states := c.Subscribe()
@@ -307,7 +307,7 @@ func TestWithoutNewSession(t *testing.T) {
 	})
 }
 
-func TestNobodyMissesALoss(t *testing.T) {
+func TestEverySubscriptionSeesTheLoss(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(timeout))
 		idle, watcher := c.Subscribe(), c.Subscribe()
@@ -370,7 +370,7 @@ func testReadOnly(t *testing.T) {
 	must(t, err)
 }
 
-// AwaitSession waits until a session begins or none can.
+// AwaitSession should wait until a session begins or none can begin.
 func TestAwaitSession(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs, client.WithSessionTimeout(timeout))

@@ -66,7 +66,7 @@ type states struct {
 	finished    bool // the last change was published
 }
 
-// stateBuffer is how many changes a subscription holds before it drops old ones.
+// stateBuffer is how many changes a subscription buffers before it drops old ones.
 const stateBuffer = 64
 
 // StateSubscription is a stream of states. It is safe for concurrent use.
@@ -100,8 +100,8 @@ func (s *StateSubscription) end() {
 	}
 }
 
-// put appends a change. When the channel is full, we drop old changes. Only put sends on
-// the channel, so we can take changes out and put them back in order.
+// put appends a change. When the channel is full, we drop old changes. Only put sends on the
+// channel, so we can remove changes and put them back in order.
 func (s *StateSubscription) put(c StateChange) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -79,8 +79,8 @@ func (t EventType) String() string {
 	return "Unknown"
 }
 
-// Event reports a change of a znode. It says what kind of change and where, not what
-// the znode contains now.
+// Event reports a change of a znode. It contains the kind of change and the path, not the
+// znode's new state.
 type Event struct {
 	Type EventType
 	// Path is relative to the chroot and namespace of the Client that set the watch.

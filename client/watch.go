@@ -11,7 +11,7 @@ import (
 // ErrWatchRemoved is the error of a watch that Remove ended.
 var ErrWatchRemoved = errors.New("watch removed")
 
-// watchBuffer is how many events the channel of a persistent watch holds.
+// watchBuffer is the capacity of the channel of a persistent watch.
 const watchBuffer = 256
 
 // kind is the kind of a watch.
@@ -45,10 +45,10 @@ type Watch struct {
 	err  error
 }
 
-// Events returns the channel of events: one event for a one-shot watch, any number
-// for a persistent one. An event is in the channel before any later request of this
-// Client gets its reply. The channel of a persistent watch holds 256 events. If it is
-// full, the Client replaces these events with one [EventResync].
+// Events returns the channel of events: one event for a one-shot watch, any number for a
+// persistent one. An event is in the channel before any later request of this Client gets
+// its reply. The channel of a persistent watch has room for 256 events. If it is full, the
+// Client replaces these events with a single [EventResync].
 func (w *Watch) Events() <-chan Event { return w.ch }
 
 // Path returns the watched path, as the Client that set the watch sees it.

@@ -45,7 +45,7 @@ func TestOneShotWatches(t *testing.T) {
 		expect(t, data, client.EventNodeDeleted, "/a")
 		expect(t, exists, client.EventNodeDeleted, "/a")
 		if _, _, w, err := c.GetW(ctx, "/a"); w != nil || !errors.Is(err, client.ErrNoNode) {
-			t.Errorf("a watch on nothing: %v, %v", w, err)
+			t.Errorf("a watch on a missing znode: %v, %v", w, err)
 		}
 		noWatches(t, zs, c)
 	})
@@ -56,10 +56,10 @@ func expect(t testing.TB, w *client.Watch, typ client.EventType, path string) {
 	t.Helper()
 	e, ok := await(t, w.Events(), typ.String())
 	if !ok || e.Type != typ || e.Path != path {
-		t.Fatalf("%v (%v) came, %v of %s should have", e, ok, typ, path)
+		t.Fatalf("got %v (%v), want %v of %s", e, ok, typ, path)
 	}
 	if _, ok := await(t, w.Events(), "the end"); ok || w.Err() != nil {
-		t.Fatalf("the watch goes on, or ended with %v", w.Err())
+		t.Fatalf("the watch continues, or ended with %v", w.Err())
 	}
 }
 
@@ -84,7 +84,7 @@ func TestRemove(t *testing.T) {
 		}
 		must(t, one.Remove(ctx))
 		if ok, err := two.Check(ctx); !ok || err != nil {
-			t.Errorf("the other watch went with it: %v", err)
+			t.Errorf("the other watch was removed too: %v", err)
 		}
 		must(t, rec.Remove(ctx))
 		must(t, child.Remove(ctx))
@@ -122,7 +122,7 @@ func TestCancelLeavesNoWatch(t *testing.T) {
 			noWatches(t, zs, c)
 		}
 
-		// A watch that another caller requests meanwhile should not be lost.
+		// A watch that another caller requests during the removal should not be lost.
 		delay := zs.DelayNext(zktest.Match{Path: "/a"}, time.Second)
 		ctx, cancel := context.WithCancel(bounded(t))
 		done := make(chan error, 1)
@@ -181,7 +181,7 @@ func TestWatchesOverReconnects(t *testing.T) {
 		for _, path := range []string{"/same", "/absent"} {
 			must(t, c.Sync(ctx, "/"))
 			if len(watch[path].Events()) != 0 {
-				t.Errorf("%s: an event for what did not happen", path)
+				t.Errorf("%s: an event without a change", path)
 			}
 			zs.Set(path, "2")
 		}
@@ -216,7 +216,7 @@ func TestManyWatchesAreSetInChunks(t *testing.T) {
 	})
 }
 
-func TestEventsComeBeforeWhatTheyTell(t *testing.T) {
+func TestEventsComeBeforeNewState(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
 	c, writer := connect(t, zs), connect(t, zs)
@@ -242,7 +242,7 @@ func TestEventsComeBeforeWhatTheyTell(t *testing.T) {
 	}
 }
 
-func TestSlowReaderIsToldToReadAnew(t *testing.T) {
+func TestSlowReaderGetsResync(t *testing.T) {
 	inFakeTime(t, func(t *testing.T, zs *zktest.Server) {
 		c := connect(t, zs)
 		ctx := bounded(t)
@@ -295,7 +295,7 @@ func TestNamespaces(t *testing.T) {
 			t.Errorf("results %+v", results)
 		}
 		if _, _, err := c.Namespace("app").Get(ctx, "/"); !errors.Is(err, client.ErrBadArguments) {
-			t.Errorf("a namespace that is no path: %v", err)
+			t.Errorf("an invalid namespace: %v", err)
 		}
 		if cfg, err := v.Config(ctx); err != nil || cfg.Text == "" && cfg.Version != 0 {
 			t.Errorf("config %+v, %v", cfg, err)

@@ -27,11 +27,11 @@ func (k kind) armed() armed {
 // watchedPath is the state of one watched path.
 type watchedPath struct {
 	watchers [kinds][]*Watch
-	server   armed // what the server has for this connection
+	server   armed // the server's watches for this connection
 	inFlight int   // requests in flight that will arm a watch
 }
 
-// wanted returns what the server should have.
+// wanted returns the watches that the server should have.
 func (p *watchedPath) wanted() (a armed) {
 	for k, list := range p.watchers {
 		if len(list) > 0 {
@@ -41,7 +41,7 @@ func (p *watchedPath) wanted() (a armed) {
 	return a
 }
 
-// watchTable holds all watches of the Client, by path. core.mu guards it.
+// watchTable is the set of all watches of the Client, by path. core.mu guards it.
 //
 // sweep removes the server's watches that no Watch needs. It runs after a removal, after an
 // event, and when the reply arrives to a request that armed a watch for a caller that has
@@ -104,9 +104,9 @@ func (t *watchTable) remove(w *Watch) *call {
 	return t.sweep(w.path, p)
 }
 
-// sweep removes the server's watches that no Watch needs, and forgets the path if
-// none is left. It returns the last request sent, whose ready channel signals the
-// reply, or nil.
+// sweep removes the server's watches that no Watch needs, and forgets the path if none is
+// left. It returns the last request sent, or nil. The request's ready channel signals the
+// reply.
 func (t *watchTable) sweep(path string, p *watchedPath) *call {
 	wanted := p.wanted()
 	extra := p.server &^ wanted
@@ -224,7 +224,7 @@ func (t *watchTable) endAll(err error) {
 	clear(t.paths)
 }
 
-// disconnected forgets what the server had and which requests were in flight.
+// disconnected forgets the server's watches and the requests in flight.
 func (t *watchTable) disconnected() {
 	for path, p := range t.paths {
 		p.server, p.inFlight = 0, 0

@@ -18,7 +18,7 @@ func TestWatchAnsweredWhileTheSessionIsLost(t *testing.T) {
 		w := &Watch{core: c, path: "/a", kind: kind, ch: make(chan Event, 1)}
 		k := &call{op: proto.OpGetData, watcher: w, taken: true}
 		table.arming(k)
-		table.endAll(ErrSessionExpired) // as core.lose does
+		table.endAll(ErrSessionExpired) // like core.lose
 		c.link = nil
 		table.armed(k, l)
 		select {

@@ -17,9 +17,9 @@ type WriteFlag uint8
 const (
 	// Idempotent allows the Client to repeat a write that the server may have executed. You
 	// should use it only for writes that can safely run twice: e.g. a repeated Set to any
-	// version overwrites what another client may have written in between. A repeated Delete
-	// succeeds if the znode doesn't exist. A repeated write to a version may fail with
-	// [ErrBadVersion] although it took effect. Every error of a write that was repeated
+	// version overwrites data that another client may have written in between. A repeated
+	// Delete succeeds if the znode doesn't exist. A repeated write to a version may fail
+	// with [ErrBadVersion] although it took effect. Every error of a write that was repeated
 	// matches [ErrUnknownOutcome].
 	Idempotent WriteFlag = 1 << iota
 
@@ -43,7 +43,7 @@ func (DataFlag) writeOption()  {}
 func (DataFlag) readOption()   {}
 func (DataFlag) createOption() {}
 
-// writeOptions holds the options of a write.
+// writeOptions is the set of options of a write.
 type writeOptions struct {
 	idempotent, guaranteed, compressed bool
 }

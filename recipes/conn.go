@@ -100,7 +100,7 @@ type Hold interface {
 	Release()
 }
 
-// LossPolicy decides when we consider a session, and everything held in it, lost.
+// LossPolicy decides when we consider a session, and the locks held in it, lost.
 type LossPolicy uint8
 
 const (

@@ -9,7 +9,7 @@ import (
 )
 
 // EnsureContainers creates path and its missing parents as containers. If the server
-// supports containers, it deletes each of them some time after its last child is gone.
+// supports containers, it deletes each container some time after its last child is gone.
 func EnsureContainers(ctx context.Context, s Session, path string) error {
 	if path == "" {
 		return nil

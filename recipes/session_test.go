@@ -78,7 +78,7 @@ func TestNoOtherSession(t *testing.T) {
 	})
 }
 
-// chrooted connects a client whose chroot doesn't exist.
+// chrooted connects a client with a chroot that doesn't exist.
 func chrooted(t *testing.T, zs *zktest.Server) *client.Client {
 	t.Helper()
 	dial := func(context.Context, string, string) (net.Conn, error) { return zs.Dial() }

@@ -18,8 +18,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// bomb returns a compressed snapshot file a thousandth the size of its content: one
-// znode whose data has n zeros.
+// bomb returns a compressed snapshot file a thousandth the size of its content: one znode
+// with n zeros.
 func bomb(t testing.TB, n int) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -46,7 +46,7 @@ func bomb(t testing.TB, n int) []byte {
 }
 
 // The server rejects a field longer than jute.maxbuffer before it reads the field.
-func TestRestoreBelievesNoLength(t *testing.T) {
+func TestRestoreRejectsALongField(t *testing.T) {
 	cost.MeasuresMemory(t)
 	s := startServer(t, withAdmin)
 	<-s.Ready()
@@ -64,7 +64,7 @@ func TestRestoreBelievesNoLength(t *testing.T) {
 }
 
 // A state that doesn't fit into memory fails the restore, but not the server.
-func TestRestoreMindsTheCeiling(t *testing.T) {
+func TestRestoreRespectsTheMemoryCeiling(t *testing.T) {
 	cost.MeasuresMemory(t)
 	s := startServer(t, withAdmin)
 	<-s.Ready()

@@ -76,8 +76,8 @@ func lastZxid(s *Server) int64 {
 	return s.tree.LastZxid()
 }
 
-// A restored state replaces the server's state. Clients lose their sessions, and
-// nothing of the old sessions is left.
+// A restored state should replace the server's state. Clients should lose their sessions,
+// and the old sessions should leave no trace.
 func TestAdminRestore(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, withAdmin, func(c *Config) { c.Znodes.EnforceQuota = true })
@@ -159,8 +159,8 @@ func TestAdminRestoreOfABackupAndOfDamage(t *testing.T) {
 	}
 }
 
-// Any server of an ensemble accepts a state, and then all of them have it, including a
-// server that restarts.
+// Any server of an ensemble should accept a state, and all servers should have it
+// afterwards, including a server that restarts.
 func TestAdminRestoreInAnEnsemble(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

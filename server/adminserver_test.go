@@ -23,7 +23,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// fetch gets a URL on a connection of its own, as the super user.
+// fetch gets a URL on a new connection, as the super user.
 func fetch(t *testing.T, url string) (code int, body string) {
 	t.Helper()
 	code, _, b := askState(t, http.MethodGet, url, superAuth, nil)
@@ -222,7 +222,7 @@ func TestAdminFromZooCfg(t *testing.T) {
 	}
 }
 
-// TestAdminConnectionsAreBounded: clients that send no complete header can't hold more
+// TestAdminConnectionsAreBounded: clients that send no complete header can't occupy more
 // than httpport.MaxConns connections, and others are still served.
 func TestAdminConnectionsAreBounded(t *testing.T) {
 	t.Parallel()

@@ -10,17 +10,17 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// glance is what one reply shows of a parent whose children all appear and disappear at
-// once, and the zxid in its header.
+// glance is the state of a parent in one reply, and the zxid in the reply's header. All
+// children of the parent appear and disappear together.
 type glance struct {
 	zxid     int64
 	children int // from the parent's stat; −1: the reply is about one child
 	there    bool
 }
 
-// beside starts clients that read the parent, and its first and last child, until stop
-// is called. stop returns what they saw and the longest time that a reply took. look
-// returns when a client has seen something no older than the call.
+// beside starts clients that read the parent, and its first and last child, until stop is
+// called. stop returns their replies and the longest time until a reply. look returns when a
+// client has seen a state no older than the call.
 func beside(t *testing.T, s *Server, parent, first, last string) (look func(), stop func() ([]glance, time.Duration)) {
 	const readers = 3
 	var over atomic.Bool
@@ -62,9 +62,9 @@ func beside(t *testing.T, s *Server, parent, first, last string) (look func(), s
 	}
 }
 
-// judge checks what was seen against the zxids of the transactions, which alternately
-// create and delete all children. A reply must show everything up to its own zxid, and
-// nothing after it.
+// judge checks the replies against the zxids of the transactions, which alternately create
+// and delete all children. A reply must show everything up to its own zxid, and nothing
+// after it.
 func judge(t *testing.T, seen []glance, txns []int64, children int) {
 	t.Helper()
 	full, empty := 0, 0

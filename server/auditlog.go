@@ -9,8 +9,8 @@ import (
 
 // Audit says where the server records the changes that clients make.
 type Audit struct {
-	// Path is the file for lines in ZooKeeper's format; without it the records go to the
-	// server's own log.
+	// Path is the file for lines in ZooKeeper's format; if it is empty, the records go to
+	// the server's own log.
 	Path string
 	// MaxBytes is the size at which the file is renamed to Path.1, the previous Path.1 to
 	// Path.2 and so on; 0 means 10 MiB, negative no limit.
@@ -30,8 +30,8 @@ type AuditSink interface {
 	Close() error
 }
 
-// AuditRecord is one change, with the words that ZooKeeper's audit log has for it. An
-// empty field doesn't apply to the change.
+// AuditRecord is one change, in the terms of ZooKeeper's audit log. An empty field doesn't
+// apply to the change.
 type AuditRecord struct {
 	Time      time.Time
 	Session   int64

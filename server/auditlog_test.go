@@ -148,9 +148,9 @@ func TestAuditFile(t *testing.T) {
 	}
 }
 
-// TestAuditInEnsemble: the server that the client is connected to records its requests,
-// on a follower as on the leader. Every server records what ended with a session,
-// including an expired one.
+// TestAuditInEnsemble: the server that the client is connected to records its requests, on a
+// follower as on the leader. Every server records the ephemeral znodes that ended with a
+// session, including an expired one.
 func TestAuditInEnsemble(t *testing.T) {
 	books := make([]*auditBook, 3)
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {

@@ -13,13 +13,12 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// AuthProvider authenticates clients with a scheme of its own, for addAuth and in ACLs.
-// It must be safe for concurrent use.
+// AuthProvider authenticates clients with its own scheme, for addAuth and in ACLs. It must
+// be safe for concurrent use.
 //
 // There is no method that matches an identity against an ACL. Every server decides
-// about a write by itself, so an ACL entry matches exactly the identity that it names,
-// on all servers alike. A client that belongs to groups gets an identity for each
-// group.
+// independently about a write, so an ACL entry matches exactly the identity that it names,
+// on all servers alike. A client that belongs to groups gets an identity for each group.
 type AuthProvider interface {
 	// Scheme is the name that clients pass to addAuth, and the scheme of the
 	// identities. It must not be one of ZooKeeper's schemes.
@@ -32,7 +31,7 @@ type AuthProvider interface {
 	Authenticate(ctx context.Context, r AuthRequest) ([]proto.ID, error)
 }
 
-// AuthRequest is what a client sent with addAuth.
+// AuthRequest is a client's addAuth request.
 type AuthRequest struct {
 	Auth    []byte // valid until Authenticate returns
 	Session int64
@@ -45,12 +44,12 @@ type SASL struct {
 	Users map[string]string // passwords by user
 	// SuperUser is the name of the user that has every permission.
 	SuperUser string
-	// AllowFailed lets a client that fails to authenticate stay, without an identity.
-	// It has no effect if Auth.Require includes sasl.
+	// AllowFailed keeps the connection of a client that fails to authenticate, without an
+	// identity. It has no effect if Auth.Require includes sasl.
 	AllowFailed bool
 }
 
-// authLimit bounds the time an AuthProvider may take.
+// authLimit is the time limit for an AuthProvider.
 const authLimit = 10 * time.Second
 
 // prove returns the identities that an auth packet proves.
@@ -100,8 +99,8 @@ func (cs *clientSession) mayNot(op proto.Op) bool {
 	return !slices.ContainsFunc(cs.ids.All(), func(id proto.ID) bool { return slices.Contains(need, id.Scheme) })
 }
 
-// authenticate answers auth. It doesn't wait for the requests before it; those after it
-// have the identity.
+// authenticate answers auth. It doesn't wait for the requests before it; the requests after
+// it have the identity.
 func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	var req proto.AuthPacket
 	r := proto.NewReader(body)
@@ -131,8 +130,8 @@ func (c *conn) authenticate(w *work, h proto.RequestHeader, body []byte) bool {
 	return true
 }
 
-// addIdentities adds what the client has proved. It returns false if that is too much. The
-// reader calls it.
+// addIdentities adds identities that the client has proved. It returns false if the client
+// would have too many. The reader calls it.
 func (cs *clientSession) addIdentities(more ...proto.ID) bool {
 	n, bytes, ok := cs.ids.Add(more...)
 	if !ok {

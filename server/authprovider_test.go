@@ -77,7 +77,7 @@ func TestAuthProvider(t *testing.T) {
 		if ids := w.identities(); ids != names {
 			t.Errorf("%s: %s", token, ids)
 		}
-		// The scheme auth stands for both; other clients can't read.
+		// The scheme auth means both; other clients can't read.
 		w.must(proto.OpCreate, &proto.CreateRequest{Path: "/a", ACL: []proto.ACL{{Perms: proto.PermAll, ID: proto.ID{Scheme: "auth"}}}})
 		var resp proto.GetACLResponse
 		w.decode(w.must(proto.OpGetACL, &proto.GetACLRequest{Path: "/a"}), &resp)

@@ -27,8 +27,8 @@ func providerConfig(t *testing.T, class string, lines string) Config {
 	return c
 }
 
-// TestBuiltInProviders configures each provider that ZooKeeper 3.9 ships by its class.
-// This enables the provider's scheme; without it only two of the schemes exist.
+// TestBuiltInProviders configures each provider that ZooKeeper 3.9 ships by its class. This
+// enables the provider's scheme; by default only two of the schemes exist.
 func TestBuiltInProviders(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -55,8 +55,8 @@ func TestBuiltInProviders(t *testing.T) {
 	}
 }
 
-// TestKeyProvider repeats ZooKeeper's own test of the provider: any number passes until
-// /key holds one, and then only its multiples. All clients that pass have the same
+// TestKeyProvider repeats ZooKeeper's own test of the provider: any number passes until /key
+// contains one, and from then on only its multiples. All clients that pass have the same
 // identity.
 func TestKeyProvider(t *testing.T) {
 	t.Parallel()

@@ -15,8 +15,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// check reports everything that can't work in a configuration. The defaults must be
-// set.
+// check reports all settings that can't work. The defaults must be set.
 func (c *Config) check() error {
 	errs := []error{schemes.CheckNames(c.providerNames(), c.Auth.KeyScheme), c.Quorum.SASL.check()}
 	wrong := func(is bool, format string, args ...any) {
@@ -53,10 +52,10 @@ func (c *Config) listed() bool {
 	return false
 }
 
-// verify reports everything that would make Start refuse a configuration and that can
-// be checked without opening the data or a port. It also reads the files that the
-// configuration names. Every command that reads a configuration file calls it, through
-// LoadConfig, so all commands accept the same files.
+// verify reports all reasons why Start would refuse a configuration, except for reasons that
+// need the data or a port. It also reads the files that the configuration names. Every
+// command that reads a configuration file calls it, through LoadConfig, so all commands
+// accept the same files.
 func (c Config) verify() error {
 	c = c.withDefaults()
 	errs := []error{c.check(), raftfsm.SameAddress(c.Quorum.Members), c.samePort()}
@@ -148,11 +147,11 @@ func (c *Config) quorumListens(addr string) string {
 	return addr
 }
 
-// CheckAddresses returns an error for each setting whose host this machine can't listen
-// on, because the name doesn't resolve or the address is one of another machine. Each
-// error begins with the setting. These are separate from the errors of [LoadConfig]: a
-// file may be checked on another machine, and a name may resolve later. To find out,
-// CheckAddresses listens on a free port of each host for a moment.
+// CheckAddresses returns an error for each setting with a host that this machine can't
+// listen on, because the name doesn't resolve or the address belongs to another machine.
+// Each error begins with the setting. [LoadConfig] doesn't return these errors: a file may
+// be checked on another machine, and a name may resolve later. To find out, CheckAddresses
+// listens on a free port of each host for a moment.
 func (c Config) CheckAddresses(ctx context.Context) []error {
 	return listen.CheckHosts(ctx, c.hosts())
 }
@@ -213,9 +212,9 @@ func (e *ListenError) Error() string {
 func (e *ListenError) Unwrap() error { return e.Err }
 
 // checkPorts opens and closes every port that the server will listen on for clients and
-// operators. So an unavailable port is found before a data directory is created, and
-// before the server reports that it has started. The ports stay closed while the server
-// reads its state: a client then tries another server instead of waiting.
+// operators. We thus find an unavailable port before the server creates a data directory,
+// and before it reports that it has started. The ports stay closed while the server reads
+// its state: a client then tries another server instead of waiting.
 func checkPorts(ctx context.Context, c *Config) error {
 	for _, p := range c.ports() {
 		l, err := c.bindRetry().AwaitName(ctx, p, listen.TCP)

@@ -12,9 +12,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestClientPortFollowsReconfig changes a server's client port. The server listens at
-// the new address without a restart, and an open connection stays. If the new port is
-// taken, the old one stays open.
+// TestClientPortFollowsReconfig changes a server's client port. The server listens at the
+// new address without a restart, and an open connection stays. If the new port is in use,
+// the old one stays open.
 func TestClientPortFollowsReconfig(t *testing.T) {
 	e := startEnsemble(t, 3, func(c *Config) { c.Quorum.Reconfig, c.Auth.SkipACL, c.ClientAddr = true, true, "127.0.0.1:0" })
 	_, others := e.leader()
@@ -111,8 +111,8 @@ func TestClientAddressThatIsAnotherPortOfTheServer(t *testing.T) {
 	eventually(t, "the server listens at the new port", func() bool { return s.ClientAddr() == next })
 }
 
-// A reconfig may leave a server's line without a client address. The server says at once
-// what that means for its next start.
+// A reconfig may leave a server's line without a client address. The server should
+// immediately warn about its next start.
 func TestALineWithoutAClientAddressIsReported(t *testing.T) {
 	var log logBuffer
 	e := startEnsemble(t, 3, func(c *Config) {

@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// clientTable lists the connections, and which connection has which session. Its mutex
-// comes last in the lock order.
+// clientTable is the list of connections, and maps sessions to connections. Its mutex comes
+// last in the lock order.
 type clientTable struct {
 	s *Server
 
@@ -79,8 +79,8 @@ func (t *clientTable) stopping() bool {
 	return t.closing
 }
 
-// forget undoes admit, and releases the session unless another connection has taken it
-// over.
+// forget undoes admit, and releases the session unless it belongs to another connection by
+// now.
 func (t *clientTable) forget(c *conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -148,7 +148,7 @@ func (t *clientTable) sessionClosed(sid int64, p *pending) {
 	}
 }
 
-// live appends the sessions whose clients have shown life, and reports them as of now.
+// live appends the sessions of clients that have shown life, and reports them as of now.
 func (t *clientTable) live(dst []int64, now, touch int64) []int64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -46,8 +46,8 @@ func table(t *testing.T, section, head string) map[string]string {
 	return rows
 }
 
-// documented compares what servers export, and the other lines of mntr, with the tables
-// of metrics, and these with ZooKeeper's list.
+// documented compares the exported metrics and the other lines of mntr with the tables of
+// metrics, and these tables with ZooKeeper's list.
 func documented(t *testing.T, exported, notes map[string]bool) {
 	t.Helper()
 	theirs, ours := table(t, "Metrics", "ZooKeeper's metric"), table(t, "Metrics", "zkgo's own")
@@ -92,9 +92,8 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 	}
 }
 
-// TestPrometheusHasEveryMetric compares what a leader exports to Prometheus with
-// ZooKeeper's list of metrics and their types. ZooKeeper registers all of them with
-// every provider.
+// TestPrometheusHasEveryMetric compares a leader's metrics for Prometheus with ZooKeeper's
+// list of metrics and their types. ZooKeeper registers all metrics with every provider.
 func TestPrometheusHasEveryMetric(t *testing.T) {
 	t.Parallel()
 	b, err := os.ReadFile("../internal/ops/metrics/testdata/zookeeper.txt")
@@ -110,8 +109,8 @@ func TestPrometheusHasEveryMetric(t *testing.T) {
 	verdicts := table(t, "Metrics", "ZooKeeper's metric")
 	for line := range strings.Lines(string(b)) {
 		name, kind, _ := strings.Cut(strings.TrimSpace(line), " ")
-		// Keyed metrics appear with their first key, and texts are no series.
-		// Only an observer of an observer master has observer_master_id.
+		// Keyed metrics appear with their first key, and texts aren't series. Only an
+		// observer of an observer master has observer_master_id.
 		if !slices.Contains([]string{"counter", "gauge", "summary"}, kind) || strings.HasSuffix(name, "_per_namespace") || name == "observer_master_id" {
 			continue
 		}

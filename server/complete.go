@@ -9,8 +9,7 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// fsm is what the goroutine that applies the log keeps between calls. No other
-// goroutine uses it.
+// fsm is the state of the goroutine that applies the log. No other goroutine uses it.
 type fsm struct {
 	s *Server
 
@@ -84,8 +83,8 @@ func (w ownWaiter) Applied(a *raftfsm.Applied) {
 // the outcome.
 func (s *Server) Waiter(done func(*raftfsm.Applied)) raftfsm.Waiter { return ownWaiter{s, done} }
 
-// settle carries out what a command means for the clients of this server, and answers p.
-// p is nil unless one of them proposed the command.
+// settle carries out the effects of a command on the clients of this server, and answers p.
+// p is nil unless a client of this server proposed the command.
 func (f *fsm) settle(a *raftfsm.Applied, p *pending) {
 	s := f.s
 	if s.audit != nil {
@@ -182,13 +181,13 @@ func (f *fsm) clock() int64 {
 	return f.now
 }
 
-// fewDirty is the number of connections up to which the applying goroutine writes
-// alone: a second goroutine would start later than these writes end.
+// fewDirty is the number of connections up to which the applying goroutine writes alone:
+// these writes would end before a second goroutine started.
 const fewDirty = 8
 
 // helpAnswers is the average number of answers per connection from which the applying
-// goroutine leaves writing to the flushers: the clients have sent many more requests,
-// and it can execute those meanwhile.
+// goroutine leaves writing to the flushers: the clients have sent many more requests, which
+// it can execute in the meantime.
 const helpAnswers = 4
 
 // BatchDone implements raftfsm.Handler: it writes the replies and events that the entry queued.

@@ -12,9 +12,9 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Config configures a Server. The zero value of every field means its default; only
-// DataDir or Memory must be set. Times and limits mean the same as the ZooKeeper
-// settings with their names.
+// Config configures a Server. The zero value of every field means its default; only DataDir
+// or Memory must be set. Times and limits mean the same as the ZooKeeper settings of the
+// same names.
 type Config struct {
 	Memory  bool   // keep all state in memory
 	DataDir string // snapshots, and the log unless Log.Dir is set
@@ -34,27 +34,26 @@ type Config struct {
 	TickTime                             time.Duration // default 2 s
 	MinSessionTimeout, MaxSessionTimeout time.Duration // defaults 2 and 20 ticks
 
-	// LinearizableReads makes every client's reads linearizable. A client can also ask
-	// for it itself; see docs/guide/reads.md.
+	// LinearizableReads makes every client's reads linearizable. A client can also ask for
+	// linearizable reads; see docs/guide/reads.md.
 	LinearizableReads bool
 	ReadOnlyMode      bool
 	// LocalSessions lets a client begin a session while the server is in read-only mode
-	// (localSessionsEnabled). It changes nothing else: every other session belongs to
-	// the whole ensemble.
+	// (localSessionsEnabled). All other sessions belong to the whole ensemble.
 	LocalSessions   bool
 	FourLetterWords []string // words answered in addition to srvr; "*" is all
 
 	Quorum  Quorum   // the ensemble; without members the server is standalone
 	Log     Log      // the log and the snapshots
-	Limits  Limits   // what clients may use
-	Znodes  Znodes   // what znodes may be
+	Limits  Limits   // limits of clients
+	Znodes  Znodes   // limits of znodes
 	Auth    Auth     // identities and permissions of clients
 	Admin   *Admin   // commands over HTTP; nil: none
 	Metrics *Metrics // metrics for Prometheus; nil: none
 	Audit   *Audit   // audit log; nil: none
 
 	Logger *slog.Logger // default: discard
-	Env    Env          // what the program includes, and what a test replaces
+	Env    Env          // dependencies that the program provides, or a test replaces
 
 	// zooCfg is the file that this configuration came from, for the commands that show
 	// it; nil if there is none.
@@ -83,28 +82,28 @@ type Quorum struct {
 	TLS                  *QuorumTLS  // between the servers; nil: plaintext
 	SASL                 *QuorumSASL // between the servers; nil: no SASL
 
-	// ObserverMasterAddr is where standbys and other observers get the state, and each
-	// transaction after it (observerMasterPort); empty: nowhere. TLS and SASL are those between
-	// the servers. ObserverMasterBytes is how many bytes of transactions it keeps for them
-	// (observerMaster.sizeLimit); default 64 MiB.
+	// ObserverMasterAddr is where standbys and other observers get the state and all later
+	// transactions (observerMasterPort); empty: nowhere. TLS and SASL are the same as
+	// between the servers. ObserverMasterBytes is how many bytes of transactions it keeps
+	// for them (observerMaster.sizeLimit); default 64 MiB.
 	ObserverMasterAddr  string
 	ObserverMasterBytes int
 
 	ListenAll bool // quorumListenOnAllIPs
-	// ListenHost is where this server listens for its peers if that isn't the host they
-	// dial, e.g. behind NAT, a forwarded port or a proxy. ListenAll takes precedence.
+	// ListenHost is where this server listens for its peers if they dial another host, e.g.
+	// because of NAT, a forwarded port or a proxy. ListenAll overrides it.
 	ListenHost string
-	// BindTries is how often the server tries to bind the quorum port at the start, a
-	// second apart, while its name doesn't resolve or its address isn't available;
-	// default 3, negative for ever. With a Network it tries once. It is also how often
-	// the server looks up a host name of its other ports that doesn't resolve.
+	// BindTries is how often the server tries to bind the quorum port at the start, a second
+	// apart, while its name doesn't resolve or its address isn't available; default 3,
+	// negative: forever. With a Network it tries once. It is also how often the server looks
+	// up a host name of its other ports that doesn't resolve.
 	BindTries int
 }
 
-// Log is where a server keeps its log, and when it takes snapshots.
+// Log is where a server keeps its log, and when it creates snapshots.
 type Log = raftfsm.Log
 
-// Limits bounds what clients use.
+// Limits bounds the resources that clients use.
 type Limits struct {
 	MaxClientCnxns     int           // per client address; default 60, negative: no limit
 	MaxCnxns           int           // default no limit
@@ -122,19 +121,19 @@ type Limits struct {
 	// MemoryCeiling bounds the memory of the process, in bytes: the server refuses
 	// writes that would need more. Default none.
 	MemoryCeiling int64
-	// MaxOutput bounds the bytes queued for one connection. MaxOutputTotal bounds those
-	// of all connections; above it, the server closes connections of the address with
-	// the most. Default 64 MiB and 1 GiB, with a MemoryCeiling at most an eighth and a
-	// quarter of it.
+	// MaxOutput bounds the bytes queued for one connection, MaxOutputTotal for all
+	// connections; above it, the server closes connections of the address with the most
+	// bytes. Default 64 MiB and 1 GiB, and at most an eighth and a quarter of a
+	// MemoryCeiling.
 	MaxOutput, MaxOutputTotal int
-	// MaxWatchBytes bounds the bytes that the watches of one connection take; the
-	// server refuses more. MaxWatchBytesTotal bounds those of all connections; above
-	// it, the server closes connections of the address with the most. Default 1 GiB and
-	// 2 GiB, with a MemoryCeiling an eighth and a quarter of it.
+	// MaxWatchBytes bounds the memory of the watches of one connection; the server refuses
+	// more. MaxWatchBytesTotal bounds the memory of all watches; above it, the server closes
+	// connections of the address with the most bytes. Default 1 GiB and 2 GiB, or an eighth
+	// and a quarter of a MemoryCeiling.
 	MaxWatchBytes, MaxWatchBytesTotal int64
 }
 
-// Znodes says what znodes may be, and how often the server looks for those to delete.
+// Znodes limits znodes, and sets how often the server looks for znodes to delete.
 type Znodes struct {
 	ExtendedTypes, Emulate353TTL bool
 	EnforceQuota                 bool
@@ -165,11 +164,11 @@ type Auth struct {
 	Providers []AuthProvider
 }
 
-// Env is what a server takes from its program and, unless a test replaces it, from its
-// machine.
+// Env is the environment of a server: parts that the program provides, and parts of the
+// machine that a test may replace.
 type Env struct {
 	Formats     Formats          // key stores, and files of ZooKeeper; the zero value has none
-	FS          storage.FS       // the directories' file system; default: that of the machine
+	FS          storage.FS       // the directories' file system; default: the machine's
 	Network     raftfsm.Network  // between the servers; default TCP
 	Now         func() time.Time // the clock for sessions, and the default of Wall; default time.Now
 	Wall        func() time.Time // the time of transactions; it may jump
@@ -182,7 +181,7 @@ const (
 	defaultMaxOutput       = 64 << 20
 	defaultMaxOutputTotal  = 1 << 30
 	defaultMaxWatchesTotal = 2 << 30
-	clientsPart            = 4 // divides the memory ceiling: one such part is for all watches, another for all replies
+	clientsPart            = 4 // divides the memory ceiling: one part is for all watches, another for all replies
 	standaloneID           = 1 // for a server without an ensemble, as in ZooKeeper
 )
 
@@ -223,7 +222,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// boundClients sets the defaults of what clients may hold in memory.
+// boundClients sets the defaults of the memory limits for clients.
 func (c *Config) boundClients() {
 	outputs, watches := int64(defaultMaxOutputTotal), int64(defaultMaxWatchesTotal)
 	if c.Limits.MemoryCeiling > 0 {
@@ -244,11 +243,11 @@ func or[T comparable](p *T, def T) {
 	}
 }
 
-// maxField is the longest field of a file that a state is loaded from: ZooKeeper's
-// jute.maxbuffer and, by default, as much again.
+// maxField is the length limit of a field in a file with a state: ZooKeeper's jute.maxbuffer
+// plus, by default, the same amount again.
 func (c *Config) maxField() int { return 2 * c.Limits.JuteMaxBuffer }
 
-// policy returns what this server decides for all servers while it leads.
+// policy returns the settings that this server decides for all servers while it leads.
 func (c *Config) policy() tree.Policy {
 	var p tree.Policy
 	for _, s := range []struct {

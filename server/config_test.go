@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-func TestConfigurationsThatCannotWork(t *testing.T) {
+func TestInvalidConfigurations(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cfg  Config
@@ -39,7 +39,7 @@ func TestConfigurationsThatCannotWork(t *testing.T) {
 
 // On a ZooKeeper directory the server would show an empty tree, so it doesn't start and
 // says what to do.
-func TestADirectoryOfZooKeepers(t *testing.T) {
+func TestZooKeeperDirectoryIsRefused(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	old := filepath.Join(dir, "version-2")
@@ -63,7 +63,7 @@ func TestADirectoryOfZooKeepers(t *testing.T) {
 }
 
 // With datadir.autocreate=false, a missing directory isn't an empty one.
-func TestADirectoryThatIsNotToBeMade(t *testing.T) {
+func TestNoAutocreate(t *testing.T) {
 	t.Parallel()
 	cfg := Config{DataDir: filepath.Join(t.TempDir(), "data"), NoAutocreate: true}
 	if s, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "datadir.autocreate") {
@@ -124,7 +124,8 @@ server.3=three:2888:3888
 	}
 }
 
-// State on disk survives the server, and a restarted server is ready at once.
+// State on disk should survive the server, and a restarted server should be ready
+// immediately.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	cfg := Config{DataDir: t.TempDir()}
@@ -214,7 +215,7 @@ func TestBindRetryOfTheFile(t *testing.T) {
 	}
 }
 
-// TestWarningsOfTheFile checks that an embedding program sees what LoadConfig doubts.
+// TestWarningsOfTheFile checks that an embedding program gets LoadConfig's warnings.
 func TestWarningsOfTheFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "zoo.cfg")

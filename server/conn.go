@@ -12,14 +12,14 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// conn is a client's connection. What happens on it falls into three parts, each with an
-// owner of its own: the reader takes requests from the client, the reply queue brings
-// replies and events to it, and the session knows the client and whether it is
-// alive. conn itself holds only what stays as it was when the server accepted the client.
+// conn is a client's connection. It has three parts, each with its own owner: the reader
+// receives the client's requests, the reply queue sends replies and events to the client,
+// and the session knows the client and whether it is alive. conn's own fields don't change
+// after the server has accepted the client.
 type conn struct {
 	s      *Server
 	nc     net.Conn
-	raw    syscall.RawConn // of a socket, for reads that hold no buffer while they wait, and writes that never wait
+	raw    syscall.RawConn // of a socket, for reads that need no buffer while they wait, and writes that never wait
 	try    tryWriter       // of an in-process connection, for the same purpose
 	kernel syscall.RawConn // the socket, also of a connection with TLS; nil: none
 	host   string          // the client's address without the port
@@ -89,11 +89,12 @@ type tryWriter interface {
 	TryWrite(b []byte) (int, error)
 }
 
-// clientSession holds the identity of the client, its requests, and the time of its last
-// sign of life. The reader owns what authentication and options set, and any goroutine may use the
-// atomic fields. The fields of the attached session change under the lock of the reply
-// queue, before the reader is notified and before there is output for the session. The reader,
-// the applying goroutine and writers of output read them without the lock, others with it.
+// clientSession is the identity of the client, the state of its session, and the times of
+// its signs of life. The reader owns the fields that authentication and options set, and any
+// goroutine may use the atomic fields. The fields of the attached session change under the
+// lock of the reply queue, before the reader is notified and before there is output for the
+// session. The reader, the applying goroutine and writers of output read them without the
+// lock; other goroutines hold the lock.
 type clientSession struct {
 	c *conn
 
@@ -120,7 +121,7 @@ type clientSession struct {
 	signs session.Signs
 }
 
-// complain logs that the server refuses something to the client of c.
+// complain logs that the server refuses a request of the client of c.
 func (c *conn) complain(msg string, args ...any) {
 	c.s.complaints.Warn(c.s.clock(), msg, append([]any{"client", c.nc.RemoteAddr(), "session", sessionID(c.session.id)}, args...)...)
 }

@@ -36,8 +36,8 @@ func setters(path string) map[string]func(w *wire) proto.Code {
 	}
 }
 
-// A client that sets watches without end gets no more of them, by any request, and
-// keeps its session. Other clients are not affected.
+// A client that sets too many watches should get no more, by any request, and keep its
+// session. Other clients should not be affected.
 func TestWatchesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.MaxWatchBytes = 1 << 20 })
@@ -74,7 +74,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	if got := w.call(proto.OpExists, &proto.ExistsRequest{Path: "/a", Watch: true}); got.Err != proto.Ok {
 		t.Errorf("there is room again: %v", got.Err)
 	}
-	// After a client reconnects, it must get all watches it asks for, or none.
+	// After a client reconnects, it should get all watches it asks for, or none.
 	again := connect(t, s)
 	var paths []string
 	for i := range 1000 {
@@ -111,10 +111,10 @@ func (w *wire) watchMuch(n int) {
 	}
 }
 
-// If all clients together watch too much, the address that watches the most loses
-// connections, however it spreads its watches over them. Another address that watches
-// more on one connection than any of those doesn't.
-func TestTheLargestWatcherGoesFirst(t *testing.T) {
+// If all clients together set too many watches, the address with the most should lose
+// connections, however it distributes its watches over them. Another address should keep its
+// connection, even if that has more watches than any of these.
+func TestLargestWatcherIsClosedFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
 		c.ClientAddr, c.Limits.MaxWatchBytes, c.Limits.MaxWatchBytesTotal = "127.0.0.1:0", 2<<20, 2<<20
@@ -138,9 +138,9 @@ func TestTheLargestWatcherGoesFirst(t *testing.T) {
 	modest.wantEvent(proto.EventNodeDataChanged, "/a")
 }
 
-// While memory is short, the server closes the clients that hold much of it. It refuses
-// writes only if that doesn't help.
-func TestClientsGoBeforeWritesAreRefused(t *testing.T) {
+// While memory is short, the server should close the clients that use the most. It should
+// refuse writes only if that doesn't help.
+func TestClientsAreClosedBeforeWritesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	const ceiling = 10 << 20

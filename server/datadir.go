@@ -18,8 +18,8 @@ import (
 var (
 	// ErrClosed is the error of Dial on a closed server.
 	ErrClosed = errors.New("server: closed")
-	// ErrZooKeeperData reports a data directory that holds data of ZooKeeper and none of
-	// zkgo: a server started on it would show an empty tree.
+	// ErrZooKeeperData reports a data directory with data of ZooKeeper and none of zkgo: a
+	// server started on it would show an empty tree.
 	ErrZooKeeperData = errors.New("the directory contains data of ZooKeeper but not of zkgo")
 	// ErrDataInUse reports that another server has the data directory open.
 	ErrDataInUse = storage.ErrInUse
@@ -48,16 +48,16 @@ func checkDataDir(c *Config) error {
 		if c.Log.Dir != c.DataDir {
 			logs = " --from-log-dir " + c.Log.Dir
 		}
-		return fmt.Errorf("%s: %w; to go on with it, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
+		return fmt.Errorf("%s: %w; to use this data, stop ZooKeeper and run: zkgo import --from %s%s, with the same configuration; "+
 			"in an ensemble, run it on one server only, and start the others without these files", old, ErrZooKeeperData, c.DataDir, logs)
 	}
 	return nil
 }
 
-// CheckDirectories reports why this process could not keep a server's data where the
-// configuration says: a directory is a file, can't be written or created, or is missing
-// although it must exist (datadir.autocreate=false); or the audit log can't be written.
-// It creates nothing and doesn't read what the directories hold.
+// CheckDirectories reports why this process couldn't use the directories of a configuration:
+// a directory is a file, can't be written or created, or is missing although it must exist
+// (datadir.autocreate=false); or the audit log can't be written. It creates nothing and
+// doesn't read the files in the directories.
 func (c Config) CheckDirectories() error {
 	c = c.withDefaults()
 	if c.Memory {
@@ -87,9 +87,9 @@ func (c Config) Offline() (raftfsm.Config, error) {
 	}, nil
 }
 
-// Restore makes an earlier state the one that the server of cfg begins a new ensemble
-// with, or continues with as a standalone server; see raftfsm.Config.Restore. Its directories
-// must hold no state of zkgo or ZooKeeper. The caller must not use t and s afterwards.
+// Restore makes an earlier state the one that the server of cfg begins a new ensemble with,
+// or continues with as a standalone server; see raftfsm.Config.Restore. Its directories must
+// not contain a state of zkgo or ZooKeeper. The caller must not use t and s afterwards.
 func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (raftfsm.Recovery, error) {
 	offline, err := cfg.Offline()
 	if err != nil {
@@ -102,8 +102,8 @@ func (cfg Config) Restore(t *tree.Tree, s *session.Table, minEpoch uint32) (raft
 	return offline.Restore(t, s, minEpoch)
 }
 
-// CheckEmpty returns an error if the directories of a configuration hold a state of
-// zkgo or ZooKeeper. It changes nothing.
+// CheckEmpty returns an error if the directories of a configuration contain a state of zkgo
+// or ZooKeeper. It changes nothing.
 func (cfg Config) CheckEmpty() error {
 	cfg = cfg.withDefaults()
 	fsys := cfg.Env.FS

@@ -9,7 +9,7 @@ import (
 )
 
 // TestDefaultsAreTheSame: a zoo.cfg without settings means the same as an empty Config,
-// apart from what the test names.
+// apart from the exceptions below.
 func TestDefaultsAreTheSame(t *testing.T) {
 	t.Parallel()
 	z, err := zoocfg.ParseText("zoo.cfg", "dataDir="+t.TempDir()+"\n")
@@ -23,11 +23,11 @@ func TestDefaultsAreTheSame(t *testing.T) {
 	if fromFile.TickTime != defaults.FileTickTime || fromFile.Admin == nil || fromFile.Limits.MemoryCeiling == 0 {
 		t.Errorf("tickTime %v, AdminServer %v, memoryCeiling %d", fromFile.TickTime, fromFile.Admin, fromFile.Limits.MemoryCeiling)
 	}
-	// ZooKeeper's tick without a tickTime is longer than that of its sample file.
+	// ZooKeeper's default tick is longer than the tick in its sample file.
 	fromFile.TickTime = defaults.TickTime
 	fromFile.MinSessionTimeout, fromFile.MaxSessionTimeout = 0, 0
-	// A server of its own has an AdminServer and most of the machine's memory, but an
-	// embedding program says what of these it wants.
+	// A server process has an AdminServer and most of the machine's memory, but an embedding
+	// program has to enable these.
 	fromFile.Admin, fromFile.Limits.MemoryCeiling = nil, 0
 	fromFile.zooCfg = nil
 	// Without a limit, the other settings of the throttle have no effect.

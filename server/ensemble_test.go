@@ -22,7 +22,7 @@ type ensemble struct {
 
 func host(id int) string { return "host" + strconv.Itoa(id) }
 
-// startEnsemble starts n servers and waits until all of them serve.
+// startEnsemble starts n servers and waits until they all serve.
 func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 	t.Helper()
 	e := &ensemble{t: t, net: quorum.NewMemory()}
@@ -45,10 +45,10 @@ func startEnsemble(t testing.TB, n int, change ...func(*Config)) *ensemble {
 	return e
 }
 
-// TestALateEnsembleIsServedAtOnce starts one server long before the others. It serves
+// TestLateEnsembleServesImmediately starts one server long before the others. It serves
 // its clients as soon as the ensemble is complete, and doesn't wait for the next check
 // of its state's age.
-func TestALateEnsembleIsServedAtOnce(t *testing.T) {
+func TestLateEnsembleServesImmediately(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		network := quorum.NewMemory()
@@ -98,10 +98,10 @@ func inEnsemble(t *testing.T, n int, test func(t *testing.T, e *ensemble), chang
 	synctest.Test(t, func(t *testing.T) { test(t, startEnsemble(t, n, change...)) })
 }
 
-// TestReadsStandBetweenWritesOnEveryServer: a read sees its session's writes before it
-// and none after it, even if all of these are one log entry; on the leader, on a
+// TestReadsKeepTheirOrderOnEveryServer: a read sees its session's writes before it and
+// none after it, even if one log entry contains all these writes; on the leader, on a
 // follower and on an observer.
-func TestReadsStandBetweenWritesOnEveryServer(t *testing.T) {
+func TestReadsKeepTheirOrderOnEveryServer(t *testing.T) {
 	observed := func(c *Config) {
 		c.Quorum.Members = slices.Clone(c.Quorum.Members)
 		c.Quorum.Members[len(c.Quorum.Members)-1].Observer = true
@@ -145,7 +145,7 @@ func TestASessionMovesBetweenServers(t *testing.T) {
 		_, others := e.leader()
 		w := connect(t, others[0])
 		w.create("/moves", nil, proto.ModeEphemeral)
-		next := w.again(others[1], w.resp.Passwd) // at once, however far that server is in the log
+		next := w.again(others[1], w.resp.Passwd) // immediately, however far that server is in the log
 		if next.resp.SessionID != w.resp.SessionID {
 			t.Fatalf("moved to %+v", next.resp)
 		}
@@ -154,7 +154,7 @@ func TestASessionMovesBetweenServers(t *testing.T) {
 	})
 }
 
-func TestSyncShowsWhatOthersWrote(t *testing.T) {
+func TestSyncShowsOtherClientsWrites(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		_, others := e.leader()
 		a, b := connect(t, others[0]), connect(t, others[1])
@@ -169,7 +169,7 @@ func TestSyncShowsWhatOthersWrote(t *testing.T) {
 	})
 }
 
-func TestCommandsTellTheRoles(t *testing.T) {
+func TestCommandsShowTheRoles(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
 		if got := sourceOf(leader).Server().Mode; got != "leader" {

@@ -142,7 +142,7 @@ func freePorts(n int) (addrs []string, err error) {
 	return addrs, nil
 }
 
-// A server with TLS, from a certificate that the program has. For ZooKeeper's key stores, see
+// A server with TLS and a certificate of the program. For ZooKeeper's key stores, see
 // server/formats.
 func ExampleTLS() {
 	ctx := context.Background()
@@ -178,10 +178,9 @@ func certificate() (tls.Certificate, *x509.CertPool) {
 	return s.TLS.Certificates[0], pool
 }
 
-// The server logs only through the logger that it gets, and discards its messages without
-// one.
+// The server logs only through the given logger. Without a logger, it logs nothing.
 func ExampleConfig_logger() {
-	show := func(_ []string, a slog.Attr) slog.Attr { // leaves out what differs from run to run
+	show := func(_ []string, a slog.Attr) slog.Attr { // omits fields that differ from run to run
 		if slices.Contains([]string{slog.LevelKey, slog.MessageKey, "app", "serving"}, a.Key) {
 			return a
 		}
@@ -200,7 +199,7 @@ func ExampleConfig_logger() {
 	// <nil>
 }
 
-// A server as a zoo.cfg describes it. Warnings are for its author: the server starts anyway.
+// A server with a zoo.cfg. Warnings are for the file's author: the server starts anyway.
 func ExampleLoadConfig() {
 	dir, err := os.MkdirTemp("", "zkgo")
 	if err != nil {

@@ -39,8 +39,8 @@ func allFormats() Formats {
 	}
 }
 
-// TestWithoutFormats: a program that doesn't include a format learns which field it has to
-// set, when the server starts or when a client asks for it.
+// TestWithoutFormats: the error for a missing format names the field that the program has to
+// set, when the server starts or when a client needs the format.
 func TestWithoutFormats(t *testing.T) {
 	t.Parallel()
 	files := KeyStores{Key: KeyStore{Location: "key.pem"}, Trust: KeyStore{Location: "trust.pem"}}

@@ -54,7 +54,7 @@ func awaitNode(t *testing.T, s *Server, path string, there bool) time.Time {
 
 // A server that is cut off never tells a client that it holds a lock after another
 // client has got the lock.
-func TestNobodyIsToldThatHeHoldsWhatAnotherGot(t *testing.T) {
+func TestNoClientHoldsAnothersLock(t *testing.T) {
 	const timeout = 6 * time.Second
 	for _, tc := range []struct {
 		name   string
@@ -101,7 +101,7 @@ func TestNobodyIsToldThatHeHoldsWhatAnotherGot(t *testing.T) {
 	}
 }
 
-// A client that is slow to send something, but sends it in time, keeps its session.
+// A client that sends slowly, but in time, should keep its session.
 func TestASlowClientKeepsItsSession(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		const timeout = 6 * time.Second

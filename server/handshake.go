@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// open takes a new connection up to its first request. It returns false when the
-// connection ends, because it was a four-letter word or was refused.
+// open prepares a new connection for its first request. It returns false if the connection
+// ends, because the client sent a four-letter word or was refused.
 func (c *conn) open() bool {
 	if !c.secured() {
 		return false
@@ -31,8 +31,8 @@ func (c *conn) open() bool {
 	return c.handshake()
 }
 
-// handshake reads the connect request and answers it. It handles the requests that the
-// client sent with it before reading more.
+// handshake reads the connect request and answers it. It handles requests that arrived with
+// the connect request before it reads more.
 func (c *conn) handshake() bool {
 	frame, whole, err := c.reader.next()
 	for !whole {
@@ -110,7 +110,7 @@ func (c *Config) negotiate(ms int32) time.Duration {
 	return max(c.MinSessionTimeout, min(t, c.MaxSessionTimeout))
 }
 
-// connecting is what answering a handshake needs.
+// connecting is the state of a handshake.
 type connecting struct {
 	timeout     int32 // negotiated, milliseconds
 	hasReadOnly bool  // the client sent the byte, so it gets one back
@@ -122,8 +122,8 @@ type sessionID int64
 
 func (id sessionID) String() string { return fmt.Sprintf("0x%x", uint64(id)) }
 
-// attach proposes a session for c, new or existing, and waits until this server has
-// applied it: only then does the client get its answer.
+// attach proposes a session for c, new or existing, and waits until this server has applied
+// the command: the client gets its answer after that.
 func (c *conn) attach(req *proto.ConnectRequest, timeout time.Duration) bool {
 	w := c.reader.getWork()
 	p := c.s.pools.newPending(c, proto.OpCreateSession, 0)

@@ -35,7 +35,7 @@ func TestHandshakeMirrorsTheReadOnlyByte(t *testing.T) {
 	}
 }
 
-func TestRequestsBehindTheHandshakeAreHandled(t *testing.T) {
+func TestRequestsAfterTheHandshakeAreHandled(t *testing.T) {
 	t.Parallel()
 	w := dial(t, startServer(t))
 	req := proto.ConnectRequest{TimeOut: 10000, HasReadOnly: true}
@@ -73,7 +73,7 @@ func TestHandshakeInPieces(t *testing.T) {
 	}
 }
 
-func TestAClientThatHasSeenMoreIsTurnedAway(t *testing.T) {
+func TestClientWithNewerZxidIsRefused(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	holder := connect(t, s)
@@ -83,7 +83,7 @@ func TestAClientThatHasSeenMoreIsTurnedAway(t *testing.T) {
 		w.write(proto.AppendFrame(nil, req.Append(nil)))
 		w.wantClosed()
 	}
-	holder.must(proto.OpPing, nil) // no client took its session over
+	holder.must(proto.OpPing, nil) // no client resumed its session
 }
 
 // again opens another connection for w's session.

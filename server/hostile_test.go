@@ -54,10 +54,10 @@ func TestAClientThatAsksAndNeverReadsWaits(t *testing.T) {
 	}
 }
 
-// Reads queued after a write see the state that the write left. If their replies would
-// need much memory, the server stops reading from the client until it has taken what it
-// asked for.
-func TestLongRepliesBehindAWriteWaitForTheClient(t *testing.T) {
+// Reads queued after a write should see the state after that write. If their replies would
+// need much memory, the server should stop reading from the client until it has read these
+// replies.
+func TestLongRepliesAfterAWriteWaitForTheClient(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.MaxOutput = 8 << 20 })
 	slow, w := connect(t, s), connect(t, s)
@@ -106,8 +106,8 @@ func TestAMultiReadHasABound(t *testing.T) {
 	}
 }
 
-// A reply to a multiRead that is above the bound is refused before it takes memory.
-func TestARefusedMultiReadTakesNoMemory(t *testing.T) {
+// A reply to a multiRead above the bound should be refused before we allocate memory for it.
+func TestRefusedMultiReadAllocatesNothing(t *testing.T) {
 	cost.MeasuresMemory(t)
 	s := startServer(t)
 	w := connect(t, s)
@@ -128,7 +128,7 @@ func TestARefusedMultiReadTakesNoMemory(t *testing.T) {
 }
 
 // All outputs together have a bound too: above it, the largest is closed.
-func TestTheLargestOutputGoesFirst(t *testing.T) {
+func TestLargestOutputIsClosedFirst(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.MaxOutputTotal = 1 << 20 })
 	deaf, w := connect(t, s), connect(t, s)
@@ -144,9 +144,9 @@ func TestTheLargestOutputGoesFirst(t *testing.T) {
 	}
 }
 
-// The server holds back a flood of requests after a write, and answers all of them in
+// The server should hold back a flood of requests after a write, and answer every request in
 // the end.
-func TestAFloodBehindAWriteIsHeldBack(t *testing.T) {
+func TestFloodAfterAWriteIsHeldBack(t *testing.T) {
 	t.Parallel()
 	flood := cost.InShort[int32](maxHeldRequests*3/2, 3*maxHeldRequests)
 	s := startServer(t)

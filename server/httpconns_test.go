@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
-// chanListener accepts what it is sent.
+// chanListener accepts the connections sent to it.
 type chanListener struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -40,8 +40,8 @@ func (l *chanListener) Accept() (net.Conn, error) {
 func (l *chanListener) Close() error   { close(l.done); return nil }
 func (l *chanListener) Addr() net.Addr { return pipe.Addr("listener") }
 
-// openTo opens n connections to addr and sends each of them the text. closed counts those
-// that the server has closed without another byte.
+// openTo opens n connections to addr and sends the text on each. closed counts the
+// connections that the server has closed without another byte.
 func openTo(t *testing.T, n int, addr, text string) (closed *atomic.Int32) {
 	t.Helper()
 	closed = new(atomic.Int32)
@@ -61,9 +61,9 @@ func openTo(t *testing.T, n int, addr, text string) (closed *atomic.Int32) {
 	return closed
 }
 
-// Clients that announce a body and don't send it are answered at once, and can't keep
-// others from a port.
-func TestMissingBodiesDoNotHoldAPort(t *testing.T) {
+// Clients that announce a body and don't send it should get an answer immediately, and
+// should not keep others from a port.
+func TestMissingBodiesDoNotBlockAPort(t *testing.T) {
 	t.Parallel()
 	const head = " HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n"
 	begins := []string{"POST /commands/restore" + head + "\r\n", "GET /nothing" + head + "\r\n", "GET /livez" + head + "Connection: keep-alive\r\n\r\n"}
@@ -158,7 +158,7 @@ func TestUnreadKeyUpdateOverHTTP(t *testing.T) {
 }
 
 // Requests that wait for their turn to get a list can't keep others from a port.
-func TestWaitingRequestsDoNotHoldAPort(t *testing.T) {
+func TestWaitingRequestsDoNotBlockAPort(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, alone, withAdmin)
 	s.long.Time = time.Hour

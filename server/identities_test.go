@@ -38,9 +38,9 @@ func TestIdentitiesAreBounded(t *testing.T) {
 	}
 }
 
-// Each of many identities keeps its permissions, whether a command carries the
-// identities or their fingerprints, and all of them go into an ACL.
-func TestManyIdentitiesDoWhatEachMay(t *testing.T) {
+// Each of many identities should keep its permissions, whether a command carries the
+// identities or their fingerprints, and an ACL should get all identities.
+func TestManyIdentitiesKeepTheirPermissions(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	owner, many, other := connect(t, s), connect(t, s), connect(t, s)

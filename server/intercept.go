@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// Interceptor sits between the clients and a Server, for tests of what clients do when
-// things go wrong. Its methods must be safe for concurrent use.
+// Interceptor sits between the clients and a Server, for tests of clients under faults. Its
+// methods must be safe for concurrent use.
 type Interceptor interface {
 	// Accept gets every new connection and returns the connection that the server
 	// should use for that client; nil rejects the client.
@@ -19,8 +19,8 @@ type Interceptor interface {
 	// to resume, 0 for none. Its only valid code is ErrSessionExpired; any other code
 	// closes the connection.
 	Request(r Request) Verdict
-	// Live gets the sessions that the server is about to report as alive, and returns
-	// those that it should report.
+	// Live gets the sessions that the server is about to report as alive, and returns the
+	// sessions that it should report.
 	Live(sessions []int64) []int64
 }
 
@@ -33,9 +33,10 @@ type Request struct {
 	Body    []byte // the request after its header, which may not decode; valid during the call
 }
 
-// Verdict says what the server does with a request. The zero value lets it pass.
+// Verdict decides how the server handles a request. With the zero value, the server executes
+// it as usual.
 type Verdict struct {
-	Code proto.Code // not Ok: the server answers with it and executes nothing
+	Code proto.Code // not Ok: the server answers with this code and executes nothing
 	Drop bool       // the server closes the connection and executes nothing
 	Lose bool       // the server executes the request and closes the connection instead of answering
 }
@@ -43,7 +44,7 @@ type Verdict struct {
 // intercept asks the Interceptor about a request and obeys the verdict.
 func (r *reader) intercept(w *work, h proto.RequestHeader, body []byte) bool {
 	c := r.c
-	r.settle(w) // so that the answers so far leave first, and no lock is held
+	r.settle(w) // so that the answers so far are sent first, and no lock is held
 	c.replies.flush()
 	v := c.s.cfg.Env.Interceptor.Request(Request{Session: c.session.id, Addr: c.nc.RemoteAddr(), Op: h.Op, Xid: h.Xid, Body: body})
 	switch {
@@ -97,8 +98,8 @@ func (r *reader) executeUnanswered(w *work, h proto.RequestHeader, body []byte) 
 	}
 }
 
-// ServeConn serves a client on a connection that the caller has accepted. It returns at
-// once; the server then owns the connection.
+// ServeConn serves a client on a connection that the caller has accepted. It returns
+// immediately; the server then owns the connection.
 func (s *Server) ServeConn(nc net.Conn) { s.begin(nc, nil) }
 
 // Watch is a watch of a Server's client.

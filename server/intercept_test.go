@@ -106,7 +106,7 @@ func TestInterceptorLosesAnswers(t *testing.T) {
 	}
 }
 
-func TestInterceptorTurnsClientsAway(t *testing.T) {
+func TestInterceptorRejectsClients(t *testing.T) {
 	t.Parallel()
 	var shut atomic.Bool
 	s := startServer(t, with(&meddler{accept: func(nc net.Conn) net.Conn {
@@ -122,7 +122,7 @@ func TestInterceptorTurnsClientsAway(t *testing.T) {
 }
 
 // A live client's session expires when the Interceptor hides it.
-func TestInterceptorDecidesWhoLives(t *testing.T) {
+func TestInterceptorHidesLiveClients(t *testing.T) {
 	t.Parallel()
 	var ahead atomic.Int64
 	m := &meddler{}

@@ -10,10 +10,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Requests that a session's old connection left on the wire do nothing after the client
-// has moved to another server, even under another leader: what the client didn't find
-// there must never be executed.
-func TestWhatAnOldConnectionLeftIsNeverDone(t *testing.T) {
+// Requests that a session's old connection left on the wire should have no effect after the
+// client has moved to another server, even under another leader: if the client didn't see
+// their effect there, they must never be executed.
+func TestRequestsOfAnOldConnectionAreNotExecuted(t *testing.T) {
 	for _, elected := range []bool{false, true} {
 		t.Run(fmt.Sprintf("elected=%t", elected), func(t *testing.T) {
 			inEnsemble(t, 3, func(t *testing.T, e *ensemble) {

@@ -74,8 +74,7 @@ func requestKeyUpdate(t *testing.T, nc net.Conn, config *tls.Config) {
 	}
 }
 
-// bufferless returns a connection without buffers. Its second end tells when it is
-// closed.
+// bufferless returns a connection without buffers. Its second end reports when it is closed.
 func bufferless(t *testing.T) (client net.Conn, server *closingConn) {
 	t.Helper()
 	client, end := net.Pipe()
@@ -83,7 +82,7 @@ func bufferless(t *testing.T) (client net.Conn, server *closingConn) {
 	return client, &closingConn{Conn: end, closed: make(chan struct{})}
 }
 
-// closingConn tells when it is closed, and whether it is being written to.
+// closingConn reports when it is closed, and whether a write is in progress.
 type closingConn struct {
 	net.Conn
 	writes atomic.Int32

@@ -10,9 +10,9 @@ import (
 )
 
 // ConnThrottle limits how fast sessions begin, so that a crowd of reconnecting clients
-// doesn't keep the server from those it has. It is a token bucket with BLUE: while the
-// bucket stays empty, the server rejects a growing part of the clients at random, so
-// that it doesn't always admit the same ones. The server closes the connection of a
+// doesn't keep the server from serving its existing clients. It is a token bucket with BLUE:
+// while the bucket stays empty, the server rejects a growing part of the clients at random,
+// so that it doesn't always admit the same ones. The server closes the connection of a
 // rejected client.
 type ConnThrottle struct {
 	Tokens    int           // capacity of the bucket
@@ -30,12 +30,12 @@ type ConnThrottle struct {
 type RequestThrottle struct {
 	MaxRequests int           // being processed; 0: no limit
 	StallTime   time.Duration // how often to look for stale requests; default 100 ms
-	// DropStale closes the connection of a waiting request that is stale. With
-	// StaleLatency, a request is stale after it has waited longer than its session's
-	// timeout. A request whose connection is closed is dropped in any case.
+	// DropStale closes the connection of a waiting request that is stale. With StaleLatency,
+	// a request is stale after it has waited longer than its session's timeout. If the
+	// connection is closed, the request is dropped in any case.
 	DropStale, StaleLatency bool
-	// OpWait is how long a request may wait. After that it is answered with ThrottledOp
-	// and not executed; 0: for ever.
+	// OpWait is how long a request may wait. After that it is answered with ThrottledOp and
+	// not executed; 0: forever.
 	OpWait time.Duration
 }
 
@@ -56,8 +56,8 @@ func newThrottle(cfg RequestThrottle) *throttle {
 	return &throttle{cfg: cfg, slots: limits.NewSlots[*conn](cfg.MaxRequests)}
 }
 
-// enter takes a slot for c's request, or a place in the queue. c counts as waiting before
-// it is in the queue: from then on it may get a slot.
+// enter gets a slot for c's request, or queues c. c counts as waiting before it is in the
+// queue, because it may get a slot from then on.
 func (t *throttle) enter(c *conn) (now bool) {
 	c.replies.barred.Store(true)
 	if now = t.slots.Enter(c); now {
@@ -85,8 +85,8 @@ func (t *throttle) run(done <-chan struct{}) {
 	}
 }
 
-// dropStale closes the connections whose requests have waited longer than their
-// sessions' timeouts.
+// dropStale closes connections with requests that have waited longer than the session
+// timeout.
 func (t *throttle) dropStale() {
 	if !t.cfg.DropStale || !t.cfg.StaleLatency {
 		return
@@ -97,14 +97,14 @@ func (t *throttle) dropStale() {
 		stale := c.replies.barred.Load() && c.s.clock()-c.reader.started > int64(time.Duration(c.session.timeout)*time.Millisecond)
 		c.replies.mu.Unlock()
 		if stale {
-			c.complain("closing a client whose request has waited for longer than its session's timeout")
+			c.complain("closing a client: its request has waited longer than the session timeout")
 			c.kill()
 		}
 	}
 }
 
-// admit waits until the request may be processed. ok is false if the connection was
-// closed meanwhile; refuse is the answer if the request must not be executed.
+// admit waits until the request may be processed. ok is false if the connection was closed
+// in the meantime; refuse is the answer if the request must not be executed.
 func (r *reader) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
 	c := r.c
 	t := c.s.throttle
@@ -139,7 +139,7 @@ func (r *reader) admit(w *work, op proto.Op) (refuse proto.Code, ok bool) {
 // connection ends. It moves with the request from the reader into the queue.
 type charge struct {
 	large int  // the request's bytes, if it is large
-	slot  bool // holds a slot of the request throttle
+	slot  bool // it has a slot of the request throttle
 }
 
 // discharge returns k to the limits.
@@ -152,12 +152,13 @@ func (s *Server) discharge(k charge) {
 	}
 }
 
-// errLarge reports a large request that doesn't fit next to the others in flight.
+// errLarge reports a large request that doesn't fit in addition to the others in flight.
 var errLarge = errors.New("server: too many bytes in large requests")
 
-// admitLarge decides about a request of n bytes: once when its length is known, and
-// again when it has arrived; only then it counts. The server closes a client whose
-// request doesn't fit, because the rest of its input isn't worth the memory either.
+// admitLarge decides about a request of n bytes, first when its length is known, and again
+// when it has arrived. It counts from the second decision. If a request doesn't fit, the
+// server closes the client's connection, because reading the rest of the request would need
+// the same memory.
 func (r *reader) admitLarge(n int, whole bool) error {
 	s := r.c.s
 	if !whole {
@@ -200,7 +201,7 @@ func (h holding) ofWatches() int64 { return h.watches }
 
 func (h holding) ofOutput() int64 { return h.output }
 
-// holds returns what c holds, nothing once it is closed.
+// holds returns the memory that c uses, zero after it was closed.
 func (c *conn) holds() holding {
 	c.replies.mu.Lock()
 	defer c.replies.mu.Unlock()
@@ -217,8 +218,8 @@ func (c *conn) holds() holding {
 	return h
 }
 
-// shed closes connections until the rest hold at most most bytes of what part selects,
-// and returns how many it closed. [limits.Excess] selects them.
+// shed closes connections until the rest use at most most bytes of the memory that part
+// selects, and returns how many it closed. [limits.Excess] selects them.
 func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 	var shares []limits.Share[consumer]
 	s.clients.each(func(c *conn) {
@@ -238,7 +239,7 @@ func (s *Server) shed(most int64, part func(holding) int64, why string) int {
 	return len(excess)
 }
 
-// consumer is a connection and what it holds.
+// consumer is a connection and its memory.
 type consumer struct {
 	c *conn
 	h holding
@@ -262,12 +263,12 @@ func (s *Server) askRelief() {
 	}
 }
 
-// clientPercent is the part of the memory ceiling that all connections together may
-// hold while memory is short.
+// clientPercent is the part of the memory ceiling that all connections together may use
+// while memory is short.
 const clientPercent = 10
 
-// shedForMemory closes connections because memory is short, if connections hold more
-// than their part of the ceiling.
+// shedForMemory closes connections because memory is short, if connections use more than
+// their part of the ceiling.
 func (s *Server) shedForMemory() bool {
 	return s.shed(s.memory.Percent(clientPercent), holding.total, "closing the client that uses the most memory: memory is nearly used up") > 0
 }

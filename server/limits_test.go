@@ -10,9 +10,9 @@ import (
 )
 
 // A client that sends without waiting has no more requests in flight than
-// globalOutstandingLimit, so another client's single request doesn't wait for all of
-// them.
-func TestAGreedyClientStarvesNobody(t *testing.T) {
+// globalOutstandingLimit, so another client's single request doesn't wait for all these
+// requests.
+func TestGreedyClientDoesNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	const limit, many = 3 * spared, 2000
 	s := startServer(t, func(c *Config) { c.Limits.GlobalOutstanding = limit })
@@ -47,9 +47,9 @@ func TestAGreedyClientStarvesNobody(t *testing.T) {
 	<-sent
 }
 
-// Large requests together have a bound in bytes. The server closes a client whose
-// request exceeds it, whether the request has arrived or only its length. A completed
-// request makes room.
+// The total size of large requests is bounded. The server should close a client with a
+// request that exceeds the bound, whether the request has arrived or only its length. A
+// completed request makes room.
 func TestLargeRequests(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.LargeRequestAbove, c.Limits.LargeRequestMax = 1000, 2500 })
@@ -82,7 +82,7 @@ func TestLargeRequests(t *testing.T) {
 	if n := metric(s, "large_requests_rejected"); n != "2" {
 		t.Error("it was closed for another reason")
 	}
-	// A large request that is answered at once also frees its bytes at once.
+	// A large request that is answered immediately should also free its bytes immediately.
 	first.call(proto.OpExists, &proto.ExistsRequest{Path: "/" + string(bytes.Repeat([]byte("x"), 1200))})
 	eventually(t, "nothing is held again", func() bool { return s.large.Held() == 0 })
 	first.send(proto.OpSetData, large)
@@ -91,9 +91,9 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// A request that arrives while others take all the room closes its connection once it
+// A request that arrives while others use all the room should close its connection once it
 // is complete.
-func TestALargeRequestThatFindsNoRoomAnyMore(t *testing.T) {
+func TestLargeRequestFindsNoRoom(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.LargeRequestAbove, c.Limits.LargeRequestMax = 1000, 2000 })
 	connect(t, s)

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// Linearizable reads. A server answers reads from its own copy, which may lag behind
-// what another client has seen. A client that needs more asks for linearizable reads:
-// in the server's configuration, for its session with an auth packet, or for one read
-// with a sync right before it.
+// Linearizable reads. A server answers reads from its own copy, which may be older than the
+// state that another client has seen. A client that needs more asks for linearizable reads:
+// in the server's configuration, for its session with an auth packet, or for one read with a
+// sync right before it.
 //
 // Before such a read, the reader waits until this server has applied everything that
 // any server had acknowledged when the read arrived. Reads that arrived together wait
@@ -34,7 +34,7 @@ func (cs *clientSession) setOption(option string) bool {
 	return true
 }
 
-// barriers holds the connections whose readers wait.
+// barriers is the list of connections with waiting readers.
 type barriers struct {
 	mu      sync.Mutex
 	waiting []*conn
@@ -83,7 +83,7 @@ func (b *barriers) run(s *Server) {
 		b.waiting = nil
 		b.mu.Unlock()
 		if s.node.Barrier(ctx) != nil {
-			return // the server is closing, and its connections with it
+			return // the server and its connections are closing
 		}
 		for _, c := range all {
 			c.replies.unbar()

@@ -145,7 +145,7 @@ func TestALinearizableReadOutlivesTheLeader(t *testing.T) {
 }
 
 // An option is not an identity, and the server refuses an unknown option.
-func TestAskingForReadsIsNoIdentity(t *testing.T) {
+func TestLinearizableOptionIsNotAnIdentity(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	w := connect(t, s)

@@ -118,8 +118,8 @@ func (p *clientPorts) accept(l net.Listener, port *tlsport.Port) {
 	}
 }
 
-// begin starts the reader of a new connection. It closes a connection above the limits
-// at once.
+// begin starts the reader of a new connection. It immediately closes a connection above the
+// limits.
 func (s *Server) begin(nc net.Conn, port *tlsport.Port) {
 	if ic := s.cfg.Env.Interceptor; ic != nil {
 		accepted := ic.Accept(nc)
@@ -151,7 +151,7 @@ func (s *Server) begin(nc net.Conn, port *tlsport.Port) {
 	go c.serve()
 }
 
-// orLocal returns the address that ACLs see; an in-process client has none of its own.
+// orLocal returns the address for ACLs; an in-process client has no address.
 func orLocal(host string) string {
 	if host == "" {
 		return "127.0.0.1"
@@ -213,9 +213,9 @@ func (p *clientPorts) swap(old, next net.Listener) error {
 }
 
 // The client port in a server's own line of the membership. When a reconfig changes the
-// port, the server listens on the new one at once, as ZooKeeper does: open connections
-// stay, and new ones arrive only at the new address. If the port can't be opened, the
-// old one stays open; the server logs an error and tries again.
+// port, the server immediately listens on the new one, like ZooKeeper: open connections
+// stay, and new ones arrive only at the new address. If the port can't be opened, the old
+// one stays open; the server logs an error and tries again.
 
 // portRetry is the delay before another attempt to open a port that a reconfig has set.
 const portRetry = 5 * time.Second

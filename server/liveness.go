@@ -11,15 +11,15 @@ import (
 	"github.com/zkgo/zkgo/session"
 )
 
-// errOutOfTouch closes the clients of a server that can no longer know whether their
-// sessions are alive, or whose state is too old to be read.
+// errOutOfTouch is the reason for closing a client if the server can no longer know whether
+// the client's session is alive, or if the server's state is too old for reads.
 var errOutOfTouch = errors.New("server: out of touch with the ensemble")
 
 // never is a clock before any other, with room for differences.
 const never = math.MinInt64 / 2
 
-// gate reports whether a reply may leave. It may not once the leader may have expired
-// the session: the client could then rely on a lock that another client already holds.
+// gate reports whether a reply may leave. We hold back replies once the leader may have
+// expired the session: the client could rely on a lock that another client already holds.
 // session/liveness.go has the rule.
 func (cs *clientSession) gate() error {
 	if !cs.c.s.contact.gated || cs.local || cs.id == 0 || cs.alive() {
@@ -34,8 +34,8 @@ func (cs *clientSession) alive() bool {
 	return ct.freshWithin(ct.bounds.Reply(timeout)) && cs.signs.Alive(timeout, cs.c.s.clock(), ct.inTouch.Load())
 }
 
-// contact is what the server knows of its ensemble: when it last heard of it, and how old
-// its own state can be. Every goroutine may use it once the Node is set.
+// contact is the server's contact with its ensemble: when it last heard from the ensemble,
+// and how old its own state can be. Every goroutine may use it once the Node is set.
 type contact struct {
 	s         *Server
 	confirmed func() time.Time // time of the newest proof that the ensemble knows this server
@@ -80,7 +80,7 @@ func (ct *contact) refresh() int64 {
 	return at
 }
 
-// check stops the server from serving when its state is syncLimit ticks old, because it
+// check stops service when the server's state is syncLimit ticks old, because the server
 // lags behind or has lost contact.
 func (ct *contact) check(now int64) {
 	if !ct.gated {

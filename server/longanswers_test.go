@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
-// watchedByMany starts a server whose lists of watches are much longer than what the
-// server stores: many sessions watch one long path.
+// watchedByMany starts a server with lists of watches that are much longer than the memory
+// that they use in the server: many sessions watch one long path.
 func watchedByMany(t *testing.T, change ...func(*Config)) *Server {
 	s := startServer(t, change...)
 	s.long.Time = 50 * time.Millisecond

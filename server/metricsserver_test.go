@@ -68,7 +68,7 @@ func TestNamesAreZooKeepers(t *testing.T) {
 		case m.Name == "config_file_differs", strings.HasPrefix(m.Name, "behaviour_level"), strings.HasPrefix(m.Name, "raft_"), strings.HasPrefix(m.Name, "clients_refused_"):
 			continue // ours: ZooKeeper has no name for it
 		case strings.HasSuffix(m.Name, "_ack_latency"):
-			continue // one line for each follower that has acknowledged something
+			continue // one line for each follower that has acknowledged an entry
 		}
 		if m.Name != "followers" && !strings.Contains(string(text), "monitor "+m.Name+" ") {
 			t.Errorf("mntr of ZooKeeper has no %s", m.Name)
@@ -166,8 +166,8 @@ func TestMetricsTLS(t *testing.T) {
 	}
 }
 
-// TestMetricsTLSFromZooCfg: the keys are the same as in ZooKeeper 3.10, and what would leave the
-// metrics open although the file protects them is refused.
+// TestMetricsTLSFromZooCfg: the keys are the same as in ZooKeeper 3.10. We refuse a file
+// that protects the metrics but would leave them open.
 func TestMetricsTLSFromZooCfg(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

@@ -23,7 +23,7 @@ const (
 	serving                // all clients
 )
 
-// modes holds the current mode and signals changes.
+// modes tracks the current mode and signals changes.
 type modes struct {
 	s *Server
 
@@ -59,8 +59,8 @@ func (h handler) StateChanged(st raftfsm.Status) {
 			m.told = nil
 		}
 		m.roleChanged(st.Role)
-		// A Node that begins to serve has just found its state fresh. Anything found
-		// while there was no ensemble is out of date.
+		// A Node that begins to serve has just found that its state is fresh. Any result
+		// from the time without an ensemble is out of date.
 		m.touch = m.touch || st.Serving && !m.status.Serving
 		m.status = st
 	})
@@ -119,7 +119,7 @@ func (m *modes) decide(mute bool) {
 	}
 }
 
-// rest notes what the phase of a mirror leaves room for; m.mu is held.
+// rest records whether a mirror's phase leaves room for clients; m.mu is held.
 func (m *modes) rest(resting, copying bool) {
 	if m.copying && !copying && m.now == readOnly {
 		m.since = m.s.cfg.Env.Now()
@@ -154,8 +154,8 @@ func (m *modes) leads() (term uint32, changed <-chan struct{}) {
 	return term, m.told
 }
 
-// leaderWord returns the leader's id for the log, "none" without one: any number would
-// be a server's id.
+// leaderWord returns the leader's id for the log, or "none": any number would be a server's
+// id.
 func leaderWord(st *raftfsm.Status) any {
 	if st.Role == raftfsm.Looking {
 		return "none"
@@ -209,20 +209,20 @@ func (m *modes) whyNot(now mode) string {
 }
 
 const (
-	// electionHold is how long a server that has just stopped serving, or has just
-	// started, holds a connecting client: as long as an election takes if no server has
-	// to be waited for.
+	// electionHold is how long a server that has just stopped serving, or has just started,
+	// keeps a connecting client waiting: as long as an election lasts if it doesn't wait for
+	// any server.
 	electionHold = 500 * time.Millisecond
 	// confirmHold is how long a connecting client waits for its session while nothing
 	// has arrived from a leader with a quorum since it connected.
 	confirmHold = time.Second
 )
 
-// holds returns how long a connecting client with that timeout may wait for a server
-// that doesn't serve. Just after the loss of service the election may be over soon, so
-// the client waits for the rest of electionHold. Later the server rejects it at once,
-// because the client needs its time to find another server. If there is no other
-// server, or for read-only mode, it waits for a third of its timeout.
+// holds returns how long a connecting client with that timeout may wait for a server that
+// doesn't serve. Just after the loss of service the election may be over soon, so the client
+// waits for the rest of electionHold. Later the server rejects it immediately, because the
+// client needs its time to find another server. If there is no other server, or for
+// read-only mode, the client waits for a third of its timeout.
 func (m *modes) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
 	s := m.s
 	if !s.contact.gated || readOnlyOK && s.cfg.ReadOnlyMode || s.node.Electing() {
@@ -314,8 +314,8 @@ func (m *modes) inRole() time.Duration {
 // read-only mode.
 const readOnlyAfter = 2 * time.Second
 
-// enterReadOnly enters read-only mode when it is due, and closes the clients that have
-// a session of the ensemble.
+// enterReadOnly enters read-only mode when it is time, and closes the clients that have a
+// session of the ensemble.
 func (m *modes) enterReadOnly() {
 	s := m.s
 	if !s.cfg.ReadOnlyMode || !s.cfg.distributed() {
@@ -387,9 +387,9 @@ func (c *conn) attachLocal(req *proto.ConnectRequest, timeout time.Duration) boo
 	return true
 }
 
-// refuseReadOnly answers a client that wants to begin a session in read-only mode
-// without local sessions. It sends the header that ZooKeeper sends in this case, which
-// ZooKeeper's client takes for the end of the session.
+// refuseReadOnly answers a client that wants to begin a session in read-only mode without
+// local sessions. It sends the same header as ZooKeeper in this case, which ZooKeeper's
+// client interprets as the end of the session.
 func (c *conn) refuseReadOnly() bool {
 	s := c.s
 	s.stats.ReadOnlyRefused.Add(1)
@@ -401,20 +401,20 @@ func (c *conn) refuseReadOnly() bool {
 	return true
 }
 
-// Mirror makes the state follow another ensemble until the servers take over from it.
+// Mirror makes the state follow another ensemble until these servers replace that ensemble.
 type Mirror interface {
-	// Serves reports whether clients are served before that. They read here; all else that
-	// they want goes to the ensemble, while the leader is connected to it.
+	// Serves reports whether clients are served before that. They read here; all other
+	// requests go to the ensemble, while the leader is connected to it.
 	Serves() bool
 	// ReadsOnly reports whether clients that accept read-only sessions are served before that,
 	// if no others are: also while the leader isn't connected to the ensemble.
 	ReadsOnly() bool
-	// Lead is called on a goroutine of its own whenever the server begins to lead. It should
-	// return soon after ctx ends, with the leadership or with the server.
+	// Lead is called on a separate goroutine whenever the server begins to lead. ctx ends
+	// when the server stops leading or is closed, and Lead should return soon after that.
 	Lead(ctx context.Context, to raftfsm.Mirroring)
 }
 
-// mirrorGate decides what a mirror leaves for clients.
+// mirrorGate decides which clients the phase of a mirror allows.
 type mirrorGate struct {
 	s       *Server
 	follows atomic.Bool // the state follows another ensemble
@@ -446,7 +446,7 @@ func (g *mirrorGate) copies() bool {
 	return state.Phase == mirrored.Following && state.Broken == ""
 }
 
-// errNoCopy rejects observers of a server whose state is about to be replaced.
+// errNoCopy rejects observers of a server with a state that is about to be replaced.
 var errNoCopy = errors.New("this server will follow another ensemble but has no state of it yet")
 
 // source reports whether the state belongs to another ensemble, or why it isn't yet.

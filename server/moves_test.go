@@ -50,15 +50,15 @@ var elsewhere = map[string]string{
 	"ensemble_auth_success":            "TestBuiltInProviders",
 }
 
-// moves records which metrics were exported, and which of them the test has seen change
-// after the event that they count.
+// moves records the exported metrics, and which ones the test has seen change after the
+// event that they count.
 type moves struct {
 	mu          sync.Mutex
 	seen, moved map[string]bool
 	notes       map[string]bool // other lines of mntr
 }
 
-// exported returns what a server exports: values by name, and the sum of each
+// exported returns a server's exported metrics: values by name, and the sum of each
 // distribution.
 func (m *moves) exported(s *Server) map[string]string {
 	m.mu.Lock()
@@ -115,9 +115,9 @@ func (m *moves) changed(t *testing.T, before map[string]string, s *Server, names
 	}
 }
 
-// TestEveryNumberMoves: a metric that nothing changes would be a lie. The test sees
-// each metric change when the event that it counts happens, and leaves none out.
-func TestEveryNumberMoves(t *testing.T) {
+// TestEveryMetricChanges checks that every exported metric changes when the event that it
+// counts happens.
+func TestEveryMetricChanges(t *testing.T) {
 	t.Parallel()
 	m := &moves{seen: map[string]bool{}, moved: map[string]bool{}, notes: map[string]bool{}}
 	t.Run("each", func(t *testing.T) {
@@ -197,7 +197,7 @@ func (m *moves) requests(t *testing.T) {
 			return s.stats.StaleReplies.Load() > 0
 		})
 	})
-	// No request here takes a whole millisecond, or can be observed in flight.
+	// Requests here are shorter than a millisecond and can't be observed in flight.
 	m.by(t, s, "avg_latency min_latency max_latency outstanding_requests", func() {
 		s.stats.Reset()
 		s.stats.CountLatency(1, int64(time.Hour))
@@ -264,7 +264,7 @@ func (m *moves) sessions(t *testing.T) {
 	})
 }
 
-// disk changes the metrics of a server with a directory, including those of its start.
+// disk changes the metrics of a server with a directory, including the metrics of its start.
 func (m *moves) disk(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -304,7 +304,7 @@ func (m *moves) ensemble(t *testing.T) {
 	m.since(t, observer, "observer_sync_time")
 	m.by(t, leader, "max_proposal_size", func() { w.set("/a", strings.Repeat("x", 1000)) })
 	m.by(t, follower, "revalidate_count", func() { w.again(follower, w.resp.Passwd) })
-	m.by(t, leader, "pending_syncs", func() { leader.stats.Syncs.Add(1) }) // a sync takes too little time to observe
+	m.by(t, leader, "pending_syncs", func() { leader.stats.Syncs.Add(1) }) // a sync is too short to observe
 	leader.stats.Syncs.Add(-1)
 
 	two := startEnsemble(t, 2)

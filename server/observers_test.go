@@ -85,7 +85,7 @@ func (s *standby) follow() {
 	s.snap = snap.Load()
 }
 
-// caughtUp waits until the state is exact and at least that of zxid.
+// caughtUp waits until the state is exact and has reached zxid.
 func (s *standby) caughtUp(zxid int64) {
 	s.t.Helper()
 	eventually(s.t, fmt.Sprintf("the copy is at 0x%x", zxid), func() bool {
@@ -100,7 +100,7 @@ func (s *standby) caughtUp(zxid int64) {
 // leave ends the connection.
 func (s *standby) leave() { s.stop() }
 
-// compare compares the state with that of another server.
+// compare compares the state with another server's.
 func (s *standby) compare(with *Server) {
 	s.t.Helper()
 	s.caughtUp(with.lastZxid())
@@ -207,7 +207,8 @@ func TestObserverHasTheState(t *testing.T) {
 	}
 }
 
-// TestObserverOfManySessions: passwords come with the snapshot, in as many packets as it takes.
+// TestObserverOfManySessions: passwords come with the snapshot, in as many packets as
+// necessary.
 func TestObserverOfManySessions(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, withObservers)
@@ -220,7 +221,7 @@ func TestObserverOfManySessions(t *testing.T) {
 	o.compare(s)
 }
 
-// end is an observer that only notes what it has got.
+// end is an observer that only records the data that it has got.
 type end struct {
 	learner.Receiver
 	zxid   atomic.Int64
@@ -258,8 +259,8 @@ func observe(t *testing.T, addr string) (conn *learner.Conn, last *mirror.Last, 
 	return conn, last, e, ended
 }
 
-// TestObserverProvesTheLast: a sync proves the newest transaction, and whatever else an observer
-// asks for ends its connection.
+// TestObserverProvesTheLast: a sync proves the newest transaction, and any other request of
+// an observer ends its connection.
 func TestObserverProvesTheLast(t *testing.T) {
 	t.Parallel()
 	servers := startEnsemble(t, 3, withObservers).servers
@@ -292,7 +293,7 @@ func TestObserverProvesTheLast(t *testing.T) {
 	}
 }
 
-// TestObserverMustLogIn: the port demands what the servers demand from each other.
+// TestObserverMustLogIn: the port requires the same as the servers require from each other.
 func TestObserverMustLogIn(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)
@@ -322,8 +323,8 @@ func TestObserverMustLogIn(t *testing.T) {
 	o.compare(s)
 }
 
-// TestObserverCertificate: an observer's certificate must name the host that it calls from, if
-// those of other servers must.
+// TestObserverCertificate: an observer's certificate must name the host that it calls from,
+// if the certificates of other servers must.
 func TestObserverCertificate(t *testing.T) {
 	t.Parallel()
 	a := newAuthority(t)

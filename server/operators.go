@@ -27,8 +27,9 @@ import (
 )
 
 // Admin configures the commands over HTTP. Any client that reaches the port, with a
-// certificate if TLS asks for one, may ask for the role of the server and its numbers. The other
-// commands take the super user, or an identity to which the ACL of the root gives all permissions.
+// certificate if TLS requires one, may ask for the server's role and its numbers. The other
+// commands require the super user, or an identity with all permissions in the ACL of the
+// root.
 type Admin struct {
 	Addr        string        // host:port; port 0 picks a free one
 	CommandURL  string        // default /commands
@@ -38,11 +39,12 @@ type Admin struct {
 	// NoSnapshot and NoRestore disable the commands that read and replace the whole
 	// state.
 	NoSnapshot, NoRestore bool
-	// SnapshotInterval is the minimum time between two snapshots, RestoreInterval that
-	// between two restores. 0: no limit.
+	// SnapshotInterval is the minimum time between two snapshots, RestoreInterval between
+	// two restores. 0: no limit.
 	SnapshotInterval, RestoreInterval time.Duration
-	// Optional turns a port that is in use into a warning: the server starts without
-	// it. In an ensemble it also does so for a host that it can't listen on.
+	// Optional turns the error for a port that is in use into a warning: the server starts
+	// without the commands. In an ensemble, the same applies to a host that the server can't
+	// listen on.
 	Optional bool
 }
 
@@ -186,19 +188,19 @@ type Metrics struct {
 	// SecureAddr is host:port with TLS. If it is the same as Addr, the port accepts both.
 	SecureAddr string
 	TLS        *AdminTLS // required by SecureAddr; Only has no effect
-	// User and Password are of basic authentication, Token is of bearer authentication. With
-	// both, each of them is enough.
+	// User and Password are for basic authentication, Token is for bearer authentication. If
+	// both are set, either is enough.
 	User, Password, Token string
 	Process               bool // add the metrics of the Go runtime and the process
 	// Handler serves the metrics of a server; required: prom.Handler of server/prom.
 	Handler func(m MetricsSource, process bool) http.Handler
 }
 
-// MetricsSource is what a server counts and measures.
+// MetricsSource provides a server's metrics.
 type MetricsSource = status.MetricsSource
 
-// Metrics returns what the server counts and measures, e.g. for a registry of the program:
-// see prom.Collector of server/prom.
+// Metrics returns the server's metrics, e.g. for a registry of the program: see
+// prom.Collector of server/prom.
 func (s *Server) Metrics() MetricsSource { return sourceOf(s) }
 
 // errNoMetrics refuses metrics that the program can't serve.
@@ -254,8 +256,8 @@ func (s *Server) openMetrics(ctx context.Context) error {
 	return nil
 }
 
-// MetricsAddr returns the address for Prometheus, "" if there is none. If there are two, it is
-// the one in plaintext.
+// MetricsAddr returns the address for Prometheus, "" if there is none. If there are two, it
+// returns the plaintext one.
 func (s *Server) MetricsAddr() string {
 	if len(s.metrics) == 0 {
 		return ""
@@ -313,7 +315,7 @@ func (c *conn) answerWord(word string) {
 	_ = fourletter.Answer(w, word, arg, sourceOf(s), c.nc.RemoteAddr().String())
 }
 
-// wordWriter writes the answer to a four-letter word. What is being written counts as
+// wordWriter writes the answer to a four-letter word. Bytes that are being written count as
 // output of the connection.
 type wordWriter struct {
 	c    *conn
@@ -338,8 +340,8 @@ func (w wordWriter) Write(b []byte) (int, error) {
 	return len(b) - left, err
 }
 
-// observers serves those that follow this server's state from outside of its ensemble: standbys,
-// and ensembles that take over. Without a port for them nothing is kept for them.
+// observers serves observers outside of the ensemble: standbys, and ensembles that will
+// replace this one. Without a port for observers, we keep no transactions.
 type observers struct {
 	history *observermaster.History // nil: there is no port
 	master  *observermaster.Master
@@ -348,7 +350,7 @@ type observers struct {
 // defaultObserverBytes is the default of Quorum.ObserverMasterBytes.
 const defaultObserverBytes = 64 << 20
 
-// errNoBody reports a port for observers in a program without the format of what they get.
+// errNoBody reports a port for observers in a program without the format of the state.
 var errNoBody = errors.New("observerMasterPort: this program has no format for the state (Env.Formats)")
 
 // prepare makes the Node of the configuration keep transactions, if there is a port.

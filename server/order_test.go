@@ -7,9 +7,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// A session's reads see its own writes before them and none after them, even if all of
-// it arrives at once.
-func TestReadsStandBetweenWrites(t *testing.T) {
+// A session's reads should see its own writes before them and none after them, even if all
+// requests arrive together.
+func TestReadsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	const rounds = 1000
 	w := connect(t, startServer(t))
@@ -36,8 +36,8 @@ func TestReadsStandBetweenWrites(t *testing.T) {
 	}
 }
 
-// Every kind of request keeps its place after a write, including those that need no log
-// and those that are refused.
+// Every kind of request should keep its place after a write, even if it needs no log or is
+// refused.
 func TestEverythingKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))
@@ -92,7 +92,7 @@ func TestOperationsThatAClientMayNotSend(t *testing.T) {
 	}
 }
 
-// auth is answered at once, but not before the replies already made.
+// auth is answered immediately, but not before the replies already made.
 func TestAuthOvertakes(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))

@@ -9,7 +9,7 @@ import (
 )
 
 // queue appends b to the output; q.mu is held. If the output would exceed its bound, it
-// closes the connection, because the client doesn't read. What is being written doesn't
+// closes the connection, because the client doesn't read. Bytes that are being written don't
 // count here, so a single reply may have any size.
 func (q *replyQueue) queue(b []byte) {
 	c := q.c
@@ -44,7 +44,7 @@ func (q *replyQueue) queueBuffer(b *buffer.Buffer) *buffer.Buffer {
 	return b
 }
 
-// queueShared queues a shared buffer. It takes no memory for a client that has no other
+// queueShared queues a shared buffer. It uses no memory for a client that has no other
 // output.
 func (q *replyQueue) queueShared(b *buffer.Buffer) {
 	if q.out != nil || q.closed {
@@ -120,7 +120,7 @@ func (q *replyQueue) flush() {
 	}
 }
 
-// writeOut writes b to the client. A socket first takes as much as it can at once.
+// writeOut writes b to the client. A socket first gets as much as it accepts immediately.
 func (q *replyQueue) writeOut(b []byte) error {
 	c := q.c
 	if c.raw != nil {
@@ -152,7 +152,7 @@ func (q *replyQueue) flushNow(w *poller.Writer) {
 	}
 }
 
-// tryWrite writes as much of b as the client takes at once and returns how much.
+// tryWrite writes as much of b as the client accepts immediately and returns how much.
 func (c *conn) tryWrite(w *poller.Writer, b []byte) (int, error) {
 	switch {
 	case c.raw != nil:
@@ -178,8 +178,8 @@ func (q *replyQueue) drain(b *buffer.Buffer, n int) {
 	}
 }
 
-// flushers are the goroutines that write what the applying goroutine queued, and that
-// close the connections it gave up: closing may wait for the reader.
+// flushers are goroutines that write output that the applying goroutine has queued, and
+// close connections that it gave up: closing may wait for the reader.
 type flushers struct {
 	mu     sync.Mutex
 	ready  sync.Cond
@@ -217,7 +217,7 @@ func (f *flushers) add(cs ...*conn) {
 	}
 }
 
-// flushChunk is how many connections a flusher takes at a time.
+// flushChunk is how many connections a flusher handles at a time.
 const flushChunk = 16
 
 // next waits for work; an empty result ends the flusher.
@@ -245,9 +245,9 @@ const (
 	helpChunk = 4
 )
 
-// help does work that the flushers have not begun yet, on the applying goroutine: a
-// sleeping flusher arrives when some of it is done, and the next entry has more
-// commands once those of this entry are answered. The flushers do the closing.
+// help does work that the flushers have not begun yet, on the applying goroutine: waking a
+// flusher takes longer than some of this work, and the next entry has more commands if the
+// clients of this entry get their answers first. The flushers do the closing.
 func (f *flushers) help(w *poller.Writer) {
 	var room [helpChunk]*conn
 	var closing []*conn
@@ -281,8 +281,8 @@ func (f *flushers) run() {
 	}
 }
 
-// hang closes the socket of a closed connection. A connection without a socket may
-// block until its peer hears of it.
+// hang closes the socket of a closed connection. Closing a connection without a socket may
+// block until its peer notices.
 func (c *conn) hang() {
 	if c.raw != nil || c.try != nil {
 		c.disconnect() // the reader sees it
@@ -292,9 +292,9 @@ func (c *conn) hang() {
 	c.s.spawn(func() { _ = c.nc.Close() })
 }
 
-// disconnect closes the connection. It first tells the client of a socket that nothing
-// follows: closing a socket with unread input resets it, and a reset can destroy the
-// last reply.
+// disconnect closes the connection. If it is a socket, disconnect first signals the end of
+// the output: closing a socket with unread input resets it, and a reset can destroy the last
+// reply.
 func (c *conn) disconnect() {
 	if half, ok := c.nc.(interface{ CloseWrite() error }); ok {
 		_ = half.CloseWrite()
@@ -314,7 +314,7 @@ func (q *replyQueue) countQueued(n int) {
 // writeChunk is how much is written between two updates of the counters.
 const writeChunk = 64 << 10
 
-// writeAll writes b, however long the client takes, and counts the bytes written.
+// writeAll writes b, however slow the client is, and counts the bytes written.
 func (q *replyQueue) writeAll(b []byte) error {
 	c := q.c
 	for len(b) > 0 {

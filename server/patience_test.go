@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// config check describes elections as the servers hold them.
-func TestConfigCheckNamesThePatienceOfServers(t *testing.T) {
+// config check should describe elections as the servers run them.
+func TestConfigCheckDescribesElections(t *testing.T) {
 	t.Parallel()
 	for _, lines := range []string{"tickTime=2000\nsyncLimit=5", "tickTime=4000\nsyncLimit=10", "tickTime=200\nsyncLimit=2"} {
 		text := lines + "\ninitLimit=10\ndataDir=/d\nclientPort=2181\nserver.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n"

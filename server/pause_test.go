@@ -9,7 +9,7 @@ import (
 
 // After a pause of the whole process the clients' pings are still unread in the
 // sockets. The server must not close a client for the server's own silence.
-func TestAPauseIsNobodysSilence(t *testing.T) {
+func TestPauseDoesNotCountAsSilence(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
 	w := connect(t, s)

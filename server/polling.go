@@ -9,17 +9,17 @@ import (
 	"github.com/zkgo/zkgo/internal/poller"
 )
 
-// polling reads the input of most sockets: a few workers wait for all of them, so an idle
-// client takes no goroutine, and the server wakes no goroutine for each request. A
-// connection has a goroutine of its own while its client sends many requests at a time,
-// or long ones (reader.keep), and while it must wait (worker.leave).
+// polling reads the input of most sockets: a few workers wait for all sockets, so an idle
+// client needs no goroutine, and the server wakes no goroutine for each request. A
+// connection has its own goroutine while its client sends many requests at a time, or long
+// ones (reader.keep), and while it must wait (worker.leave).
 type polling struct {
 	s      *Server
 	begin  sync.Once
-	poller *poller.Poller[*conn] // nil: every connection has a goroutine of its own
+	poller *poller.Poller[*conn] // nil: every connection has its own goroutine
 }
 
-// pollChunk is how many connections a worker takes at a time.
+// pollChunk is how many connections a worker handles at a time.
 const pollChunk = 4
 
 // start starts the workers when the first socket arrives, if the system supports them.
@@ -70,7 +70,7 @@ type worker struct {
 	*polling
 	events [pollChunk]poller.Event[*conn]
 	todo   []poller.Event[*conn] // of events: not yet handled
-	over   bool                  // another worker has taken over
+	over   bool                  // another worker has replaced this one
 }
 
 func (w *worker) run() {
@@ -113,8 +113,8 @@ func (w *worker) leave() {
 	w.s.spawn(next.run)
 }
 
-// leaveWorker keeps other connections from waiting with c. The reader calls it before
-// anything that takes long; on a goroutine of c's own it does nothing.
+// leaveWorker keeps other connections from waiting with c. The reader calls it before slow
+// work; on c's own goroutine it does nothing.
 func (r *reader) leaveWorker() {
 	if w := r.worker; w != nil {
 		r.worker = nil
@@ -137,7 +137,7 @@ func (r *reader) checkInput() {
 	}
 }
 
-// serveInput reads and handles the input of c, on a worker or on a goroutine of c's own.
+// serveInput reads and handles the input of c, on a worker or on c's own goroutine.
 func (r *reader) serveInput(w *worker) {
 	c := r.c
 	for {
@@ -198,17 +198,17 @@ func (r *reader) receive() bool {
 	}
 }
 
-// A client that sends many requests at a time, or long ones, gets a goroutine of its
-// own until it has sent busyFor small batches.
+// A client that sends many requests at a time, or long ones, gets its own goroutine until it
+// has sent busyFor small batches.
 const (
 	manyRequests = 8
 	busyFor      = 16
 )
 
-// needsReader reports whether c should have a goroutine of its own.
+// needsReader reports whether c should have its own goroutine.
 func (r *reader) needsReader() bool { return r.busy > 0 || r.c.session.linear || r.c.raw == nil }
 
-// keep reads from c on a goroutine of its own, until the workers can take over.
+// keep reads from c on its own goroutine, until c can return to the workers.
 func (r *reader) keep() {
 	for r.needsReader() || !r.join() {
 		if r.fill() != nil || !r.handle() {
@@ -218,7 +218,7 @@ func (r *reader) keep() {
 	}
 }
 
-// join hands c over to the workers. It returns false if they can't take it.
+// join hands c over to the workers. It returns false if they can't handle it.
 func (r *reader) join() bool {
 	r.idle()
 	n := r.calls.Load()

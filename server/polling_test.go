@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/cost"
 )
 
-// polledServer starts a server whose sockets are polled.
+// polledServer starts a server with polled sockets.
 func polledServer(t *testing.T, change ...func(*Config)) *Server {
 	t.Helper()
 	if runtime.GOOS != "linux" {
@@ -27,7 +27,7 @@ func (s *Server) polled() int {
 	return s.polling.poller.Len()
 }
 
-func TestIdleClientsTakeNoGoroutine(t *testing.T) {
+func TestIdleClientsNeedNoGoroutine(t *testing.T) {
 	t.Parallel()
 	s := polledServer(t)
 	clients := make([]*wire, 50)
@@ -88,7 +88,7 @@ func TestAClientThatSendsMuchHasItsOwnReader(t *testing.T) {
 	}
 }
 
-// A goroutine of the connection's own reads a request of many segments.
+// The connection's own goroutine should read a request of many segments.
 func TestALongRequestOnAWorker(t *testing.T) {
 	t.Parallel()
 	s := polledServer(t)

@@ -59,9 +59,9 @@ func TestEventsComeBeforeNewerReadsOnEveryServer(t *testing.T) {
 	}, withObserver)
 }
 
-// When the connection to the leader is lost, the server closes the clients that wait
-// for something sent over it, and no others. What was lost isn't sent again.
-func TestALostStreamClosesThoseWhoWait(t *testing.T) {
+// When the connection to the leader is lost, the server should close the clients that wait
+// for a request sent over it, and no others. It should not send lost requests again.
+func TestLostLeaderConnectionClosesWaitingClients(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
 		for _, s := range others {
@@ -89,8 +89,8 @@ func TestALostStreamClosesThoseWhoWait(t *testing.T) {
 	}, withObserver)
 }
 
-// A server that lags behind what a client has seen elsewhere refuses the client.
-func TestALateServerRefusesWhoHasSeenMore(t *testing.T) {
+// A server should refuse a client that has seen a newer state elsewhere.
+func TestLaggingServerRefusesClientWithNewerState(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
 		for _, late := range others {
@@ -108,7 +108,7 @@ func TestALateServerRefusesWhoHasSeenMore(t *testing.T) {
 					t.Errorf("refused after %v", waited)
 				}
 			}
-			w.must(proto.OpPing, nil) // no client took its session over
+			w.must(proto.OpPing, nil) // no client resumed its session
 			e.net.Heal(hosts(leader)[0], hosts(late)[0])
 			eventually(t, "the server has caught up", func() bool {
 				late.tree.RLock()
@@ -182,8 +182,8 @@ func (v *survivor) live(t *testing.T, e *ensemble, timeout time.Duration, cut *a
 	}
 }
 
-// No session whose client pings expires, whatever the load, while one leader after the
-// other is cut off. Only the clients of the server that is cut off have to move.
+// No session of a pinging client should expire, whatever the load, while one leader after
+// the other is cut off. Only the clients of the server that is cut off should have to move.
 func TestPingingSessionsOutliveTheirLeaders(t *testing.T) {
 	inEnsemble(t, 4, func(t *testing.T, e *ensemble) {
 		const timeout = 8 * time.Second

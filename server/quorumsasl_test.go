@@ -122,7 +122,8 @@ func TestQuorumSASLOfAProgram(t *testing.T) {
 }
 
 // TestQuorumSASL runs an ensemble that requires SASL, and connects to it as a stranger.
-// Without the password it gets nothing on any kind of stream, whatever it claims to be.
+// Without the password it should get nothing on any kind of stream, whatever identity it
+// claims.
 func TestQuorumSASL(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,10 +15,10 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// reader takes requests from the client, decodes them, and answers or proposes them.
+// reader reads requests from the client, decodes them, and answers or proposes them.
 //
-// One goroutine at a time is the reader, a worker or a goroutine of the connection's own
-// (polling.go), and only that goroutine uses these fields, except for the atomic ones.
+// One goroutine at a time is the reader: a worker or the connection's own goroutine
+// (polling.go). Only that goroutine uses these fields, except for the atomic ones.
 type reader struct {
 	c *conn
 
@@ -26,19 +26,19 @@ type reader struct {
 	in     *buffer.Buffer // unparsed input is in.B[parsed:]; nil if there is none
 	parsed int
 	recvs  recvs
-	inHeld atomic.Int64 // capacity of in while it holds a long request
+	inHeld atomic.Int64 // capacity of in during a long request
 
 	// The goroutine that reads (polling.go).
-	worker *worker     // nil: a goroutine of the connection's own
+	worker *worker     // nil: the connection's own goroutine
 	pollID poller.ID   // NoID: the connection is not polled
-	busy   int         // how many more small batches it takes until it is polled again
+	busy   int         // how many more small batches until it is polled again
 	hungUp atomic.Bool // there will be no more wakeups
 	// calls counts the wakeups since the reader last began to read. 0: there is no reader,
 	// and the goroutine that counts the first wakeup becomes it.
 	calls atomic.Int32
 
 	// Requests (readloop.go, writes.go).
-	work      *work  // what a batch of requests needs; nil between batches
+	work      *work  // state of a batch of requests; nil between batches
 	ended     bool   // closeSession or a fatal error was read: the rest of the input is ignored
 	started   int64  // clock: when the bytes being handled arrived; others read it only while the reader waits
 	current   bool   // the server is up to date as of started
@@ -58,7 +58,7 @@ type recvs struct {
 // errFrame reports an invalid length of a request.
 var errFrame = errors.New("server: frame length out of range")
 
-// release gives the reader's buffers back.
+// release returns the reader's buffers to their pool.
 func (r *reader) release() {
 	c := r.c
 	c.s.pools.Put(r.in)
@@ -76,8 +76,7 @@ func (r *reader) unread() []byte {
 	return r.in.B[r.parsed:]
 }
 
-// fill reads at least one byte of input. While it waits for a socket, it holds no
-// buffer.
+// fill reads at least one byte of input. While it waits for a socket, it needs no buffer.
 func (r *reader) fill() error {
 	if r.c.raw == nil {
 		return r.fillPlain()
@@ -131,7 +130,7 @@ func (r *reader) fillPlain() error {
 // readWaiter waits until there is input.
 type readWaiter interface{ WaitRead() error }
 
-// idle gives back everything that only a busy connection needs.
+// idle returns everything that only a busy connection needs to the pools.
 func (r *reader) idle() {
 	c := r.c
 	r.putWork()
@@ -208,12 +207,12 @@ func (r *reader) next() (frame []byte, ok bool, err error) {
 	return b[proto.LengthSize:end:end], true, nil
 }
 
-// work is what a reader needs while it handles the requests that have arrived. Only
-// busy connections have one, from a pool.
+// work is the state of a reader while it handles a batch of requests. Only busy connections
+// have one, from a pool.
 type work struct {
 	replies *buffer.Buffer // to requests answered here, not yet in the output
 	locked  bool           // the reader holds the tree's read lock
-	n       int            // requests answered since the lock was taken
+	n       int            // requests answered since the lock was acquired
 	got     int            // requests read since the last update of the counters
 	bytes   int            // of these requests
 	done    int            // requests answered here since then
@@ -251,7 +250,7 @@ func (r *reader) putWork() {
 	s.pools.works.Put(w)
 }
 
-// pools hold what busy connections need and idle ones give back.
+// pools contain objects that only busy connections need.
 type pools struct {
 	buffer.Pool
 	works    sync.Pool // of *work

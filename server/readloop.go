@@ -16,12 +16,11 @@ const (
 	flushAbove = 64 << 10
 )
 
-// spared is how many requests a client may have in flight although
-// globalOutstandingLimit is reached. If a client has more, the server reads its next
-// request only after all of them are answered, so a greedy client gains nothing over
-// the others by sending more. Clients with a few requests each are stopped where their
-// input ends, as always: stopping them at each request would cost a third of their
-// throughput.
+// spared is how many requests a client may have in flight although globalOutstandingLimit is
+// reached. If a client has more, the server reads its next request only after all these
+// requests are answered, so a greedy client gets no advantage by sending more. Clients with
+// a few requests each are stopped at the end of their input, as usual: stopping them at each
+// request would cost a third of their throughput.
 const spared = 128
 
 // handle handles all requests that have arrived. It returns false when the connection
@@ -91,7 +90,7 @@ func (r *reader) request(w *work, frame []byte) bool {
 	return r.execute(w, h, in.Rest())
 }
 
-// execute executes a request. It returns false as request does.
+// execute executes a request. Its result is the same as request's.
 func (r *reader) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	c := r.c
 	if c.session.mayNot(h.Op) {
@@ -125,8 +124,8 @@ func (r *reader) execute(w *work, h proto.RequestHeader, body []byte) bool {
 	return r.read(w, h, body, proto.Ok)
 }
 
-// read answers a request from the tree: now if nothing of the session is in flight,
-// otherwise when its turn comes. refuse is the answer if it is not Ok.
+// read answers a request from the tree: immediately if no request of the session is in
+// flight, otherwise in its turn. If refuse is not Ok, it is the answer.
 func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.Code) bool {
 	c := r.c
 	if c.session.linear && !r.current && h.Op.Kind() == proto.Read && !r.barrier(w) {
@@ -170,7 +169,7 @@ func (r *reader) read(w *work, h proto.RequestHeader, body []byte, refuse proto.
 	return true
 }
 
-// garbled counts a client that doesn't speak the protocol. It returns false: the
+// garbled counts a client that doesn't speak the protocol. It returns false, because the
 // connection must be closed.
 func (c *conn) garbled(err error) bool {
 	c.s.stats.Malformed.Add(1)
@@ -227,8 +226,8 @@ func (r *reader) settle(w *work) {
 	}
 }
 
-// pace makes the reader wait if reading on would only lengthen the queues. It returns
-// false when the connection has been closed.
+// pace makes the reader wait if more input would only lengthen the queues. It returns false
+// when the connection has been closed.
 func (r *reader) pace() bool {
 	c := r.c
 	if r.ended {

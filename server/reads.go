@@ -20,7 +20,8 @@ type request struct {
 	ids    []proto.ID
 	reads  *stats.Tally // where reads are counted; nil: nowhere
 
-	// Set by prepare. Without it the reply does the same, holding the tree's lock.
+	// Set by prepare. Otherwise the reply does the same work, and holds the tree's lock
+	// during all of it.
 	census     *tree.Census
 	ephemerals *tree.EphemeralList
 
@@ -229,8 +230,8 @@ func (q *request) prepare() {
 	}
 }
 
-// ephemeralPrefix returns the prefix in a getEphemerals, which is one of text, not of path
-// elements. ok is false if the request doesn't decode.
+// ephemeralPrefix returns the prefix in a getEphemerals. It is a prefix of the text, not of
+// path elements. ok is false if the request doesn't decode.
 func ephemeralPrefix(body []byte) (prefix string, ok bool) {
 	var req proto.GetEphemeralsRequest
 	r := proto.AliasReader(body)
@@ -280,9 +281,9 @@ func (q *request) getAllChildrenNumber(out []byte) (proto.Code, []byte) {
 	return proto.Ok, reply.Append(out)
 }
 
-// multiRead answers each of its reads with a code of its own. It sets no watches. A
-// short request can ask for any amount of data, so a reply above the bound of a
-// client's output is refused before it takes memory.
+// multiRead answers each of its reads with a separate code. It sets no watches. A short
+// request can ask for any amount of data, so we refuse a reply above the bound of a client's
+// output before we allocate memory for it.
 func (q *request) multiRead(out []byte) (proto.Code, []byte) {
 	s := q.c.s
 	var req proto.MultiRequest

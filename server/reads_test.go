@@ -63,7 +63,7 @@ func TestReadsAnswerFromTheTree(t *testing.T) {
 	}
 }
 
-func TestGetEphemeralsTakesAPrefixOfText(t *testing.T) {
+func TestGetEphemeralsMatchesTextPrefix(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))
 	for _, path := range []string{"/ge", "/gex", "/x"} {

@@ -14,7 +14,7 @@ import (
 // A refused client gets the reason and then the end of the stream, although it keeps
 // sending and the server doesn't read that any more: closing a socket with unread input
 // would reset the connection.
-func TestARefusalArrivesThoughTheClientGoesOnSending(t *testing.T) {
+func TestRefusalReachesASendingClient(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
 		c.ClientAddr, c.Limits.MaxClientCnxns = "127.0.0.1:0", -1

@@ -10,7 +10,7 @@ import (
 )
 
 // TestRefusalsAreLogged makes a server refuse clients for every reason that an operator
-// should see. Each refusal is logged at WARN at once, is counted, and can't flood the
+// should see. Each refusal is logged at WARN immediately, is counted, and can't flood the
 // log.
 func TestRefusalsAreLogged(t *testing.T) {
 	t.Parallel()

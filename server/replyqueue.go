@@ -10,9 +10,9 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// replyQueue brings replies and events to the client in order. Replies that are ready are
-// in out, to be written by one goroutine at a time. Requests that can't be answered yet
-// are in a list, to be answered by the goroutine that applies the log.
+// replyQueue sends replies and events to the client in order. Replies that are ready are in
+// out, to be written by one goroutine at a time. Requests that can't be answered yet are in
+// a list, to be answered by the goroutine that applies the log.
 //
 // The lock mu owns it: the reader, the applying goroutine and the flushers use it. The
 // comments name the fields with another owner.
@@ -21,8 +21,8 @@ type replyQueue struct {
 
 	mu        sync.Mutex
 	out       *buffer.Buffer // queued for the client
-	writing   bool           // a goroutine is writing what it took from out; no other may write
-	pushing   int            // bytes taken from out that are being written
+	writing   bool           // a goroutine is writing bytes from out; no other may write
+	pushing   int            // bytes that are being written, no longer in out
 	sentBytes int64          // bytes that have been written
 	closed    bool           // nothing more may be queued
 	hangUp    bool           // close once out has been written
@@ -125,8 +125,8 @@ func (q *replyQueue) unbar() {
 // waits reports whether the client waits for us, which may be why it sends nothing.
 func (q *replyQueue) waits() bool { return q.waiting.Load() != 0 || q.barred.Load() }
 
-// mute makes sure that what is queued from now on is never sent: a writer that never
-// ends keeps the others from writing.
+// mute makes sure that nothing queued from now on is sent: it simulates a writer that never
+// ends, so no other can begin.
 func (q *replyQueue) mute() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -196,7 +196,7 @@ func (q *replyQueue) abandon() {
 	}
 }
 
-// Bounds of what a client may have queued before the server stops reading from it.
+// Limits of a client's queue. Above them, the server stops reading from the client.
 const (
 	maxHeldRequests = 16384
 	maxHeldBytes    = 1 << 20

@@ -55,7 +55,7 @@ func TestAThrottleNeedsALimit(t *testing.T) {
 
 // A waiting client isn't read from, but keeps its session; a client that disconnects
 // gives up its place.
-func TestWhoWaitsIsAliveAndWhoLeavesIsForgotten(t *testing.T) {
+func TestThrottledClientKeepsItsSessionOrLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.Limits.RequestThrottle = RequestThrottle{MaxRequests: 1} })
 	busy, w := connect(t, s), connect(t, s)
@@ -114,8 +114,8 @@ func TestThrottledOp(t *testing.T) {
 	}
 }
 
-// With request_stale_latency_check the server closes a client whose request has waited
-// longer than its session's timeout.
+// With request_stale_latency_check, the server should close a client with a request that has
+// waited longer than its session's timeout.
 func TestStaleRequestsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
@@ -127,7 +127,7 @@ func TestStaleRequestsAreDropped(t *testing.T) {
 	hold(t, s)
 	busy.send(proto.OpSetData, setA("x"))
 	eventually(t, "it is in process", func() bool { return s.outstanding.Load() == 1 })
-	// A connection whose session has a timeout of 2 ms, as far as the throttle knows.
+	// A connection with a session timeout of 2 ms, as far as the throttle knows.
 	w := dial(t, s)
 	var c *conn
 	s.clients.each(func(other *conn) {

@@ -31,7 +31,7 @@ func TestEveryViewFollowsARoleChange(t *testing.T) {
 	}, func(c *Config) { c.Quorum.Reconfig, c.Auth.SkipACL = true, true })
 }
 
-// viewsOf checks what a server and its leader show of its role.
+// viewsOf checks how a server and its leader show the server's role.
 func (e *ensemble) viewsOf(t *testing.T, s *Server, role string) {
 	t.Helper()
 	mode, voting, peerType := "follower", "true", "0"

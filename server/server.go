@@ -33,7 +33,7 @@ type Server struct {
 	tree    *tree.Tree
 	watches *watch.Table
 
-	// What the clients use.
+	// State that serves the clients.
 	clients  clientTable
 	ports    clientPorts
 	polling  polling
@@ -58,7 +58,7 @@ type Server struct {
 	wg        sync.WaitGroup // every goroutine except the Node's
 }
 
-// limiters bound what all clients use together, and count it.
+// limiters bound and count the resources that all clients use together.
 type limiters struct {
 	tokens      *limits.SessionThrottle // nil: no limit
 	throttle    *throttle               // nil: no limit
@@ -70,7 +70,7 @@ type limiters struct {
 	relieve     chan struct{} // signals tend that a sum over all connections is too large
 }
 
-// operators holds what only operators use.
+// operators is the state that serves operators.
 type operators struct {
 	admin     *httpport.Port
 	observers observers
@@ -291,7 +291,7 @@ func (s *Server) Err() <-chan error { return s.node.Err() }
 func (s *Server) Node() *raftfsm.Node { return s.node }
 
 // Requests returns how many requests the server has read since it started or since the last
-// srst. It takes no lock.
+// srst. It acquires no lock.
 func (s *Server) Requests() int64 { return s.stats.Received.Load() }
 
 // Dial connects a client to the server without a socket. The connection speaks the same
@@ -306,8 +306,8 @@ func (s *Server) Dial() (net.Conn, error) {
 	return client, nil
 }
 
-// Close stops the server. It still applies what has been proposed, disconnects the
-// clients, and returns after every goroutine has ended.
+// Close stops the server. It still applies the proposed commands, disconnects the clients,
+// and returns after every goroutine has ended.
 func (s *Server) Close() error { return s.closeOnce() }
 
 func (s *Server) close() error {

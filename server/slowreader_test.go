@@ -31,9 +31,8 @@ func slowReader(t *testing.T, s *Server, megabytes int) *wire {
 	return w
 }
 
-// A client that takes its replies slowly, and sends nothing meanwhile, keeps its
-// connection and session while it takes something. A client that takes nothing loses
-// both in time.
+// A client that reads its replies slowly, and sends nothing, should keep its connection and
+// session while it reads something. A client that reads nothing should lose both in time.
 func TestASlowReaderThatMakesProgressStays(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {

@@ -17,9 +17,8 @@ var transports = map[string]func(t testing.TB, s *Server) *wire{
 // onTCP makes a server listen for clients.
 func onTCP(c *Config) { c.ClientAddr, c.Limits.MaxClientCnxns = "127.0.0.1:0", -1 }
 
-// All watchers of an event get the same frame. Other output of one client, such as
-// events of the same transaction or the reply to the author, doesn't change what the
-// others get.
+// All watchers of an event get the same frame. Other output of one client, such as events of
+// the same transaction or the reply to the author, doesn't change the output of the others.
 func TestEventsOfManyWatchers(t *testing.T) {
 	t.Parallel()
 	for name, connect := range transports {
@@ -58,7 +57,7 @@ func TestEventsOfManyWatchers(t *testing.T) {
 	}
 }
 
-// A full socket takes part of a write, and the rest later.
+// A full socket should accept a part of a write, and the rest later.
 func TestRepliesToAClientThatReadsLate(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, onTCP)

@@ -132,9 +132,9 @@ func connectFrame(timeout time.Duration) []byte {
 	return proto.EndFrame(req.Append(out), mark)
 }
 
-// A server that can't give a client a session closes the connection at once, for
-// whatever reason, so that the client has time for another server.
-func TestAServerWithoutAQuorumSendsClientsAway(t *testing.T) {
+// A server that can't give a client a session should close the connection immediately,
+// whatever the reason, so that the client has time for another server.
+func TestServerWithoutQuorumClosesClients(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fail   func(e *ensemble) *Server // returns the server to connect to
 		within time.Duration
@@ -195,8 +195,7 @@ func (e *ensemble) cutOff(s *Server) {
 	e.t.Cleanup(func() { e.net.Rejoin(hosts(s), rest) })
 }
 
-// turnedAway connects and returns how long it takes until the server closes the
-// connection.
+// turnedAway connects and returns the time until the server closes the connection.
 func turnedAway(t *testing.T, s *Server, timeout time.Duration) time.Duration {
 	t.Helper()
 	w := dial(t, s)

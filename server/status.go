@@ -52,8 +52,8 @@ func (s *Server) Status() Status {
 	}
 }
 
-// String returns a line for logs: where clients connect, where the data is, and what the
-// server does now.
+// String returns a line for logs: mode, addresses, data directory, and whether the server
+// serves.
 func (s *Server) String() string {
 	c, st := &s.cfg, s.Status()
 	at, data := "no port, only Dial", "data in memory"
@@ -88,8 +88,8 @@ func (s *Server) Connections() []Connection {
 	return list
 }
 
-// statusSource implements status.Source, the operators' view: each method returns a copy of what it finds. The
-// View makes the metrics.
+// statusSource implements status.Source, the operators' view: each method returns a copy.
+// The View makes the metrics.
 type statusSource struct {
 	s *Server
 	monitor.View
@@ -156,7 +156,7 @@ func (v statusSource) role(p *status.Server) {
 	}
 }
 
-// following sets what a leader knows of its followers and observers.
+// following sets a leader's view of its followers and observers.
 func (v statusSource) following(p *status.Server) {
 	sizes := v.s.node.ProposalSizes()
 	p.LastProposal, p.MinProposal, p.MaxProposal = sizes.Last, sizes.Min, sizes.Max

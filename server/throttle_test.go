@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-func TestSessionsBegunTooFastAreTurnedAway(t *testing.T) {
+func TestSessionThrottleRejectsClients(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) {
 		c.Limits.ConnThrottle = &ConnThrottle{Tokens: 2, FillTime: 1000 * time.Hour, FillCount: 1, FreezeTime: -1, New: 1, Renewed: 1}

@@ -17,8 +17,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// KeyStores are the key store and the trust store of a port, and what the port asks of
-// the other side. They mean the same as ZooKeeper's ssl.* settings. Config.Env.Formats reads them.
+// KeyStores are the key store and the trust store of a port, and its requirements for the
+// peer. They mean the same as ZooKeeper's ssl.* settings. Config.Env.Formats reads them.
 type KeyStores struct {
 	Key, Trust KeyStore
 
@@ -35,7 +35,7 @@ type KeyStores struct {
 type KeyStore struct {
 	Location     string
 	Password     string
-	PasswordPath string // a file with the password; takes precedence over Password
+	PasswordPath string // a file with the password; overrides Password
 	Type         string // JKS, PEM or PKCS12; empty: by file extension
 }
 
@@ -47,8 +47,8 @@ type TLS struct {
 	KeyStores
 	// Config, if set, replaces KeyStores except for VerifyClientHost and ReverseDNS.
 	Config *tls.Config
-	// SuperUser is the subject of the certificate whose owner has every permission, in
-	// the form of RFC 2253, as in ZooKeeper's ACLs.
+	// SuperUser is the subject of a certificate that gives its owner every permission. The
+	// format is RFC 2253, as in ZooKeeper's ACLs.
 	SuperUser string
 }
 
@@ -68,8 +68,8 @@ func newTLSPort(t *TLS, f Formats, log *slog.Logger) (*tlsport.Port, error) {
 // QuorumTLS configures TLS between the servers of an ensemble.
 type QuorumTLS struct {
 	// KeyStores name the key and the trusted certificates. With VerifyClientHost a server
-	// accepts only a peer whose certificate names a host that the configuration has for
-	// the peer, or the host it connects from.
+	// accepts only a peer with a certificate that names a host that the configuration has
+	// for the peer, or the host from which the peer connects.
 	KeyStores
 	// Config, if set, replaces KeyStores except for VerifyClientHost and ReverseDNS. Its
 	// ClientCAs are trusted in both directions.
@@ -103,9 +103,9 @@ func (q *QuorumTLS) load(f Formats, log *slog.Logger) (*raftfsm.TLS, error) {
 	return t, nil
 }
 
-// QuorumSASL lets the servers of an ensemble prove to one another, with SASL
-// DIGEST-MD5, that they know a password. It doesn't protect the traffic that follows:
-// that needs QuorumTLS, and the two work together.
+// QuorumSASL makes the servers of an ensemble prove to one another, with SASL DIGEST-MD5,
+// that they know a password. It doesn't protect the traffic after that, so you should
+// combine it with QuorumTLS.
 type QuorumSASL struct {
 	// Users may connect to this server. User is the name it uses to connect to others.
 	Users          map[string]string // passwords by user
@@ -118,7 +118,7 @@ type QuorumSASL struct {
 	LearnerRequire, ServerRequire bool
 }
 
-// check reports settings that would keep servers apart.
+// check returns an error for missing or contradictory settings.
 func (q *QuorumSASL) check() error {
 	switch {
 	case q == nil:
@@ -187,12 +187,12 @@ func (t *AdminTLS) wrap(l net.Listener, f Formats, log *slog.Logger) (net.Listen
 	return tlsport.Either(l, config, httpport.HeaderTimeout), nil
 }
 
-// Formats reads and writes the files that not every server has: key stores, which may be
-// those of Java, and the state as a file of ZooKeeper. A program passes what it wants to
-// link; formats.All of server/formats is all of them. It is also an option of LoadConfig.
+// Formats reads and writes files that not every server needs: key stores, e.g. Java's, and
+// the state as a file of ZooKeeper. A program sets the functions that it wants to link;
+// formats.All of server/formats returns them all. Formats is also an option of LoadConfig.
 type Formats struct {
-	// ServerTLS reads the key stores of a port, and reports to warn what is wrong with
-	// files that it reads later.
+	// ServerTLS reads the key stores of a port. It passes later errors, of files that it
+	// reads again, to warn.
 	ServerTLS func(k KeyStores, warn func(error)) (*tls.Config, error)
 	// PeerTLS does the same for the connections between servers. It returns a function that
 	// returns the configuration of the next connection, in either role; the trusted
@@ -200,10 +200,11 @@ type Formats struct {
 	PeerTLS func(k KeyStores, warn func(error)) (func() *tls.Config, error)
 	// WriteState and ReadState are for the snapshot and restore of the commands over HTTP.
 	WriteState func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
-	// WriteBody writes the state as a leader of ZooKeeper sends it to an observer.
+	// WriteBody writes the state in the format in which a leader of ZooKeeper sends it to an
+	// observer.
 	WriteBody func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
-	// ReadState refuses a field of more than maxField bytes, and ends with the error of
-	// room, which it calls again and again.
+	// ReadState refuses a field of more than maxField bytes. It calls room repeatedly and
+	// stops if room returns an error.
 	ReadState func(r io.Reader, policy tree.Policy, maxField int, room func() error) (*tree.Tree, *session.Table, error)
 }
 

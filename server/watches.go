@@ -10,7 +10,7 @@ import (
 )
 
 // setWatch sets a watch of c; the tree is locked. It returns ErrQuotaExceeded if the
-// client's watches would take too much memory.
+// client's watches would need too much memory.
 func (c *conn) setWatch(path string, k watch.Kind) proto.Code {
 	s := c.s
 	w := c.session.watcher.Load()
@@ -141,10 +141,10 @@ func (q *request) removeWatches() proto.Code {
 	return code
 }
 
-// answerSetWatches sets the watches that a client had before it reconnected. For each
-// event that the client missed, it sends the event before the reply instead. If the
-// client's watches would take too much memory, the server closes it: a client ignores
-// the code of this reply and would wait for events that never come.
+// answerSetWatches sets the watches that a client had before it reconnected. For each event
+// that the client missed, it sends the event before the reply instead. If the client's
+// watches would need too much memory, the server closes the connection: a client ignores the
+// code of this reply and would wait for events that never come.
 func (q *request) answerSetWatches(out []byte) []byte {
 	s := q.c.s
 	var req proto.SetWatches2
@@ -196,7 +196,7 @@ type rewatching struct {
 	q       *request
 	out     []byte
 	zxid    int64 // the last zxid that the client has seen
-	refused bool  // a watch took too much memory
+	refused bool  // a watch would need too much memory
 }
 
 // event appends an event that the client missed.
@@ -212,9 +212,9 @@ func (r *rewatching) watch(path string, k watch.Kind) {
 	r.refused = r.refused || r.q.c.setWatch(path, k) != proto.Ok
 }
 
-// catchUp appends the events that one-shot watches would have delivered since r.zxid,
-// and sets the other watches. It reveals nothing about a znode that the client must not
-// read: a watch that had stayed set would not have delivered such events either.
+// catchUp appends the events that one-shot watches would have delivered since r.zxid, and
+// sets the other watches. It reveals nothing about a znode that the client must not read,
+// because a watch on a live connection wouldn't have delivered such events either.
 func (r *rewatching) catchUp(req *proto.SetWatches2) {
 	var st proto.Stat
 	for _, path := range req.Data {

@@ -21,7 +21,7 @@ func (w *wire) next() (reply, []proto.WatcherEvent) {
 	}
 }
 
-func TestTheAuthorSeesItsEventBeforeItsReply(t *testing.T) {
+func TestWriterGetsItsEventBeforeItsReply(t *testing.T) {
 	t.Parallel()
 	w := connect(t, startServer(t))
 	w.create("/a", nil, proto.ModePersistent)

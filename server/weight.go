@@ -5,9 +5,9 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// The goroutine that applies a write answers the reads queued after it, and can't wait
-// for a client to take the replies. So only reads whose replies have about this length
-// together may queue. The reader holds back the next read, and answers it itself at the
+// The goroutine that applies a write answers the reads queued after it, and can't wait for a
+// client to read the replies. So we limit the total length of the replies to queued reads to
+// about this number of bytes. The reader delays the next read, and answers it itself at the
 // client's pace.
 const maxDue = 1 << 20
 
@@ -44,22 +44,21 @@ const (
 	aclWeight   = 64      // an entry, approximately
 )
 
-// longList is the approximate length above which a list of children takes long to
-// build.
+// longList is the approximate length above which it is slow to build a list of children.
 const longList = 64 << 10
 
-// takesLong reports whether other connections should not wait while op is answered.
+// takesLong reports whether op is so slow that other connections should not wait for it.
 func (r *reader) takesLong(w *work, op proto.Op, body []byte) bool {
 	if op.Basic() != proto.OpGetChildren {
 		return op.Slow()
 	}
-	r.settle(w) // weight takes the tree's lock
+	r.settle(w) // weight acquires the tree's lock
 	return weight(r.c.s.tree, op, body) > longList
 }
 
-// weight returns an upper estimate of the length of the reply to a read. For a read
-// that takes long it returns more than fits into the queue. If no znode has much data
-// it doesn't look the znode up, because that would take as long as answering.
+// weight returns an upper estimate of the length of the reply to a read. For a slow read it
+// returns more than fits into the queue. If no znode has much data, it doesn't look up the
+// znode, because that would cost as much as answering.
 func weight(t *tree.Tree, op proto.Op, body []byte) int {
 	switch op.Basic() {
 	case proto.OpGetData:

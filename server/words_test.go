@@ -78,8 +78,8 @@ func TestFourLetterWords(t *testing.T) {
 	}
 }
 
-// What cons shows of a connection: the handshake counts, a ping keeps the last xid,
-// crst resets the counters.
+// cons should count the handshake and keep the last xid at a ping, and crst should reset the
+// counters.
 func TestConsFollowsAConnection(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -121,7 +121,7 @@ func TestWordsThatAreNotAllowed(t *testing.T) {
 	w.wantClosed()
 }
 
-// A word may arrive in pieces, and what follows it doesn't matter.
+// A word may arrive in pieces, and any bytes after it don't matter.
 func TestWordInPieces(t *testing.T) {
 	t.Parallel()
 	s := startServer(t)
@@ -137,7 +137,7 @@ func TestWordInPieces(t *testing.T) {
 
 // Whatever else a client sends, it reads the answer and then the end of the stream, not
 // a reset.
-func TestWordWithMuchBehindIt(t *testing.T) {
+func TestWordFollowedByMoreBytes(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, func(c *Config) { c.ClientAddr = "127.0.0.1:0" })
 	nc, err := net.Dial("tcp", s.ClientAddr())
@@ -155,7 +155,7 @@ func TestWordWithMuchBehindIt(t *testing.T) {
 func TestDumpOfAFollower(t *testing.T) {
 	inEnsemble(t, 3, func(t *testing.T, e *ensemble) {
 		leader, others := e.leader()
-		connect(t, others[0]) // this server has then applied the session, as the leader has
+		connect(t, others[0]) // this server has then applied the session, like the leader
 		for s, want := range map[*Server]string{
 			leader:    `^SessionTracker dump:\nSession Sets \(\d+\)/\(1\):\n`,
 			others[0]: `^SessionTracker dump:\nGlobal Sessions\(1\):\n0x[0-9a-f]+\t30000ms\nephemeral nodes dump:\n`,

@@ -91,8 +91,8 @@ func (r *reader) propose(w *work, p *pending) bool {
 	return true
 }
 
-// refusesForMemory reports whether a write that brings this is refused for lack of
-// memory. It is called only while memory is full.
+// refusesForMemory reports whether a write with this content is refused for lack of memory.
+// It is called only while memory is full.
 func (r *reader) refusesForMemory(req proto.Record, brings content) bool {
 	if brings&growth == 0 {
 		return false
@@ -122,7 +122,7 @@ const (
 	refusedInLog           // doesn't decode, but is a transaction
 )
 
-// content describes what is in a write.
+// content describes the content of a write.
 type content uint8
 
 const (
@@ -159,9 +159,9 @@ func aclOf(req proto.Record) ([]proto.ACL, bool) {
 	return nil, false
 }
 
-// examine decodes body as a request of op, completely: every server must be able to
-// decode what is in the log. The tree decides whether the request makes sense. The
-// record is nil for a multi and for a request without a body.
+// examine decodes body as a request of op, completely: every server must be able to decode
+// the log. The tree decides whether the request makes sense. The record is nil for a multi
+// and for a request without a body.
 func examine(q *proto.Requests, op proto.Op, body []byte) (req proto.Record, what admission, found content) {
 	if op == proto.OpMulti {
 		what, found = examineMulti(q, body)

@@ -13,7 +13,7 @@ func part(op proto.Op, req proto.Record) proto.MultiOp { return proto.MultiOp{Op
 
 // The answers to invalid writes, and whether they are transactions, are the same as with the
 // real server.
-func TestSenselessWrites(t *testing.T) {
+func TestInvalidWrites(t *testing.T) {
 	t.Parallel()
 	open := proto.OpenACL()
 	null := proto.NullString
@@ -92,8 +92,8 @@ func TestSyncAnswersThePathItRead(t *testing.T) {
 	}
 }
 
-// FuzzExamine checks that nothing enters the log that a server can't decode, and that
-// nothing is rejected that decodes.
+// FuzzExamine checks that every server can decode each request that enters the log, and that
+// a request that decodes isn't rejected.
 func FuzzExamine(f *testing.F) {
 	open := proto.OpenACL()
 	for _, req := range []proto.Record{
@@ -130,7 +130,7 @@ func FuzzExamine(f *testing.F) {
 	})
 }
 
-func TestWhatStandsForARefusedMultiDecodes(t *testing.T) {
+func TestRefusedMultiDecodes(t *testing.T) {
 	t.Parallel()
 	if _, got, _ := examine(new(proto.Requests), proto.OpMulti, refusedMulti()); got != proposable {
 		t.Errorf("it is itself refused: %d", got)

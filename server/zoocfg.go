@@ -24,8 +24,8 @@ type LoadOption interface {
 	LoadOption()
 }
 
-// Warnings returns what [LoadConfig] doubts in its file, each with the file and the line,
-// e.g. an unknown key. A server works without what they name, and logs none of them.
+// Warnings returns [LoadConfig]'s warnings, each with the file and the line, e.g. about an
+// unknown key. A server starts in spite of them and doesn't log them.
 func (c Config) Warnings() []string {
 	if c.zooCfg == nil {
 		return nil
@@ -37,11 +37,11 @@ func (c Config) Warnings() []string {
 	return list
 }
 
-// LoadConfig reads a zoo.cfg and translates it. It reports everything that would make
-// Start refuse it, except for data and ports that are in use; its error joins all that
-// it finds. Suspicious settings, e.g. unknown keys, are in [Config.Warnings]. It reads
-// the JAAS file and, with [Formats] among opts, the key stores that the file names. Use [Config.CheckDirectories] for the
-// directories.
+// LoadConfig reads a zoo.cfg and translates it. It returns all reasons why Start would
+// refuse the configuration, except for data and ports that are in use, joined into one
+// error. Suspicious settings, e.g. unknown keys, are in [Config.Warnings]. It reads the JAAS
+// file and, with [Formats] among opts, the key stores that the file names. Use
+// [Config.CheckDirectories] for the directories.
 func LoadConfig(path string, opts ...LoadOption) (Config, error) {
 	var own []zoocfg.Option
 	var formats Formats
@@ -52,7 +52,7 @@ func LoadConfig(path string, opts ...LoadOption) (Config, error) {
 		case zoocfg.Option:
 			own = append(own, o)
 		default:
-			return Config{}, fmt.Errorf("an option of type %T: only those of this module change how a file is read", o)
+			return Config{}, fmt.Errorf("unsupported option of type %T", o)
 		}
 	}
 	z, err := zoocfg.Parse(path, own...)
@@ -126,8 +126,9 @@ func translate(z *zoocfg.Config) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// observerMasterHost returns where the port for observers is. As in ZooKeeper, it is next to the
-// quorum port. A standalone server has none, so the port is next to that for clients.
+// observerMasterHost returns the host of the port for observers. As in ZooKeeper, it is the
+// host of the quorum port. A standalone server has no quorum port, so it is the host of the
+// client port.
 func observerMasterHost(z *zoocfg.Config) string {
 	self, ok := z.Self()
 	switch {
@@ -209,10 +210,9 @@ func (c *Config) limitsFromZooCfg(z *zoocfg.Config) {
 	}
 }
 
-// adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an
-// ensemble serves without the AdminServer if its port is in use, and a standalone server
-// doesn't start. We make an exception for the default port, which another program has
-// often taken.
+// adminFromZooCfg translates the admin.* settings. As in ZooKeeper, a member of an ensemble
+// serves without the AdminServer if its port is in use, and a standalone server doesn't
+// start. We make an exception for the default port, because other programs often use it.
 func (c *Config) adminFromZooCfg(z *zoocfg.Config) error {
 	a := &z.Admin
 	if !a.Enable {
@@ -387,8 +387,8 @@ func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
 	return nil
 }
 
-// superByPassword is the user whose password may be in the configuration instead of the
-// JAAS file.
+// superByPassword is a user name. The user's password may be in the configuration instead of
+// the JAAS file.
 const superByPassword = "super"
 
 // saslFromZooCfg translates the authentication settings: which clients must

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// bench stands in for the test that usually owns a test server. Fatal ends a failing
-// operation with a panic, as it would end a test, and we recover in try.
+// bench replaces the test that usually owns a test server. Fatal ends a failing operation
+// with a panic, as it would end a test, and we recover in try.
 type bench struct {
 	log func(line string)
 

@@ -22,7 +22,7 @@ func contentOf(data string) content {
 func (c *content) read() (string, error) {
 	switch {
 	case c.Data != nil && c.Base64 != nil:
-		return "", bad("both data and base64 given: want one of them")
+		return "", bad("data and base64 are mutually exclusive")
 	case c.Data != nil:
 		return *c.Data, nil
 	}

@@ -70,8 +70,7 @@ func (c *call) path() (string, error) {
 	return path, checkPath("path", path)
 }
 
-// checkPath returns an error if path, taken from the named field or parameter, is
-// invalid.
+// checkPath returns an error if path, the value of the named field or parameter, is invalid.
 func checkPath(field, path string) error {
 	if path == "" {
 		return bad("%s is missing", field)
@@ -82,7 +81,8 @@ func checkPath(field, path string) error {
 	return nil
 }
 
-// chosen returns the server that the server parameter names, or nil without one.
+// chosen returns the server that the server parameter names, or nil if there is no
+// parameter.
 func (c *call) chosen() (*zktest.Server, error) {
 	if !c.r.URL.Query().Has("server") {
 		return nil, nil

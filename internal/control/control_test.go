@@ -325,7 +325,7 @@ func TestSlowConnections(t *testing.T) {
 		if err := <-exists(); err != nil {
 			t.Error(err)
 		}
-		if !b.logged("slow: 4s") || !b.logged("fast again") {
+		if !b.logged("slow: 4s") || !b.logged("full speed again") {
 			t.Errorf("%s: the log does not tell: %q", slow, b.log)
 		}
 	}
@@ -354,7 +354,7 @@ func TestOneServer(t *testing.T) {
 		{"restart", "running true, paused false, serving true, readOnly false"},
 	} {
 		b.do("POST", "/v1/servers/1/"+step.do, "")
-		if step.do != "readonly" && step.do != "writable" { // these take a moment
+		if step.do != "readonly" && step.do != "writable" { // these need a moment
 			if got := serving(); got != step.state {
 				t.Errorf("after %s: %s, want %s", step.do, got, step.state)
 			}
@@ -482,7 +482,7 @@ func TestPortAndDisk(t *testing.T) {
 		port := l.Addr().(*net.TCPAddr).Port
 		l.Close()
 		ts, err := control.Start(control.Config{Options: []zktest.Option{zktest.WithAddr(net.JoinHostPort("127.0.0.1", strconv.Itoa(port))), zktest.OnDisk()}})
-		if err != nil && attempt < 20 { // another process has the port now
+		if err != nil && attempt < 20 { // another process uses the port now
 			continue
 		}
 		if err != nil {
@@ -500,7 +500,7 @@ func TestPortAndDisk(t *testing.T) {
 
 // We call the endpoints concurrently. None of them should block forever, and the race
 // detector checks them.
-func TestAtTheSameTime(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	t.Parallel()
 	b := start(t, 3)
 	c := b.client()

@@ -40,7 +40,7 @@ func TestBadInput(t *testing.T) {
 		{"PUT", "/v1/node", "{} {}", 400, "more than one JSON value"},
 		{"PUT", "/v1/node", `{"path": 1}`, 400, "path"},
 		{"PUT", "/v1/node", `{"path": "/a", "value": "1"}`, 400, `unknown field "value"`},
-		{"PUT", "/v1/node", `{"path": "/a", "data": "1", "base64": "MQ=="}`, 400, "one of them"},
+		{"PUT", "/v1/node", `{"path": "/a", "data": "1", "base64": "MQ=="}`, 400, "mutually exclusive"},
 		{"PUT", "/v1/node", `{"path": "/a", "base64": "?"}`, 400, "base64"},
 		{"PUT", "/v1/node", `{"path": ""}`, 400, "path is missing"},
 		{"POST", "/v1/seed", "", 400, "0 of nodes, tree, yaml and dump"},

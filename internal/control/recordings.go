@@ -34,8 +34,8 @@ func (c *call) recording() (string, []*zktest.Recording, error) {
 	return id, list, nil
 }
 
-// getRecording returns the lines in order. All lines of one server come before those
-// of the next.
+// getRecording returns the lines in order. All lines of one server come before the lines of
+// the next.
 func getRecording(c *call) (any, error) {
 	_, list, err := c.recording()
 	lines := []string{}

@@ -27,7 +27,7 @@ type Config struct {
 	Log func(line string)
 }
 
-// Ready holds the addresses of a TestServer. "zkgo testserver" prints it.
+// Ready is the addresses of a TestServer. "zkgo testserver" prints it.
 type Ready struct {
 	// ConnectString is the connect string for clients.
 	ConnectString string `json:"connectString"`
@@ -64,8 +64,8 @@ type TestServer struct {
 	undos      map[string][]func()            // see keep
 }
 
-// Start starts the servers and the endpoints, and returns when all of them serve. The
-// caller must call Close.
+// Start starts the servers and the endpoints, and returns when they all serve. The caller
+// must call Close.
 func Start(cfg Config) (*TestServer, error) {
 	if cfg.Log == nil {
 		cfg.Log = func(string) {}

@@ -10,7 +10,7 @@ func (t *TestServer) keep(name string, undo func()) {
 	t.undos[name] = append(t.undos[name], undo)
 }
 
-// undo reverts what was kept under the name, and reports whether there was anything.
+// undo reverts the state kept under the name, and reports whether there was one.
 func (t *TestServer) undo(name string) bool {
 	t.mu.Lock()
 	list := t.undos[name]

@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// sessionID is a session id. We encode it as "0x…", because numbers in some languages don't
-// hold 64 bits, and decode it from that form or from a number.
+// sessionID is a session id. We encode it as "0x…", because numbers in some languages have
+// fewer than 64 bits, and decode it from that form or from a number.
 type sessionID int64
 
 // MarshalJSON implements json.Marshaler.

@@ -34,8 +34,8 @@ const (
 
 type window [buckets]atomic.Uint32
 
-// windows holds two windows. Observations go into the current one. The other one is
-// the previous window, or empty.
+// windows is a pair of windows. Observations go into the current one. The other one is the
+// previous window, or empty.
 type windows struct {
 	of      [2]window
 	current atomic.Uint32

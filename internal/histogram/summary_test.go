@@ -66,7 +66,7 @@ func TestSummaryOfMany(t *testing.T) {
 	}
 }
 
-func TestSummaryOfWhatWasAddedUp(t *testing.T) {
+func TestObserveMany(t *testing.T) {
 	t.Parallel()
 	var s Summary
 	s.ObserveMany(3, 10, 1, 7)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestComplaintsOfAKindHaveTheirTime(t *testing.T) {
+func TestComplaintsAreRateLimited(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	k := NewComplaints(slog.New(slog.NewTextHandler(&out, nil)))

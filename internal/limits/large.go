@@ -12,7 +12,7 @@ type Large struct {
 	held  atomic.Int64
 }
 
-// NewLarge returns a Large. Without a length above which requests are large, none is.
+// NewLarge returns a Large. If above is 0, no request is large.
 func NewLarge(above int, most int64) *Large {
 	if above <= 0 {
 		above = math.MaxInt
@@ -23,7 +23,7 @@ func NewLarge(above int, most int64) *Large {
 // Bounds reports whether any request can be large.
 func (l *Large) Bounds() bool { return l.Above != math.MaxInt }
 
-// Fits reports whether a request of n bytes fits next to the others now.
+// Fits reports whether a request of n bytes fits now, in addition to the others.
 func (l *Large) Fits(n int) bool { return l.held.Load()+int64(n) <= l.Most }
 
 // Take counts a request of n bytes, if it fits.

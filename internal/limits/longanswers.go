@@ -7,9 +7,9 @@ import (
 )
 
 // Lists of connections, sessions and watches grow with the number of clients. Any client
-// that reaches a port may ask for them and then not read the answer, so we allow only
-// MaxLongAnswers of them at a time. If another one waits, we cut off the oldest once it has
-// taken LongAnswerTime: a client that reads needs less than that.
+// that reaches a port may request such a list and then not read the answer, so we send only
+// MaxLongAnswers lists at a time. If another one waits, we cut off the oldest after
+// LongAnswerTime: a client that reads needs less time.
 const (
 	MaxLongAnswers = 8
 	LongAnswerTime = 500 * time.Millisecond
@@ -20,7 +20,7 @@ type LongAnswers struct {
 	slots chan struct{}
 	Time  time.Duration // LongAnswerTime
 	mu    sync.Mutex
-	open  list.List // of *LongAnswer, oldest first; those that were cut off are not in it
+	open  list.List // of *LongAnswer, oldest first, without answers that were cut off
 }
 
 // LongAnswer is one list that is being made or sent.
@@ -36,9 +36,9 @@ func NewLongAnswers() *LongAnswers {
 	return &LongAnswers{slots: make(chan struct{}, MaxLongAnswers), Time: LongAnswerTime}
 }
 
-// Begin waits for its turn. cut ends the answer early; it may be called from any
-// goroutine, and must not block. Begin returns nil if gone is closed first: the client has
-// left while it waited.
+// Begin waits for its turn. cut ends the answer early; it may be called from any goroutine,
+// and must not block. Begin returns nil if gone is closed first, i.e. if the client has left
+// while it waited.
 func (l *LongAnswers) Begin(gone <-chan struct{}, cut func()) *LongAnswer {
 	if !l.wait(gone) {
 		return nil
@@ -67,7 +67,7 @@ func (a *LongAnswer) End() {
 	<-a.of.slots
 }
 
-// wait takes a slot. It returns false if gone is closed first.
+// wait waits for a slot. It returns false if gone is closed first.
 func (l *LongAnswers) wait(gone <-chan struct{}) bool {
 	for {
 		next := time.NewTimer(l.cutOldest())
@@ -83,8 +83,8 @@ func (l *LongAnswers) wait(gone <-chan struct{}) bool {
 	}
 }
 
-// cutOldest cuts the oldest answer off if there is no free slot and the answer has been
-// sent for its time. It returns the time of the next check.
+// cutOldest cuts off the oldest answer if there is no free slot and the answer has used up
+// its time. It returns the time of the next check.
 func (l *LongAnswers) cutOldest() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

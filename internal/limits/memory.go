@@ -10,14 +10,14 @@ import (
 )
 
 // The memory ceiling. If a tree grows without bound, the system kills the server and then
-// the next one, which holds the same tree. Above fullPercent of the ceiling, we therefore
+// the next one, which has the same tree. Above fullPercent of the ceiling, we therefore
 // refuse every write that would make the tree grow, with QuotaExceeded, until there is
 // enough memory again. Reads, deletes, sessions, and writes that don't make a znode's data
 // longer continue.
 //
-// Each server refuses writes of its own clients if its own memory is full. The leader
-// refuses the writes of all clients if its memory is full: we record its decision in the
-// log with each batch, so that all servers act alike.
+// Each server refuses its clients' writes if its own memory is full. The leader refuses the
+// writes of all clients if its memory is full: we record its decision in the log with each
+// batch, so that all servers act alike.
 //
 // We count only live memory, not garbage: otherwise we would refuse writes between two
 // collections with a heap of half the ceiling. We know the live size only after a
@@ -37,8 +37,8 @@ const (
 	seldomEvery = time.Second            // while less than fewPercent of the ceiling is used
 	fewPercent  = 25
 	fullEvery   = 5 * time.Second // between collections while memory is full
-	// ShedPatience is how long it may take until we know that the memory of closed clients
-	// is free.
+	// ShedPatience is how long we wait until we know that the memory of closed clients is
+	// free.
 	ShedPatience = time.Second
 	gcShare      = 20 // the next collection comes after at least this many times the length of the last
 )
@@ -57,7 +57,7 @@ type Memory struct {
 	Read    func() MemoryUse // this and the next two call the runtime, except in tests
 	Collect func()
 	Clock   func() time.Time
-	Shed    func() bool // closes the clients that hold the most; false: they hold little
+	Shed    func() bool // closes the clients that use the most; false: they use little
 
 	Full    atomic.Bool  // writes that need memory are refused
 	Used    atomic.Int64 // bytes at the latest check
@@ -151,8 +151,8 @@ func (g *Memory) Check() {
 	}
 }
 
-// sheds closes the clients that hold the most memory before the server refuses the
-// writes of all clients. It reports whether that may make room.
+// sheds closes the clients that use the most memory before the server refuses the writes of
+// all clients. It reports whether that may make room.
 func (g *Memory) sheds() bool {
 	now := g.Clock()
 	if g.Shed() {

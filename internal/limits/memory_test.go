@@ -33,7 +33,7 @@ func TestMemoryGuard(t *testing.T) {
 		{MemoryUse{Live: 840, Heap: 840, rest: 50}, 840, 0, true, 3},                 // not enough room
 		{MemoryUse{Live: 840, Heap: 840, rest: 50}, 780, 4 * time.Second, true, 3},   // deletes have made room, which the guard doesn't know
 		{MemoryUse{Live: 840, Heap: 840, rest: 50}, 780, 2 * time.Second, false, 4},  // until the next collection
-		{MemoryUse{Live: 840, Heap: 840, rest: 50}, 780, 0, false, 4},                // below the mark where it refuses
+		{MemoryUse{Live: 840, Heap: 840, rest: 50}, 780, 0, false, 4},                // below the threshold for refusing
 		{MemoryUse{Live: 870, Heap: 870, rest: 50}, 870, 0, true, 4},
 	} {
 		u, after = step.use, step.after
@@ -47,7 +47,7 @@ func TestMemoryGuard(t *testing.T) {
 
 // The guard should not wait for its next periodic check if the writes since the last one
 // may have filled the memory. The less memory is left, the sooner it should check.
-func TestMemoryIsLookedAtAfterMuchWasWritten(t *testing.T) {
+func TestMemoryIsCheckedAfterManyWrites(t *testing.T) {
 	t.Parallel()
 	var u MemoryUse
 	g := NewMemory(1000, slog.New(slog.DiscardHandler))
@@ -65,12 +65,12 @@ func TestMemoryIsLookedAtAfterMuchWasWritten(t *testing.T) {
 		u = MemoryUse{Live: step.use, Heap: step.use}
 		g.Check()
 		if g.Wrote(int(step.room - 1)); poked() {
-			t.Errorf("with %d in use it is looked after %d bytes", step.use, step.room-1)
+			t.Errorf("with %d in use: a check after %d bytes", step.use, step.room-1)
 		}
 		g.Wrote(1)
 		g.Wrote(1)
 		if !poked() || poked() {
-			t.Errorf("with %d in use it is not looked once after %d bytes", step.use, step.room)
+			t.Errorf("with %d in use: not one check after %d bytes", step.use, step.room)
 		}
 	}
 }

@@ -40,8 +40,8 @@ func NewSessionThrottle(c *SessionRate, now int64) *SessionThrottle {
 	return &SessionThrottle{SessionRate: *c, random: rand.Float64, tokens: c.Tokens, filled: now, frozen: now}
 }
 
-// Take reports whether a client may have its session, and if so takes the tokens. now
-// is the clock.
+// Take reports whether a client may have its session, and if so removes the tokens. now is
+// the clock.
 func (t *SessionThrottle) Take(now int64, renewed bool) bool {
 	need := t.New
 	if renewed {
@@ -57,8 +57,8 @@ func (t *SessionThrottle) Take(now int64, renewed bool) bool {
 	return true
 }
 
-// fill adds the tokens due since the last fill. After a whole FillTime has passed, we drop
-// a fraction of a token, as ZooKeeper does.
+// fill adds the tokens due since the last fill. After a whole FillTime has passed, we drop a
+// fraction of a token, like ZooKeeper.
 func (t *SessionThrottle) fill(now int64) {
 	passed := time.Duration(now - t.filled)
 	if passed <= t.FillTime {

@@ -8,18 +8,18 @@ import (
 // maxExcess is how many shares are given up at a time.
 const maxExcess = 256
 
-// Share is what one connection holds of a resource. H is the server's handle of the
-// connection.
+// Share is one connection's share of a resource. H is the server's handle of the connection.
 type Share[H any] struct {
 	Handle H
 	Host   string // the client's address
 	Bytes  int64
 }
 
-// Excess returns the shares to give up so that the others hold at most most bytes, the
-// first 256. It starts with the address whose connections hold the most, and there with the
-// connection that holds the most: a client with many connections gets no more memory than a
-// client with one. Of two addresses that hold the same, the first in the alphabet gives up.
+// Excess returns the shares to give up, at most 256, so that the others have at most most
+// bytes. It starts with the address that has the most bytes in total, and there with the
+// largest connection: a client with many connections gets no more memory than a client with
+// a single one. If two addresses have the same total, the first in alphabetical order gives
+// up.
 func Excess[H any](shares []Share[H], most int64) (excess []Share[H]) {
 	total := int64(0)
 	hosts, sums := make(map[string][]Share[H]), make(map[string]int64)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The address that holds the most gives up its largest shares first, however many
+// The address with the most bytes should give up its largest shares first, however many
 // connections it has.
 func TestExcess(t *testing.T) {
 	t.Parallel()

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Slots bounds how many requests are processed at the same time. H is the server's
-// handle of a client. Clients wait in a queue, each with one request, and get slots
-// in order of arrival: however much a client sends, it has one place in the queue.
+// Slots bounds how many requests are processed at the same time. H is the server's handle of
+// a client. Clients wait in a queue and get slots in order of arrival. However much a client
+// sends, only one of its requests is in the queue.
 type Slots[H comparable] struct {
 	// Free has a capacity of 1 and signals that a slot is free and a client waits.
 	Free chan struct{}
@@ -23,7 +23,7 @@ func NewSlots[H comparable](most int) *Slots[H] {
 	return &Slots[H]{Free: make(chan struct{}, 1), most: most}
 }
 
-// Enter takes a slot for a client's request, or a place in the queue.
+// Enter assigns a slot to a client's request, or queues the client.
 func (s *Slots[H]) Enter(client H) (now bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,7 +76,7 @@ func (s *Slots[H]) Leave(client H) bool {
 	return true
 }
 
-// Taken returns how many slots are taken.
+// Taken returns how many slots are in use.
 func (s *Slots[H]) Taken() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

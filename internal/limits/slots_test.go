@@ -2,7 +2,7 @@ package limits
 
 import "testing"
 
-// The queue is one of clients, first come, first served.
+// Clients should get slots in the order of their arrival.
 func TestTheLine(t *testing.T) {
 	t.Parallel()
 	s := NewSlots[int](2)

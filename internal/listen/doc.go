@@ -2,5 +2,5 @@
 // names and addresses that aren't available yet.
 //
 // It imports the standard library, and quorum for the interface of the network between
-// servers. It knows neither a configuration nor what happens on a connection.
+// servers. It depends neither on a configuration nor on a protocol.
 package listen

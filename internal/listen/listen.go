@@ -54,8 +54,8 @@ func everyHost(host string) bool {
 // lookupTimeout bounds the time in which CheckHosts resolves names.
 const lookupTimeout = 2 * time.Second
 
-// CheckHosts returns an error for each port whose host this machine can't listen on. To find
-// out, it listens on a free port of each host for a moment.
+// CheckHosts returns an error for each port with a host that this machine can't listen on.
+// To find out, it listens on a free port of each host for a moment.
 func CheckHosts(ctx context.Context, ports []Port) []error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()

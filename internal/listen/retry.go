@@ -48,7 +48,7 @@ func (r Retry) listen(ctx context.Context, open func() (net.Listener, error), fi
 }
 
 // AwaitName calls open for the address of p. It tries again while the host name doesn't
-// resolve: the own name of a pod resolves only some time after its start.
+// resolve: a pod's own name resolves only some time after the pod has started.
 func (r Retry) AwaitName(ctx context.Context, p Port, open func(addr string) (net.Listener, error)) (net.Listener, error) {
 	final := func(err error, _ int) bool { return !unresolved(err) }
 	return r.listen(ctx, func() (net.Listener, error) { return open(p.Addr) }, final,
@@ -64,8 +64,8 @@ func unresolved(err error) bool {
 
 // PatientNetwork tries again when Listen fails during the start of the server. While a
 // machine or a pod starts, its own name may not resolve yet, the address may not be
-// assigned, and the previous process may still hold the port. Later the server listens
-// again only if a reconfig changes its address, and then it must not wait.
+// assigned, and the previous process may still use the port. Later the server listens again
+// only if a reconfig changes its address, and then it must not wait.
 type PatientNetwork struct {
 	quorum.Network
 	Starting context.Context // the start of the server; its end ends the wait

@@ -28,7 +28,7 @@ func (n *lateNetwork) Listen(string) (net.Listener, error) {
 	return &net.TCPListener{}, nil
 }
 
-// TestQuorumPortIsWaitedFor simulates a server whose own name resolves late.
+// TestQuorumPortIsWaitedFor simulates a server with a name that resolves late.
 func TestQuorumPortIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -59,7 +59,7 @@ func TestQuorumPortIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestWaitingForTheQuorumPortEnds stops a server that would wait for ever.
+// TestWaitingForTheQuorumPortEnds stops a server that would wait forever.
 func TestWaitingForTheQuorumPortEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestWaitingForTheQuorumPortEnds(t *testing.T) {
 	})
 }
 
-// Once the server has started, a port that is in use is an error at once: the caller, which
-// follows a reconfig, has other things to do and tries again itself.
+// Once the server has started, a port that is in use should be an error immediately: the
+// caller follows a reconfig and tries again itself.
 func TestAStartedServerDoesNotWaitForAPort(t *testing.T) {
 	t.Parallel()
 	starting, started := context.WithCancel(t.Context())
@@ -85,8 +85,8 @@ func TestAStartedServerDoesNotWaitForAPort(t *testing.T) {
 	}
 }
 
-// TestHostNamesAreWaitedFor simulates a server whose own name resolves late. Other
-// errors are final.
+// TestHostNamesAreWaitedFor simulates a server with a name that resolves late. Other errors
+// are final.
 func TestHostNamesAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	unknown := &net.OpError{Op: "listen", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "zk-1", IsNotFound: true}}

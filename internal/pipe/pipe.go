@@ -12,7 +12,7 @@ import (
 // its writer blocks.
 const room = 256 << 10
 
-// smallRoom is what a pipe allocates first.
+// smallRoom is the initial size of a pipe's buffer.
 const smallRoom = 4 << 10
 
 // pipe is one direction of an in-process connection.
@@ -101,7 +101,7 @@ func (c *Conn) TryWrite(b []byte) (int, error) {
 	return c.w.put(b)
 }
 
-// put appends as much of b as there is room for; p.mu is held.
+// put appends as much of b as fits; p.mu is held.
 func (p *pipe) put(b []byte) (int, error) {
 	if p.closed {
 		return 0, io.ErrClosedPipe
@@ -136,7 +136,7 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return done, nil
 }
 
-// Close implements net.Conn. The peer can still read what was written before.
+// Close implements net.Conn. The peer can still read data that was written before.
 func (c *Conn) Close() error {
 	for _, p := range []*pipe{c.r, c.w} {
 		p.mu.Lock()

@@ -42,9 +42,9 @@ func newEpoll() (*epoll, error) {
 // close ends wait.
 func (e *epoll) close() { _ = e.f.Close() }
 
-// add makes wait report id whenever input arrives on the socket, or is already there.
+// add makes wait report id whenever input arrives on the socket, or has already arrived.
 func (e *epoll) add(socket syscall.RawConn, id ID) error {
-	const edges = syscall.EPOLLET & 0xffffffff // edge-triggered: one event for new input, not until it has been read
+	const edges = syscall.EPOLLET & 0xffffffff // edge-triggered: one event for new input, not repeated until it is read
 	return e.control(socket, syscall.EPOLL_CTL_ADD, &syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | edges, Fd: int32(id)})
 }
 
@@ -80,8 +80,9 @@ func (e *epoll) wait(dst []occasion) ([]occasion, error) {
 	return dst, e.err
 }
 
-// poll asks the kernel without waiting. As in Recv, we bypass the scheduler: on an idle
-// server, a normal system call would wake the scheduler's monitor thread for each request.
+// poll gets the events from the kernel without waiting. As in Recv, we bypass the scheduler:
+// on an idle server, a normal system call would wake the scheduler's monitor thread for each
+// request.
 func (e *epoll) poll(fd uintptr) bool {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, fd, uintptr(unsafe.Pointer(&e.events[0])), uintptr(len(e.events)), 0, 0, 0)
 	e.n, e.err = int(n), nil

@@ -1,7 +1,7 @@
 // Package poller reports which of many sockets have input, and transfers bytes without
-// blocking. We use it because a goroutine per socket costs several KiB each; a Poller waits
-// for all of them on one goroutine. The package knows only descriptors and their handles.
-// It doesn't interpret the bytes.
+// blocking. We use it because a goroutine per socket costs several KiB, whereas a Poller
+// waits for all sockets on one goroutine. The package knows only descriptors and their
+// handles. It doesn't interpret the bytes.
 package poller
 
 import (
@@ -13,15 +13,15 @@ import (
 // ErrClosed is the error of a Poller that has been closed or has failed.
 var ErrClosed = errors.New("poller: closed")
 
-// Poller watches sockets on behalf of a few workers, goroutines that call Wait and handle
-// the events. H is the caller's handle for a socket, e.g. a pointer to its connection. The
-// zero value is not a handle.
+// Poller watches sockets for a few workers, i.e. goroutines that call Wait and handle the
+// events. H is the caller's handle for a socket, e.g. a pointer to its connection. The zero
+// value is not a handle.
 type Poller[H comparable] struct {
 	kernel *epoll
 
 	mu      sync.Mutex
 	more    sync.Cond  // signals that ready is not empty or that no worker listens
-	ready   []Event[H] // from the kernel; ready[:next] has been taken
+	ready   []Event[H] // from the kernel; workers have ready[:next]
 	next    int
 	listens bool // a worker is waiting for the kernel
 	closed  bool
@@ -81,8 +81,8 @@ func (p *Poller[H]) Add(socket syscall.RawConn, h H) (ID, error) {
 	return id, nil
 }
 
-// Remove undoes Add. The socket may be closed. Events that a worker has taken, or that
-// are ready, can still arrive.
+// Remove undoes Add. The socket may be closed. Events that are ready, or that a worker
+// already has, can still arrive.
 func (p *Poller[H]) Remove(socket syscall.RawConn, id ID) {
 	_ = p.kernel.remove(socket) // the socket is closed, or was added
 	p.mu.Lock()
@@ -156,8 +156,8 @@ func (p *Poller[H]) listen() error {
 	return nil
 }
 
-// Close makes Wait return ErrClosed once the ready events have been taken. The sockets
-// stay open.
+// Close makes Wait return ErrClosed once it has returned the ready events. The sockets stay
+// open.
 func (p *Poller[H]) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -37,7 +37,7 @@ func socketPair(t *testing.T) (syscall.RawConn, *net.TCPConn, *net.TCPConn) {
 	return raw, nc.(*net.TCPConn), peer.(*net.TCPConn)
 }
 
-// newPoller returns a Poller whose handles are names.
+// newPoller returns a Poller with names as handles.
 func newPoller(t *testing.T) *Poller[string] {
 	t.Helper()
 	p, err := New[string]()

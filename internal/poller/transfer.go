@@ -9,8 +9,8 @@ import (
 // ErrNoInput is the error of Recv if nothing has arrived.
 var ErrNoInput = errors.New("poller: no input")
 
-// Recv reads input of a nonblocking socket into b and returns its length. It returns
-// io.EOF after the last byte, and ErrNoInput instead of waiting.
+// Recv reads input of a nonblocking socket into b and returns its length. It returns io.EOF
+// after the last byte, and ErrNoInput if it would have to wait.
 func Recv(fd uintptr, b []byte) (int, error) {
 	for {
 		n, err := recv(fd, b)

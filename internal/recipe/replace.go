@@ -22,7 +22,7 @@ const wrapping = "wrapping-version"
 // have been executed.
 //
 // We can't always use Set: versions wrap after 2³¹ writes, and a Set at version -1
-// overwrites any version. At version -1, we therefore hold an ephemeral znode below path
+// overwrites any version. At version -1, we therefore keep an ephemeral znode below path
 // while we read the znode again and write it, so that only one of several concurrent calls
 // of Replace succeeds. If the session ends, its ephemeral znode disappears, and the server
 // refuses the write.
@@ -31,7 +31,7 @@ func Replace(ctx context.Context, s recipes.Session, path string, data []byte, o
 		return s.Set(ctx, path, data, old.Version)
 	}
 	turn := Join(path, wrapping)
-	token := []byte(rand.Text()) // distinguishes this call's znode from those of other calls in this session
+	token := []byte(rand.Text()) // distinguishes this call's znode from the znodes of other calls in this session
 	if err := takeTurn(ctx, s, turn, token); err != nil {
 		return client.Stat{}, err
 	}
@@ -66,7 +66,7 @@ func takeTurn(ctx context.Context, s recipes.Session, turn string, token []byte)
 	if err := AwaitChange(ctx, s, turn); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s: another client has held it: %w", turn, client.ErrBadVersion)
+	return fmt.Errorf("%s: another client has probably written: %w", turn, client.ErrBadVersion)
 }
 
 // findTurn finds out whether a create was executed when its reply was lost. It returns nil
@@ -105,7 +105,7 @@ func deleteTurn(ctx context.Context, s recipes.Session, turn string, token []byt
 	}
 }
 
-// cleanUp runs do. If that takes longer than tidying, it continues in the background.
+// cleanUp runs do. If do lasts longer than tidying, it continues in the background.
 func cleanUp(do func()) {
 	done := make(chan struct{})
 	go func() {

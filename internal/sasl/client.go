@@ -39,9 +39,9 @@ func NewLearnerClient(user, password string) *Client {
 	return &Client{user: user, password: password, uri: zookeeperURI}
 }
 
-// Next takes the server's token, nil for the first call, and returns the response.
-// When done is true and err is nil, the server has proved that it knows the password,
-// and there is no response.
+// Next returns the response to the server's token, which is nil for the first call. When
+// done is true and err is nil, the server has proved that it knows the password, and there
+// is no response.
 func (c *Client) Next(in []byte) (out []byte, done bool, err error) {
 	c.step++
 	switch c.step {

@@ -38,10 +38,10 @@ func newServer(users Users, realm, uri string) *Server {
 	return &Server{users: users, realm: realm, uri: uri, nonce: base64.StdEncoding.EncodeToString(b[:])}
 }
 
-// Step takes a token from the client and returns the server's reply. The reply to the
-// first token, whatever it is, is a challenge. The reply to the second one proves
-// that the server knows the password too, and user is then the authenticated name. If
-// a client asks to act under another name, it gets its own name, as with ZooKeeper.
+// Step returns the server's reply to a token from the client. The reply to the first token,
+// whatever it is, is a challenge. The reply to the second one proves that the server knows
+// the password too, and user is then the authenticated name. If a client asks to act under
+// another name, it gets its own name, as with ZooKeeper.
 func (x *Server) Step(in []byte) (out []byte, user string, err error) {
 	switch {
 	case x.done:

@@ -37,7 +37,7 @@ type DoubleBarrier struct {
 
 // NewDouble returns one member's view of the barrier at path, which the given number of
 // members enter together. path is a directory for their znodes and need not exist. Each
-// member needs permission to read, write, create and delete there.
+// member needs permission to read, write, create and delete in this directory.
 func NewDouble(conn recipes.Conn, path string, members int) *DoubleBarrier {
 	return &DoubleBarrier{conn: conn, path: path, members: members, id: rand.Text()}
 }
@@ -102,7 +102,7 @@ func (d *DoubleBarrier) Leave(ctx context.Context) error {
 	return nil
 }
 
-// withdraw deletes the member's znode. If the server takes longer than patience, we
+// withdraw deletes the member's znode. If the server doesn't reply within patience, we
 // continue in the background, in the next session if necessary. The znode disappears with
 // its session at the latest.
 func (d *DoubleBarrier) withdraw() {
@@ -131,14 +131,14 @@ func (d *DoubleBarrier) withdraw() {
 
 // member is one entry into one round.
 //
-// The znode ready marks a round: it exists from the time when all members have entered
-// until the last of them has left. Its czxid identifies the round. A member belongs to the
-// first round whose ready is younger than the member's own znode, so if a znode is created
-// while the members of a round are still leaving, it counts for the next round. These rules
-// separate the rounds:
+// The znode ready marks a round: it exists from the time when all members have entered until
+// the last one has left. Its czxid identifies the round. A member belongs to the first round
+// with a ready that is younger than the member's own znode, so a znode created while the
+// members of a round are still leaving counts for the next round. These rules separate the
+// rounds:
 //
-//   - ready is created in one transaction that checks that the znodes of enough
-//     members exist.
+//   - ready is created in one transaction, which checks that the znodes of enough members
+//     exist.
 //   - ready is deleted only when no znode of its round is left.
 //   - Both transactions also write the directory's data, unchanged, at the version that we
 //     read before anything else. This keeps a process with an outdated view from deleting
@@ -390,8 +390,8 @@ type generation struct {
 }
 
 // generation reads the directory's version, which every start and every end of a round
-// increments. A condition on version -1 would hold for every version, so we skip that
-// version with an extra, harmless write.
+// increments. A condition on version -1 would match every version, so we skip that version
+// with an extra, harmless write.
 func (m *member) generation(ctx context.Context, s recipes.Session) (generation, error) {
 	for {
 		data, stat, err := s.Get(ctx, m.dir)

@@ -34,7 +34,7 @@ func ExampleDoubleBarrier() {
 	defer stop()
 
 	var both sync.WaitGroup
-	for range 2 { // each stands for a process
+	for range 2 { // each represents a process
 		both.Go(func() {
 			b := barrier.NewDouble(recipes.On(c), "/barriers/night-run", 2)
 			if err := b.Enter(ctx); err != nil {

@@ -210,7 +210,7 @@ func (l *loop) expire(ctx context.Context) {
 }
 
 // If a member dies after the round began, the round should still end.
-func TestDoubleBarrierLeftByTheDead(t *testing.T) {
+func TestDoubleBarrierAfterMembersDie(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		enter := func() (wait func()) {
@@ -236,7 +236,7 @@ func TestDoubleBarrierLeftByTheDead(t *testing.T) {
 	})
 }
 
-// Versions wrap, and a condition on version -1 always holds, so we should not leave the
+// Versions wrap, and a condition on version -1 is always true, so we should not leave the
 // directory at that version.
 func TestDoubleBarrierAtVersionMinusOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -350,7 +350,7 @@ func TestDoubleBarrierCountsNoFormerZnode(t *testing.T) {
 // While a member's reads are slow, a Kazoo member can create ready, enter, begin to leave
 // and delete ready again. It then waits for the slow member, so the slow member must not
 // wait for ready.
-func TestDoubleBarrierWhoseReadyIsGoneBeforeItLooks(t *testing.T) {
+func TestDoubleBarrierReadyDeletedBeforeRead(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		zs.Set("/d", "")

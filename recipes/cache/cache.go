@@ -148,7 +148,7 @@ func (c *Cache) Get(path string) (Node, bool) {
 	return e.node, true
 }
 
-// Len returns how many znodes the cache holds.
+// Len returns the number of znodes in the cache.
 func (c *Cache) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

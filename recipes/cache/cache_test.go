@@ -114,7 +114,7 @@ func TestFilterDepthAndWithoutData(t *testing.T) {
 }
 
 // A znode that the client may not read should appear as soon as the client gets permission.
-func TestUnreadableComesLater(t *testing.T) {
+func TestUnreadableZnodeAppearsWithPermission(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		zs.Seed(map[string]string{"/r": "", "/r/a": "a", "/r/b": "b"})
@@ -130,7 +130,7 @@ func TestUnreadableComesLater(t *testing.T) {
 	})
 }
 
-func TestReadsUnderWayAreBounded(t *testing.T) {
+func TestReadsInFlightAreBounded(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		tree := map[string]string{"/r": ""}
 		for i := range 300 {
@@ -294,7 +294,7 @@ func (s laggingSession) Sync(ctx context.Context, path string) error {
 }
 
 // The cache should not go back in time, even if the server of a new session lags behind.
-func TestServerThatIsBehind(t *testing.T) {
+func TestLaggingServer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		zs.Set("/r", "1")
@@ -336,7 +336,7 @@ func TestIncompleteWithoutASession(t *testing.T) {
 
 // No watch reports that the client has lost the permission to read a znode. After reading
 // everything again, we should not show such a znode in its old state.
-func TestUnreadableGoes(t *testing.T) {
+func TestUnreadableZnodeDisappears(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		zs.Seed(map[string]string{"/r": "", "/r/a": "a"})

@@ -61,8 +61,8 @@ func (r *reader) wake() {
 
 // Changes yields the changes from the moment when the iteration begins: first a Resync, and
 // then all changes in order. A slow reader does not block the cache: if more than
-// [WithBuffer] changes are pending, we replace them with one Resync. Changes ends when ctx
-// ends, and when the cache ends, in which case it yields Err last.
+// [WithBuffer] changes are pending, we replace them with a single Resync. Changes ends when
+// ctx ends, and when the cache ends, in which case it yields Err last.
 func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		r := &reader{buffer: []Change{{Kind: Resync}}, awake: make(chan struct{}, 1)}
@@ -100,7 +100,7 @@ func (c *Cache) Changes(ctx context.Context) iter.Seq2[Change, error] {
 	}
 }
 
-// take removes the next change for a reader.
+// take removes and returns the next change for a reader.
 func (c *Cache) take(r *reader) (change Change, more bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -145,8 +145,8 @@ func (s countingSession) ChildrenW(ctx context.Context, path string) ([]string, 
 	return s.Session.ChildrenW(ctx, path)
 }
 
-// tardy is a Conn whose requests and replies are delayed and reordered, as can happen
-// when goroutines are not scheduled immediately.
+// tardy is a Conn that delays and reorders requests and replies, as can happen when
+// goroutines are not scheduled immediately.
 type tardy struct {
 	recipes.Conn
 	pause func()

@@ -97,8 +97,8 @@ func (c *Config[T]) Err() error {
 	return bad
 }
 
-// Wait waits for the first good value. If ctx ends first, the error describes what the
-// znode held instead.
+// Wait waits for the first good value. If ctx ends first, the error describes the znode's
+// state instead.
 func (c *Config[T]) Wait(ctx context.Context) (T, error) {
 	_, err := c.c.WaitFor(ctx, c.path, func(n cache.Node, there bool) bool {
 		if !there {

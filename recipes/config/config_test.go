@@ -73,7 +73,7 @@ func TestLastGoodValueIsKept(t *testing.T) {
 	})
 }
 
-func TestWaitSaysWhatThereWasInstead(t *testing.T) {
+func TestWaitErrorDescribesTheZnode(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Set("/config", "junk")
 		c := config.Watch(recipes.On(zs.Client(t)), "/config", config.JSON[settings])

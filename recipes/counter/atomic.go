@@ -104,7 +104,7 @@ type Result[T Number] struct {
 	Post T
 	// Tries is the number of attempts, with and without the lock.
 	Tries int
-	// Locked is true if the lock was taken.
+	// Locked is true if the lock was acquired.
 	Locked bool
 }
 
@@ -139,7 +139,7 @@ func (a *Atomic[T]) Initialize(ctx context.Context, n T) (bool, error) {
 	return r.Succeeded, err
 }
 
-// change tries first without the lock, then with it.
+// change tries first without the lock, then under the lock.
 func (a *Atomic[T]) change(ctx context.Context, f func(pre T, there bool) (post T, ok bool)) (Result[T], error) {
 	var r Result[T]
 	over, err := a.tries(ctx, f, &r, a.retry)
@@ -198,7 +198,7 @@ func (a *Atomic[T]) try(ctx context.Context, f func(T, bool) (T, bool), r *Resul
 	return done, err
 }
 
-// errForm means that a znode holds something other than a number.
+// errForm means that a znode's data isn't a number.
 var errForm = errors.New("not a number of this size")
 
 func (a *Atomic[T]) decode(data []byte) (T, error) {

@@ -16,13 +16,12 @@ import (
 type Cached struct {
 	number *Long
 	block  int64
-	turn   chan struct{} // holds one value unless a goroutine is taking a number
+	turn   chan struct{} // contains one value unless a goroutine is in Next
 	last   int64         // last number assigned
 	left   int64         // numbers left in the block
 }
 
-// NewCached returns a Cached that takes blocks of size block, which must be at least
-// 1.
+// NewCached returns a Cached that allocates blocks of size block, which must be at least 1.
 func NewCached(number *Long, block int64) (*Cached, error) {
 	if block < 1 {
 		return nil, fmt.Errorf("counter %s: a block of %d numbers", number.cell.path, block)

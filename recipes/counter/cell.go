@@ -10,14 +10,14 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// cell is the znode that holds a value.
+// cell is a znode with a value.
 type cell struct {
 	conn recipes.Conn
 	path string
 	acl  []client.ACL
 }
 
-// content is what a cell held when it was read.
+// content is the content of a cell when it was read.
 type content struct {
 	session recipes.Session // session of the read
 	there   bool

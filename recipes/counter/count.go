@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// SharedCount is a [SharedValue] that holds a number of four bytes. It is Curator's
+// SharedCount is a [SharedValue] that is a number of four bytes. It is Curator's
 // SharedCount. You can use it for the size of a semaphore of package lock.
 type SharedCount struct{ value *SharedValue }
 

@@ -33,7 +33,7 @@ func Example() {
 	// 5 false <nil>
 }
 
-// Numbers are allocated in blocks, so that few of them need a request.
+// We allocate numbers in blocks, so that few numbers need a request.
 func ExampleCached() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()

@@ -1,5 +1,5 @@
-// Package discovery is a service registry: programs register where they can be
-// reached, and other programs find them and choose one.
+// Package discovery is a service registry: programs register their addresses, and other
+// programs find them and choose one.
 //
 //	d := discovery.New[Payload](recipes.On(c), "/services")
 //	reg, err := d.Register(discovery.Instance[Payload]{Name: "web", Address: "10.0.0.7", Port: discovery.Port(8080)})

@@ -150,7 +150,7 @@ type uriWire struct {
 	Parts URISpec `json:"parts"`
 }
 
-// MarshalJSON writes the instance as Curator does.
+// MarshalJSON writes the instance in Curator's format.
 func (i Instance[P]) MarshalJSON() ([]byte, error) {
 	w := wire[P]{
 		Name: i.Name, ID: i.ID, Port: i.Port, SSLPort: i.SSLPort, Payload: i.Payload,

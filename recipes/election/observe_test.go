@@ -33,7 +33,7 @@ func observe(ctx context.Context, t *testing.T, c *client.Client) <-chan string 
 }
 
 // An observer should see a candidate that joins between the observer's read and its watch.
-func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
+func TestLeaderElectedBeforeTheWatch(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))
 		defer stop()
@@ -47,7 +47,7 @@ func TestLeaderWhoComesBeforeTheWatch(t *testing.T) {
 }
 
 // Observe should continue after the end of the observer's session.
-func TestObserverWhoseSessionEnds(t *testing.T) {
+func TestObserverSessionEnds(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx, stop := context.WithCancel(rig.Within(t))
 		defer stop()
@@ -101,7 +101,7 @@ func (h stoppedHold) Err() error {
 }
 
 // Immediately after a pause, a latch should not lead any more.
-func TestLatchLooksAtTheClock(t *testing.T) {
+func TestLatchChecksTheClock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		var now atomic.Bool

@@ -98,8 +98,8 @@ func (l *listened) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// handshake records what the server grants. A session id of 0 means that the server has
-// rejected the session.
+// handshake records the session and the timeout that the server grants. A session id of 0
+// means that the server has rejected the session.
 func (l *listened) handshake() {
 	ms := binary.BigEndian.Uint32(l.head[timeoutAt:])
 	id := int64(binary.BigEndian.Uint64(l.head[sessionAt:])) //nolint:gosec // the same bits

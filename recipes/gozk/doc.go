@@ -18,7 +18,7 @@
 //
 // Operations run in one session: we check the session id before and after each operation,
 // and report an operation that ran in a later session as [client.ErrSessionExpired]. Errors
-// match the codes of package client, and writes whose reply was lost match
+// match the codes of package client, and a write without a reply matches
 // [client.ErrUnknownOutcome]. A Hold counts from the time when we sent the last sync that
 // got a reply. While there is a Hold, we send a sync every third of the session's timeout,
 // because we can't observe the pings of a *zk.Conn.
@@ -37,7 +37,7 @@
 //     session ends.
 //   - It does not know that its session has expired before a server has told it: without a
 //     connection, operations wait for one. A Hold still ends in time.
-//   - [recipes.LostOnExpiry] takes effect only when a server has reported the expiry.
+//   - [recipes.LostOnExpiry] reports the loss only when a server has reported the expiry.
 //
 // # Rules
 //

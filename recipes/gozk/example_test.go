@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// A program that uses go-zookeeper takes a lock.
+// A program that uses go-zookeeper acquires a lock.
 func ExampleOn() {
 	ctx := context.Background()
 	srv, err := server.Start(ctx, server.Config{Memory: true})

@@ -23,7 +23,7 @@ func (s *session) Hold(ctx context.Context, policy recipes.LossPolicy) (recipes.
 	}
 	timeout, ok := s.a.d.granted(s.id)
 	if !ok {
-		return nil, fmt.Errorf("hold: the timeout of session 0x%x is not known: was the connection made with zk.WithDialer of this Dialer?", s.id)
+		return nil, fmt.Errorf("hold: the timeout of session 0x%x is unknown: pass this Dialer to zk.WithDialer", s.id)
 	}
 	h := &hold{s: s, policy: policy, timeout: timeout, breaks: s.a.d.broken(), done: make(chan struct{})}
 	if policy != recipes.LostOnExpiry {

@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// watched identifies what a watch is for.
+// watched identifies the path and the kind of a watch.
 type watched struct {
 	kind kind
 	path string

@@ -56,7 +56,7 @@ func (c *contender) forget() {
 
 func (c *contender) path() string { return recipe.Join(c.dir, c.name) }
 
-// enter takes a place at the end of a line. If enter fails, either there is no znode or we
+// enter creates a znode at the end of a line. If enter fails, either there is no znode or we
 // are removing it.
 func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *config) (*contender, error) {
 	s, err := conn.Session(ctx)
@@ -92,8 +92,8 @@ func enter(ctx context.Context, conn recipes.Conn, dir, infix string, cfg *confi
 	}
 }
 
-// enterBeside takes a place that has the same number as the holder's. We let the server
-// check in the same transaction that the holder's znode at holder exists, because otherwise
+// enterBeside creates a znode with the same number as the holder's. We let the server check
+// in the same transaction that the holder's znode at holder exists, because otherwise
 // another client could hold the lock by then.
 func enterBeside(ctx context.Context, s recipes.Session, holder, dir, infix string, cfg *config) (*contender, error) {
 	c := &contender{session: s, dir: dir, mark: cfg.layout.mark()}
@@ -121,9 +121,9 @@ func enterBeside(ctx context.Context, s recipes.Session, holder, dir, infix stri
 	}
 }
 
-// settle reports whether the znode exists after a create with an unknown outcome. If
-// it can't find out, it returns that outcome, unless the session has ended, and the
-// znode with it.
+// settle reports whether the znode exists after a create with an unknown outcome. If it
+// can't find out, it returns unknown. If the session has ended, the znode is gone, and
+// settle returns [client.ErrSessionExpired].
 func (c *contender) settle(ctx context.Context, unknown error) (bool, error) {
 	found, err := c.find(ctx)
 	if err != nil && !errors.Is(err, client.ErrSessionExpired) {

@@ -1,6 +1,7 @@
 // Package lock provides distributed locks. Each lock is a line of ephemeral sequential
 // znodes in a directory. The client with the lowest number holds the lock, and every other
-// client watches only the one znode whose deletion may make it the holder.
+// client watches only one znode: the one that must be deleted before the client may become
+// the holder.
 //
 //	m := lock.NewMutex(recipes.On(c), "/locks/stock")
 //	lease, err := m.Acquire(ctx)

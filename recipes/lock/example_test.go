@@ -32,7 +32,7 @@ func Example() {
 	// Output: working: true true
 }
 
-// Ten customers want the last three pieces. Each reads the stock, waits a little, and takes
+// Ten customers want the last three pieces. Each reads the stock, waits a little, and buys
 // one. Without a lock, all of them see stock; with the lock, we serve three.
 func ExampleMutex_oversell() {
 	c, stop := rig.Embedded()
@@ -53,7 +53,7 @@ func ExampleMutex_oversell() {
 				if guard == nil {
 					seen := look()
 					once()
-					looked.Wait() // the worst case: all customers read the stock before any takes
+					looked.Wait() // the worst case: all customers read the stock before any buys
 					if seen > 0 {
 						take()
 					}
@@ -279,7 +279,7 @@ func ExampleLease_Multi() {
 		recipes.Op{Kind: recipes.OpCreate, Path: "/sale-1", Data: []byte("one piece")})
 	fmt.Println("while it is held:", err)
 
-	_ = c.Delete(ctx, l.Path(), client.AnyVersion) // another client takes the lock away
+	_ = c.Delete(ctx, l.Path(), client.AnyVersion) // another client deletes the lock's znode
 	err = l.Set(ctx, "/stock", []byte("1"), 1)
 	fmt.Println("afterwards:", errors.Is(err, lock.ErrLost))
 	_ = l.Release(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/rig"
 )
 
-// Each test reproduces a failure that users of other libraries have reported. We should not
-// have any of them.
+// Each test reproduces a failure that users of other libraries have reported. We should have
+// none.
 
 // asynchronously calls f and returns a channel with the outcome.
 func asynchronously(ctx context.Context, f func(context.Context) (*lock.Lease, error)) <-chan outcome {
@@ -44,7 +44,7 @@ func next(t *testing.T, ch <-chan outcome) *lock.Lease {
 
 // CURATOR-206, docker/libkv 156: a holder that was disconnected until its session
 // expired still believes that it holds the lock, while another client does.
-func TestCutOffHolderKnowsBeforeAnotherHolds(t *testing.T) {
+func TestCutOffHolderLosesTheLockFirst(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, cut := severed(t, zs)
@@ -181,7 +181,7 @@ func TestFailedTryLeavesNothing(t *testing.T) {
 
 // CURATOR-527: the predecessor disappears after the client has read the line and before it
 // sets a watch, and nothing ever wakes the waiter.
-func TestPredecessorGoesBeforeItIsWatched(t *testing.T) {
+func TestPredecessorDeletedBeforeWatch(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, c := on(t, zs)
@@ -220,7 +220,7 @@ func (s hastySession) GetW(ctx context.Context, path string) ([]byte, client.Sta
 
 // CURATOR-527, as reported: the predecessor disappears after the client has set the watch
 // and before it waits.
-func TestPredecessorGoesBeforeItIsWaitedFor(t *testing.T) {
+func TestPredecessorDeletedBeforeWait(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
@@ -295,7 +295,7 @@ func TestInterruptedWaitForALease(t *testing.T) {
 
 // The same without an interrupt: a client that waits for a lease loses the mutex in
 // front of the leases, but not its session.
-func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
+func TestSemaphoreLosesItsMutex(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
@@ -317,7 +317,7 @@ func TestSemaphoreWhoseMutexIsLost(t *testing.T) {
 }
 
 // Redisson 4698: renewals fail and the holder doesn't learn of it.
-func TestFailingRenewalsAreTold(t *testing.T) {
+func TestFailingRenewalsEndTheLease(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
@@ -334,8 +334,8 @@ func TestFailingRenewalsAreTold(t *testing.T) {
 	})
 }
 
-// The same after another client has taken the lock away: the next renewal finds out.
-func TestRenewalOfWhatHasGone(t *testing.T) {
+// The same after another client has deleted the lock's znode: the next renewal finds out.
+func TestRenewalOfADeletedZnode(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)

@@ -34,7 +34,7 @@ func TestLockInAChrootThatIsNotThere(t *testing.T) {
 
 // All Simple locks use the same znode name, so a client that has lost the lock should not
 // delete another client's znode.
-func TestLostSimpleLockReleasesNobodyElses(t *testing.T) {
+func TestLostSimpleLockKeepsAnothersLock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
@@ -123,7 +123,7 @@ func TestLeaseLockWithOtherData(t *testing.T) {
 
 // If a Multi loses a lock while it waits for the next one, it should acquire the lost lock
 // again.
-func TestMultiIsHeldWhole(t *testing.T) {
+func TestMultiReacquiresALostLock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
@@ -152,7 +152,7 @@ func TestMultiIsHeldWhole(t *testing.T) {
 	})
 }
 
-func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
+func TestDowngradeOfOtherLeases(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
@@ -176,9 +176,9 @@ func TestDowngradeOfWhatIsNoWriteLease(t *testing.T) {
 	})
 }
 
-// We may take a place beside a writer only while the writer's znode exists. The server has
+// We may create a place beside a writer only while the writer's znode exists. The server has
 // to check this, because the client may not know yet that the znode is gone.
-func TestReadingBesideAWriterChecksHim(t *testing.T) {
+func TestReadBesideAWriterChecksTheWriter(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := lock.WithOwner(rig.Within(t))
 		conn, c := on(t, zs)
@@ -331,7 +331,7 @@ func (h stoppedHold) Err() error {
 
 // Immediately after a pause, Err should already be correct, nothing should be written, and
 // an owner should not get a lost lock again.
-func TestErrLooksAtTheClock(t *testing.T) {
+func TestErrChecksTheClock(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := lock.WithOwner(rig.Within(t))
 		conn, _ := on(t, zs)
@@ -358,7 +358,7 @@ func TestErrLooksAtTheClock(t *testing.T) {
 // Writing into a waiter's znode should not increase the waiter's token, because a later
 // waiter could then get a smaller one. The waiter should learn that another client has
 // asked for the lock.
-func TestRevokeOfWhoWaits(t *testing.T) {
+func TestRevokeOfAWaiter(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)

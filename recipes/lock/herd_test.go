@@ -100,7 +100,7 @@ func parentWatcher(ctx context.Context, conn recipes.Conn, dir string, start <-c
 // TestHerd measures how many waiters a release wakes. docs/guide/locks.md has the numbers.
 func TestHerd(t *testing.T) {
 	waiters := 100
-	if os.Getenv("ZKGO_REQUIRE") != "" { // it takes a while
+	if os.Getenv("ZKGO_REQUIRE") != "" { // it is slow
 		waiters = 1000
 	}
 	for _, way := range []struct {

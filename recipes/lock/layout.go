@@ -42,7 +42,7 @@ var kazooLayout = layout{
 	mutex: "__lock__", write: "__lock__", read: "__rlock__", leases: "__lock__",
 }
 
-// infixes holds the infix of each kind that uses one line, or "".
+// infixes contains the infix of each kind that uses one line, or "".
 type infixes [kinds]string
 
 // entry is one place in a line.
@@ -95,7 +95,7 @@ func (in *infixes) line(names []string) []entry {
 	return list
 }
 
-// arrange sorts places into the order in which they were taken.
+// arrange sorts places in the order of their creation.
 func arrange(list []entry) {
 	slices.SortFunc(list, func(a, b entry) int {
 		if a.worn() && b.worn() && a.born != b.born {

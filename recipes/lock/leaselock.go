@@ -103,7 +103,7 @@ func NewLeaseLock(conn recipes.Conn, path string, opts ...LeaseOption) *LeaseLoc
 type HeldError struct {
 	// Left is how long the lock can still be held without a renewal.
 	Left time.Duration
-	// Data is what the holder set with WithData.
+	// Data is the data that the holder set with WithData.
 	Data []byte
 }
 
@@ -146,8 +146,8 @@ func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
 		return nil, err
 	}
 	g, err := l.succeed(ctx, session, turn, try)
-	// If we took the lock, the same transaction deleted our place in line, so tidy sends no
-	// request unless the outcome is unknown.
+	// If we acquired the lock, the same transaction deleted our place in line, so tidy sends
+	// no request unless the outcome is unknown.
 	tidy(ctx, turn)
 	if err != nil {
 		return nil, l.line.failure(err)
@@ -155,8 +155,8 @@ func (l *LeaseLock) attempt(ctx context.Context, try bool) (*grant, error) {
 	return g, nil
 }
 
-// succeed waits until the holder has finished and takes the lock, while turn holds
-// the first place.
+// succeed waits until the holder has finished and acquires the lock, while turn is first in
+// line.
 func (l *LeaseLock) succeed(ctx context.Context, s recipes.Session, turn *grant, try bool) (*grant, error) {
 	for {
 		if err := turn.state(); err != nil {

@@ -82,7 +82,7 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 
 // If a holder can't reach a server, it should lose the lock before another client can get
 // it.
-func TestSeveredHolderIsToldFirst(t *testing.T) {
+func TestSeveredHolderLearnsFirst(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, cut := severed(t, zs)
@@ -221,9 +221,9 @@ type silent struct{ recipes.Watch }
 func (silent) Events() <-chan client.Event { return nil }
 func (silent) Remove(context.Context)      {}
 
-// If a waiter has seen no renewal but the holder has renewed the lock, the waiter should
-// not take it: the leader knows more than the waiter's server.
-func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
+// If a waiter has seen no renewal but the holder has renewed the lock, the waiter should not
+// acquire it: the leader knows more than the waiter's server.
+func TestWaiterOnALaggingServer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)
@@ -245,7 +245,7 @@ func TestWaiterBehindAServerThatIsBehind(t *testing.T) {
 }
 
 // A lease should count from before the request was sent, however long the reply takes.
-func TestLeaseCountsFromTheSending(t *testing.T) {
+func TestLeaseCountsFromSending(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, c := on(t, zs)
@@ -270,7 +270,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 }
 
 // A lease should not be granted if it has run out when the reply arrives.
-func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
+func TestReplyAfterTheEndOfTheLease(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, c := on(t, zs)
@@ -286,7 +286,7 @@ func TestAnswerThatTakesLongerThanTheLease(t *testing.T) {
 	})
 }
 
-// Versions wrap, and a condition on version -1 always holds, so a waiter should not delete
+// Versions wrap, and a condition on version -1 is always true, so a waiter should not delete
 // a holder's znode on that condition.
 func TestLeaseLockAtVersionMinusOne(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {

@@ -33,14 +33,14 @@ type line struct {
 	cfg     config
 }
 
-// wish describes what an Acquire wants.
+// wish describes an Acquire.
 type wish struct {
 	kind kind
 	rank ranker
 	try  bool // don't wait for others
 }
 
-// acquire takes a place and waits until it is its turn according to rank.
+// acquire joins the line and waits for its turn according to rank.
 func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
 	if infix := l.infixes[want.kind]; infix == "" || strings.Contains(infix, "/") {
 		return nil, l.failure(fmt.Errorf("%q cannot be part of a znode's name", infix))
@@ -54,7 +54,7 @@ func (l *line) acquire(ctx context.Context, want wish) (*grant, error) {
 	})
 }
 
-// attempt takes one place and waits for its turn.
+// attempt joins the line once and waits for its turn.
 func (l *line) attempt(ctx context.Context, want wish) (*grant, error) {
 	c, err := enter(ctx, l.conn, l.dir, l.infixes[want.kind], &l.cfg)
 	if err != nil {
@@ -127,7 +127,6 @@ func (l *line) wait(ctx context.Context, c *contender, want wish) (*grant, error
 // repeated, they have no order, so we read when those znodes were created.
 func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([]entry, error) {
 	list := l.infixes.line(names)
-	var there []entry
 	worn := 0
 	for _, e := range list {
 		if e.worn() {
@@ -137,6 +136,7 @@ func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([
 	if worn < 2 {
 		return list, nil
 	}
+	var existing []entry
 	for _, e := range list {
 		if e.worn() {
 			stat, found, err := s.Exists(ctx, recipe.Join(l.dir, e.name))
@@ -148,10 +148,10 @@ func (l *line) places(ctx context.Context, s recipes.Session, names []string) ([
 			}
 			e.born = stat.Czxid
 		}
-		there = append(there, e)
+		existing = append(existing, e)
 	}
-	arrange(there)
-	return there, nil
+	arrange(existing)
+	return existing, nil
 }
 
 // briefly returns a context for cleaning up, which lasts for patience even if ctx has

@@ -123,8 +123,8 @@ func releaseAll(ctx context.Context, list []Held) error {
 }
 
 // Bundle is the lease of a [Multi] or a [Quorum]. It is held while enough of its parts are:
-// all parts of a Multi, a majority of a Quorum. The methods correspond to those of a
-// [Lease] and are safe for concurrent use. For fencing tokens, use those of the parts.
+// all parts of a Multi, a majority of a Quorum. The methods correspond to the methods of a
+// [Lease] and are safe for concurrent use. Each part has its own fencing token.
 type Bundle struct {
 	parts  []Held
 	enough int
@@ -136,7 +136,7 @@ type Bundle struct {
 	err  error
 }
 
-// newBundle monitors leases. The bundle is held while at least enough of them are.
+// newBundle monitors leases. The bundle is held while at least enough leases are.
 func newBundle(parts []Held, enough int) *Bundle {
 	b := &Bundle{parts: parts, enough: enough, stop: make(chan struct{}), done: make(chan struct{})}
 	for _, p := range parts {
@@ -154,8 +154,7 @@ func newBundle(parts []Held, enough int) *Bundle {
 // Done returns a channel that is closed when too few parts are held.
 func (b *Bundle) Done() <-chan struct{} { return b.done }
 
-// Err returns nil while enough parts are held, and otherwise the errors of those that
-// are not.
+// Err returns nil while enough parts are held, and otherwise the errors of the lost parts.
 func (b *Bundle) Err() error {
 	var lost []error
 	for _, p := range b.parts {

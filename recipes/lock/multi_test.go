@@ -133,7 +133,7 @@ func TestQuorumWithSilentMembers(t *testing.T) {
 	})
 }
 
-// A client that gets only a minority should hold nothing.
+// A client that gets only a minority should hold no lock.
 func TestQuorumReleasesAMinority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,7 @@ import (
 
 // Mutex is a lock that one client at a time can hold. Clients get it in the order of their
 // requests. Curator calls it InterProcessMutex and uses the same znodes. All methods are
-// safe for concurrent use: goroutines of one process exclude each other just as processes
-// do.
+// safe for concurrent use: goroutines of one process exclude each other just like processes.
 //
 // A Mutex is reentrant for an [Owner].
 type Mutex struct {

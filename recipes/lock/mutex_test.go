@@ -249,7 +249,7 @@ func TestSetDataKeepsARevoke(t *testing.T) {
 	}
 }
 
-func TestWaiterWhoseZnodeVanishedQueuesAgain(t *testing.T) {
+func TestWaiterQueuesAgainAfterItsZnodeVanished(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		conn, _ := on(t, zs)

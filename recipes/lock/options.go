@@ -29,12 +29,12 @@ func WithACL(acl ...client.ACL) Option { return func(c *config) { c.acl = acl } 
 // WithLossPolicy decides when a Lease counts as lost.
 func WithLossPolicy(p recipes.LossPolicy) Option { return func(c *config) { c.policy = p } }
 
-// WithRetry sets how often a waiter that has lost its znode or session takes a new place at
-// the end of the line. By default it tries until its context ends.
+// WithRetry sets how often a waiter that has lost its znode or session starts again at the
+// end of the line. By default it tries until its context ends.
 func WithRetry(p client.RetryPolicy) Option { return func(c *config) { c.retry = p } }
 
-// WithKazooLayout names znodes as Kazoo does, so that unmodified Kazoo programs can
-// use the same lock, but Curator programs can't: see docs/guide/locks.md.
+// WithKazooLayout names znodes like Kazoo, so that unmodified Kazoo programs can use the
+// same lock, but Curator programs can't: see docs/guide/locks.md.
 func WithKazooLayout() Option { return func(c *config) { c.layout = kazooLayout } }
 
 // WithName sets the part between the mark and the number in the names of a [Mutex]'s

@@ -32,7 +32,7 @@ func OwnerOf(ctx context.Context) *Owner {
 	return o
 }
 
-// owners records what each owner holds of one lock.
+// owners records the grants of each owner of one lock.
 type owners struct {
 	mu   sync.Mutex
 	held map[*Owner]*ownership

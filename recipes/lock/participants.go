@@ -15,7 +15,7 @@ const revoked = "__REVOKE__"
 // Participant is a client that holds a lock or waits for it.
 type Participant struct {
 	Path    string // of its znode
-	Data    []byte // what it set with WithData
+	Data    []byte // set with WithData
 	Session int64
 	Token   Token
 	// Shared is true for a client that holds, or waits for, a read lock.
@@ -72,9 +72,9 @@ func (l *line) look(ctx context.Context, s recipes.Session, most int) ([]Partici
 	return list, nil
 }
 
-// Revoke asks the holder whose znode is at path, as [Mutex.Participants] returns it, to
-// release the lock: we close the channel that its RevokeRequested returns. Curator's
-// holders can listen for this, too. Revoke replaces the znode's data.
+// Revoke asks the holder with the znode at path, as returned by [Mutex.Participants], to
+// release the lock: we close the channel that its RevokeRequested returns. Curator's holders
+// can listen for this, too. Revoke replaces the znode's data.
 func Revoke(ctx context.Context, conn recipes.Conn, path string) error {
 	return recipe.InSession(ctx, conn, func(s recipes.Session) error {
 		_, err := s.Set(ctx, path, []byte(revoked), client.AnyVersion)

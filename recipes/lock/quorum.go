@@ -12,10 +12,10 @@ import (
 )
 
 // Quorum combines several locks, each on its own ensemble. It is held while a majority of
-// them is, so it survives the loss of a minority of the ensembles. We follow the steps of
-// Redlock: try all locks at the same time, each with a timeout. If a majority succeeds and
-// its leases have not run out in the meantime, the lock is held. If not, release all of
-// them and try again after a random pause.
+// the locks is, so it survives the loss of a minority of the ensembles. We follow the steps
+// of Redlock: try all locks at the same time, each with a timeout. If a majority succeeds
+// and its leases have not run out in the meantime, the lock is held. If not, release all
+// locks and try again after a random pause.
 //
 // You should prefer one ensemble of several servers: it is safer and simpler, also survives
 // the loss of a minority, and is fair. Quorum is for ensembles in locations that fail
@@ -92,7 +92,7 @@ func (q *Quorum) acquireHeld(ctx context.Context, try bool) (Held, error) {
 	return b, nil
 }
 
-// nthLatest returns the nth latest of the deadlines, i.e. the time until which n of them
+// nthLatest returns the nth latest of the deadlines, i.e. the time until which n deadlines
 // have not passed, or the zero Time if there are fewer than n.
 func nthLatest(list []time.Time, n int) time.Time {
 	if len(list) < n || n < 1 {

@@ -83,7 +83,7 @@ func (m *RWMutex) beside(ctx context.Context, own *grant) (*grant, error) {
 	}
 	name := nameOf(own.path)
 	if e, ok := m.line.infixes.parse(name); !ok || e.worn() {
-		return nil, fmt.Errorf("the number of %s is none that another znode can share", own.path)
+		return nil, fmt.Errorf("another znode cannot share the number of %s", own.path)
 	}
 	infix := m.line.infixes[shared] + m.line.infixes.number(name, exclusive)
 	c, err := enterBeside(ctx, s, own.path, m.line.dir, infix, &m.line.cfg)
@@ -116,7 +116,7 @@ func (m *RWMutex) Downgrade(ctx context.Context, write *Lease) (*Lease, error) {
 	}
 	e, ok := m.line.infixes.parse(nameOf(write.Path()))
 	if !ok || e.kind != exclusive || recipe.Parent(write.Path()) != m.line.dir {
-		return nil, m.line.failure(fmt.Errorf("%s is no write lease of it", write.Path()))
+		return nil, m.line.failure(fmt.Errorf("%s is not a write lease of this lock", write.Path()))
 	}
 	read, err := m.readBehind(ctx, write.g, false)
 	if err != nil {

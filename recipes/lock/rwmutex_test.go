@@ -200,7 +200,7 @@ func TestReadWriteAtEveryStep(t *testing.T) {
 }
 
 // Whatever fails while a writer becomes a reader, no other writer should get the lock in
-// between. If the downgrade fails, the client should hold what it held before, or nothing.
+// between. If the downgrade fails, the client should still hold the write lock, or nothing.
 func TestDowngradeAtEveryStep(t *testing.T) {
 	t.Parallel()
 	steps.Each(t, nil, func(e *steps.Env) {

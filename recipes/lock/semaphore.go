@@ -12,8 +12,8 @@ import (
 )
 
 // Semaphore is a lock with a limited number of leases. Clients get leases in the order of
-// their requests. Curator calls it InterProcessSemaphoreV2 and uses the same znodes: a
-// mutex below "locks", whose holder alone takes a place below "leases" and waits there. All
+// their requests. Curator calls it InterProcessSemaphoreV2 and uses the same znodes: a mutex
+// below "locks" and a line below "leases", which only the holder of the mutex may join. All
 // methods are safe for concurrent use. A Semaphore is not reentrant.
 type Semaphore struct {
 	inner line // the mutex
@@ -29,8 +29,8 @@ func NewSemaphore(conn recipes.Conn, path string, n int, opts ...Option) *Semaph
 	return s
 }
 
-// NewSharedSemaphore returns the semaphore at path. The znode at count holds the number of
-// leases: four bytes in big-endian order, as Curator's SharedCount writes them. When it
+// NewSharedSemaphore returns the semaphore at path. The znode at count contains the number
+// of leases: four bytes in big-endian order, as Curator's SharedCount writes them. When it
 // changes, waiters use the new number, but we don't revoke leases that are held.
 func NewSharedSemaphore(conn recipes.Conn, path, count string, opts ...Option) *Semaphore {
 	s := newSemaphore(conn, path, opts)
@@ -129,8 +129,8 @@ func (s *Semaphore) take(ctx context.Context, turn *grant, try bool) (*grant, er
 	}
 	g, err := s.wait(ctx, c, turn, try)
 	if err != nil {
-		// We need this even if we lost the mutex: the session, and with it this place, may
-		// continue.
+		// We need this even if we lost the mutex: the session may continue, and so may this
+		// place.
 		c.remove()
 	}
 	return g, err
@@ -168,7 +168,7 @@ func (s *Semaphore) wait(ctx context.Context, c *contender, turn *grant, try boo
 	}
 }
 
-// awaitAny waits for one of two watches. The first may be nil.
+// awaitAny waits for one of two watches. The first one may be nil.
 func awaitAny(ctx context.Context, turn *grant, change, w recipes.Watch) error {
 	var changes <-chan client.Event
 	if change != nil {

@@ -47,7 +47,7 @@ func TestSemaphoreHoldsNoMoreThanItsLeases(t *testing.T) {
 	})
 }
 
-// If two clients want all leases, they should not end up with half of them each.
+// If two clients want all leases, they should not end up with half each.
 func TestAllOrNone(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
@@ -72,8 +72,7 @@ func TestAllOrNone(t *testing.T) {
 	})
 }
 
-// The same should hold if the client loses the mutex in front of the leases after it has
-// got some of them.
+// The same should be true if the client loses the mutex after it has got some of the leases.
 func TestAllOrNoneWithoutTheMutex(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)

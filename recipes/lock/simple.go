@@ -14,15 +14,15 @@ import (
 // succeeds. We offer it for comparison. It is good enough if few clients compete. All
 // methods are safe for concurrent use.
 //
-// Its Lease is as safe as that of a [Mutex]. The znode's data is a random mark
-// followed by the data of WithData.
+// Its Lease is as safe as a Lease of a [Mutex]. The znode's data is a random mark followed
+// by the data of WithData.
 type Simple struct {
 	conn      recipes.Conn
 	dir, name string
 	cfg       config
 }
 
-// NewSimple returns the lock whose znode is at path.
+// NewSimple returns the lock with its znode at path.
 func NewSimple(conn recipes.Conn, path string, opts ...Option) *Simple {
 	return &Simple{conn: conn, dir: recipe.Parent(path), name: nameOf(path), cfg: newConfig(opts)}
 }

@@ -13,8 +13,8 @@ import (
 
 func otherConn(e *steps.Env) recipes.Conn { return recipes.On(e.Other) }
 
-// free fails unless another client can soon get the mutex at path and nothing of the mutex
-// is left afterwards.
+// free fails unless another client can soon get the mutex at path and the mutex leaves no
+// znodes afterwards.
 func free(e *steps.Env, path string) {
 	e.Helper()
 	l, err := lock.NewMutex(otherConn(e), path).Acquire(e.Bounded())
@@ -35,7 +35,7 @@ func free(e *steps.Env, path string) {
 	}
 }
 
-// Locks made of other locks should release all of them, and the Simple lock should leave no
+// Locks made of other locks should release all parts, and the Simple lock should leave no
 // znode.
 func TestCompoundsAtEveryStep(t *testing.T) {
 	t.Parallel()

@@ -50,15 +50,15 @@ func (t *tenancy) begin(ctx context.Context, sent time.Time) (*grant, error) {
 	if t.path == "" {
 		return nil, errVanished
 	}
-	// If the version is not that of a new znode, there may have been a Revoke. We pass the
-	// version of a new znode, so that the first renewal finds it.
+	// If the znode has been written since its creation, there may have been a Revoke. We
+	// pass the version of a new znode, so that the first renewal finds the Revoke.
 	t.extend(sent, versionAtCreate)
 	g := newGrant(t.path, Token(stat.Czxid))
 	g.session = t.conn.Session
 	g.valid, g.deadline, g.finish = t.valid, t.deadline, t.leave
 	if err := t.valid(); err != nil {
 		go t.remove()
-		return nil, errVanished // the reply took longer than the lease
+		return nil, errVanished // the reply came after the end of the lease
 	}
 	go t.keep(g)
 	return g, nil
@@ -236,7 +236,7 @@ func (t *tenancy) leave(ctx context.Context) error {
 	return err
 }
 
-// delete deletes the znode, whose name is unique.
+// delete deletes the znode. Its name is unique.
 func (t *tenancy) delete(ctx context.Context) error {
 	s, err := t.conn.Session(ctx)
 	if err != nil {

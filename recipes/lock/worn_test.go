@@ -108,7 +108,7 @@ func TestNewcomersWithTheSameNumber(t *testing.T) {
 	})
 }
 
-func TestSemaphoreWhoseNumbersHaveRunOut(t *testing.T) {
+func TestSemaphoreAfterTheLargestNumber(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		wear(t, zs, "/leases", math.MaxInt32)

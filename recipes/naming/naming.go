@@ -48,11 +48,11 @@ type IDs struct {
 	path  string
 	block int64
 
-	turn       chan struct{} // holds one token; its holder may use the fields below
+	turn       chan struct{} // contains one token; the goroutine that has it may use the fields below
 	next, last int64         // the numbers left in the block
 }
 
-// NewIDs returns the numbers of the znode at path, which need not exist and holds the
+// NewIDs returns the numbers of the znode at path, which need not exist. Its data is the
 // last number of the latest block. One write allocates block numbers, at least 1.
 func NewIDs(conn recipes.Conn, path string, block int64) *IDs {
 	i := &IDs{conn: conn, path: path, block: max(block, 1), next: 1, turn: make(chan struct{}, 1)}
@@ -102,7 +102,7 @@ func (i *IDs) allocate(ctx context.Context) (int64, error) {
 	}
 	used, err := strconv.ParseInt(string(data), 10, 64)
 	if err != nil || used < 0 {
-		return 0, fmt.Errorf("its data are no number: %q", data)
+		return 0, fmt.Errorf("its data is not a number: %q", data)
 	}
 	if used > math.MaxInt64-i.block {
 		return 0, ErrExhausted
@@ -145,10 +145,9 @@ func (n *Names) path(kind, name string) (string, error) {
 	return recipe.Join(recipe.Join(n.dir, kind), name), nil
 }
 
-// Claim assigns a name to this program until the lease is released or lost. No other
-// client has the name while the lease holds. Claim returns [ErrTaken] if another
-// client has the name or is about to get it. data identifies the owner to other
-// clients.
+// Claim assigns a name to this program until the lease is released or lost. No other client
+// has the name during the lease. Claim returns [ErrTaken] if another client has the name or
+// is about to get it. data identifies the owner to other clients.
 func (n *Names) Claim(ctx context.Context, name string, data []byte) (*lock.Lease, error) {
 	path, err := n.path("claimed", name)
 	if err != nil {

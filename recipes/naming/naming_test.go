@@ -106,7 +106,7 @@ func TestReserve(t *testing.T) {
 
 // Two clients free the same name, and another owner reserves it as soon as the first is
 // done. The second client should not delete the new reservation.
-func TestFreeOfWhatIsAnothersMeanwhile(t *testing.T) {
+func TestFreeAfterAnotherOwnerReserved(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		c := zs.Client(t)

@@ -12,9 +12,9 @@ import (
 	"github.com/zkgo/zkgo/recipes/cache"
 )
 
-// Group is a directory whose children are the members of a group. Each member keeps
-// one child, named after its id. We use the layout of Curator's GroupMember. All
-// methods are safe for concurrent use.
+// Group is a directory with one child for each member of a group. Each member keeps its
+// child, which is named after the member's id. We use the layout of Curator's GroupMember.
+// All methods are safe for concurrent use.
 //
 // Without a connection, Members returns the last known members. If a member's session ends,
 // it is not a member until its Node has joined again, which happens automatically.
@@ -88,8 +88,8 @@ func PartyName() string { return random() + "__party__" }
 // identifier.
 func ShallowPartyName(identifier string) string { return random() + "-" + identifier }
 
-// ShallowPartyID returns the identifier in a member's id, or false if the id is not
-// that of a ShallowParty.
+// ShallowPartyID returns the identifier in a member's id, or false if it isn't an id of a
+// ShallowParty.
 func ShallowPartyID(id string) (identifier string, ok bool) {
 	_, identifier, ok = strings.Cut(id, "-")
 	return identifier, ok

@@ -102,7 +102,7 @@ func (n *Node) create(ctx context.Context, s recipes.Session) error {
 	return err
 }
 
-// replace replaces another session's znode with one of this session.
+// replace replaces another session's znode with a znode of this session.
 func (n *Node) replace(ctx context.Context, s recipes.Session, stat client.Stat) error {
 	data, version := n.wanted(s)
 	err := s.Multi(ctx,

@@ -24,9 +24,9 @@ func WithMode(m recipes.Mode) Option { return func(n *Node) { n.mode = m } }
 // WithACL sets the znode's ACL.
 func WithACL(acl ...client.ACL) Option { return func(n *Node) { n.acl = acl } }
 
-// WithTakeover replaces an ephemeral znode of another session instead of waiting until it
-// is gone. You should use it only for a name that belongs to this program, whose earlier
-// run may have left a session. If two Nodes take over from each other, they never stop.
+// WithTakeover replaces an ephemeral znode of another session instead of waiting until it is
+// gone. You should use it only for a name that belongs to this program, e.g. if an earlier
+// run may have left a session. Two Nodes that replace each other's znode never stop.
 func WithTakeover() Option { return func(n *Node) { n.takeover = true } }
 
 // Node is a znode that is kept in existence until Close. All methods are safe for
@@ -51,7 +51,7 @@ type Node struct {
 	abandoned bool // Close doesn't delete the znode
 	data      []byte
 	version   int           // version of data, incremented by SetData
-	written   int           // version that the znode is known to hold, or 0
+	written   int           // version that the znode is known to have, or 0
 	exists    bool          // the znode exists and is kept by this Node
 	changed   chan struct{} // closed and replaced whenever something changes
 	refused   error         // why the znode can't be created now
@@ -92,9 +92,9 @@ func (n *Node) Err() error {
 	return n.err
 }
 
-// Wait waits until the znode exists and holds the newest data. If ctx ends first, the
-// error includes the server's last refusal, if any. The Node retries a refused write
-// until it is closed.
+// Wait waits until the znode exists and contains the newest data. If ctx ends first, the
+// error includes the server's last refusal, if any. The Node retries a refused write until
+// it is closed.
 func (n *Node) Wait(ctx context.Context) error {
 	for {
 		n.mu.Lock()
@@ -122,7 +122,7 @@ func (n *Node) SetData(data []byte) {
 	n.tell()
 }
 
-// Data returns the data that the znode should hold.
+// Data returns the data that the znode should have.
 func (n *Node) Data() []byte {
 	n.mu.Lock()
 	defer n.mu.Unlock()

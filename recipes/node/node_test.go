@@ -106,7 +106,7 @@ func TestTakeover(t *testing.T) {
 	})
 }
 
-func TestPersistentNodeIsTakenAsItIs(t *testing.T) {
+func TestExistingPersistentNodeIsKept(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		zs.Set("/n", "of before")
@@ -123,7 +123,7 @@ func TestPersistentNodeIsTakenAsItIs(t *testing.T) {
 }
 
 // The Node should retry a refused write, and Wait should report the refusal.
-func TestRefusalIsToldAndTriedAgain(t *testing.T) {
+func TestRefusalIsReportedAndRetried(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		c := zs.Client(t)
 		zs.FailNext(zktest.Match{Op: proto.OpCreate}, proto.ErrNoAuth)
@@ -166,7 +166,7 @@ func TestTTLNode(t *testing.T) {
 	})
 }
 
-func TestTTLNodeNeedsAServerThatHasThem(t *testing.T) {
+func TestTTLNodeNeedsServerSupport(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		zs := zktest.Run(t, zktest.WithConfig(func(c *server.Config) { c.Znodes.ExtendedTypes = false }))

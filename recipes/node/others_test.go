@@ -144,8 +144,8 @@ func (s laggingSession) Sync(ctx context.Context, path string) error {
 }
 
 // A waiting Node should get the znode when the session of the first Node ends. The first
-// Node should not take the znode back when a stale server shows its old znode.
-func TestOldZnodeOnAServerThatIsBehind(t *testing.T) {
+// Node should not replace it when a stale server shows its old znode.
+func TestOldZnodeOnALaggingServer(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		ctx := rig.Within(t)
 		ca, cb := zs.Client(t), zs.Client(t)

@@ -43,9 +43,9 @@ func KeepTTL(conn recipes.Conn, path string, data []byte, ttl time.Duration) *TT
 	return t
 }
 
-// Wait waits until the znode exists, holds the newest data, and its time to live has
-// started. It fails as [Node.Wait] does, and immediately with
-// [client.ErrUnimplemented] if the server or the client does not support TTL znodes.
+// Wait waits until the znode exists and contains the newest data, and its time to live has
+// started. It fails as [Node.Wait] does, and immediately with [client.ErrUnimplemented] if
+// the server or the client does not support TTL znodes.
 func (t *TTLNode) Wait(ctx context.Context) error {
 	for {
 		if err := t.node.Wait(ctx); err != nil {

@@ -21,9 +21,8 @@
 //     alone to keep two members from working on the item: a member gets an item only while
 //     it holds the item's [lock.Lease], and must finish before any other client can hold
 //     that lock.
-//   - A member holds a share completely or not at all. If it may have lost one of the
-//     locks, it gives up the whole share, and releases the other locks when the work
-//     function has returned.
+//   - A member has a complete share or none. If it may have lost one of the locks, it gives
+//     up the whole share, and releases the other locks when the work function has returned.
 //   - We use the layout and the shares of Kazoo's SetPartitioner: party is its
 //     ShallowParty, and the znodes below locks are its Locks. Programs in Python and in Go
 //     can share one set.

@@ -58,15 +58,14 @@ type Option func(*Partitioner)
 
 // WithQuietTime sets how long the list of members must be unchanged before we compute
 // shares, [DefaultQuietTime] by default. Kazoo calls it time_boundary. All members should
-// use the same value. It should be longer than the restart of a member takes: otherwise
-// each restart moves all items twice.
+// use the same value. It should be longer than a member's restart: otherwise each restart
+// moves all items twice.
 func WithQuietTime(d time.Duration) Option { return func(p *Partitioner) { p.quiet = d } }
 
-// WithShares sets the function that computes shares: of is one of members, and
-// members and set are sorted. All members must use the same function: if two members
-// claim an item, one of them gets it and blocks the other; if no member claims an
-// item, no member has it. By default, the n-th of m members gets every m-th item,
-// starting with the n-th, as with Kazoo.
+// WithShares sets the function that computes shares: of is one of members, and members and
+// set are sorted. All members must use the same function: if two members claim an item, one
+// gets it and blocks the other; if no member claims an item, no member has it. By default,
+// the n-th of m members gets every m-th item, starting with the n-th, as with Kazoo.
 func WithShares(f func(of string, members, set []string) []string) Option {
 	return func(p *Partitioner) { p.shares = f }
 }
@@ -140,10 +139,10 @@ func (p *Partitioner) enter(s State, finish <-chan struct{}) {
 }
 
 // Run joins the party and calls work, in Run's own goroutine, with one share after another,
-// including empty ones. The context of work ends when the member must give up the share:
-// the members have changed, a lock may be lost, or ctx has ended. Until work has returned,
-// other clients can't get its items (unless a lock was lost), so work should return soon.
-// If work returns nil earlier, the share is held until then. If work returns an error while
+// including empty ones. The context of work ends when the member must give up the share: the
+// members have changed, a lock may be lost, or ctx has ended. Until work has returned, other
+// clients can't get its items (unless a lock was lost), so work should return soon. If work
+// returns nil earlier, the member keeps the share until then. If work returns an error while
 // its context has not ended, Run returns it.
 //
 // If the connection is lost, Run waits for the next one. Members that reconnect before

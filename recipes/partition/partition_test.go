@@ -39,7 +39,7 @@ func newBoard(t *testing.T, tidy time.Duration) *board {
 	return &board{t: t, tidy: tidy, by: map[string]string{}}
 }
 
-// work holds a share until the member must give it up.
+// work keeps a share until the member must give it up.
 func (b *board) work(id string) func(ctx context.Context, share partition.Share) error {
 	return func(ctx context.Context, share partition.Share) error {
 		b.mu.Lock()
@@ -239,7 +239,7 @@ func TestCutOffMemberFinishesFirst(t *testing.T) {
 
 // While the session lives, no other member should get an item before its worker has
 // returned.
-func TestSlowWorkerKeepsHisItems(t *testing.T) {
+func TestSlowWorkerKeepsItsItems(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		b := newBoard(t, 10*time.Minute)
 		_, leaveA := b.run(recipes.On(zs.Client(t)), "a")

@@ -21,7 +21,7 @@
 //
 //   - We remove an item only in the transaction that also ends its consumer's claim, in the
 //     session of the claim. When the session ends, the claim ends, and other consumers can
-//     take the item. As a result, each item is processed at least once, and by one consumer
+//     claim the item. As a result, each item is processed at least once, and by one consumer
 //     at a time as long as consumers watch Done.
 //   - If the reply to a Put was lost, the Put may or may not have been executed. The layout
 //     has no place for a mark, so we can't find out, and the error is

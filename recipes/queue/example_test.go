@@ -115,7 +115,7 @@ func ExampleID() {
 	// a lamp <nil>
 }
 
-// Plain data, removed when it is taken.
+// Plain data, removed when a client gets it.
 func ExampleSimple() {
 	ctx := context.Background()
 	c, stop := rig.Embedded()

@@ -13,20 +13,20 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ErrLost means that an item no longer belongs to its consumer, because the session in
-// which it was taken has ended. Another consumer may have claimed it.
+// ErrLost means that an item no longer belongs to its consumer, because the session in which
+// it was claimed has ended. Another consumer may have claimed it.
 var ErrLost = errors.New("item lost")
 
-// Item is an item that a consumer has taken. One goroutine should finally call one of Ack,
+// Item is an item that a consumer has claimed. One goroutine should finally call one of Ack,
 // Return and Requeue. The other methods are safe for concurrent use.
 //
-// The item belongs to its consumer while the session in which it was taken lasts. If the
-// connection is lost but restored in time, nothing happens. After the end of the session,
-// other consumers can take the item. We close Done before that.
+// The item belongs to its consumer while the session of the claim lasts. If the connection
+// is lost but restored in time, nothing happens. After the end of the session, other
+// consumers can claim the item. We close Done before that.
 type Item struct {
-	// Values holds the one or more values of the item. It is nil if Data is not in the
-	// format of the queue. A consumer should Ack such an item, because otherwise it is
-	// taken again and again.
+	// Values are the one or more values of the item. It is nil if Data is not in the format
+	// of the queue. A consumer should Ack such an item, because otherwise it is claimed
+	// again and again.
 	Values [][]byte
 	// Data is the znode's data.
 	Data []byte
@@ -72,7 +72,7 @@ func (i *Item) Requeue(ctx context.Context) error {
 		recipes.Op{Kind: recipes.OpCreate, Path: recipe.Join(i.l.path, name), Data: i.Data, Mode: recipes.PersistentSequential, ACL: i.l.acl})
 }
 
-// Return gives the item up: other consumers can take it at its old place, whether Return
+// Return gives the item up: other consumers can claim it at its old place, whether Return
 // succeeds or not. If the server does not reply, we continue in the background.
 func (i *Item) Return(ctx context.Context) error {
 	i.hold.Release()
@@ -131,7 +131,8 @@ func (i *Item) settle(ctx context.Context, unknown error) (over bool, err error)
 	return false, i.l.failure(unknown)
 }
 
-// claimed reports whether a claim whose reply was lost belongs to this item.
+// claimed reports whether a claim belongs to this item. We use it when the reply to the
+// claim was lost.
 func (i *Item) claimed(ctx context.Context) (bool, error) {
 	if err := i.s.Sync(ctx, i.claimPath()); err != nil {
 		return false, err

@@ -11,7 +11,7 @@ import (
 // prefix is the prefix of the names of all items.
 const prefix = "queue-"
 
-// order is the order in which items are taken, by their names.
+// order is the order in which consumers get items, by their names.
 type order struct {
 	compare func(a, b string) int
 	due     func(name string) time.Time // nil: immediately
@@ -36,7 +36,7 @@ var byDelay = order{
 	due:     dueAt,
 }
 
-// dueAt returns the time from which a consumer may take an item. Items without a time are
+// dueAt returns the time at which an item becomes available. Items without a time are
 // available immediately.
 func dueAt(name string) time.Time {
 	_, infix, _ := cut(name)
@@ -47,7 +47,7 @@ func dueAt(name string) time.Time {
 	return time.UnixMilli(ms)
 }
 
-// idInfix replaces the separators of paths and ids, as Curator does.
+// idInfix replaces the separators of paths and ids, like Curator.
 func idInfix(id string) string { return "|" + cleanID(id) + "|" }
 
 func cleanID(id string) string { return strings.NewReplacer("/", "_", "|", "_").Replace(id) }

@@ -49,8 +49,8 @@ func newLine(conn recipes.Conn, path string, o order, opts []Option) line {
 // safe for concurrent use.
 //
 // If the connection or the session is lost, the methods wait for the next one, except as
-// documented: see Put, and [Item] for items that were taken. If the server refuses a
-// request, the method returns its error, e.g. [client.ErrNoAuth].
+// documented: see Put, and [Item] for claimed items. If the server refuses a request, the
+// method returns its error, e.g. [client.ErrNoAuth].
 type Queue struct{ line }
 
 // New returns the queue at path.
@@ -58,7 +58,7 @@ func New(conn recipes.Conn, path string, opts ...Option) *Queue {
 	return &Queue{newLine(conn, path, byName, opts)}
 }
 
-// Put adds an item of one or more values, which a consumer takes together. It waits while
+// Put adds an item of one or more values, which one consumer gets together. It waits while
 // the queue is full. If the reply is lost, the error matches [client.ErrUnknownOutcome].
 func (q *Queue) Put(ctx context.Context, values ...[]byte) error { return q.put(ctx, "", values) }
 
@@ -91,9 +91,9 @@ func (q *Delay) Put(ctx context.Context, until time.Time, values ...[]byte) erro
 	return q.put(ctx, delayInfix(until), values)
 }
 
-// ID is Curator's DistributedIdQueue: a first-in, first-out queue whose items can be
-// removed by their ids, which need not be unique. For concurrent use and failures,
-// see [Queue].
+// ID is Curator's DistributedIdQueue: a first-in, first-out queue. Its items have ids, which
+// need not be unique, and can be removed by id. For concurrent use and failures, see
+// [Queue].
 type ID struct{ line }
 
 // NewID returns the queue at path.

@@ -29,7 +29,7 @@ type taker interface {
 	TryTake(ctx context.Context) (*queue.Item, error)
 }
 
-// drain takes and acknowledges all available items, and returns their values.
+// drain claims and acknowledges all available items, and returns their values.
 func drain(t *testing.T, q taker) string {
 	t.Helper()
 	var all []string
@@ -54,7 +54,8 @@ func TestOrderAndLayout(t *testing.T) {
 		for _, v := range []string{"a", "b", "c"} {
 			must.Do(t, q.Put(ctx, []byte(v), []byte(v+v)))
 		}
-		// Java: writeInt(0x00010001), then 1, the length and the bytes of each, then 2.
+		// Java: writeInt(0x00010001), then 1, the length and the bytes of each value, then
+		// 2.
 		if got := zs.Get("/q/fifo/queue-0000000000"); got != "\x00\x01\x00\x01\x01\x00\x00\x00\x01a\x01\x00\x00\x00\x02aa\x02" {
 			t.Errorf("data %q", got)
 		}

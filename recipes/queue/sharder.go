@@ -48,7 +48,7 @@ func WithShardCheckInterval(d time.Duration) ShardOption {
 // WithMaxShards sets the maximum number of queues.
 func WithMaxShards(n int) ShardOption { return func(p *shardPolicy) { p.most = n } }
 
-// shardPolicy holds the options, Curator's QueueSharderPolicies.
+// shardPolicy is the set of options, Curator's QueueSharderPolicies.
 type shardPolicy struct {
 	threshold int
 	interval  time.Duration
@@ -208,7 +208,7 @@ func (s *Sharder[Q]) Close() {
 	<-s.over
 }
 
-// newShard returns the path of a new queue, named as Curator does.
+// newShard returns the path of a new queue, named like Curator's.
 func (s *Sharder[Q]) newShard() string {
 	return recipe.Join(s.path, prefix+recipe.NewUUID())
 }

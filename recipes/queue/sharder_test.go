@@ -164,7 +164,7 @@ func TestSharderLeaderIsLost(t *testing.T) {
 	})
 }
 
-// We should put items into all queues and take them from all queues, including those that
+// We should put items into all queues and get items from all queues, including queues that
 // are added later.
 func TestItemsOfAllShards(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
@@ -225,7 +225,7 @@ func TestItemsOfAllShards(t *testing.T) {
 	})
 }
 
-// The error of one consumer should end all of them.
+// The error of one consumer should end all consumers.
 func TestShardsRunFails(t *testing.T) {
 	rig.Run(t, func(t *testing.T, zs *zktest.Server) {
 		zs.Seed(map[string]string{"/q/queue-a": "", "/q/queue-b": ""})

@@ -16,7 +16,7 @@ import (
 // simplePrefix is the prefix of the names of a Simple queue's items.
 const simplePrefix = "qn-"
 
-// Simple is a queue of plain data that removes items when a client takes them: if the
+// Simple is a queue of plain data. It removes an item when a client gets the item: if the
 // client fails while it processes an item, the item is lost. It is Curator's
 // SimpleDistributedQueue and the queue of ZooKeeper's own recipes. All methods are safe for
 // concurrent use. If the connection or the session is lost, they wait for the next one,

@@ -51,7 +51,7 @@ func TestQueuesAtEveryStep(t *testing.T) {
 	}
 }
 
-// queueAtStep puts an item and takes it. Whatever fails, we should neither lose nor
+// queueAtStep puts an item and claims it. Whatever fails, we should neither lose nor
 // duplicate the item.
 func queueAtStep(e *steps.Env, k kind) {
 	q := k.open(e.Conn)
@@ -72,7 +72,7 @@ func queueAtStep(e *steps.Env, k kind) {
 	nothingLeft(e, "/d/q")
 }
 
-// consume takes an item and acknowledges it. It reports whether the item is gone.
+// consume claims an item and acknowledges it. It reports whether the item is gone.
 func consume(e *steps.Env, q taker) bool {
 	item, err := q.Take(e.Ctx)
 	if err != nil {
@@ -139,7 +139,7 @@ func TestRemoveAtEveryStep(t *testing.T) {
 	})
 }
 
-// One client or none should take an item of a Simple queue. If the outcome is unknown, the
+// At most one client should get an item of a Simple queue. If the outcome is unknown, the
 // error should say so.
 func TestSimpleAtEveryStep(t *testing.T) {
 	t.Parallel()

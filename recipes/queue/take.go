@@ -13,12 +13,11 @@ import (
 	"github.com/zkgo/zkgo/recipes"
 )
 
-// ErrEmpty is the error of a TryTake when there is nothing to take.
+// ErrEmpty is the error of a TryTake when no item is available.
 var ErrEmpty = errors.New("queue is empty")
 
-// Take waits for the first unclaimed item and claims it. The item stays in the queue
-// until its Ack. If its consumer's session ends first, other consumers can take it
-// again.
+// Take waits for the first unclaimed item and claims it. The item stays in the queue until
+// its Ack. If its consumer's session ends first, other consumers can claim it.
 func (l *line) Take(ctx context.Context) (*Item, error) {
 	for {
 		item, rest, err := l.scan(ctx, isItem)
@@ -34,8 +33,7 @@ func (l *line) Take(ctx context.Context) (*Item, error) {
 	}
 }
 
-// TryTake is Take without waiting. It fails with [ErrEmpty] if there is nothing to
-// take.
+// TryTake is Take without waiting. It fails with [ErrEmpty] if no item is available.
 func (l *line) TryTake(ctx context.Context) (*Item, error) {
 	for {
 		item, rest, err := l.scan(ctx, isItem)
@@ -51,8 +49,8 @@ func (l *line) TryTake(ctx context.Context) (*Item, error) {
 	}
 }
 
-// Items takes one item after another until ctx ends. The caller should end each with Ack,
-// Return or Requeue. After a permanent error, Items yields that error and ends.
+// Items claims and yields one item after another until ctx ends. The caller should end each
+// with Ack, Return or Requeue. After a permanent error, Items yields that error and ends.
 func (l *line) Items(ctx context.Context) iter.Seq2[*Item, error] {
 	return func(yield func(*Item, error) bool) {
 		for {
@@ -67,7 +65,7 @@ func (l *line) Items(ctx context.Context) iter.Seq2[*Item, error] {
 	}
 }
 
-// rest is what we wait for if we could not take an item.
+// rest is the watches and the time to wait for if no item is available.
 type rest struct {
 	watches []recipes.Watch
 	due     time.Time // when the next item is due; zero if there is none

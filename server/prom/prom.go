@@ -15,8 +15,8 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Handler serves the metrics of a server at /metrics and, with process, those of the Go
-// runtime and the process. It is for [server.Metrics].
+// Handler serves the metrics of a server at /metrics. With process, it adds the metrics of
+// the Go runtime and the process. It is for [server.Metrics].
 func Handler(m server.MetricsSource, process bool) http.Handler { return metrics.Handler(m, process) }
 
 // Collector returns the metrics of a server for a registry of the program:

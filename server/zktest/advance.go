@@ -2,10 +2,10 @@ package zktest
 
 import "time"
 
-// Advance moves the server's clock by d and immediately does the work that would have
-// happened in that time. It expires sessions that have no working connection and whose
-// timeout has passed, and deletes empty containers and znodes whose time to live has
-// passed. Connected clients count as having sent their pings unless WithoutPings was given.
+// Advance moves the server's clock by d and immediately does the work of that time. It
+// expires sessions without a working connection after their timeout, deletes empty
+// containers, and deletes znodes after their time to live. Connected clients count as having
+// sent their pings unless WithoutPings was given.
 //
 // As with any ZooKeeper server, a session expires between its timeout and one tick later,
 // counted from its client's last message. If a client has closed its connection itself, it

@@ -23,9 +23,9 @@ func ExampleServer_Client() {
 	// world
 }
 
-// TestClusterClientGoesOn checks that a cluster's client survives the failure of any
+// TestClusterClientSurvivesFailures checks that a cluster's client survives the failure of any
 // server.
-func TestClusterClientGoesOn(t *testing.T) {
+func TestClusterClientSurvivesFailures(t *testing.T) {
 	t.Parallel()
 	cl := zktest.RunCluster(t, 3)
 	c := cl.Client(t)

@@ -14,7 +14,7 @@ type clientConn struct {
 	done chan struct{}
 	once sync.Once
 
-	frames frames // what the server writes
+	frames frames // the server's output
 
 	mu   sync.Mutex
 	hung chan struct{} // closed by release; nil: the connection works
@@ -85,7 +85,7 @@ func (c *clientConn) await() error {
 	}
 }
 
-// Read implements net.Conn. We hold back data that arrives while c hangs.
+// Read implements net.Conn. We delay data that arrives while c hangs.
 func (c *clientConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if hung := c.await(); hung != nil {
@@ -133,8 +133,7 @@ func (c directConn) WaitRead() error {
 	return err
 }
 
-// TryWrite writes what it can without blocking, which is nothing while c hangs or is
-// slow.
+// TryWrite writes as much as it can without blocking, i.e. nothing while c hangs or is slow.
 func (c directConn) TryWrite(b []byte) (int, error) {
 	if c.hanging() != nil || c.slowness() != (slowness{}) {
 		return 0, nil

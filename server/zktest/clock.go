@@ -34,7 +34,7 @@ func (c *clock) sleep(d time.Duration, stop <-chan struct{}) bool {
 	return c.sleepUntil(c.now().Add(d), stop)
 }
 
-// sleepUntil is like sleep, but takes a time of this clock.
+// sleepUntil is like sleep, but the argument is a time of this clock.
 func (c *clock) sleepUntil(end time.Time, stop <-chan struct{}) bool {
 	for {
 		c.mu.Lock()

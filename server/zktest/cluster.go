@@ -15,7 +15,7 @@ import (
 
 // Cluster is an ensemble that a test runs: servers in this process, connected by an
 // in-memory network. You should call its methods from the test's goroutine. Methods that
-// only read, and those that write znodes, are also safe to call from other goroutines.
+// only read or that write znodes are also safe to call from other goroutines.
 type Cluster struct {
 	t       TB
 	opts    options
@@ -33,9 +33,9 @@ type Cluster struct {
 	slow   map[link]time.Duration
 }
 
-// RunCluster starts n servers, 1 to 254. It returns when all of them serve and have a
-// vote, so the ensemble tolerates the loss of a minority from then on. With ZKTEST_ADDR, see
-// [Run], every server stands for that ensemble.
+// RunCluster starts n servers, 1 to 254. It returns when they all serve and have a vote, so
+// the ensemble tolerates the loss of a minority from then on. With ZKTEST_ADDR, see [Run],
+// every server represents that ensemble.
 func RunCluster(t TB, n int, opts ...Option) *Cluster {
 	t.Helper()
 	o := newOptions(opts)
@@ -133,7 +133,7 @@ func (c *Cluster) Close() {
 	})
 }
 
-// Servers returns the members ordered by id, including those that don't run.
+// Servers returns the members ordered by id, including stopped ones.
 func (c *Cluster) Servers() []*Server { return append([]*Server(nil), c.servers...) }
 
 // Server returns the member with the given id, 1 to n.
@@ -171,8 +171,8 @@ func (c *Cluster) Hosts() []string {
 	return hosts
 }
 
-// Dialer connects to the members without a socket, for go-zookeeper's WithDialer. It
-// takes the addresses that Hosts returns.
+// Dialer connects to the members without a socket, for go-zookeeper's WithDialer. It accepts
+// the addresses that Hosts returns.
 func (c *Cluster) Dialer() func(network, address string, timeout time.Duration) (net.Conn, error) {
 	if c.outside != nil {
 		return net.DialTimeout
@@ -180,8 +180,8 @@ func (c *Cluster) Dialer() func(network, address string, timeout time.Duration) 
 	return func(_, address string, _ time.Duration) (net.Conn, error) { return c.dial(address) }
 }
 
-// leads returns the leader as seen from outside, i.e. the server with the newest epoch
-// among those that consider themselves leader. It returns nil if there is none.
+// leads returns the leader as seen from outside, i.e. the server with the newest epoch among
+// the servers that consider themselves leader. It returns nil if there is none.
 func (c *Cluster) leads() *Server {
 	var leader *Server
 	var epoch uint32
@@ -302,7 +302,7 @@ func (c *Cluster) ForceLeaderChange() *Server {
 	if len(c.servers) == 1 {
 		c.t.Fatal("zktest: ForceLeaderChange: there is no other server")
 	}
-	c.logs.printf("%s is made to hand over the lead", old.name)
+	c.logs.printf("%s has to transfer leadership", old.name)
 	var err error
 	for end := time.Now().Add(patience); time.Now().Before(end); {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -226,7 +226,7 @@ func TestFaultsOnAMember(t *testing.T) {
 
 // Servers that start together should form their ensemble without any wait. In fake time
 // only waits take time, so we see every wait.
-func TestClusterIsFoundedAtOnce(t *testing.T) {
+func TestClusterFormsWithoutWaiting(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{2, 3, 5} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {

@@ -27,9 +27,9 @@ func (c *Cluster) links() {
 	}
 }
 
-// Partition splits the network between the servers. The servers of one list reach
-// only each other; servers on no list form a group of their own. Clients still reach
-// all servers. A new partition replaces the previous one.
+// Partition splits the network between the servers. The servers of one list reach only each
+// other; servers on no list form a separate group. Clients still reach all servers. A new
+// partition replaces the previous one.
 func (c *Cluster) Partition(groups ...[]int) {
 	c.t.Helper()
 	c.inProcess(needsFaults)
@@ -41,7 +41,7 @@ func (c *Cluster) Partition(groups ...[]int) {
 		}
 	}
 	c.split(sides)
-	c.logs.printf("the network is cut: %v reach only one another, and so do the others", groups)
+	c.logs.printf("the network is cut: %v reach only one another, like the other servers", groups)
 	c.links()
 }
 
@@ -199,10 +199,10 @@ func (c *Cluster) end(id int64, gen uint64) {
 	})
 }
 
-// settle waits until all followers hold everything that has been committed.
+// settle waits until all followers have everything that has been committed.
 func (c *Cluster) settle() {
 	c.t.Helper()
-	c.wait("the servers hold the same", func() bool {
+	c.wait("all servers have the same data", func() bool {
 		lead := c.leads()
 		if lead == nil {
 			return false

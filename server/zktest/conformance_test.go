@@ -74,9 +74,9 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// withMembers replaces the replies about /zookeeper/config in want with those in got. We
-// recorded the transcripts with a standalone server, where it's empty, but an ensemble has
-// its server list there.
+// withMembers replaces the replies about /zookeeper/config in want with the replies in got.
+// We recorded the transcripts with a standalone server, where it's empty, but an ensemble
+// has its server list there.
 func withMembers(want, got string) string {
 	w, g := strings.Split(want, "\n"), strings.Split(got, "\n")
 	if len(w) != len(g) {

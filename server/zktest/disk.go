@@ -19,8 +19,8 @@ func (s *Server) FillDisk() (heal func()) {
 	return s.spoilDisk("FillDisk", "the disk is full", syscall.ENOSPC)
 }
 
-// FailFsync makes fsync fail on the server's disk, so writes may be lost. The
-// consequences are the same as those of FillDisk. FailFsync requires OnDisk.
+// FailFsync makes fsync fail on the server's disk, so writes may be lost. The consequences
+// are the same as with FillDisk. FailFsync requires OnDisk.
 func (s *Server) FailFsync() (heal func()) {
 	s.t.Helper()
 	s.inProcess(needsFaults)

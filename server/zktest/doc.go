@@ -6,10 +6,10 @@
 //
 // Any other client can connect through [Server.Addrs] or [Server.Dial].
 //
-// [RunCluster] does the same with a Raft ensemble whose servers talk over an in-memory
-// network. With the methods of [Server] a test can do what a client can't: move the clock
-// (Advance), inspect the server without a client (Get, Dump, Sessions, WaitForWatch …),
-// fill the tree (Seed, SeedYAML …), record the conversation (Record), inject faults
+// [RunCluster] does the same with a Raft ensemble. Its servers are connected by an in-memory
+// network. The methods of [Server] let a test do things that a client can't: move the clock
+// (Advance), inspect the server without a client (Get, Dump, Sessions, WaitForWatch …), fill
+// the tree (Seed, SeedYAML …), record the conversation (Record), inject faults
 // (ExpireSession, FailNext, FillDisk, Kill …), and start over (Snapshot, Reset).
 //
 // We don't replace any part of the server. Clients talk to package server, and we act on

@@ -149,7 +149,7 @@ func ExampleServer_Wait() {
 	fmt.Println(<-done)
 	zs.Delete("/ready") // and its subtree
 	zs.WaitGone("/ready")
-	zs.Wait("no more znodes than there were", func() bool { return zs.Dump() == "/\n" })
+	zs.Wait("an empty tree", func() bool { return zs.Dump() == "/\n" })
 	fmt.Print(zs.Dump())
 	// Output:
 	// <nil>

@@ -44,7 +44,7 @@ func (s *Server) FailAll(m Match, code proto.Code) *Fault {
 func (s *Server) DelayNext(m Match, d time.Duration) *Fault {
 	s.t.Helper()
 	s.inProcess(needsFaults)
-	return s.plan(&Fault{what: "is held up for " + d.String(), match: m, delay: d})
+	return s.plan(&Fault{what: "is delayed by " + d.String(), match: m, delay: d})
 }
 
 // LoseReply executes the next matching request and closes the connection instead of

@@ -38,7 +38,7 @@ func (s *Server) ExpireSession(id int64) {
 			return
 		}
 	}
-	s.fatalf("ExpireSession: the client of session 0x%x comes back again and again", id)
+	s.fatalf("ExpireSession: the client of session 0x%x keeps reconnecting", id)
 }
 
 // DropConnection closes a session's connection, as a network failure would, and waits

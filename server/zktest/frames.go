@@ -6,8 +6,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// frames splits what the server writes to one client into frames. It isn't safe for
-// concurrent use: the goroutine that writes to the connection owns it.
+// frames splits the server's output to one client into frames. It isn't safe for concurrent
+// use: the goroutine that writes to the connection owns it.
 type frames struct {
 	begun   bool // a complete frame has been written
 	lost    bool // the stream isn't framed: a four-letter word, or TLS
@@ -21,9 +21,9 @@ type frames struct {
 // longestFrame is longer than any reply.
 const longestFrame = 1 << 28
 
-// take consumes more of the stream and calls whole for every frame that ends in it. We keep
-// the content, and pass it to whole, only for the first frame and for frames that begin
-// while keep is set.
+// take consumes the next part of the stream and calls whole for every frame that ends in
+// this part. We keep the content, and pass it to whole, only for the first frame and for
+// frames that begin while keep is set.
 func (f *frames) take(b []byte, keep bool, whole func(frame []byte, first bool)) {
 	for len(b) > 0 && !f.lost {
 		if len(f.head) < proto.LengthSize {

@@ -108,7 +108,7 @@ func (g *gate) Live(sessions []int64) []int64 {
 	return sessions
 }
 
-// sessions returns the sessions of the connections that hang, or of those that don't.
+// sessions returns the sessions of the connections that hang, or of the others.
 func (g *gate) sessions(hung bool) []int64 {
 	g.mu.Lock()
 	some := make(map[string]bool)

@@ -59,5 +59,5 @@ func (l *logs) end() {
 	if !l.t.Failed() || len(l.kept) == 0 {
 		return
 	}
-	l.t.Logf("zktest: the server's log, %d lines before left out:\n%s", l.lost, bytes.Join(l.kept, nil))
+	l.t.Logf("zktest: the server's log (%d earlier lines omitted):\n%s", l.lost, bytes.Join(l.kept, nil))
 }

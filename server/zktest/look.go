@@ -121,7 +121,7 @@ func dump(b *strings.Builder, t *tree.Tree, n *tree.Node, path string, depth int
 	}
 }
 
-// dumpNode writes what follows a znode's name.
+// dumpNode writes the rest of a znode's line after the name.
 func dumpNode(b *strings.Builder, data []byte, owner int64) {
 	if len(data) > 0 {
 		fmt.Fprintf(b, " = %q", data)

@@ -47,7 +47,7 @@ func TestLookInside(t *testing.T) {
 }
 
 // Set should make a normal write that triggers watches but ignores ACLs.
-func TestSetFiresWatchesAndMindsNoACL(t *testing.T) {
+func TestSetFiresWatchesAndIgnoresACLs(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
 	c := connect(t, zs)

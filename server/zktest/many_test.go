@@ -23,7 +23,7 @@ const manyAtOnce = 200
 const inChild = "ZKTEST_MANY_AT_ONCE"
 
 // TestManyAtOnce runs this test binary again, as go test -parallel 200 would, with 200
-// tests. Each waits until all of them have a server.
+// tests. Each waits until they all have a server.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	if os.Getenv(inChild) != "" {

@@ -12,7 +12,7 @@ import (
 // Option changes how a Server or a Cluster runs.
 type Option func(*options)
 
-// options holds the settings of all Options.
+// options is the settings of all Options.
 type options struct {
 	configure []func(*server.Config)
 	logs      bool // immediately instead of only on failure
@@ -44,14 +44,14 @@ func WithTick(tick time.Duration) Option {
 	return WithConfig(func(c *server.Config) { c.TickTime = tick })
 }
 
-// WithLogs writes the server's log to the test's log immediately. Without it, the log
-// is shown only when the test fails.
+// WithLogs writes the server's log to the test's log immediately. By default, the log is
+// shown only when the test fails.
 func WithLogs() Option { return func(o *options) { o.logs = true } }
 
-// WithAddr makes Addrs listen at host:port, for clients whose address can't be changed, e.g.
+// WithAddr makes Addrs listen at host:port, for clients with a fixed address, e.g.
 // "127.0.0.1:2181". Port 0 is any free port. In a cluster, the member with id n listens on
-// port+n−1. With the host 0.0.0.0, clients on other hosts can connect. Tests that use a fixed
-// port should not run in parallel.
+// port+n−1. With the host 0.0.0.0, clients on other hosts can connect. Tests that use a
+// fixed port should not run in parallel.
 func WithAddr(addr string) Option { return func(o *options) { o.addr = addr } }
 
 // listenAddr returns the address where the server with this id listens.
@@ -77,18 +77,17 @@ func (o *options) listenAddr(id int) (string, error) {
 // sent something, as on a production server.
 func WithoutPings() Option { return func(o *options) { o.silent = true } }
 
-// OnDisk keeps the data in the test's temporary directory, so that a member of a
-// cluster has its data again after Restart. Without it, the member starts empty and
-// gets its data from the other members.
+// OnDisk keeps the data in the test's temporary directory, so that a member of a cluster has
+// its data again after Restart. By default, the member starts empty and gets its data from
+// the other members.
 func OnDisk() Option { return func(o *options) { o.onDisk = true } }
 
 // WithConversation writes the requests and replies between clients and server to the
 // log of a failed test, in the format of Server.Record.
 func WithConversation() Option { return func(o *options) { o.record = true } }
 
-// TB is the part of testing.TB that Run needs. We use a separate interface so that a
-// program can run a test server without importing package testing. Fatal and Fatalf must
-// not return.
+// TB is the part of testing.TB that Run needs. It is a separate interface so that a program
+// can run a test server without importing package testing. Fatal and Fatalf must not return.
 type TB interface {
 	Cleanup(f func())
 	Errorf(format string, args ...any)

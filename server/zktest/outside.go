@@ -13,18 +13,19 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// addressVariable names the variable with the addresses of an ensemble for the tests.
+// addressVariable is the environment variable with the addresses of an ensemble for the
+// tests.
 const addressVariable = "ZKTEST_ADDR"
 
-// outside is an ensemble that the tests didn't start, e.g. of ZooKeeper. Only znodes can be
-// seen and changed there. One test at a time has it; the test begins with an empty tree, and
-// we delete what it leaves.
+// outside is an ensemble that the tests didn't start, e.g. of ZooKeeper. A test can only see
+// and change znodes. One test at a time uses it; the test begins with an empty tree, and we
+// delete the znodes that it leaves.
 type outside struct {
 	addrs  string
 	client *client.Client
 }
 
-// outsideTurn has one element while a test of this process uses the ensemble.
+// outsideTurn contains one element while a test of this process uses the ensemble.
 var outsideTurn = make(chan struct{}, 1)
 
 // outsideNow returns the ensemble that the environment names, nil if it names none.
@@ -70,7 +71,7 @@ func outsideNow(t TB, o options) *outside {
 
 const outsideTurnPatience = 10 * time.Minute
 
-// skip skips a test that needs what no other ensemble has.
+// skip skips a test that needs a feature of servers in this process.
 func skip(t TB, what string) {
 	t.Helper()
 	if s, can := t.(interface{ Skipf(string, ...any) }); can {
@@ -88,7 +89,7 @@ func (s *Server) inProcess(what string) {
 	skip(s.t, what)
 }
 
-// What a test needs that only servers in this process have.
+// Features that only servers in this process have.
 const (
 	needsFaults  = "faults"
 	needsClock   = "the servers' clock"
@@ -118,7 +119,7 @@ func (x *outside) children(path string) []string {
 	return slices.DeleteFunc(names, func(name string) bool { return path == "/" && name == "zookeeper" })
 }
 
-// set creates or changes a znode, and creates the missing ones above it.
+// set creates or changes a znode, and creates its missing ancestors.
 func (x *outside) set(path, data string) error {
 	ctx, cancel := x.ctx()
 	defer cancel()
@@ -138,7 +139,7 @@ func (x *outside) set(path, data string) error {
 	return err
 }
 
-// remove deletes a znode and all below it, if it exists.
+// remove deletes a znode and its subtree, if it exists.
 func (x *outside) remove(path string) error {
 	for _, name := range x.children(path) {
 		if err := x.remove(strings.TrimSuffix(path, "/") + "/" + name); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestAgainstAnotherEnsemble: with ZKTEST_ADDR, Run and RunCluster stand for the servers
-// there, and each test begins and ends with an empty tree.
+// TestAgainstAnotherEnsemble checks that with ZKTEST_ADDR, Run and RunCluster represent the
+// servers there, and each test begins and ends with an empty tree.
 func TestAgainstAnotherEnsemble(t *testing.T) { //nolint:paralleltest // it sets a variable
 	other := zktest.Run(t)
 	t.Setenv("ZKTEST_ADDR", strings.Join(other.Addrs(), ","))
@@ -62,7 +62,7 @@ func TestAgainstAnotherEnsemble(t *testing.T) { //nolint:paralleltest // it sets
 	})
 }
 
-// recordsSkip keeps the reason for which a test is skipped.
+// recordsSkip keeps the reason why a test is skipped.
 type recordsSkip struct {
 	*testing.T
 	why string
@@ -73,8 +73,8 @@ func (r *recordsSkip) Skipf(format string, args ...any) {
 	r.T.Skip(r.why)
 }
 
-// TestSkipsAgainstAnotherEnsemble: what another ensemble can't do skips the test, with the
-// reason.
+// TestSkipsAgainstAnotherEnsemble checks that a call that another ensemble can't support
+// skips the test, with the reason.
 func TestSkipsAgainstAnotherEnsemble(t *testing.T) { //nolint:paralleltest // it sets a variable
 	other := zktest.Run(t)
 	t.Setenv("ZKTEST_ADDR", strings.Join(other.Addrs(), ","))

@@ -2,10 +2,10 @@ package zktest
 
 import "time"
 
-// Pause suspends the server as SIGSTOP does. The server sends nothing to its clients and to
-// the other members of its cluster, and receives nothing; its connections stay open; its
-// clock stops, so nothing expires; and it writes nothing to disk. Incoming data waits. On
-// Resume its clock jumps to the current time, as it does for a resumed process.
+// Pause suspends the server like SIGSTOP. The server sends nothing to its clients and to the
+// other members of its cluster, and receives nothing; its connections stay open; its clock
+// stops, so nothing expires; and it writes nothing to disk. Incoming data waits. On Resume
+// its clock jumps to the current time, like the clock of a resumed process.
 //
 // Unlike a stopped process, a paused server notices that it hears nothing, because Raft's
 // own timers keep running. A leader that is paused for a second or two knows at Resume that

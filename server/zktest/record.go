@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// Recording holds the conversation between clients and server: one line for each
-// request, reply and event, in the order in which the server read and wrote them:
+// Recording is the conversation between clients and server: one line for each request, reply
+// and event, in the order in which the server read and wrote them:
 //
 //	0x100000000000001 > 1 create /a "v1" ephemeral
 //	0x100000000000001 < 1 create /a: zxid 0x2
@@ -120,8 +120,8 @@ func (t *tape) note(what said, line string) {
 	}
 }
 
-// said records what the server writes to a client. We track frame boundaries even while
-// there is no recording.
+// said records the server's output to a client. We track frame boundaries even while there
+// is no recording.
 func (t *tape) said(c *clientConn, b []byte) {
 	on := t.on.Load()
 	c.frames.take(b, on, func(frame []byte, first bool) {

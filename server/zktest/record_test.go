@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// The recording of two clients, and that of one of them.
+// Recordings of two clients together, and of one alone.
 func TestRecording(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,8 +1,8 @@
 package zktest
 
-// Kill ends the server as kill -9 does: its clients and the other members of its
-// cluster get no more data from it, and its port refuses connections. A standalone
-// server still executes the requests that it has read.
+// Kill ends the server like kill -9: its clients and the other members of its cluster get no
+// more data from it, and its port refuses connections. A standalone server still executes
+// the requests that it has read.
 func (s *Server) Kill() {
 	s.t.Helper()
 	s.inProcess(needsFaults)
@@ -30,11 +30,10 @@ func (s *Server) Kill() {
 	}()
 }
 
-// Restart starts a killed server again at the same address, and waits until it
-// serves. With OnDisk it has its data and sessions. Without it, a standalone server
-// is empty, and a member of a cluster gets its data from the other members, like a
-// server with a replaced disk; this requires a majority of the other members to admit
-// it.
+// Restart starts a killed server again at the same address, and waits until it serves. With
+// OnDisk it has its data and sessions. Otherwise, a standalone server is empty, and a member
+// of a cluster gets its data from the other members, like a server with a replaced disk; in
+// this case a majority of the other members must admit it.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.inProcess(needsFaults)

@@ -14,9 +14,9 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// SeedJSON is Seed for a tree in JSON. An object is a znode and its members are the
-// znode's children. A string is the data of a znode without children; the member with
-// the empty name holds the data of a znode with children. A name may be a whole path.
+// SeedJSON is Seed for a tree in JSON. An object is a znode and its members are the znode's
+// children. A string is the data of a znode without children; the member with the empty name
+// is the data of a znode with children. A name may be a whole path.
 //
 //	{"app": {"": "of /app itself", "config": "v1", "locks": {}}, "/jobs/1": "todo"}
 //
@@ -141,7 +141,7 @@ func yamlTree(n *yaml.Node) (any, error) {
 		for i := 0; i < len(n.Content); i += 2 {
 			key := n.Content[i]
 			if key.Kind != yaml.ScalarNode || key.Tag == "!!merge" {
-				return nil, fmt.Errorf("line %d: a key that is no name", key.Line)
+				return nil, fmt.Errorf("line %d: a key that is not a name", key.Line)
 			}
 			below, err := yamlTree(n.Content[i+1])
 			if err != nil {
@@ -182,7 +182,7 @@ func parseDump(dump string) (map[string]string, error) {
 			nodes["/"] = data
 			continue
 		case depth < 1 || depth > len(names)+1 || len(line)-len(text) != 2*depth:
-			return nil, fmt.Errorf("line %d, %q: two spaces to the right of its parent is where it belongs", i+1, line)
+			return nil, fmt.Errorf("line %d, %q: want two spaces more than its parent", i+1, line)
 		}
 		names = append(names[:depth-1], name)
 		if !strings.HasPrefix(rest, " (ephemeral of ") {
@@ -204,7 +204,7 @@ func parseLine(text string) (name, data, rest string, err error) {
 	}
 	quoted, err := strconv.QuotedPrefix(rest)
 	if err != nil {
-		return "", "", "", errors.New("after = a quoted text is expected")
+		return "", "", "", errors.New("want quoted text after =")
 	}
 	rest = rest[len(quoted):]
 	if data, err = strconv.Unquote(quoted); err == nil && rest != "" && !strings.HasPrefix(rest, " (ephemeral of ") {

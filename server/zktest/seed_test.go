@@ -82,20 +82,20 @@ func refused(t *testing.T, r *refusing, f func()) string {
 	return r.said
 }
 
-func TestSeedsThatMakeNoSense(t *testing.T) {
+func TestInvalidSeeds(t *testing.T) {
 	t.Parallel()
 	r := &refusing{TB: t}
 	zs := zktest.Run(r)
 	for text, f := range map[string]func(){
-		"list":      func() { zs.SeedJSON(`{"a": [1]}`) },
-		"end":       func() { zs.SeedJSON(`{} {}`) },
-		"an object": func() { zs.SeedJSON(`{"a": {"": {"b": "c"}}}`) },
-		"line 2":    func() { zs.SeedYAML("a: b\nc: [d]") },
-		"duplicate": func() { zs.SeedYAML("a: b\na: c") },
-		"belongs":   func() { zs.SeedText("/\n    a\n") },
-		"quoted":    func() { zs.SeedText("/\n  a = b\n") },
-		"no such":   func() { zs.SeedFile("/nowhere/a.json") },
-		"null":      func() { zs.SeedJSON(`{"a\u0000": "b"}`) },
+		"list":       func() { zs.SeedJSON(`{"a": [1]}`) },
+		"end":        func() { zs.SeedJSON(`{} {}`) },
+		"an object":  func() { zs.SeedJSON(`{"a": {"": {"b": "c"}}}`) },
+		"line 2":     func() { zs.SeedYAML("a: b\nc: [d]") },
+		"duplicate":  func() { zs.SeedYAML("a: b\na: c") },
+		"two spaces": func() { zs.SeedText("/\n    a\n") },
+		"quoted":     func() { zs.SeedText("/\n  a = b\n") },
+		"no such":    func() { zs.SeedFile("/nowhere/a.json") },
+		"null":       func() { zs.SeedJSON(`{"a\u0000": "b"}`) },
 	} {
 		if said := refused(t, r, f); !strings.Contains(said, text) && text != "null" || said == "" {
 			t.Errorf("%s: %q", text, said)

@@ -17,10 +17,10 @@ func (l slowness) delayOf(n int) time.Duration {
 	return d
 }
 
-// SlowConnection delays all data between the server and a client, in both directions,
-// until restore is called. Data is late by the delay plus the time it takes at the
-// given bytes per second; 0 means no limit. Data sent together arrives together.
-// Advance shortens the wait.
+// SlowConnection delays all data between the server and a client, in both directions, until
+// restore is called. Data arrives after the delay plus the transfer time at the given bytes
+// per second; 0 means no limit. Data sent together arrives together. Advance shortens the
+// wait.
 func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSecond int) (restore func()) {
 	s.t.Helper()
 	s.inProcess(needsFaults)
@@ -33,7 +33,7 @@ func (s *Server) SlowConnection(session int64, delay time.Duration, bytesPerSeco
 		c.setSlow(slowness{delay, bytesPerSecond})
 	}
 	return func() {
-		s.gate.log("the connection of session 0x%x is fast again", session)
+		s.gate.log("the connection of session 0x%x has full speed again", session)
 		for _, c := range list {
 			c.setSlow(slowness{})
 		}
@@ -47,7 +47,7 @@ func (s *Server) SlowConnections(delay time.Duration, bytesPerSecond int) (resto
 	s.gate.log("all connections are slow: %v, %d bytes a second", delay, bytesPerSecond)
 	s.gate.setSlow(slowness{delay, bytesPerSecond})
 	return func() {
-		s.gate.log("all connections are fast again")
+		s.gate.log("all connections have full speed again")
 		s.gate.setSlow(slowness{})
 	}
 }
@@ -73,8 +73,8 @@ func (c *clientConn) slowness() slowness {
 	return c.slow
 }
 
-// dawdle waits for the delay of n bytes. It returns false if the connection is closed
-// meanwhile.
+// dawdle waits for the delay of n bytes. It returns false if the connection is closed in the
+// meantime.
 func (c *clientConn) dawdle(n int) bool {
 	d := c.slowness().delayOf(n)
 	return d == 0 || c.gate.clock.sleep(d, c.done)
@@ -99,7 +99,7 @@ func (c *Cluster) SlowLink(a, b int, delay time.Duration) (restore func()) {
 	c.logs.printf("the link between %s and %s is slow: %v", host(a), host(b), delay)
 	set(delay)
 	return func() {
-		c.logs.printf("the link between %s and %s is fast again", host(a), host(b))
+		c.logs.printf("the link between %s and %s has full speed again", host(a), host(b))
 		set(0)
 	}
 }

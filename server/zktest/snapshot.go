@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Snapshot holds the contents of a server's tree at some time, for Reset.
+// Snapshot is the contents of a server's tree at some time, for Reset.
 type Snapshot struct {
 	s     *Server
 	copy  *tree.Copy
@@ -115,7 +115,7 @@ func (s *Server) endSessions() {
 }
 
 // recall replaces the tree's contents without a log entry. For an in-memory server this is
-// safe, because it never reads its log. On disk we take a snapshot of the new contents, and
+// safe, because it never reads its log. On disk we write a snapshot of the new contents, and
 // recovery starts from that snapshot. The barrier's log entry before the snapshot puts the
 // digest of the new contents into the log.
 func (s *Server) recall(c *tree.Copy) error {

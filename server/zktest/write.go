@@ -46,7 +46,7 @@ func (s *Server) Delete(path string) {
 	s.write("Delete", func(t *tree.Tree) []proto.MultiOp { return deleting(nil, t, path) })
 }
 
-// attempts limits the retries of a write whose plan concurrent clients invalidate.
+// attempts limits the retries of a write when concurrent clients invalidate its plan.
 const attempts = 100
 
 // write executes the operations that plan derives from the current tree.

@@ -26,7 +26,7 @@ func Explain(err error) error {
 		leaf := bad.UnverifiedCertificates[0]
 		return fmt.Errorf("%s %s: %w", Describe(leaf), reason(leaf, bad.Err), err)
 	case strings.Contains(err.Error(), "remote error: tls: "):
-		return fmt.Errorf("the other side rejected this server or its certificate: %w", err)
+		return fmt.Errorf("the peer rejected this server or its certificate: %w", err)
 	}
 	return err
 }
@@ -63,14 +63,14 @@ func reason(leaf *x509.Certificate, err error) string {
 	case errors.Is(err, ErrUnchecked):
 		return "may have been revoked"
 	}
-	return "is not good"
+	return "is invalid"
 }
 
 // Outdated reports when c expired or becomes valid, or "" if c is valid at now.
 func Outdated(c *x509.Certificate, now time.Time) string {
 	switch {
 	case now.After(c.NotAfter):
-		return "has expired on " + c.NotAfter.UTC().Format(time.RFC3339)
+		return "expired on " + c.NotAfter.UTC().Format(time.RFC3339)
 	case now.Before(c.NotBefore):
 		return "is not valid before " + c.NotBefore.UTC().Format(time.RFC3339)
 	}

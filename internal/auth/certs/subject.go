@@ -39,8 +39,7 @@ type attribute struct {
 	Value asn1.RawValue
 }
 
-// keyword returns the RFC 2253 name of a type. Types without one are written as
-// numbers.
+// keyword returns the RFC 2253 name of a type. Other types are written as numbers.
 func (a attribute) keyword() (string, bool) {
 	switch a.Type.String() {
 	case "2.5.4.3":
@@ -76,8 +75,8 @@ func (a attribute) String() string {
 	return word + "=" + escape(text)
 }
 
-// textOf returns a value of one of the types that Java treats as text. Java decodes
-// all of them as UTF-8, even those that aren't.
+// textOf returns a value of one of the types that Java treats as text. Java decodes all
+// these types as UTF-8, even if the type has another encoding.
 func textOf(v asn1.RawValue) (string, bool) {
 	if v.Class != asn1.ClassUniversal {
 		return "", false

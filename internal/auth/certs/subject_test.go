@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestSubjectAsJavaSpellsIt compares with the result of X500Principal.getName in Java
+// TestSubjectMatchesJava compares with the result of X500Principal.getName in Java
 // 17 for the same bytes.
-func TestSubjectAsJavaSpellsIt(t *testing.T) {
+func TestSubjectMatchesJava(t *testing.T) {
 	t.Parallel()
 	cn, o, ou := asn1.ObjectIdentifier{2, 5, 4, 3}, asn1.ObjectIdentifier{2, 5, 4, 10}, asn1.ObjectIdentifier{2, 5, 4, 11}
 	uid, dc := asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 1}, asn1.ObjectIdentifier{0, 9, 2342, 19200300, 100, 1, 25}

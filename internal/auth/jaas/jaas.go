@@ -201,8 +201,8 @@ func octal(text string) (n int, char rune) {
 	return n, char
 }
 
-// escaped returns the character that a backslash and c stand for: c itself, unless c
-// names a control character.
+// escaped returns the character that a backslash and c mean: c itself, unless c names a
+// control character.
 func escaped(c byte) byte {
 	if i := strings.IndexByte("abfnrtv", c); i >= 0 {
 		return "\a\b\f\n\r\t\v"[i]

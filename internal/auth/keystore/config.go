@@ -46,9 +46,9 @@ func ServerConfig(o Options, warn func(error)) (*tls.Config, error) {
 	return outer, nil
 }
 
-// PeerConfig returns a function that returns the TLS configuration of the next
-// connection between two servers, in either role; the trusted certificates are in
-// ClientCAs. With Reload, the function reads changed files, as ServerConfig does.
+// PeerConfig returns a function that returns the TLS configuration of the next connection
+// between two servers, in either role; the trusted certificates are in ClientCAs. With
+// Reload, the function reads changed files, like ServerConfig.
 func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	if o.Trust.Location == "" {
 		return nil, errors.New("trustStore.location is not set: no certificate is trusted")
@@ -74,8 +74,8 @@ func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	return (&reloader{options: o, load: load, current: base, stamp: stamp, warn: warn}).config, nil
 }
 
-// watched returns a load that warns if the server's own certificate is expired or not
-// yet valid. Peers reject such a certificate without saying why.
+// watched returns a load that warns if the server's own certificate has expired or not yet
+// valid. Peers reject such a certificate without saying why.
 func (o Options) watched(load func() (*tls.Config, error), warn func(error)) func() (*tls.Config, error) {
 	return func() (*tls.Config, error) {
 		c, err := load()
@@ -199,7 +199,7 @@ func suite(name string) (uint16, bool) {
 	return 0, false
 }
 
-// reloader keeps the newest valid configuration of Options whose files change.
+// reloader keeps the newest valid configuration while the files of its Options change.
 type reloader struct {
 	options Options
 	load    func() (*tls.Config, error)

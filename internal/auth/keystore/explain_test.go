@@ -51,7 +51,7 @@ func TestExplain(t *testing.T) {
 		cert tls.Certificate
 		says string
 	}{
-		{"expired", issued(t, authority, caKey, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }), "has expired on 20"},
+		{"expired", issued(t, authority, caKey, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Hour) }), " expired on 20"},
 		{"not yet valid", issued(t, authority, caKey, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }), "is not valid before 20"},
 		{"unknown authority", issued(t, identity{ca: other}, otherKey, func(*x509.Certificate) {}), "not signed by an authority in the trust store"},
 		{"for servers only", issued(t, authority, caKey, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }), "extended key usage"},
@@ -63,7 +63,7 @@ func TestExplain(t *testing.T) {
 		}
 	}
 	refused := fmt.Errorf("remote error: tls: %s", "bad certificate")
-	if err := certs.Explain(refused); !strings.Contains(err.Error(), "the other side rejected") {
+	if err := certs.Explain(refused); !strings.Contains(err.Error(), "the peer rejected") {
 		t.Error(err)
 	}
 	if certs.Explain(nil) != nil || !errors.Is(certs.Explain(net.ErrClosed), net.ErrClosed) {
@@ -89,7 +89,7 @@ func TestOwnCertificateExpired(t *testing.T) {
 	if _, err := ServerConfig(Options{Key: Store{Location: path}, ClientAuth: "none"}, func(err error) { warned = append(warned, err) }); err != nil {
 		t.Fatal(err)
 	}
-	if len(warned) != 1 || !strings.Contains(warned[0].Error(), path) || !strings.Contains(warned[0].Error(), "has expired on") {
+	if len(warned) != 1 || !strings.Contains(warned[0].Error(), path) || !strings.Contains(warned[0].Error(), " expired on") {
 		t.Errorf("warnings %v", warned)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/zkgo/zkgo/internal/auth/certs"
 )
 
-// revocation checks whether certificates were revoked, as Java does with ssl.crl and
-// ssl.ocsp, using the addresses in the certificates. If we can't determine the status of a
+// revocation checks whether certificates were revoked, using the addresses in the
+// certificates, like Java with ssl.crl and ssl.ocsp. If we can't determine the status of a
 // certificate, we treat it as revoked. It is safe for concurrent use.
 type revocation struct {
 	ocsp   bool // query the responders first
@@ -55,7 +55,7 @@ func newRevocation(ocsp bool) *revocation {
 	}
 }
 
-// checking returns a load whose configurations reject revoked certificates.
+// checking returns a load that returns configurations that reject revoked certificates.
 func (o Options) checking(load func() (*tls.Config, error)) func() (*tls.Config, error) {
 	if !o.CRL && !o.OCSP {
 		return load

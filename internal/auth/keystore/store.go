@@ -353,5 +353,5 @@ func entryCerts(ks jks.KeyStore, alias string) ([]jks.Certificate, error) {
 	return ks.GetPrivateKeyEntryCertificateChain(alias)
 }
 
-// isDER reports whether data starts with an ASN.1 sequence, as PKCS12 does.
+// isDER reports whether data starts with an ASN.1 sequence, like PKCS12.
 func isDER(data []byte) bool { return len(data) > 0 && data[0] == 0x30 }

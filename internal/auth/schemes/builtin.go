@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// KeyPath is the znode that holds the key of the scheme key: a client must present a
-// multiple of it.
+// KeyPath is the znode with the key of the scheme key. A client must present a multiple of
+// this number.
 const KeyPath = "/key"
 
 // Builtin proves identities by ZooKeeper's own schemes.
@@ -18,7 +18,7 @@ type Builtin struct {
 	DigestAlg, SuperDigest string
 	Ensemble               bool     // a client may name the ensemble that it wants
 	EnsembleNames          []string // of this ensemble; none: any
-	// Key returns what the znode at KeyPath holds, if it exists. Nil: the scheme key is
+	// Key returns the data of the znode at KeyPath, if it exists. Nil: the scheme key is
 	// disabled.
 	Key   func() (data string, ok bool)
 	Stats *stats.Server
@@ -67,8 +67,8 @@ func (b *Builtin) knowsEnsemble(name string) bool {
 	return true
 }
 
-// fitsKey reports whether auth satisfies the scheme key: it is a multiple of the number
-// that key returns, or there is none.
+// fitsKey reports whether auth satisfies the scheme key: it is a multiple of the number that
+// key returns, or key returns none.
 func fitsKey(key func() (data string, ok bool), auth []byte) bool {
 	data, ok := key()
 	if !ok {

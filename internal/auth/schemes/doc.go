@@ -2,7 +2,7 @@
 // ZooKeeper's own schemes, and keeps the identities of one client.
 //
 // It imports proto, tree for the fingerprints of identities, tlsport for the scheme of
-// certificates, and stats, where it counts. It reads the tree only through a function, and
+// certificates, and stats for counters. It reads the tree only through a function, and
 // doesn't depend on connections.
 //
 // Invariants:

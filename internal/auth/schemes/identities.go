@@ -22,8 +22,8 @@ const (
 // should not repeat the same identities in every entry.
 const MaxCarriedBytes = 512
 
-// Set is what one client has proved. One goroutine, the reader of the connection, adds to
-// it and uses Carried; any may use All.
+// Set is the set of identities that one client has proved. One goroutine, the reader of the
+// connection, adds to it and uses Carried; any may use All.
 type Set struct {
 	all    atomic.Pointer[[]proto.ID]
 	short  []proto.ID         // the identities that go with each command in full
@@ -33,8 +33,8 @@ type Set struct {
 // All returns the identities.
 func (s *Set) All() []proto.ID { return *s.all.Load() }
 
-// Add adds identities, each once. It changes nothing if that would be too many, n of so many
-// bytes.
+// Add adds identities, each once. n and bytes are the size of the new set. If it exceeds a
+// bound, Add changes nothing and ok is false.
 func (s *Set) Add(more ...proto.ID) (n, bytes int, ok bool) {
 	ids := slices.Clone(s.All())
 	for _, id := range more {
@@ -79,7 +79,8 @@ func (s *Set) Replace(ids []proto.ID) {
 	slices.SortFunc(s.prints, tree.Fingerprint.Compare)
 }
 
-// Carried returns what goes with a command that needs no identity in full.
+// Carried returns the identities and fingerprints that go with a command that needs no
+// identity in full.
 func (s *Set) Carried() ([]proto.ID, []tree.Fingerprint) { return s.short, s.prints }
 
 // Public returns a copy of ids without their secrets.

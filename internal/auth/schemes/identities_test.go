@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// The identities that go into the log with a command are bounded, whatever a client has
-// proved.
+// The identities that go into the log with a command should be bounded, however many a
+// client has proved.
 func TestIdentitiesWithACommandAreBounded(t *testing.T) {
 	t.Parallel()
 	var ids []proto.ID

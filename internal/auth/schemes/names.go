@@ -35,7 +35,7 @@ func CheckNames(providers []string, key bool) error {
 	}
 	for _, scheme := range providers {
 		if scheme == "" || strings.Contains(scheme, ":") || slices.Contains(own, scheme) || slices.Contains(seen, scheme) {
-			return fmt.Errorf("AuthProviders: the scheme %q is empty, has a colon, is ZooKeeper's own or stands twice", scheme)
+			return fmt.Errorf("AuthProviders: the scheme %q is empty, contains a colon, is ZooKeeper's own, or is a duplicate", scheme)
 		}
 		seen = append(seen, scheme)
 	}

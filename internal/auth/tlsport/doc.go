@@ -5,6 +5,6 @@
 // and explains errors. It doesn't read the client protocol.
 //
 // Invariants:
-//   - A client that doesn't read what TLS sends can't delay [Conn.Close] for long.
+//   - A client that doesn't read TLS messages can't delay [Conn.Close] for long.
 //   - We never wait for a client's first byte or handshake on the goroutine that accepts.
 package tlsport

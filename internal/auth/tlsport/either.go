@@ -14,7 +14,7 @@ import (
 type eitherListener struct {
 	net.Listener
 	config *tls.Config
-	detect time.Duration // how long the first byte may take
+	detect time.Duration // time limit for the first byte
 	ready  chan net.Conn
 
 	done chan struct{} // closed by Close
@@ -30,8 +30,8 @@ type eitherListener struct {
 // out of a resource, usually file descriptors.
 const AcceptPause = 50 * time.Millisecond
 
-// Either returns a listener for l, which it takes over, that accepts TLS and plaintext. A
-// connection may take the time detect until its first byte.
+// Either returns a listener that accepts TLS and plaintext on l, which it then owns. detect
+// is the time limit for a connection's first byte.
 func Either(l net.Listener, config *tls.Config, detect time.Duration) net.Listener {
 	u := &eitherListener{
 		Listener: l, config: config, detect: detect, ready: make(chan net.Conn),
@@ -66,8 +66,8 @@ func (u *eitherListener) accept() {
 	}
 }
 
-// hold registers a connection that has sent nothing yet, so that Close ends its wait.
-// After Close it closes the connection and returns false.
+// hold registers a connection that has sent nothing yet, so that Close ends its wait. After
+// Close, hold closes the connection and returns false.
 func (u *eitherListener) hold(c net.Conn) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -140,14 +140,14 @@ func (u *eitherListener) stop() {
 	})
 }
 
-// unreadConn is a connection with one byte already read. Until the handshake is over,
-// only the goroutine that does it reads.
+// unreadConn is a connection after its first byte was read. Until the end of the handshake,
+// only the goroutine that does the handshake reads.
 type unreadConn struct {
 	net.Conn
 	first []byte
 }
 
-// NetConn returns the connection below, like that of a tls.Conn.
+// NetConn returns the connection below, like the method of a tls.Conn.
 func (c *unreadConn) NetConn() net.Conn { return c.Conn }
 
 func (c *unreadConn) Read(b []byte) (int, error) {

@@ -16,11 +16,11 @@ import (
 const Scheme = "x509"
 
 // RecordHandshake is the first byte of a TLS connection: the type of the record with the
-// client hello. No request and no four-letter word begins with it: a frame length that
-// begins with it would be at least 352 megabytes.
+// client hello. No request and no four-letter word begins with this byte: as the first byte
+// of a frame length, it would mean at least 352 megabytes.
 const RecordHandshake = 0x16
 
-// Port is what the connections of a TLS listener share.
+// Port is the common state of the connections of a TLS listener.
 type Port struct {
 	config    *tls.Config
 	host      certs.HostCheck
@@ -60,8 +60,8 @@ type Conn struct {
 }
 
 // Identify detects the client's protocol, does the handshake if it is TLS, and returns the
-// identities that the certificate proves. It waits for the client. If that takes too long,
-// we close the connection, like any connection without a session.
+// identities that the certificate proves. It waits for the client. A connection without a
+// session for too long is closed.
 func (c *Conn) Identify() ([]proto.ID, error) {
 	err := c.WaitRead()
 	switch {
@@ -157,9 +157,9 @@ func (c *Conn) Write(b []byte) (int, error) {
 const closeTimeout = time.Second
 
 // Close implements net.Conn. It may wait for the client to read the close notification, but
-// not for longer than closeTimeout. We need the limit because crypto/tls answers key
-// updates while it reads, and holds the lock that it needs for the close notification:
-// without the limit, we could never close a client that doesn't read the answers.
+// not for longer than closeTimeout. We need the limit because crypto/tls answers key updates
+// while it reads, and holds the lock that the close notification needs: without the limit,
+// we could never close a client that doesn't read the answers.
 func (c *Conn) Close() error {
 	s := c.stream.Load()
 	if s == nil {

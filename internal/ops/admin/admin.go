@@ -19,9 +19,9 @@ type Source interface {
 	// LastSnapshot returns the zxid and the time of the newest snapshot; ok is false
 	// if there is none.
 	LastSnapshot() (zxid int64, at time.Time, ok bool)
-	// BeginLong waits until the handler may answer a command whose answer grows with the
-	// number of clients. The source calls cut to end the answer early. The handler calls
-	// sending when it has made the answer, and end when it has sent it. Both are nil if the
+	// BeginLong waits until the handler may answer a command with an answer that grows with
+	// the number of clients. The source calls cut to end the answer early. The handler calls
+	// sending when the answer is complete, and end after sending it. Both are nil if the
 	// client has left and needs no answer.
 	BeginLong(command string, r *http.Request, cut func()) (sending, end func())
 }
@@ -66,7 +66,7 @@ type handler struct {
 	src       Source
 	guard     guard
 	commands  map[string]command
-	snapshots *snapshots // nil if src is no Snapshotter
+	snapshots *snapshots // nil if src isn't a Snapshotter
 }
 
 // get rejects all methods except GET and HEAD.

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// ask sends one request of the administrator and returns the response.
+// ask sends one request as the administrator and returns the response.
 func ask(t *testing.T, h http.Handler, method, target string) (code int, body string) {
 	t.Helper()
 	w, r := httptest.NewRecorder(), httptest.NewRequest(method, target, nil)
@@ -36,7 +36,7 @@ func fields(t *testing.T, h http.Handler, command string) map[string]any {
 	return m
 }
 
-// byKey lists the objects whose keys are data.
+// byKey lists the objects with keys that are data.
 var byKey = []string{"session_id_to_ephemeral_paths", "expiry_time_to_session_ids", "session_id_to_watched_paths", "path_to_session_ids", "current_config"}
 
 // shape lists the paths of a JSON value with their types.
@@ -98,8 +98,7 @@ func empty(want map[string]bool, entry string) bool {
 	return true
 }
 
-// TestFieldsOfEveryCommand compares the responses with those of ZooKeeper 3.9.5, in
-// its four roles.
+// TestFieldsOfEveryCommand compares the responses with ZooKeeper 3.9.5, in its four roles.
 func TestFieldsOfEveryCommand(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{"standalone", "leader", "follower", "observer"} {

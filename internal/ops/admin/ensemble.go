@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
-// members parses the lines of the config node, which holds the current membership
-// even after a reconfig.
+// members parses the lines of the config node, which contains the current membership even
+// after a reconfig.
 func members(src Source) []zoocfg.Server {
 	var list []zoocfg.Server
 	for line := range strings.Lines(src.Configuration().Membership) {
@@ -100,8 +100,8 @@ func listening(addr string) string {
 
 func hostPort(host string, port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 
-// ZooKeeper's names for the phases of a server: it looks for a leader, or takes part
-// in the ensemble.
+// ZooKeeper's names for the phases of a server: it looks for a leader, or is part of the
+// ensemble.
 const (
 	phaseElection  = "election"
 	phaseBroadcast = "broadcast"

@@ -60,8 +60,8 @@ func crossSite(r *http.Request) bool {
 	return !slices.Contains([]string{"", "none", "same-origin"}, r.Header.Get("Sec-Fetch-Site"))
 }
 
-// admits rejects callers that are no administrators. As in ZooKeeper, the reply contains
-// the command name that the caller used.
+// admits rejects callers that aren't administrators. As in ZooKeeper, the reply contains the
+// command name that the caller used.
 func (g *guard) admits(w http.ResponseWriter, r *http.Request) bool {
 	name := path.Base(r.URL.Path)
 	if r.Header.Get("Authorization") == "" {
@@ -107,7 +107,7 @@ func (g *guard) administrators(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// withoutNames is a source whose metrics don't contain the names of znodes.
+// withoutNames is a source with metrics that don't contain the names of znodes.
 type withoutNames struct{ Source }
 
 // Metrics implements status.Source.

@@ -21,9 +21,9 @@ func send(h http.Handler, method, target string, headers ...string) *httptest.Re
 	return w
 }
 
-// Without credentials, callers get roles and numbers, and everything else is closed: a new
-// command is closed unless it is in this list.
-func TestWhatEveryCallerMayAsk(t *testing.T) {
+// Without credentials, callers should get roles and numbers and nothing else: a new command
+// is closed unless it is in this list.
+func TestCommandsOpenToEveryCaller(t *testing.T) {
 	t.Parallel()
 	open := []string{
 		"dirs", "get_trace_mask", "hash", "is_read_only", "last_snapshot", "leader", "monitor", "ruok", "server_stats", "watch_summary", "zabstate",
@@ -76,7 +76,7 @@ func (n *named) Metrics() []status.Metric {
 		status.Metric{Name: "quota_count_usage_per_namespace", Key: "secret", Value: "1"})
 }
 
-// Names of znodes are in the metrics of administrators only.
+// Only administrators should see names of znodes in the metrics.
 func TestNamesInTheMetrics(t *testing.T) {
 	t.Parallel()
 	h := Handler(&named{fake{role: "leader"}}, DefaultURL, Options{})
@@ -88,8 +88,8 @@ func TestNamesInTheMetrics(t *testing.T) {
 	}
 }
 
-// Basic authentication means the same as the scheme digest. A page of another site can't use
-// the credentials that a browser has.
+// Basic authentication should mean the same as the scheme digest. A page of another site
+// should not be able to use a browser's credentials.
 func TestBasicAuthentication(t *testing.T) {
 	t.Parallel()
 	h := Handler(&fake{role: "leader"}, DefaultURL, Options{})

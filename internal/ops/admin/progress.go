@@ -8,7 +8,7 @@ import (
 )
 
 // A state is large and a client may be slow, so we can't set a deadline for the whole
-// transfer. Without a deadline, however, a client that stops could hold a connection and a
+// transfer. Without a deadline, however, a client that stops could occupy a connection and a
 // file with the whole state forever. We therefore set a deadline, progressTime, for each
 // progressStep.
 const (
@@ -16,8 +16,8 @@ const (
 	progressTime = 30 * time.Second
 )
 
-// noDeadlines removes the server's deadlines from a request that may take long. An
-// expired read deadline would also cancel the request's context.
+// noDeadlines removes the server's deadlines from a long request. An expired read deadline
+// would also cancel the request's context.
 func noDeadlines(w http.ResponseWriter) {
 	c := http.NewResponseController(w)
 	_ = c.SetReadDeadline(time.Time{}) // a broken connection fails anyway, here and below

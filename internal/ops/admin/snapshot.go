@@ -32,15 +32,15 @@ type Options struct {
 	NoSnapshot, NoRestore bool
 	// TooEarly is called for every command that Interval rejects. Nil: not called.
 	TooEarly func(command string)
-	// Refused is called for every refused command, with one of a few reasons, unless
-	// Authorize returned Unknown: Authorize knows why, and reports it itself. Nil: not
+	// Refused is called for every refused command, with one of a few reasons. It isn't
+	// called if Authorize returned Unknown, because Authorize itself reports why. Nil: not
 	// called.
 	Refused func(r *http.Request, command, reason string)
 	// Started is called for every snapshot and restore that isn't refused, before it runs.
 	// Nil: not called.
 	Started func(r *http.Request)
-	// Interval is the minimum time between two snapshots, RestoreInterval that
-	// between two restores. 0: no limit.
+	// Interval is the minimum time between two snapshots, RestoreInterval between two
+	// restores. 0: no limit.
 	Interval, RestoreInterval time.Duration
 	Now                       func() time.Time // default time.Now
 }
@@ -70,8 +70,7 @@ type snapshots struct {
 	exports            atomic.Int32 // snapshots being sent
 }
 
-// maxExports limits the snapshots sent concurrently. Each of them is a temporary
-// file.
+// maxExports limits the snapshots sent concurrently. Each is a temporary file.
 const maxExports = 2
 
 // limiter allows one request per interval.
@@ -167,7 +166,7 @@ func (s *snapshots) serveSnapshot(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(&progressWriter{w: w, deadline: http.NewResponseController(w).SetWriteDeadline}, e.Content)
 }
 
-// snapshotHeaders sets ZooKeeper's headers, whose names aren't capitalized.
+// snapshotHeaders sets ZooKeeper's headers. Their names aren't capitalized.
 func snapshotHeaders(w http.ResponseWriter, zxid, size int64) {
 	w.Header()[headerZxid] = []string{"0x" + strconv.FormatUint(uint64(zxid), 16)}
 	w.Header()[headerSize] = []string{strconv.FormatInt(size, 10)}

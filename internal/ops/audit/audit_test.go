@@ -162,7 +162,7 @@ func TestSinkFails(t *testing.T) {
 	g.let <- struct{}{}
 	l.Add(Record{})
 	g.let <- struct{}{}
-	// The writer has completed both writes when it takes the next batch.
+	// The writer has completed both writes when it dequeues the next batch.
 	l.Add(Record{})
 	g.mu.Lock()
 	g.fail = nil

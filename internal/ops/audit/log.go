@@ -22,7 +22,7 @@ const maxHeld = 16384
 type Log struct {
 	sink Sink
 	log  *slog.Logger
-	wake chan struct{} // holds one token if there is work
+	wake chan struct{} // contains one token if there is work
 	done chan struct{} // closed when the writer has returned
 
 	mu      sync.Mutex

@@ -15,7 +15,8 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Recorder records what a server applies. Applied may be called by one goroutine only.
+// Recorder records the transactions that a server applies. Only one goroutine may call
+// Applied.
 type Recorder struct {
 	*Log
 	wall     func() time.Time

@@ -152,8 +152,7 @@ func setMask(b *bufio.Writer, src status.Source, arg []byte) {
 	b.WriteString(strconv.FormatUint(mask, 10))
 }
 
-// configuration omits the final newline of an ensemble's configuration, as ZooKeeper
-// does.
+// configuration omits the final newline of an ensemble's configuration, like ZooKeeper.
 func configuration(b *bufio.Writer, c status.Configuration, readOnly bool) {
 	kv := func(key string, value any) { fmt.Fprintf(b, "%s=%v\n", key, value) }
 	kv("clientPort", c.ClientPort)

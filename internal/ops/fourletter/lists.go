@@ -15,7 +15,7 @@ import (
 // javaDate is the layout of java.util.Date.
 const javaDate = "Mon Jan 02 15:04:05 MST 2006"
 
-// server prints the answer to srvr, and with conns that to stat.
+// server prints the answer to srvr, or with conns to stat.
 func server(b *bufio.Writer, s status.Server, conns []status.Conn, self string) {
 	fmt.Fprintf(b, "Zookeeper version: %s\n", s.Version)
 	if s.ReadOnly {
@@ -139,7 +139,7 @@ func watchesByPath(b *bufio.Writer, watches map[string][]int64) {
 	b.WriteByte('\n')
 }
 
-// indented prints a path in a line of its own. A path may be long, so we don't copy it.
+// indented prints a line with a path. A path may be long, so we don't copy it.
 func indented(b *bufio.Writer, path string) {
 	b.WriteByte('\t')
 	b.WriteString(path)

@@ -99,7 +99,7 @@ func (t Target) dial(ctx context.Context) (net.Conn, error) {
 	return (&tls.Dialer{Config: t.TLS}).DialContext(ctx, "tcp", t.Addr)
 }
 
-// Live returns nil if the server answers at all.
+// Live returns nil if the server answers.
 func Live(ctx context.Context, t Target) error {
 	answer, err := Word(ctx, t, "srvr")
 	if err == nil && answer == "" {
@@ -141,10 +141,10 @@ func timedOut(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
-// Await repeats Serving until the server serves or ctx ends, because a starting
-// server refuses connections for a while. Each attempt may take as long as each;
-// pause is the time between attempts. Await returns the error of the last attempt, except
-// if that attempt failed because ctx ended: then it returns the error of the one before.
+// Await repeats Serving until the server serves or ctx ends, because a starting server
+// refuses connections for a while. each is the time limit of one attempt; pause is the time
+// between attempts. Await returns the error of the last attempt, except if that attempt
+// failed because ctx ended: then it returns the error of the one before.
 func Await(ctx context.Context, t Target, each, pause time.Duration) (mode string, err error) {
 	err = repeat(ctx, each, pause, func(once context.Context) (err error) {
 		mode, err = Serving(once, t)

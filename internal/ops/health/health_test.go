@@ -82,7 +82,7 @@ func TestServing(t *testing.T) {
 	}
 }
 
-func TestNobodyListens(t *testing.T) {
+func TestNoListener(t *testing.T) {
 	t.Parallel()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
@@ -221,7 +221,7 @@ func TestAwaitCutShort(t *testing.T) {
 	}
 }
 
-// late is a context whose deadline passes before its timer runs.
+// late is a context with a deadline that passes before its timer runs.
 type late struct {
 	context.Context
 	over atomic.Bool

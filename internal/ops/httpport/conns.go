@@ -40,7 +40,7 @@ type conn struct {
 	handlers int                // requests being handled; with HTTP/2 there may be several
 	writes   int                // in progress
 	written  time.Time          // when writes was last 0
-	kept     bool               // an authorized transfer, which has deadlines of its own
+	kept     bool               // an authorized transfer, which has its own deadlines
 	closed   bool               // by any side
 	cancel   context.CancelFunc // of the context of its requests; nil before there is one
 }
@@ -154,7 +154,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// close closes all connections, also those that are accepted later.
+// close closes all connections. Connections accepted later are also closed.
 func (c *conns) close() {
 	c.mu.Lock()
 	c.closed = true
@@ -185,7 +185,7 @@ func (c *conns) context(ctx context.Context, nc net.Conn) context.Context {
 	return ctx
 }
 
-// connOf returns the connection below what a listener accepted.
+// connOf returns the connection below the one that a listener accepted.
 func connOf(nc net.Conn) *conn {
 	for {
 		switch c := nc.(type) {

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Credentials are what a port requires of its callers: basic authentication, bearer
-// authentication, or one of the two. The zero value requires nothing.
+// Credentials are the credentials that a port requires: for basic authentication, for bearer
+// authentication, or for either. The zero value requires none.
 type Credentials struct {
 	User, Password string // of basic authentication; no user: none
 	Token          string // of bearer authentication; empty: none
@@ -38,7 +38,7 @@ func (c Credentials) Require(h http.Handler, refused func(r *http.Request)) http
 // match reports whether a request has the credentials.
 func (c Credentials) match(r *http.Request) bool {
 	if user, password, ok := r.BasicAuth(); ok {
-		// Both comparisons run, so the time doesn't tell whether the user exists.
+		// We make both comparisons, so that the time doesn't reveal whether the user exists.
 		right := same(user, c.User) & same(password, c.Password)
 		return c.User != "" && right == 1
 	}
@@ -46,7 +46,7 @@ func (c Credentials) match(r *http.Request) bool {
 	return c.Token != "" && strings.EqualFold(scheme, "Bearer") && same(strings.TrimSpace(token), c.Token) == 1
 }
 
-// same compares two texts in a time that depends on neither.
+// same compares two texts in constant time.
 func same(a, b string) int {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:])

@@ -1,7 +1,7 @@
 // Package httpport serves HTTP to operators on a port that any client may reach.
 //
-// It imports the standard library and certs, which explains TLS errors. It doesn't
-// depend on what the port serves.
+// It imports the standard library and certs, which explains TLS errors. It doesn't depend on
+// the handlers.
 //
 // Invariants:
 //   - We keep at most [MaxConns] connections open. If there are more, we close the one that

@@ -11,7 +11,7 @@ import (
 // Limits of a request.
 const (
 	HeaderTimeout  = 10 * time.Second
-	requestTimeout = 2 * time.Minute // for a whole request or reply; a profile takes 30 s by default
+	requestTimeout = 2 * time.Minute // for a whole request or reply; a profile lasts 30 s by default
 	maxHeader      = 16 << 10        // bytes of a request's header
 )
 
@@ -22,7 +22,7 @@ type Options struct {
 	Log     *slog.Logger
 	// Complain logs that the port refuses a client.
 	Complain func(msg string, args ...any)
-	// Secure adds TLS to the port's listener, or returns it as it is.
+	// Secure adds TLS to the port's listener, or returns it unchanged.
 	Secure func(net.Listener) (net.Listener, error)
 }
 
@@ -46,7 +46,7 @@ func Serve(plain net.Listener, h http.Handler, o Options) (*Port, error) {
 	p.s = &http.Server{
 		Handler: p.conns.handle(h), ReadHeaderTimeout: HeaderTimeout, IdleTimeout: o.Idle,
 		MaxHeaderBytes: maxHeader, ConnContext: p.conns.context,
-		// Snapshots and restores set deadlines of their own.
+		// Snapshots and restores set their own deadlines.
 		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		ErrorLog: log.New(httpLog{&o, p.closed}, "", 0),
 	}

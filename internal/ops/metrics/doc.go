@@ -5,5 +5,5 @@
 // that where events happen.
 //
 // We use ZooKeeper's own names, i.e. without a prefix, and counters without _total. Like
-// ZooKeeper, we export every name, even those that are always 0 here.
+// ZooKeeper, we export every name, even if the value is always 0 here.
 package metrics

@@ -16,8 +16,8 @@ import (
 // Path is the path of the metrics.
 const Path = status.MetricsPath
 
-// Handler serves the metrics of src to Prometheus and, with process, those of the Go
-// runtime and the process.
+// Handler serves the metrics of src to Prometheus. With process, it adds the metrics of the
+// Go runtime and the process.
 func Handler(src status.MetricsSource, process bool) http.Handler {
 	r := prometheus.NewRegistry()
 	r.MustRegister(Collector(src))

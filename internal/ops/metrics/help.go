@@ -56,7 +56,7 @@ func gauges() map[string]string {
 		"pending_syncs":                    "Pending syncs of this leader's clients.",
 		"quorum_size":                      "Voters of the ensemble.",
 		"leader_uptime":                    "Milliseconds since this server became the leader.",
-		"config_file_differs":              "1 if the members in the configuration file differ from those of the ensemble.",
+		"config_file_differs":              "1 if the members in the configuration file differ from the ensemble's members.",
 		"behaviour_level":                  "Behaviour level that the ensemble uses.",
 		"mirror_phase":                     "Phase of a mirror of another ensemble: 1 following, 2 taken over, 3 given back, 4 finalized.",
 		"mirror_broken":                    "1 if the mirror has stopped because its state differs from the ensemble's.",
@@ -172,7 +172,7 @@ func sizes() map[string]string {
 		"node_deleted_watch_count":           "Watchers notified per deletion.",
 		"node_changed_watch_count":           "Watchers notified per data change.",
 		"node_children_watch_count":          "Watchers notified per change of children.",
-		"requests_in_session_queue":          "Queued requests of a session when one of them was answered.",
+		"requests_in_session_queue":          "Queued requests of a session when one was answered.",
 		"reads_after_write_in_session_queue": "Reads answered together with the write that they waited for.",
 		"reads_issued_from_session_queue":    "Reads answered together with the write that they waited for.",
 		"prep_processor_queue_size":          "Queued writes when a batch was proposed.",
@@ -198,12 +198,12 @@ func constants() []struct{ why, names string } {
 			prep_process_time proposal_process_time`},
 		{"at most two entries are written at a time, and other writes wait in prep_processor_queue_size", `sync_processor_queue_and_flush_time_ms
 			sync_processor_queue_size sync_processor_queue_time_ms sync_processor_request_queued`},
-		{"zkgo removes the watches of a connection at once", `add_dead_watcher_stall_time dead_watchers_cleaner_latency
+		{"zkgo removes the watches of a connection immediately", `add_dead_watcher_stall_time dead_watchers_cleaner_latency
 			dead_watchers_cleared dead_watchers_queued`},
 		{"zkgo has no cache of replies", `response_packet_cache_hits response_packet_cache_misses
 			response_packet_get_children_cache_hits response_packet_get_children_cache_misses`},
 		{"servers don't queue packets for each other", "learner_request_processor_queue_size skip_learner_request_to_next_processor_count"},
-		{"followers that catch up get the log as the others do", "inflight_diff_count"},
+		{"followers that catch up get the log like the others", "inflight_diff_count"},
 		{"zkgo has no observer masters", "om_commit_process_time_ms om_proposal_process_time_ms"},
 		{"zkgo drops requests with their connection", "stale_requests"},
 		{"a server stops at its first such error", "digest_mismatches_count unrecoverable_error_count"},

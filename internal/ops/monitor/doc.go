@@ -2,7 +2,7 @@
 // match ZooKeeper's mntr command, which package fourletter prints and package metrics
 // exports.
 //
-// It imports the standard library, stats and histogram, whose numbers it reads, status and
-// mntr for the result, fourletter for the format of a number, and raftfsm, watch and limits
-// for their own numbers. It changes nothing.
+// It imports the standard library, the packages that count (stats, histogram, raftfsm,
+// watch, limits and mirrored), status and mntr for the result, and fourletter for the format
+// of a number. It only reads.
 package monitor

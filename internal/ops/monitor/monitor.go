@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/watch"
 )
 
-// View is what the metrics of a server are made from.
+// View is the source of a server's metrics.
 type View struct {
 	State      func() status.Server
 	Stats      *stats.Server
@@ -27,7 +27,7 @@ type View struct {
 	// Observers returns the observers at the observerMasterPort; nil: there is no such port.
 	Observers func() []status.Observer
 
-	// What the server is configured for: metrics of anything else would only be noise.
+	// The configured features: metrics of any others would only be noise.
 	Distributed    bool // an ensemble
 	InMemory       bool
 	Admin          bool // commands over HTTP
@@ -98,8 +98,8 @@ func (v View) Metrics() []status.Metric {
 	return m
 }
 
-// leading adds what only a leader knows. ZooKeeper no longer has zk_followers, but its
-// guide still lists it and tools ask for it.
+// leading adds the metrics that only a leader knows. ZooKeeper no longer has zk_followers,
+// but its guide still lists it and tools ask for it.
 func (v View) leading(m *mntr.Lines, p status.Server) {
 	m.Text("followers", strconv.Itoa(p.Learners))
 	m.Int("learners", int64(p.Learners))
@@ -128,7 +128,7 @@ func (v View) observers(m *mntr.Lines, p status.Server) {
 	}
 }
 
-// mirror adds how far a server is that follows another ensemble, or has taken over from one.
+// mirror adds the progress of a server that follows another ensemble, or has replaced one.
 func (v View) mirror(m *mntr.Lines) {
 	state, mark, zxid := v.Node.Mirroring().State()
 	if state.Phase == mirrored.None {

@@ -27,7 +27,7 @@ import (
 // file into the data directory first: the response carries its length before its
 // content, and a client that reads slowly must not pin a snapshot of the tree.
 
-// exportPattern matches these files, so that a restart can remove those of a killed
+// exportPattern matches these files, so that a restart can remove the files of a killed
 // server.
 const exportPattern = "admin-snapshot-*.tmp"
 
@@ -44,7 +44,7 @@ type Snapshots struct {
 	Read  func(r io.Reader) (*tree.Tree, *session.Table, error)
 	Stats *stats.Server
 	Log   *slog.Logger
-	// Complain logs what is refused to a client, at a limited rate.
+	// Complain logs a refusal to a client, at a limited rate.
 	Complain func(msg string, args ...any)
 }
 
@@ -64,9 +64,9 @@ func (s *Snapshots) Sweep() {
 }
 
 // Authorize implements admin.Authorizer. The whole state reveals every secret in it, so an
-// administrator is the super user, or has all permissions on the root as an identity that the
-// ACL names; ZooKeeper requires any one of them. We ignore what the ACL allows to all clients
-// and to addresses, and skipACL, because a caller needs no credentials for these.
+// administrator is the super user, or has all permissions on the root as an identity that
+// the ACL names; in ZooKeeper, one permission is enough. We ignore the permissions of all
+// clients and of addresses, and skipACL, because a caller needs no credentials for these.
 func (s *Snapshots) Authorize(r *http.Request, scheme, auth string) admin.Access {
 	ids, ok := s.identify(r, scheme, auth)
 	if !ok {
@@ -185,11 +185,11 @@ func (s *Snapshots) Keep() (zxid, bytes int64, err error) {
 	return zxid, s.Node.LastSnapshotBytes(), nil
 }
 
-// Restore implements admin.Snapshotter. ZooKeeper replaces the state of one server
-// without telling the other servers or the clients: the servers of an ensemble then
-// differ, and they refuse a client that has seen a later zxid for ever. In zkgo all
-// servers replace their state at the same log index, end all sessions and continue with
-// an epoch above any that clients have seen.
+// Restore implements admin.Snapshotter. ZooKeeper replaces the state of one server without
+// telling the other servers or the clients: the servers of an ensemble then differ, and they
+// permanently refuse a client that has seen a later zxid. In zkgo all servers replace their
+// state at the same log index, end all sessions and continue with an epoch above any that
+// clients have seen.
 func (s *Snapshots) Restore(ctx context.Context, r io.Reader) (int64, error) {
 	begin := time.Now()
 	zxid, err := s.restore(ctx, r)

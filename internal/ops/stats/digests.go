@@ -8,14 +8,14 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// digestEvery is how many transactions lie between two entries of the digest log, and
-// digestsKept how many entries it holds.
+// digestEvery is the number of transactions between two entries of the digest log, and
+// digestsKept the maximum number of entries.
 const (
 	digestEvery = 128
 	digestsKept = 1024
 )
 
-// DigestLog holds the latest digests, oldest first.
+// DigestLog is the list of the latest digests, oldest first.
 type DigestLog struct {
 	mu   sync.Mutex
 	kept []status.Digest

@@ -1,4 +1,4 @@
-// Package stats counts what a server does: requests, replies and their latencies, refused
+// Package stats counts events in a server: requests, replies and their latencies, refused
 // clients, elections, accesses by namespace. Operators see these numbers through package
 // status and as metrics.
 //
@@ -6,6 +6,6 @@
 // and tree for digests.
 //
 // Invariants:
-//   - Counting takes no lock, except for a new namespace, and allocates nothing.
+//   - Counting acquires no lock, except for a new namespace, and allocates nothing.
 //   - Only one goroutine uses a Tally, a ReplySizes or a Conn at a time.
 package stats

@@ -9,27 +9,27 @@ import (
 	"github.com/zkgo/zkgo/internal/histogram"
 )
 
-// Namespace holds the counters of everything below one child of the root.
+// Namespace is the counters of everything below one child of the root.
 type Namespace struct {
 	Name          string
 	Reads, Writes histogram.Summary // their sizes in bytes
 	OverQuota     atomic.Int64      // writes that a quota refused
 }
 
-// Namespaces holds the namespaces by name. A lookup takes no lock: the map is
+// Namespaces is the set of namespaces by name. A lookup acquires no lock: the map is
 // immutable, and an addition replaces it.
 type Namespaces struct {
 	mu sync.Mutex // held while adding a namespace
 	of atomic.Pointer[map[string]*Namespace]
 }
 
-// MaxNamespaces bounds how many namespaces are counted. Each takes some kilobytes, here
-// and in the system that collects the metrics; of a root with more children, the first
-// ones are counted.
+// MaxNamespaces bounds how many namespaces are counted. Each costs some kilobytes, here and
+// in the system that collects the metrics. If the root has more children, we count the first
+// ones.
 const MaxNamespaces = 256
 
-// MaxNamespaceName is the longest name of a namespace that is counted: Prometheus reads
-// the names, and a client may create a name of a megabyte.
+// MaxNamespaceName is the longest name of a namespace that is counted: Prometheus reads the
+// names, and a client may create a name as long as a megabyte.
 const MaxNamespaceName = 256
 
 // NamespaceOf returns the name of the root's child that path is at or below, "" for the
@@ -80,9 +80,9 @@ func (s *Namespaces) Each(f func(n *Namespace)) {
 // tallied is how many namespaces a tally counts at a time.
 const tallied = 4
 
-// Tally counts accesses in a few namespaces until flush, or until another namespace
-// takes the slot. A client mostly stays in the same namespaces, and then counting costs
-// a comparison and a few additions. Only one goroutine uses a tally.
+// Tally counts accesses in a few namespaces until Flush, or until another namespace needs
+// the slot. A client mostly stays in the same namespaces, so counting usually costs a
+// comparison and a few additions. Only one goroutine uses a Tally.
 type Tally struct {
 	Write bool
 	turn  uint8

@@ -16,8 +16,8 @@ func TestNamespaceOf(t *testing.T) {
 	}
 }
 
-// TestTally: counts of one namespace never go to another, and none are lost when
-// another namespace takes the slot.
+// TestTally checks that counts of one namespace never go to another, and that none are lost
+// when another namespace needs the slot.
 func TestTally(t *testing.T) {
 	t.Parallel()
 	var all Namespaces
@@ -37,7 +37,8 @@ func TestTally(t *testing.T) {
 	}
 }
 
-// TestNamespacesAreBounded: a root with very many children takes no memory for them.
+// TestNamespacesAreBounded checks that a root with very many children doesn't use memory for
+// all their counters.
 func TestNamespacesAreBounded(t *testing.T) {
 	t.Parallel()
 	var all Namespaces
@@ -55,14 +56,14 @@ func TestNamespacesAreBounded(t *testing.T) {
 	}
 }
 
-// TestCountingAllocatesNothing: whether the namespace stays the same or changes.
+// TestCountingAllocatesNothing counts in the same namespace and in changing ones.
 func TestCountingAllocatesNothing(t *testing.T) {
 	var all Namespaces
 	var reads Tally
 	if n := testing.AllocsPerRun(100, func() {
 		reads.Add(&all, "/a/b", 10)
 		reads.Add(&all, "/a/c", 10)
-		for _, path := range []string{"/b", "/c", "/d", "/e", "/f"} { // more than there are slots
+		for _, path := range []string{"/b", "/c", "/d", "/e", "/f"} { // more than the number of slots
 			reads.Add(&all, path, 10)
 		}
 		reads.Flush()
@@ -90,7 +91,7 @@ func BenchmarkCountReadElsewhere(b *testing.B) {
 	}
 }
 
-// A child of the root with a name of a megabyte isn't counted.
+// A child of the root with a name of a megabyte should not be counted.
 func TestLongNamespacesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	var s Namespaces

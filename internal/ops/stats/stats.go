@@ -11,7 +11,7 @@ import (
 
 const millisecond = int64(time.Millisecond)
 
-// Server holds the counters of a server. Times are in nanoseconds.
+// Server is the counters of a server. Times are in nanoseconds.
 type Server struct {
 	traffic
 	refusals
@@ -20,11 +20,11 @@ type Server struct {
 	distributed
 }
 
-// traffic counts what the server reads and writes.
+// traffic counts the server's reads and writes.
 type traffic struct {
 	Received, Sent         atomic.Int64
 	latencyN, latencySum   atomic.Int64
-	latencyMin, latencyMax atomic.Int64 // min holds the value plus 1, so that 0 is none
+	latencyMin, latencyMax atomic.Int64 // min is the value plus 1, so that 0 is none
 	lastReply, minReply    atomic.Int64 // bytes plus 1; 0 before the first
 	maxReply               atomic.Int64
 	BytesIn, BytesOut      atomic.Int64 // of requests and their replies, without length fields
@@ -40,7 +40,7 @@ type traffic struct {
 	EnsembleSuccess        atomic.Int64
 }
 
-// refusals counts what the server refuses to clients.
+// refusals counts refused clients and requests.
 type refusals struct {
 	Rejected         atomic.Int64 // connections over a limit
 	Dropped          atomic.Int64 // connections closed because the client didn't read
@@ -75,11 +75,11 @@ type outages struct {
 	Unavailable         histogram.Summary // from the end of service until the server serves again
 	Leaderless          histogram.Summary // the same, if the server then leads
 	SyncTimes, ObsSyncs histogram.Summary // from finding a leader until serving, as follower and as observer
-	Elections           histogram.Summary // how long the search for a leader took
+	Elections           histogram.Summary // duration of the search for a leader
 	Looking             atomic.Int64      // searches for a leader begun
 }
 
-// distributed holds how latencies and lengths are distributed.
+// distributed contains the distributions of latencies and lengths.
 type distributed struct {
 	Reads, Updates  histogram.Summary
 	Waited          histogram.Summary    // reads queued after a write of their session
@@ -110,8 +110,8 @@ func (st *Server) CountWatchers(typ proto.EventType, n int) {
 	}
 }
 
-// CountLatency counts n requests that took d each. The sum is of whole milliseconds, like
-// the printed minimum and maximum, so that the average lies between them as in
+// CountLatency counts n requests with a latency of d each. The sum is of whole milliseconds,
+// like the printed minimum and maximum, so that the average lies between them as in
 // ZooKeeper.
 func (st *Server) CountLatency(n, d int64) {
 	st.latencyN.Add(n)
@@ -155,7 +155,7 @@ func (r *LastRequest) Note(h proto.RequestHeader) {
 	}
 }
 
-// Conn holds a connection's counters. Times are in nanoseconds.
+// Conn is a connection's counters. Times are in nanoseconds.
 type Conn struct {
 	Received, Sent int64
 	Last           LastRequest
@@ -168,7 +168,7 @@ type Conn struct {
 	latencyMax     int64
 }
 
-// CountLatency counts n requests that took d each.
+// CountLatency counts n requests with a latency of d each.
 func (k *Conn) CountLatency(n, d int64) {
 	if k.latencyN == 0 || d < k.latencyMin {
 		k.latencyMin = d
@@ -195,7 +195,7 @@ func (k *Conn) Describe(p *status.Conn) {
 // Reset resets what crst resets.
 func (k *Conn) Reset() { *k = Conn{Last: LastRequest{Xid: -1}, LastZxid: -1} }
 
-// ReplySizes holds the payload sizes of some replies; it is zero if there are none.
+// ReplySizes summarizes the payload sizes of some replies; it is zero if there are none.
 type ReplySizes struct{ last, least, most, sum int64 }
 
 // Note adds the size of one reply.
@@ -208,7 +208,7 @@ func (z *ReplySizes) Note(n int) {
 	z.sum += z.last
 }
 
-// CountReplies adds z to the counters. Last, minimum and maximum hold the size plus 1, so
+// CountReplies adds z to the counters. Last, minimum and maximum are the size plus 1, so
 // that 0 is none.
 func (st *Server) CountReplies(z *ReplySizes) {
 	if z.last == 0 {

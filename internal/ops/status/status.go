@@ -82,7 +82,7 @@ type Server struct {
 type Observer struct {
 	Name            string // its number and the address that it calls from
 	LagTransactions int64  // applied here and not sent to it
-	LagMillis       int64  // since it is known to have had everything
+	LagMillis       int64  // since it is known to have been up to date
 }
 
 // Conn is a client's connection.

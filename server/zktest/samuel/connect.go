@@ -52,7 +52,7 @@ func Connect(t zktest.TB, target target) *zk.Conn {
 	}
 }
 
-// quiet discards what the client logs: it may do so after the end of the test.
+// quiet discards the client's log, because the client may log after the end of the test.
 type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}

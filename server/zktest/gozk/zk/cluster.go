@@ -14,7 +14,7 @@ import (
 
 const timeout = 15 * time.Second // of the sessions
 
-// TestCluster is what StartTestCluster has started.
+// TestCluster is the ensemble that StartTestCluster has started.
 type TestCluster struct {
 	Path    string // the directory of all servers
 	Servers []TestServer

@@ -10,8 +10,7 @@ import (
 	zk "github.com/zkgo/zkgo/server/zktest/gozk/zk"
 )
 
-// TestSuite is a test as suites for the client's own harness have it: of zkgo, it has only
-// the import.
+// TestSuite is like a test for the client's own harness: only its import is zkgo's.
 func TestSuite(t *testing.T) {
 	t.Parallel()
 	ts, err := zk.StartTestCluster(t, 3, nil, nil)
@@ -64,7 +63,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// TestNames: the package has every name of the client.
+// TestNames checks that the package has every name of the client.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	names := func(pkg string) (list []string) {

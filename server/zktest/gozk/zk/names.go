@@ -72,7 +72,7 @@ const (
 )
 
 // The functions of the client, its errors and its logger. A program that replaces
-// DefaultLogger must replace that of the client itself.
+// DefaultLogger must replace the client's own variable.
 var (
 	AuthACL                    = zk.AuthACL
 	Connect                    = zk.Connect

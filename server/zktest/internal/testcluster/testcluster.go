@@ -65,7 +65,8 @@ func Start(dir string, size int, w io.Writer) ([]*Server, error) {
 	return startAt(freePorts, dir, size, w)
 }
 
-// tries is how often Start chooses ports. Another process may take one before a server does.
+// tries is how often Start chooses ports. Another process may use a port before the server
+// does.
 const tries = 5
 
 // startAt is Start with ports from choose.
@@ -85,7 +86,7 @@ func startAt(choose func(n int) ([]int, error), dir string, size int, w io.Write
 			return nil, err
 		}
 	}
-	return nil, fmt.Errorf("%d times, a port that was free was in use when a server wanted to listen there", tries)
+	return nil, fmt.Errorf("in %d tries, another process used a free port before the server could listen on it", tries)
 }
 
 func start(ports []int, dir string, size int, w io.Writer) (_ []*Server, err error) {

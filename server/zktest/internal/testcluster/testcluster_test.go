@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// A port may be taken after it was chosen. Start then chooses others.
-func TestTakenPort(t *testing.T) {
+// If another process uses a port after it was chosen, Start should choose others.
+func TestPortsInUseAreReplaced(t *testing.T) {
 	t.Parallel()
 	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer l.Close()
