@@ -26,7 +26,7 @@ import (
 	"github.com/zkgo/zkgo/internal/version"
 )
 
-// backupFlags holds the flags of zkgo backup.
+// backupFlags contains the flags of zkgo backup.
 type backupFlags struct {
 	connectFlags
 	noVerify    bool
@@ -177,7 +177,7 @@ func (f *backupFlags) explain(ctx context.Context, source string, err error) err
 	}, fmt.Errorf("--from %s: %w", source, err))
 }
 
-// take takes a backup. With --force, a complete backup replaces an older file.
+// take writes a backup. With --force, a complete backup replaces an older file.
 func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created string) (backup.Result, error) {
 	if !f.force {
 		r, err := backup.Take(ctx, src, path, created, !f.noVerify)
@@ -368,7 +368,7 @@ func (e extracted) Text(w io.Writer) error {
 	return err
 }
 
-// restoreFlags holds the flags of zkgo restore.
+// restoreFlags contains the flags of zkgo restore.
 type restoreFlags struct {
 	serverFlags
 	resultFlags
@@ -480,7 +480,7 @@ const (
 // partialAge is the age at which the rest of an interrupted backup is removed.
 const partialAge = 24 * time.Hour
 
-// checkKeep checks --keep before a backup is taken.
+// checkKeep checks --keep before we write a backup.
 func checkKeep(keep int, path string) error {
 	switch ext := filepath.Ext(path); {
 	case keep < 0:

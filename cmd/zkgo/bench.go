@@ -21,7 +21,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// benchFlags holds the flags of zkgo bench.
+// benchFlags contains the flags of zkgo bench.
 type benchFlags struct {
 	bench.Config
 	connect connectFlags
@@ -139,7 +139,7 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 	return nil
 }
 
-// announce tells the user what the benchmark will do to the servers.
+// announce tells the user how the benchmark will affect the servers.
 func (f *benchFlags) announce(stderr io.Writer) {
 	after := "deletes its znodes at the end"
 	if f.Keep {

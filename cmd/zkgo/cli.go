@@ -20,7 +20,7 @@ import (
 	"github.com/zkgo/zkgo/internal/version"
 )
 
-// shellFlags holds the flags of all commands that run a command of the shell.
+// shellFlags contains the flags of all commands that run a command of the shell.
 type shellFlags struct {
 	connectFlags
 	quiet          bool
@@ -34,7 +34,7 @@ func (f *shellFlags) register(flags *pflag.FlagSet) {
 	choiceVar(flags, &f.colour, "color", "", "`when` to use colours", "auto", "always", "never")
 }
 
-// cliFlags holds the flags of zkgo cli.
+// cliFlags contains the flags of zkgo cli.
 type cliFlags struct {
 	shellFlags
 	wait, stop bool

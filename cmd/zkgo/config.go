@@ -23,7 +23,7 @@ func configCommand() *cobra.Command {
 	return cmd
 }
 
-// configFlags holds the flags of zkgo config.
+// configFlags contains the flags of zkgo config.
 type configFlags struct {
 	serverFlags
 	output          string

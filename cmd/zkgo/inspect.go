@@ -11,13 +11,13 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 )
 
-// inspectFlags holds the flags of zkgo inspect and its subcommands.
+// inspectFlags contains the flags of zkgo inspect and its subcommands.
 type inspectFlags struct {
 	resultFlags
 	logs string
 }
 
-// resultFlags holds the flags of a command that prints one result.
+// resultFlags contains the flags of a command that prints one result.
 type resultFlags struct {
 	output string
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// mirrorFlags holds the flags of zkgo mirror.
+// mirrorFlags contains the flags of zkgo mirror.
 type mirrorFlags struct {
 	server        serverFlags
 	connect       connectFlags // to the ensemble
@@ -154,7 +154,7 @@ type mirrorCommandFlags struct {
 	resultFlags
 }
 
-// mirrorSubcommand returns a command for the server whose configuration it names.
+// mirrorSubcommand returns a command for the server with the given configuration.
 func mirrorSubcommand(name, short, long, example string, f *mirrorCommandFlags, run func(cmd *cobra.Command, c *takeover.Client) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name + " [zoo.cfg]", Short: short, Long: long, Example: example, Args: cobra.MaximumNArgs(1),

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// recoverFlags holds the flags of zkgo recover.
+// recoverFlags contains the flags of zkgo recover.
 type recoverFlags struct {
 	serverFlags
 	resultFlags

@@ -30,7 +30,7 @@ import (
 // unset is the value of a port without a flag, because 0 requests any free port.
 const unset = -1
 
-// serverFlags holds the flags of zkgo server.
+// serverFlags contains the flags of zkgo server.
 type serverFlags struct {
 	config, dataDir     string
 	dataLogDir          string
@@ -223,8 +223,8 @@ func startError(ctx context.Context, err error, cfg server.Config) error {
 	return err
 }
 
-// hostError adds to the error of a start what is wrong with the hosts to listen on, and
-// the settings that name them. Another port wouldn't help.
+// hostError adds to the error of a start the reason why we can't listen on a host, and the setting
+// that names the host. Another port wouldn't help.
 func hostError(ctx context.Context, err error, cfg server.Config) error {
 	var problems []error
 	if ctx.Err() == nil {
@@ -363,7 +363,7 @@ func dataDirectory(flag, name string) (string, error) {
 	return dir, nil
 }
 
-// newLogger returns a logger with one of the two formats.
+// newLogger returns a logger that writes text or JSON.
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var opts slog.HandlerOptions
 	var l slog.Level

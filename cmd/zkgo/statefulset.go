@@ -27,7 +27,7 @@ import (
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
-// podFlags holds the flags of a server that is a pod of a StatefulSet.
+// podFlags contains the flags of a server that is a pod of a StatefulSet.
 type podFlags struct {
 	voters, domain, ports string
 	password              string // file
@@ -142,7 +142,8 @@ func (p *pod) forget(plan container.Plan) error {
 	return nil
 }
 
-// run runs the server. It joins the ensemble meanwhile, and leaves it when it is scaled away.
+// run runs the server. Concurrently, it joins the ensemble, and leaves it when the server is scaled
+// away.
 func (p *pod) run(ctx context.Context, s *serverFlags, stderr io.Writer, log *slog.Logger) error {
 	z, err := s.zooCfg()
 	if err != nil {

@@ -24,7 +24,7 @@ const (
 // usageError is an error in the command line.
 type usageError struct {
 	err  error
-	hint string // where to find help, or "" if the error says it
+	hint string // which command prints help, or "" if the error names it
 }
 
 // Error returns the error and the hint.
@@ -184,7 +184,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return misused(cmd, errors.New(text))
 }
 
-// portFlag is a flag whose value is a port.
+// portFlag is the value of a flag: a port.
 type portFlag int
 
 // String implements pflag.Value.

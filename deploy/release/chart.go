@@ -16,7 +16,7 @@ import (
 // chartDir has the Helm chart.
 const chartDir = "deploy/helm/zookeeper"
 
-// Lines of Chart.yaml: the chart's name, and those that a release replaces.
+// Lines of Chart.yaml: the chart's name, and the lines that a release replaces.
 var (
 	chartTitle   = regexp.MustCompile(`(?m)^name: *(\S+) *$`)
 	chartVersion = regexp.MustCompile(`(?m)^version:.*$`)

@@ -60,8 +60,8 @@ func fanOut(r *run) error {
 	return nil
 }
 
-// round sets the watches, sets the znode once, and returns how long it took until the
-// last connection received its event.
+// round sets the watches, sets the znode once, and returns the time until the last connection
+// received its event.
 func (r *run) round(setter *conn, path string) (time.Duration, error) {
 	watch := proto.GetDataRequest{Path: path, Watch: true}
 	if err := r.each(0, func(_ int, c *conn) error { return c.call(proto.OpGetData, &watch, nil) }); err != nil {

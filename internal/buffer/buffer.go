@@ -11,7 +11,7 @@ type Buffer struct {
 }
 
 // Capacities of pooled buffers. Most requests and replies of one round fit the
-// smallest; the garbage collector takes buffers above the largest.
+// smallest; larger buffers than the largest capacity go to the garbage collector.
 const (
 	Small = 4 << 10
 	Mid   = 16 << 10
@@ -19,7 +19,7 @@ const (
 	Huge  = 4 << 20
 )
 
-// Pool holds pools of buffers by capacity.
+// Pool contains one pool of buffers per capacity.
 type Pool struct{ small, mid, big, huge sync.Pool }
 
 // Get returns an empty buffer with a capacity of at least n bytes.

@@ -189,7 +189,7 @@ func runEditor(c *Call, file string) error {
 	cmd := exec.Command(words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
 	cmd.Stdout, cmd.Stderr = under(c.Out), under(c.Err)       // the terminal itself
 	if f, ok := c.In.(*os.File); ok {
-		cmd.Stdin = f // with any other reader, exec would consume input beyond what the editor reads
+		cmd.Stdin = f // with any other reader, exec would consume more input than the editor
 	}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("editor %s: %w", words[0], err)

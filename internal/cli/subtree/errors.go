@@ -7,8 +7,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Errors before anything is written. For each of them there is an option that avoids
-// it.
+// Errors before anything is written. Each has an option that avoids it.
 var (
 	// ErrTargetExists is the error without [Merge] and [Overwrite].
 	ErrTargetExists = errors.New("the target exists already")
