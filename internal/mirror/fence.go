@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Fence verifies from outside that the old ensemble takes no clients any more.
+// Fence verifies from outside that the old ensemble accepts no clients any more.
 //
 // # What counts as closed
 //
@@ -33,10 +33,10 @@ import (
 // # Connections that exist already
 //
 // A firewall may refuse new connections and let the packets of existing ones pass. Arm opens
-// connections to each address. A server that reacts on one of them while it refuses new ones
-// still serves the clients that it had. Unverified returns the addresses where we have not seen
-// that: they were closed before Arm, or the connection is silent, because a firewall drops its
-// packets or the server is slow.
+// connections to each address. If a server refuses new connections but reacts on one from before,
+// it still serves its clients. Unverified returns the addresses where we have not seen a reaction:
+// they were closed before Arm, or the connection is silent, because a firewall drops its packets or
+// the server is slow.
 //
 // We can only see what can be seen from this machine. A port that is closed for us may be open
 // for others.
@@ -197,7 +197,7 @@ func (f *Fence) closed(ctx context.Context, t *target) error {
 	return nil
 }
 
-// String names the target as configured, and what it resolved to.
+// String names the target as configured, and the address that the name resolved to.
 func (t *target) String() string {
 	if t.name == t.addr {
 		return t.name
@@ -255,7 +255,7 @@ func (f *Fence) tryProxy(ctx context.Context, t *target) error {
 	return nil
 }
 
-// mostOfReply limits what we read, and show, of a reply.
+// mostOfReply limits the part of a reply that we read and show.
 const mostOfReply = 60
 
 // talk writes to a connection and returns the beginning of the reply.

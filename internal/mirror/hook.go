@@ -22,11 +22,11 @@ import (
 //
 //	ssh {host} iptables -I INPUT -p tcp --dport {port} -j REJECT --reject-with tcp-reset
 //
-// If it stops the servers, e.g. with systemctl stop zookeeper, CheckLogs takes the place of Last.
+// If it stops the servers, e.g. with systemctl stop zookeeper, CheckLogs replaces Last.
 type Hook struct {
-	// Command is a command line for the shell. {host}, {port} and {id} stand for those of
-	// the server, as do HOST, PORT and ID in its environment. The port is that for
-	// clients.
+	// Command is a command line for the shell. We replace {host}, {port} and {id} with the
+	// server's, and set HOST, PORT and ID in the command's environment. The port is the client
+	// port.
 	Command string
 	// Timeout limits it; default 30 s.
 	Timeout time.Duration

@@ -80,7 +80,7 @@ func (o *observer) run() error {
 	return err
 }
 
-// register takes the observer's number and newest zxid.
+// register reads the observer's number and newest zxid.
 func (o *observer) register() (zxid int64, err error) {
 	p, err := o.read(o.m.cfg.silence())
 	switch {
@@ -161,8 +161,8 @@ type state struct {
 	sessions *session.Table
 }
 
-// begin chooses between the transactions since zxid and the whole state, and takes the latter if
-// it must, together with the position in the History.
+// begin chooses between the transactions since zxid and the whole state. It copies the state only
+// if it must, together with the position in the History.
 func (o *observer) begin(zxid int64) (at cursor, last int64, s *state, err error) {
 	cfg := &o.m.cfg
 	cfg.Tree.Lock()
@@ -297,7 +297,7 @@ func (o *observer) ping(next uint64, now time.Time) {
 	})
 }
 
-// confirmed takes the confirmation of a ping. An observer with many clients confirms a ping
+// confirmed handles the confirmation of a ping. An observer with many clients confirms a ping
 // several times.
 func (o *observer) confirmed(zxid int64) {
 	o.note(func() {
@@ -371,7 +371,7 @@ func (o *observer) listen() error {
 // maxSyncs limits the syncs without an answer.
 const maxSyncs = 1000
 
-// request takes a sync.
+// request handles a sync.
 func (o *observer) request(data []byte) error {
 	d := proto.NewReader(data)
 	id, _, op := d.Long(), d.Int(), proto.Op(d.Int())
@@ -431,7 +431,7 @@ func (o *observer) flushAbove(size int) error {
 	return err
 }
 
-// write writes b. The observer must take it in time.
+// write writes b. The observer must read it in time.
 func (o *observer) write(b []byte) error {
 	err := o.raw.SetWriteDeadline(time.Now().Add(o.m.cfg.silence()))
 	if err == nil {

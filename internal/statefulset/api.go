@@ -78,7 +78,7 @@ func newAPI(url, dir string) (*API, error) {
 type Size struct {
 	First    int  // ordinal of the first pod
 	Replicas int  // pods that should exist
-	Existing int  // pods that exist, also those that are being stopped
+	Existing int  // pods that exist, including pods that are being stopped
 	Gone     bool // the StatefulSet is deleted or about to be
 }
 

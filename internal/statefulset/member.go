@@ -24,7 +24,7 @@ type Member struct {
 	said  string        // the newest failure in the log
 }
 
-// attempt is how long one attempt may take. The ensemble gives up a reconfig after 30 s.
+// attempt limits one attempt. The ensemble gives up a reconfig after 30 s.
 const attempt = 40 * time.Second
 
 // Voters reads the number of voters until the API answers, because a server that starts with
@@ -75,7 +75,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.Log.Info("this server is scaled down: it leaves the ensemble before it stops")
 	return m.insist(ctx, "leave the ensemble", func(ctx context.Context) error {
 		if scaled, err := m.scaledAway(ctx); err != nil || !scaled {
-			return err // e.g. scaled up again meanwhile
+			return err // e.g. scaled up again
 		}
 		return m.withEnsemble(ctx, func(ctx context.Context, c *client.Client, now client.Config) error {
 			return m.remove(ctx, c, now, m.ID())
@@ -106,8 +106,8 @@ func (m *Member) scaledAway(ctx context.Context) (bool, error) {
 	return err == nil && !stopped && !own.wants(m.Ordinal), err
 }
 
-// Sweep removes voters whose pods no longer exist: e.g. one whose machine broke
-// while it was scaled away. The server with the first ordinal calls it repeatedly.
+// Sweep removes voters that have no pod any more, e.g. because a machine broke while the pod was
+// scaled away. The server with the first ordinal calls it repeatedly.
 func (m *Member) Sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()

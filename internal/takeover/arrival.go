@@ -71,7 +71,7 @@ func (m *Mirror) settled() {
 	}
 }
 
-// expectLimit is how long the ensemble's servers may take to say how many znodes there are.
+// expectLimit is how long we wait for the ensemble's servers to report the number of znodes.
 const expectLimit = 3 * time.Second
 
 // defaultClientPort is the client port that we try if none is known.

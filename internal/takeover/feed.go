@@ -38,11 +38,11 @@ const (
 	// runLimit is how many bytes of transactions go into the log as one command, unless a
 	// single transaction is longer.
 	runLimit = 100 << 10
-	// markEvery is how often the other servers hear what the ensemble's leader has said.
+	// markEvery is how often we pass on the ensemble leader's last message to the other servers.
 	markEvery = time.Second
 )
 
-// errQueue closes a connection whose transactions the log can't take.
+// errQueue closes a connection that delivers transactions too fast for the log.
 var errQueue = errors.New("takeover: the transactions of the ensemble arrive faster than this server can log them")
 
 // feed puts what one connection delivers into the log. It implements learner.Receiver on the
@@ -54,7 +54,7 @@ type feed struct {
 	from int64  // zxid of the state in the log when the connection began
 	wall func() time.Time
 
-	source mirrored.Source // what the ensemble's servers are
+	source mirrored.Source // the software of the ensemble's servers
 	// complete is called when the state is exact, and begun when it is in the log.
 	complete, begun func()
 
@@ -296,7 +296,7 @@ func (f *feed) pump(ctx context.Context, fail context.CancelCauseFunc, lost <-ch
 	}
 }
 
-// start makes the ensemble's state that of the servers.
+// start replaces the servers' state with the ensemble's.
 func (f *feed) start(ctx context.Context, s *zkfiles.State) error {
 	t, sessions := tree.New(), session.NewTable()
 	if err := s.Fill(t, sessions); err != nil {
@@ -305,7 +305,7 @@ func (f *feed) start(ctx context.Context, s *zkfiles.State) error {
 	return f.to.Begin(ctx, t, sessions)
 }
 
-// mark returns what the ensemble's leader has said last.
+// mark returns the last message of the ensemble's leader.
 func (f *feed) mark() mirrored.Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,9 +15,9 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// Memory is what a server remembers of the ensemble that it follows: it may be restarted when no
-// server of the ensemble can be asked any more, and must then know which client addresses have to
-// be closed. It has no secrets.
+// Memory describes the ensemble that a server follows. The server stores it for a restart at a time
+// when no server of the ensemble answers, because it must know which client addresses have to be
+// closed. It has no secrets.
 type Memory struct {
 	From    string          `json:"from"`              // as the operator has named it
 	Clients string          `json:"clients,omitempty"` // the same
@@ -60,8 +60,8 @@ func recall(dataDir, from, clients string) (m Memory, err error) {
 	return m, nil
 }
 
-// remember keeps the Memory up to date until ctx ends. What the ensemble's servers are is known
-// from the connection, which only one of our servers has, and tells the others.
+// remember keeps the Memory up to date until ctx ends. Only one of our servers has the connection,
+// from which we know the ensemble's software. It tells the others.
 func (m *Mirror) remember(ctx context.Context, dataDir string, n *raftfsm.Node) {
 	memory := m.cfg.Memory
 	m.save(dataDir, &memory)

@@ -23,13 +23,13 @@ const ObserverID = mirrored.Sessions
 type Config struct {
 	Learner learner.Config // Touched is ours
 	Old     *mirror.Old    // the ensemble to follow
-	// Memory is what the data directory keeps of this for the next start.
+	// Memory is the part of Options that the data directory keeps for the next start.
 	Memory Memory
 	Serve  bool // clients are served before the cutover
 	// ReadsOnly serves only clients that accept read-only sessions before the cutover.
 	ReadsOnly bool
-	// Progress receives the progress of a snapshot while it arrives, and then nil. Without it,
-	// the progress is logged. It isn't called concurrently.
+	// Progress receives the progress of a snapshot while it arrives, and then nil. By default, we
+	// log the progress. It isn't called concurrently.
 	Progress func(*Arrival)
 	Dial     words.Dial // to the ensemble's client ports
 	Logger   *slog.Logger
@@ -199,7 +199,7 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	return context.Cause(ctx)
 }
 
-// sourceOf returns what the other side of a connection is.
+// sourceOf returns the software of the ensemble at the remote end of a connection.
 func sourceOf(conn *learner.Conn) mirrored.Source {
 	switch {
 	case conn.Mirror():
@@ -232,7 +232,7 @@ func (m *Mirror) set(change func()) {
 	change()
 }
 
-// Status is what a server knows of a mirror.
+// Status is a server's knowledge of a mirror.
 type Status struct {
 	Phase       string   `json:"phase"`              // none, following, open, fenced or done
 	Broken      string   `json:"broken,omitempty"`   // why no more transactions are applied
@@ -253,7 +253,7 @@ type Status struct {
 }
 
 // StatusOf returns the status of the mirror on the server that n is the Node of. It is
-// meaningful on every server: the others know from the log what the leader has heard.
+// meaningful on every server: the others read the leader's messages from the log.
 func (m *Mirror) StatusOf(n *raftfsm.Node) Status {
 	state, mark, zxid := n.Mirroring().State()
 	s := Status{

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Options are what an operator says about a mirror.
+// Options are an operator's settings of a mirror.
 type Options struct {
 	From, Clients string // the ensemble, for mirror.Describe; empty: as at the last start
 	DataDir       string // of the server

@@ -70,8 +70,8 @@ func (f *feed) SyncDone(session int64, cxid int32) error {
 func (*feed) Revalidated(int64, bool) error { return nil }
 
 // touched returns a function for learner.Config.Touched: the sessions of our clients. During a
-// cutover it is all sessions, because their clients can't reach any server for a while, and the
-// ensemble's leader must not end them meanwhile.
+// cutover it returns all sessions: the clients can't reach any server for a while, and the
+// ensemble's leader must not end their sessions.
 func (m *Mirror) touched(to Target) func([]learner.Touch) []learner.Touch {
 	return func(list []learner.Touch) []learner.Touch {
 		var heard []mirrored.Forward

@@ -133,7 +133,7 @@ func Extract(path string, w io.Writer) (*Header, error) {
 	return h, nil
 }
 
-// open reads a whole backup. take gets the snapshot.
+// open reads a whole backup. take receives the snapshot.
 func open(r io.Reader, take func(h *Header, data io.Reader) error) (*Header, error) {
 	start := make([]byte, len(magic))
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(magic)-1]) != magic[:len(magic)-1] {

@@ -39,8 +39,8 @@ type Result struct {
 	Checked bool    `json:"checked"` // loaded and compared with its digest
 }
 
-// Take writes a backup of a running server to a new file. If verify is true, it reads
-// and loads the file before the file gets its final name.
+// Take writes a backup of a running server to a new file. If verify is true, it reads and loads the
+// file before it gives the file its final name.
 func Take(ctx context.Context, src Source, path, created string, verify bool) (Result, error) {
 	res := Result{Path: path}
 	var end End

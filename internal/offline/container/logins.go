@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// The variables of Bitnami's image that hold users and passwords. Each may have the suffix
-// _FILE, and then names a file with the value.
+// The variables of Bitnami's image for users and passwords. Each may have the suffix _FILE, and
+// then names a file with the value.
 const (
 	serverUsers, serverPasswords = "ZOO_SERVER_USERS", "ZOO_SERVER_PASSWORDS"
 	quorumUsers, quorumPasswords = "ZOO_QUORUM_SERVER_USERS", "ZOO_QUORUM_SERVER_PASSWORDS"
@@ -31,8 +31,8 @@ func loginVariables() (names []string) {
 }
 
 // Logins writes the users and passwords of the variables to a JAAS file in the directory of
-// zoo.cfg, and returns its path, or "" if the variables name no user. Unlike zoo.cfg, the file
-// is written at every start, so that a changed password takes effect.
+// zoo.cfg, and returns its path, or "" if the variables name no user. Unlike zoo.cfg, we write the
+// file at every start, so that a changed password applies.
 func (p Plan) Logins(getenv func(string) string) (path string, err error) {
 	var errs []error
 	value := func(name string) string {

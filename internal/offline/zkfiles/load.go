@@ -18,8 +18,8 @@ type Source struct {
 	// Limits limits the size of fields and records.
 	Limits Limits
 
-	// NoLogs means that the snapshot is everything. Without it we reject a directory
-	// without a log, because we can't tell whether the user forgot to copy the logs.
+	// NoLogs means that the snapshot is everything. Otherwise we reject a directory without a log,
+	// because we can't tell whether the user forgot to copy the logs.
 	NoLogs bool
 	// AcceptGaps accepts missing transactions between files, which show as gaps in
 	// the zxids.
@@ -47,8 +47,8 @@ type Report struct {
 	Warnings []string
 }
 
-// Load reads the newest valid snapshot and applies the transactions after it, as
-// ZooKeeper does at startup.
+// Load reads the newest valid snapshot and applies the transactions after it, like ZooKeeper at
+// startup.
 func Load(src Source) (*State, *Report, error) {
 	l := loader{Source: src, report: new(Report)}
 	if err := l.find(); err != nil {
@@ -115,8 +115,8 @@ func (l *loader) find() error {
 	if l.Logs.FS == nil || data.Name == logs.Name {
 		return l.needLogs(data)
 	}
-	// We reject this, as ZooKeeper does: if one of the two directories was moved, we would
-	// load half a state.
+	// We reject this, like ZooKeeper: if one of the two directories was moved, we would load half a
+	// state.
 	strayLogs, err := data.files(logPrefix)
 	if err != nil {
 		return err

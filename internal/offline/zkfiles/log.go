@@ -31,7 +31,7 @@ const (
 type Tail struct {
 	File   string
 	Offset int64  // end of the last complete record
-	Cause  string // what is wrong there
+	Cause  string // the error at this offset
 	Bytes  int64  // after Offset, without the zeros at the end of the file
 }
 
@@ -220,12 +220,12 @@ func (l *Log) lookBehind(head []byte) (used, at int64, err error) {
 // window is the part of a file that is being searched.
 type window struct {
 	buf   []byte
-	base  int64 // offset where it begins
+	base  int64 // its first byte's offset
 	ended bool  // it contains the end of the file
 }
 
-// grow reads more bytes. We drop leading zeros, because a file may end with 64 MiB of them,
-// but keep those that may be the start of a record.
+// grow reads more bytes. We drop leading zeros, because a file may end with 64 MiB of zeros, but
+// keep zeros that may be the start of a record.
 func (w *window) grow(r io.Reader) error {
 	have := len(w.buf)
 	const step = 1 << 20

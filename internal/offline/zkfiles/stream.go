@@ -186,7 +186,7 @@ func (s *source) count(what string) int {
 	return int(n)
 }
 
-// seal compares the checksum at this position with that of all previous bytes.
+// seal compares the checksum at this position with the checksum of all previous bytes.
 func (s *source) seal(part string) {
 	have := s.sum.Sum32()
 	at := s.off
