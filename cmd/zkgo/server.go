@@ -223,8 +223,8 @@ func startError(ctx context.Context, err error, cfg server.Config) error {
 	return err
 }
 
-// hostError adds to the error of a start the reason why we can't listen on a host, and the setting
-// that names the host. Another port wouldn't help.
+// hostError adds to the error of a start the reasons why we can't listen on a host, with the
+// settings that name the hosts. Another port wouldn't help.
 func hostError(ctx context.Context, err error, cfg server.Config) error {
 	var problems []error
 	if ctx.Err() == nil {

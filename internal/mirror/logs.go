@@ -49,7 +49,7 @@ func CheckLogs(ctx context.Context, h Hook, old *Old, zxid int64) error {
 	return nil
 }
 
-// quorum returns how many voters' logs are enough to contain every committed transaction.
+// quorum returns the number of voters' logs that together contain every committed transaction.
 func (o *Old) quorum(voters int) int {
 	for key := range o.Settings {
 		if strings.HasPrefix(key, "group.") || strings.HasPrefix(key, "weight.") {

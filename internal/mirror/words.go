@@ -140,7 +140,7 @@ func look(ctx context.Context, s *OldServer, a asker) *seen {
 		}
 	}
 	if answered && !errors.Is(v.err, words.ErrNotServing) {
-		v.err = nil // the fields that the answer should set stay empty
+		v.err = nil // the fields of a missing answer stay empty
 	}
 	return v
 }

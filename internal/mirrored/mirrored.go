@@ -105,7 +105,7 @@ type Mark struct {
 	Time     int64  // of the servers' leader, in milliseconds since the Unix epoch
 	InSync   bool   // the servers' leader is connected to it and has had all of its state
 	Leader   string // its address
-	Source   Source // the ensemble's software
+	Source   Source // the kind of its servers
 	Answer   Answer
 }
 

@@ -62,8 +62,8 @@ func (m *Mirror) Serve(ctx context.Context, dataDir string, n *raftfsm.Node) (do
 	return ended, nil
 }
 
-// Announce informs a server that was started without a Mirror about the mirror in its state: it
-// writes to the log. It reports whether there is one that commands can act on.
+// Announce logs the phase of the mirror in the state, for a server that was started without a
+// Mirror. It reports whether there is one that commands can act on.
 func (m *Mirror) Announce(n *raftfsm.Node) bool {
 	state, _, _ := n.Mirroring().State()
 	switch state.Phase {

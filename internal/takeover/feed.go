@@ -54,7 +54,7 @@ type feed struct {
 	from int64  // zxid of the state in the log when the connection began
 	wall func() time.Time
 
-	source mirrored.Source // the software of the ensemble's servers
+	source mirrored.Source // the kind of the ensemble's servers
 	// complete is called when the state is exact, and begun when it is in the log.
 	complete, begun func()
 

@@ -60,8 +60,8 @@ func recall(dataDir, from, clients string) (m Memory, err error) {
 	return m, nil
 }
 
-// remember keeps the Memory up to date until ctx ends. Only one of our servers has the connection,
-// from which we know the ensemble's software. It tells the others.
+// remember keeps the Memory up to date until ctx ends. We know the kind of the ensemble's servers
+// from the connection, which only one of our servers has. It tells the others.
 func (m *Mirror) remember(ctx context.Context, dataDir string, n *raftfsm.Node) {
 	memory := m.cfg.Memory
 	m.save(dataDir, &memory)

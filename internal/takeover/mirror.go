@@ -23,7 +23,7 @@ const ObserverID = mirrored.Sessions
 type Config struct {
 	Learner learner.Config // Touched is ours
 	Old     *mirror.Old    // the ensemble to follow
-	// Memory is the part of Options that the data directory keeps for the next start.
+	// Memory is the part of the configuration that the data directory keeps for the next start.
 	Memory Memory
 	Serve  bool // clients are served before the cutover
 	// ReadsOnly serves only clients that accept read-only sessions before the cutover.
@@ -199,7 +199,7 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	return context.Cause(ctx)
 }
 
-// sourceOf returns the software of the ensemble at the remote end of a connection.
+// sourceOf returns the kind of server at the remote end of a connection.
 func sourceOf(conn *learner.Conn) mirrored.Source {
 	switch {
 	case conn.Mirror():

@@ -61,8 +61,8 @@ func registers(x *index, o *Options, r *Result) {
 		}
 		return result
 	}
-	// The search can take forever for a register with many requests without a reply, so we
-	// do the others first.
+	// The search may never end for a register with many requests without a reply, so we do the
+	// others first.
 	for _, name := range names {
 		if witness(byPath[name]) {
 			continue

@@ -117,7 +117,7 @@ func (n *Net) Reset(conns ...Conn) int {
 	return count
 }
 
-// Close ends the network. Processes in its namespaces keep running without one.
+// Close ends the network. Processes in its namespaces keep running without a network.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	hosts := n.hosts
@@ -133,7 +133,7 @@ func (n *Net) Close() error {
 	return err
 }
 
-// carry forwards what a host sends, until the host is closed.
+// carry forwards a host's packets until the host is closed.
 func (n *Net) carry(from *Host) {
 	buf := make([]byte, 64<<10)
 	for {
