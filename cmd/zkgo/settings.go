@@ -77,8 +77,8 @@ func loadContexts(getenv func(string) string) (*contexts.File, error) {
 }
 
 // choose reads the context to use: the one in --context or ZKGO_CONTEXT, or else the current one.
-// With given, the user has named the servers: then we don't use the current context, because its
-// credentials are for other servers.
+// If given is set, the user has named the servers. Then we don't use the current context, because
+// its credentials are for other servers.
 func (s *settings) choose(name string, given bool) error {
 	name = cmp.Or(name, s.getenv(variable("context")))
 	if name == "" && given {

@@ -10,8 +10,8 @@ type Buffer struct {
 	Shared bool
 }
 
-// Capacities of pooled buffers. Most requests and replies of one round fit the
-// smallest; larger buffers than the largest capacity go to the garbage collector.
+// Capacities of pooled buffers. Most requests and replies of one round fit the smallest. We don't
+// pool buffers above the largest.
 const (
 	Small = 4 << 10
 	Mid   = 16 << 10

@@ -33,7 +33,7 @@ func toolCommands() []Command {
 }
 
 // toolError keeps an error's text. We don't use zkCli.sh's messages, because a tool should report
-// its last action and the path where it stopped.
+// its progress and the path where it stopped.
 func toolError(ctx context.Context, err error) error {
 	exit := (*Exit)(nil)
 	switch cause := context.Cause(ctx); {

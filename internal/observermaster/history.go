@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// History has the newest transactions. It implements raftfsm.Config.Stream. The caller of these
-// methods holds the tree's lock. It is safe for concurrent use.
+// History has the newest transactions. It implements raftfsm.Config.Stream; the state machine calls
+// it under the tree's lock. It is safe for concurrent use.
 type History struct {
 	limit int
 

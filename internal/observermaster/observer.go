@@ -161,8 +161,8 @@ type state struct {
 	sessions *session.Table
 }
 
-// begin chooses between the transactions since zxid and the whole state. It copies the state only
-// if it must, together with the position in the History.
+// begin returns the position in the History from which to send transactions. If those don't lead
+// from zxid to our state, it also returns the whole state at that position.
 func (o *observer) begin(zxid int64) (at cursor, last int64, s *state, err error) {
 	cfg := &o.m.cfg
 	cfg.Tree.Lock()

@@ -22,9 +22,9 @@ type Node struct {
 	Data []byte
 	// ACL is nil if it wasn't read.
 	ACL []client.ACL
-	// Stat is the zero Stat if the znode comes from a file that has no stats. For a live znode,
-	// each version (of the data, the ACL and the children) comes from the read that returned the
-	// data, the ACL or the children.
+	// Stat is the zero Stat if the znode comes from a file that has no stats. For a live znode, we
+	// read the version of the data together with the data, and the same goes for the ACL and the
+	// children.
 	Stat client.Stat
 	// Container and TTL are set only by files.
 	Container bool

@@ -31,8 +31,8 @@ func loginVariables() (names []string) {
 }
 
 // Logins writes the users and passwords of the variables to a JAAS file in the directory of
-// zoo.cfg, and returns its path, or "" if the variables name no user. Unlike zoo.cfg, we write the
-// file at every start, so that a changed password applies.
+// zoo.cfg, and returns its path, or "" if the variables name no user. We write this file at every
+// start, unlike zoo.cfg, so that a changed password applies.
 func (p Plan) Logins(getenv func(string) string) (path string, err error) {
 	var errs []error
 	value := func(name string) string {

@@ -40,7 +40,7 @@ type File struct {
 	Note   string   `json:"note,omitempty"`
 	// Warning describes something that may be the result of either a crash or damage.
 	Warning string `json:"warning,omitempty"`
-	// Problem describes the first error in the file; empty if the file is valid.
+	// Problem says why the file is invalid; empty if it is valid.
 	Problem string `json:"problem,omitempty"`
 }
 

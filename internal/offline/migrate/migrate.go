@@ -37,7 +37,7 @@ type Imported struct {
 // maxEpoch keeps zxids positive.
 const maxEpoch = 1<<31 - 1
 
-// Import initializes the directories of a new server with the state of a ZooKeeper server: its
+// Import initializes the directories of a new server with the state of a ZooKeeper server, whose
 // files are src. We keep zxids, stats, ACLs, quotas, sessions and their ephemeral znodes, and raise
 // the epoch above any in the files. In an ensemble, cfg is the configuration of one server. That
 // server has the only vote until the others, with empty directories, have joined.

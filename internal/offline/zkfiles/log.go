@@ -220,7 +220,7 @@ func (l *Log) lookBehind(head []byte) (used, at int64, err error) {
 // window is the part of a file that is being searched.
 type window struct {
 	buf   []byte
-	base  int64 // its first byte's offset
+	base  int64 // offset of its first byte
 	ended bool  // it contains the end of the file
 }
 
