@@ -199,8 +199,8 @@ func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created
 }
 
 // adminAuth converts scheme:credentials, the format of every other --auth, to the
-// AdminServer's format, which has a space. We also accept that format, and a scheme alone.
-// @FILE reads any of them from a file.
+// AdminServer's format, which has a space. We also accept that format, and a scheme alone. @FILE
+// reads each form from a file.
 func adminAuth(identities []string) (string, error) {
 	switch len(identities) {
 	case 0:

@@ -163,8 +163,8 @@ func (f *benchFlags) explain(ctx context.Context, err error) error {
 	return diagnose.Explain(ctx, addr, f.TLS, terms, err)
 }
 
-// answersTLS reports whether the answer to the handshake was an alert of TLS, 0x15 0x03,
-// whose first bytes look like the length of a frame.
+// answersTLS reports whether the answer to the handshake was an alert of TLS: 0x15 0x03 looks like
+// the length of a frame.
 func answersTLS(err error) bool {
 	var length uint32
 	_, rest, found := strings.Cut(err.Error(), "opening a session: a frame of ")

@@ -180,8 +180,8 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more exten
 }
 
 // runnable converts a configuration and checks that a server can run with it on this
-// machine and as this user. Every command that checks a configuration, or prepares
-// data for one, calls it, so that all of them accept the same configurations.
+// machine and as this user. Every command that checks a configuration, or prepares data for a
+// server, calls it, so that all commands accept the same configurations.
 func runnable(z *zoocfg.Config) (server.Config, error) {
 	cfg, err := translate(z)
 	if err != nil {
@@ -287,8 +287,8 @@ func tellSystemd(log *slog.Logger, states ...string) {
 }
 
 // zooCfg returns the configuration: the file, if there is one, the environment and the
-// flags. Every command that reads a configuration calls it, so that all of them see the
-// same settings.
+// flags. Every command that reads a configuration calls it, so that all commands see the same
+// settings.
 func (f *serverFlags) zooCfg() (*zoocfg.Config, error) {
 	sets, err := f.settings()
 	if err != nil {

@@ -199,7 +199,7 @@ func (p *pod) attend(ctx context.Context) {
 
 // encrypt makes the pod connect to the other servers' TLS port if this server has one, so that
 // the password isn't sent in plaintext. It reads the certificates for each connection: a pod
-// outlives those of cert-manager.
+// outlives cert-manager's certificates.
 func (p *pod) encrypt(z *zoocfg.Config) error {
 	if z.SecureClientPort == zoocfg.Unset {
 		return nil
@@ -218,8 +218,8 @@ func (p *pod) encrypt(z *zoocfg.Config) error {
 	return err
 }
 
-// clientTLS returns the TLS configuration of a client that has the certificate of a server's
-// port for clients, and trusts what the port trusts.
+// clientTLS returns the TLS configuration of a client that has the certificate of a server's client
+// port, and trusts the same authorities.
 func clientTLS(z *zoocfg.Config) (*tls.Config, error) {
 	own, trust := z.TLS.KeyStore, z.TLS.TrustStore
 	pool, err := keystore.Store{Location: trust.Location, Password: trust.Password, PasswordPath: trust.PasswordPath, Type: trust.Type}.Pool()

@@ -82,7 +82,7 @@ func (r *release) writeChart(files []entry, meta string, ignored func(string) bo
 func (r *release) chartName() string { return r.chartTitle + "-" + r.version + ".tgz" }
 
 // ignoredByHelm returns a function that reports whether the patterns of a .helmignore exclude
-// a file: a pattern matches the path, or any element of it.
+// a file: a pattern matches the path, or any of its elements.
 func ignoredByHelm(file string) (func(name string) bool, error) {
 	var patterns []string
 	f, err := os.Open(file)

@@ -27,8 +27,8 @@ type Member struct {
 // attempt limits one attempt. The ensemble gives up a reconfig after 30 s.
 const attempt = 40 * time.Second
 
-// Voters reads the number of voters until the API answers, because a server that starts with
-// a wrong list could form an ensemble with it.
+// Voters reads the number of voters until the API answers, because a server that starts with a
+// wrong list could form an ensemble.
 func (m *Member) Voters(ctx context.Context) (Size, error) {
 	var size Size
 	err := m.insist(ctx, "read the number of servers", func(ctx context.Context) (err error) {

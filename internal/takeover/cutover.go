@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// CutoverOptions say how to take over.
+// CutoverOptions configure a cutover.
 type CutoverOptions struct {
 	DryRun bool `json:"dryRun"` // check everything, change nothing
 	// Force continues despite findings that block.
@@ -61,8 +61,8 @@ const proofLimit = 15 * time.Second
 // applyLimit is how long we wait until the newest transaction is applied here.
 const applyLimit = 30 * time.Second
 
-// Cutover takes over from the ensemble. Until the command that does so is in the log, an error
-// leaves both sides as they were. step receives progress messages.
+// Cutover takes over from the ensemble. An error leaves both sides unchanged, unless the command
+// for it is in the log already. step receives progress messages.
 func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
 	release, err := m.beginCutover(n, o)
 	if err != nil {
