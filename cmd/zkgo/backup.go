@@ -44,8 +44,8 @@ func backupCommand() *cobra.Command {
 
 The command downloads a snapshot from an AdminServer (commands/snapshot of ZooKeeper
 3.9), either zkgo's or Apache ZooKeeper's. A snapshot of zkgo is consistent and
-contains all writes that were acknowledged before it was taken, under any load. A
-snapshot that Apache ZooKeeper takes while clients write is inconsistent without the
+contains all writes that were acknowledged before the download, under any load. A
+snapshot that Apache ZooKeeper writes while clients write is inconsistent without the
 transaction log; the command rejects such a snapshot.
 
 The backup is compressed and checksummed, and records its source and time. The file
@@ -486,7 +486,7 @@ func checkKeep(keep int, path string) error {
 	case keep < 0:
 		return usagef("--keep %d: want the number of backups to keep; 0 keeps all", keep)
 	case keep > 0 && ext != backupExtension && ext != unverifiedExtension:
-		return usagef("--keep counts files whose names end in %s or %s; %s does not", backupExtension, unverifiedExtension, path)
+		return usagef("--keep counts files with names that end in %s or %s; %s does not", backupExtension, unverifiedExtension, path)
 	}
 	return nil
 }

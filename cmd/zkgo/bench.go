@@ -44,7 +44,7 @@ Workloads (default: get, set, mixed and create):
 Each connection keeps --window requests in flight. A window of 1 measures the latency
 of the server; with a large window, requests mostly wait in queues.
 
-Every workload writes to the servers, because even those that only read first create
+Every workload writes to the servers: even a workload that only reads first creates
 znodes. Each run uses its own znode below --root and deletes it afterwards, together
 with --root if the run created it. With --pid, the results include the servers' CPU
 time per operation and their memory (Linux only). Progress is shown on a terminal.`,

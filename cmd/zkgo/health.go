@@ -40,7 +40,7 @@ func healthCommand() *cobra.Command {
 		Use:   "health [zoo.cfg]",
 		Short: "Check whether servers serve clients",
 		Long: `Check whether a server serves clients, and print its mode. The server is the one that
-zoo.cfg and the flags of zkgo server describe, or those of --server. The exit code is 0
+zoo.cfg and the flags of zkgo server describe, or the one that --server names. The exit code is 0
 if it serves clients, and 1 if no process listens, it has no quorum, or it does not
 answer in time. If --server lists several servers, each gets a line of output, and all
 have to serve.

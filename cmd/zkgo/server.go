@@ -49,7 +49,7 @@ func serverCommand() *cobra.Command {
 		Short: "Run a server",
 		Long: `Run a server until it receives SIGINT or SIGTERM.
 
-The configuration is a ZooKeeper zoo.cfg. Without one, the server runs standalone,
+The configuration is a ZooKeeper zoo.cfg. By default, the server runs standalone,
 listens on port 2181 and keeps its data in ./zkgo-data. Flags override the file.
 
 As with zkServer.sh, the server reads ZooKeeper's system properties (-D) from

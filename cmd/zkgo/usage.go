@@ -89,9 +89,9 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	if want == "" {
 		want = "no arguments"
 	}
-	text := fmt.Sprintf("%s takes %s, got none", cmd.CommandPath(), want)
+	text := fmt.Sprintf("%s expects %s, got none", cmd.CommandPath(), want)
 	if len(args) > 0 {
-		text = fmt.Sprintf("%s takes %s, got %q", cmd.CommandPath(), want, args)
+		text = fmt.Sprintf("%s expects %s, got %q", cmd.CommandPath(), want, args)
 		if near := spelling.Similar(args[0], subcommands(cmd)); near != "" {
 			text += ". Did you mean " + cmd.CommandPath() + " " + near + "?"
 		}

@@ -55,8 +55,8 @@ func fanOut(r *run) error {
 		}
 	}
 	r.figure(Figure{"rounds", float64(rounds.TotalCount()), ""})
-	r.figure(Figure{"all have heard of it, p50", float64(rounds.ValueAtQuantile(50)) / 1e3, "ms"})
-	r.figure(Figure{"all have heard of it, worst", float64(rounds.Max()) / 1e3, "ms"})
+	r.figure(Figure{"all have received it, p50", float64(rounds.ValueAtQuantile(50)) / 1e3, "ms"})
+	r.figure(Figure{"all have received it, worst", float64(rounds.Max()) / 1e3, "ms"})
 	return nil
 }
 

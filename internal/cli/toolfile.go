@@ -137,7 +137,7 @@ func Replaceable(name string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", refuse(name + " exists, and what it names can't be replaced: " + err.Error())
+		return "", refuse(name + " exists, and its target can't be replaced: " + err.Error())
 	}
 	if !info.Mode().IsRegular() {
 		return "", refuse(name + " is " + terminal.KindOf(info.Mode()) + " and not a regular file, so it can't be replaced: name another file, or - for the standard output")

@@ -169,7 +169,7 @@ const maxPending = 1 << 16
 // propose keeps a transaction until its commit.
 func (f *follower) propose(data []byte) error {
 	if f.synced || len(f.pending) == maxPending {
-		return errors.New("unexpected PROPOSAL: the leader takes us for a voter")
+		return errors.New("unexpected PROPOSAL: the leader believes that this server is a voter")
 	}
 	tx, err := decode(data)
 	if err != nil {

@@ -26,9 +26,9 @@ var (
 	// leader certainly doesn't have the request. After other errors it may have it.
 	ErrNotSent = errors.New("not sent to the leader")
 	// ErrNotSynced means that the state isn't exact yet, or that the connection has failed.
-	ErrNotSynced = errors.New("the connection to the leader takes no requests: the state is not exact yet, or the connection has failed")
+	ErrNotSynced = errors.New("the connection to the leader accepts no requests: the state is not exact yet, or the connection has failed")
 	// ErrUnknownOp means that the ensemble doesn't know the operation.
-	ErrUnknownOp = errors.New("the ensemble takes no such request from an observer")
+	ErrUnknownOp = errors.New("the ensemble accepts no such request from an observer")
 	// ErrBody means that the body isn't a record of the operation. Most leaders never
 	// answer such a request.
 	ErrBody = errors.New("the body is malformed")

@@ -78,7 +78,7 @@ func (h Hook) run(ctx context.Context, s *OldServer) (text string, err error) {
 	if limit <= 0 {
 		limit = 30 * time.Second
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it ran longer than %v", limit))
 	defer cancel()
 	line := strings.NewReplacer("{host}", host, "{port}", port, "{id}", id).Replace(h.Command)
 	cmd := shell(ctx, line)

@@ -272,7 +272,7 @@ func (p *Preflight) schemes(fs *Findings) {
 			"configure its authProvider here if zkgo supports it, or change these lists with setACL first: no client could use the permissions that they grant")
 	}
 	if len(foreign) == 0 {
-		fs.add(OK, "ACL schemes", "this server has all of them", "")
+		fs.add(OK, "ACL schemes", "this server has every scheme", "")
 	}
 }
 
@@ -288,7 +288,7 @@ func (p *Preflight) plugins(fs *Findings) {
 		name, _ := strings.CutSuffix(strings.TrimPrefix(class, "org.apache.zookeeper.server.auth."), "AuthenticationProvider")
 		if strings.HasPrefix(key, "authProvider.") && !slices.Contains(plugIns, name) {
 			found = true
-			fs.add(Warns, "plug-ins", fmt.Sprintf("%s=%s: zkgo does not run it", key, class), "switch clients that authenticate with it to another scheme first")
+			fs.add(Warns, "plug-ins", fmt.Sprintf("%s=%s: zkgo does not run it", key, class), "switch clients that use it to another scheme first")
 		}
 	}
 	if !found {

@@ -58,7 +58,7 @@ func newAPI(url, dir string) (*API, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%s holds no certificate", filepath.Join(dir, "ca.crt"))
+		return nil, fmt.Errorf("%s contains no certificate", filepath.Join(dir, "ca.crt"))
 	}
 	namespace, err := os.ReadFile(filepath.Join(dir, "namespace"))
 	if err != nil {

@@ -27,7 +27,7 @@ func PodOf(hostname string) (set string, ordinal int, err error) {
 			return host[:i], int(n), nil
 		}
 	}
-	return "", 0, fmt.Errorf("the host name %q is not that of a pod of a StatefulSet: it does not end in a dash and a number below 256", hostname)
+	return "", 0, fmt.Errorf("the host name %q does not belong to a pod of a StatefulSet: it does not end in a dash and a number below 256", hostname)
 }
 
 // Observer reports whether the server is an observer.

@@ -132,7 +132,7 @@ func (m *Mirror) waitForCutover(ctx context.Context) bool {
 }
 
 // errReadOnly ends a mirror that would pass on writes to zkgo.
-var errReadOnly = errors.New("takeover: the other side is a zkgo server, which takes no writes from a standby: start it with --serve=read-only, or without --serve")
+var errReadOnly = errors.New("takeover: the source is a zkgo server, which accepts no writes from a standby: start it with --serve=read-only, or without --serve")
 
 // once follows the ensemble over one connection and returns why that ended.
 func (m *Mirror) once(ctx context.Context, to Target) error {

@@ -29,7 +29,7 @@ func (d Dial) To(ctx context.Context, addr string) (net.Conn, error) {
 var (
 	ErrNotListed  = errors.New("not in the server's 4lw.commands.whitelist")
 	ErrNotServing = errors.New("the server does not serve clients: it has no quorum, or is starting")
-	ErrTLS        = errors.New("the port takes only TLS")
+	ErrTLS        = errors.New("the port accepts only TLS")
 )
 
 // mostBytes limits the bytes of an answer that we read. mntr is the longest answer without a list

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// rare lists words that native engineers use, but rarely: too many of them make a comment read
+// rare lists words that native engineers use, but rarely: if they are frequent, a comment reads
 // like a translation. Each limit is per 10,000 words of the comments outside test files.
 //
 // A limit is twice the highest frequency in the comments of etcd-io/raft v3.7.0, pebble v1.1.2

@@ -43,11 +43,11 @@ func conflict(path string, err error) error {
 	case errors.Is(err, client.ErrNodeExists):
 		what = "already exists"
 	case errors.Is(err, client.ErrBadVersion):
-		what = "was changed by another client meanwhile"
+		what = "was changed by another client"
 	case errors.Is(err, client.ErrNoNode):
-		what = "it or its parent was deleted by another client meanwhile"
+		what = "it or its parent was deleted by another client"
 	case errors.Is(err, client.ErrNotEmpty):
-		what = "got children meanwhile"
+		what = "has children now"
 	case errors.Is(err, client.ErrNoChildrenForEphemerals):
 		what = "its parent is ephemeral and cannot have children"
 	case errors.Is(err, client.ErrUnimplemented):

@@ -58,7 +58,7 @@ func Load(path string) (*Content, error) {
 
 // ReadState is Read for a state that a client has sent.
 func ReadState(r io.Reader, policy tree.Policy, maxField int, room func() error) (*tree.Tree, *session.Table, error) {
-	c, err := Read("what was sent", r, policy, zkfiles.Limits{MaxField: maxField, Room: room})
+	c, err := Read("the upload", r, policy, zkfiles.Limits{MaxField: maxField, Room: room})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -189,7 +189,7 @@ func (s *Source) refusal(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		if hint = ": authenticate with --auth, e.g. --auth digest:super:PASSWORD"; s.Auth != "" {
-			hint = ": the identity of --auth is not one of them, or its password is wrong"
+			hint = ": the identity of --auth lacks the permission, or its password is wrong"
 		}
 	case http.StatusNotFound:
 		hint = ": is this the AdminServer?"

@@ -107,7 +107,7 @@ func listed(list string) []string {
 // quotable returns an error, without the value, if it can't be in a JAAS file.
 func quotable(variable, value string) error {
 	if value == "" || strings.ContainsAny(value, "\"\\\n\r") {
-		return fmt.Errorf("%s: a user or password is empty, or has a quote, a backslash or a line break, which a JAAS file cannot hold", variable)
+		return fmt.Errorf("%s: a user or password is empty, or has a quote, a backslash or a line break, which a JAAS file cannot contain", variable)
 	}
 	return nil
 }

@@ -37,7 +37,7 @@ type Tail struct {
 
 // String describes the tail.
 func (t *Tail) String() string {
-	return fmt.Sprintf("%s: at offset %d: %s; the %d bytes after it are not used, as ZooKeeper does not use them", t.File, t.Offset, t.Cause, t.Bytes)
+	return fmt.Sprintf("%s: at offset %d: %s; the %d bytes after it are not used, as in ZooKeeper", t.File, t.Offset, t.Cause, t.Bytes)
 }
 
 // Log is a log file that is being read.
@@ -157,7 +157,7 @@ func (l *Log) record() ([]byte, error) {
 	}
 	payload := rest[:size]
 	if have := int64(adler32.Checksum(payload)); have != want {
-		return nil, fmt.Errorf("the checksum of a record of %d bytes is %#x, what is there has %#x", size, want, have)
+		return nil, fmt.Errorf("a record of %d bytes has the checksum %#x, but its content has %#x", size, want, have)
 	}
 	l.off += recordHeader + int64(size) + 1
 	return payload, nil
@@ -176,7 +176,7 @@ func (l *Log) ends(cause string, parts ...[]byte) error {
 	case err != nil:
 		return err
 	case at >= 0:
-		return fmt.Errorf("%s, but after it, at offset %d, there is a whole record: the file is damaged here; ZooKeeper would lose everything after it. If the place is the end of what was acknowledged, make a copy and cut it: truncate -s %d", cause, l.off+at, l.off)
+		return fmt.Errorf("%s, but after it, at offset %d, there is a whole record: the file is damaged here; ZooKeeper would lose everything after it. If no acknowledged write comes after this place, make a copy and cut it: truncate -s %d", cause, l.off+at, l.off)
 	case used > 0:
 		l.tail = &Tail{File: l.name, Offset: l.off, Cause: cause, Bytes: used}
 	}

@@ -127,7 +127,7 @@ func (s *State) Fill(t *tree.Tree, table *session.Table) error {
 		return fmt.Errorf("zkfiles: %w", err)
 	}
 	if whole && t.Digest() != want {
-		return fmt.Errorf("zkfiles: the tree has digest %#x where what was read has %#x", t.Digest(), want)
+		return fmt.Errorf("zkfiles: the tree has digest %#x, but the files have %#x", t.Digest(), want)
 	}
 	for id, timeout := range s.Sessions {
 		password, own := s.Passwords[id]
