@@ -492,7 +492,7 @@ func checkKeep(keep int, path string) error {
 }
 
 // removeOlder removes all backups in the directory of path but the newest ones with the same
-// extension, and what backups that were killed have left. It never removes path itself.
+// extension, and the partial files of killed backups. It never removes path itself.
 func removeOlder(keep int, path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

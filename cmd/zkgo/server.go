@@ -38,7 +38,7 @@ type serverFlags struct {
 	set                 []string
 	logFormat, logLevel string
 	options             []zoocfg.Option     // additional options for reading the file
-	stdin               io.Reader           // what - means as the file
+	stdin               io.Reader           // the content of the file -
 	getenv              func(string) string // nil: os.Getenv
 }
 

@@ -309,8 +309,8 @@ func (s *Shell) parse(command *Command, args []string) (*Call, error) {
 	return call, nil
 }
 
-// NeedsConnection reports whether a command line needs a connection: it is right, and asks for
-// more than help.
+// NeedsConnection reports whether a command line needs a connection: whether it is valid, and more
+// than a request for help.
 func (s *Shell) NeedsConnection(args []string) bool {
 	if len(args) == 0 {
 		return true // it reads commands

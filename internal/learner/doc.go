@@ -9,7 +9,7 @@
 //
 // Once the state is exact, an observer may pass on its clients' requests (Request), ask for a
 // session that a client brings along (Revalidate), and tell which sessions it has heard from
-// (Config.Touched). The leader executes it like a follower's request: the transaction arrives at
+// (Config.Touched). The leader executes a request like a follower's: the transaction arrives at
 // Receiver.Commit with the session and cxid of the request, also if it failed (ErrorTxn). The
 // packets follow these methods of ZooKeeper 3.9.5: Learner.request, validateSession and ping;
 // LearnerHandler.run; Leader.processSync, sendSync and revalidateSession.
@@ -30,7 +30,7 @@
 //
 //   - A transaction is delivered once and in the order of zxids, also after a reconnect: a
 //     leader that sends anything else is an error.
-//   - A leader that asks us to discard transactions (TRUNC) is an error. An observer only gets
+//   - A leader that asks us to discard transactions (TRUNC) is an error. An observer only receives
 //     committed transactions, so the ensemble has lost some.
 //   - Receiver.Synced is called when the state is exact. Until then, a state that came as a
 //     snapshot may already contain changes of transactions that follow.

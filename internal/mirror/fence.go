@@ -46,8 +46,8 @@ type Fence struct {
 	// Proxies lists the Addrs that belong to a proxy.
 	Proxies []string
 	Dial    words.Dial
-	// Tries is the number of attempts that must fail in a row, default 3; Pause is the
-	// time between them, default 50 ms, and Timeout that for each, default 500 ms.
+	// Tries is the number of attempts that must fail in a row, default 3; Pause is the time between
+	// them, default 50 ms, and Timeout the time for each, default 500 ms.
 	Tries          int
 	Pause, Timeout time.Duration
 	// Resolve returns the addresses of a host; by default with package net.
@@ -141,7 +141,7 @@ func (f *Fence) Unverified() (names []string) {
 }
 
 // Closed waits until no old server can be reached. It asks again until the deadline of ctx, and
-// then returns what still answers.
+// then its error names the addresses that still answer.
 func (f *Fence) Closed(ctx context.Context) error {
 	if f.stop == nil {
 		return errors.New("mirror: the fence is checked without having been armed")
@@ -156,7 +156,7 @@ func (f *Fence) Closed(ctx context.Context) error {
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // one that the deadline has cut short says less
+			last = err // an attempt that the deadline has interrupted has a less useful error
 		}
 		select {
 		case <-ctx.Done():
@@ -234,7 +234,7 @@ func isTimeout(err error) bool {
 }
 
 // tryProxy returns an error unless the proxy closes the connection without a byte, whatever we
-// send. The session in the ConnectRequest doesn't exist, so that a server that gets it says so
+// send. The session in the ConnectRequest doesn't exist, so a server that receives it rejects it
 // and opens none.
 func (f *Fence) tryProxy(ctx context.Context, t *target) error {
 	connect := proto.ConnectRequest{TimeOut: 10_000, SessionID: 1, Passwd: make([]byte, 16)}

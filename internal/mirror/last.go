@@ -103,7 +103,7 @@ func (l *Last) Prove(ctx context.Context, leader Requester, session int64) (zxid
 	return l.zxid, nil
 }
 
-// begin marks what to wait for.
+// begin sets the request to wait for.
 func (l *Last) begin(barrier key) (proven chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

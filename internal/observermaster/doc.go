@@ -25,9 +25,9 @@
 //     transaction is missing between them, and none comes twice.
 //   - SYNC answers a sync that went through the log of this ensemble. Everything that was
 //     committed before the sync has been sent before SYNC.
-//   - All observers read the same History, which has a limit. If an observer
-//     is too slow, its connection ends. It reconnects, and gets a DIFF or a SNAP.
-//   - TRUNC is never sent. An observer with a newer zxid than ours is rejected.
+//   - All observers read the same History, which has a limit. If an observer is too slow, its
+//     connection ends. It reconnects, and receives a DIFF or a SNAP.
+//   - We never send TRUNC. We reject an observer with a newer zxid than ours.
 //   - An observer writes nothing: apart from sync, a REQUEST or a REVALIDATE ends its connection.
 //
 // May import: of this module internal/sasl, internal/zab, proto,

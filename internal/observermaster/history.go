@@ -80,7 +80,7 @@ type cursor struct {
 	jumps uint64
 }
 
-// errAhead rejects an observer that has transactions which we don't have.
+// errAhead rejects an observer that has transactions that we lack.
 var errAhead = errors.New("it has newer transactions than this server: it follows another ensemble, or this server lags; it may ask another server")
 
 // after returns the position after the transaction zxid, and whether the transactions since then

@@ -115,7 +115,8 @@ func (m *Master) serve(o *observer) {
 	}
 }
 
-// Observers returns the number of observers that get each transaction as it is applied.
+// Observers returns the number of observers that are in sync, i.e. receive each transaction as it
+// is applied.
 func (m *Master) Observers() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +128,7 @@ func (m *Master) Observers() (n int) {
 	return n
 }
 
-// Lag is how far an observer is that gets each transaction as it is applied.
+// Lag is how far behind an observer in sync is.
 type Lag struct {
 	Observer string // its number and the address that it calls from
 	// Transactions counts the applied transactions that we have not sent to it. Behind is the time
@@ -136,8 +137,8 @@ type Lag struct {
 	Behind       time.Duration
 }
 
-// Lags returns the lag of each observer that gets each transaction as it is applied. Of several
-// observers with the same name, the one that lags most counts.
+// Lags returns the lag of each observer in sync. Of several observers with the same name, the one
+// that lags most counts.
 func (m *Master) Lags() (list []Lag) {
 	next, _ := m.cfg.History.end()
 	m.mu.Lock()
@@ -158,7 +159,7 @@ func (m *Master) Lags() (list []Lag) {
 	return list
 }
 
-// Addr returns the address that it listens at.
+// Addr returns the listener's address.
 func (m *Master) Addr() string { return m.l.Addr().String() }
 
 // Close closes the listener and all connections, and waits for their goroutines.

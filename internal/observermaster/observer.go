@@ -25,7 +25,7 @@ type observer struct {
 	id     int64
 	epoch  int64
 	zkgo   bool // it wants the passwords of sessions
-	synced bool // it gets each transaction as it is applied; Master.mu guards it
+	synced bool // it receives each transaction as it is applied; Master.mu guards it
 
 	mu    sync.Mutex
 	sent  uint64        // number of the next transaction to send, once synced
@@ -233,7 +233,8 @@ var errEpoch = errors.New("a new epoch has begun")
 // flushSize is how many bytes are collected before they are sent.
 const flushSize = 64 << 10
 
-// follow sends each transaction as it is applied, and signs of life, until the observer goes.
+// follow sends each transaction as it is applied, and signs of life, until the observer
+// disconnects.
 func (o *observer) follow(at cursor, heard chan error) error {
 	every := o.m.cfg.Tick / 2
 	pings := time.NewTicker(every)
@@ -337,7 +338,7 @@ func (o *observer) encode(e entry) []byte {
 	return zab.WithoutPassword(e.txn)
 }
 
-// answerSyncs answers the syncs after which the transaction next, or a later one, came.
+// answerSyncs answers the syncs that came before the transaction next.
 func (o *observer) answerSyncs(next uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -87,7 +87,7 @@ func (s Size) wants(ordinal int) bool {
 	return !s.Gone && ordinal >= s.First && ordinal < s.First+s.Replicas
 }
 
-// end returns the ordinal after the last pod that should exist or does.
+// end returns the ordinal after the last pod that exists or should exist.
 func (s Size) end() int { return s.First + max(s.Replicas, s.Existing) }
 
 // errRefused says that the API doesn't let this server read a StatefulSet. After "helm uninstall"

@@ -65,7 +65,7 @@ func (m *Member) Join(ctx context.Context) error {
 	})
 }
 
-// Leave removes the server from the ensemble if it is scaled away, and returns at once if it
+// Leave removes the server from the ensemble if it is scaled away, and returns immediately if it
 // only stops. If ctx ends first, the server is still a member.
 func (m *Member) Leave(ctx context.Context) error {
 	scaled, err := m.scaledAway(ctx)
@@ -84,7 +84,7 @@ func (m *Member) Leave(ctx context.Context) error {
 }
 
 // scaledAway reports whether this server should no longer exist. It doesn't ask again if the API
-// refuses, so that the pods of a deleted release end at once.
+// refuses, so that the pods of a deleted release end immediately.
 func (m *Member) scaledAway(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, attempt/2)
 	defer cancel()

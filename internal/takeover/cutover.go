@@ -48,8 +48,8 @@ type CutoverReport struct {
 	// NextEpoch is the epoch that begins with the cutover.
 	NextEpoch int64 `json:"nextEpoch"`
 	Zxid      int64 `json:"zxid,omitempty"` // the old ensemble's newest transaction
-	// Fence is the time until no old server answered, Proof that until the newest transaction
-	// was proved, and Switch that until these servers served. In nanoseconds.
+	// Fence is the time until no old server answered, Proof the time until the newest transaction
+	// was proved, and Switch the time until these servers served. In nanoseconds.
 	Fence  time.Duration `json:"fenceNanos"`
 	Proof  time.Duration `json:"proofNanos"`
 	Switch time.Duration `json:"switchNanos"`

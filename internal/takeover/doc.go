@@ -13,8 +13,8 @@
 //     machine refuses any other; then we ask the ensemble again for the missing ones.
 //   - At most queueLimit bytes wait for the log. We close a connection that delivers more, and the
 //     next connection continues there.
-//   - We take over only when no client port of the ensemble answers, and when the state contains
-//     everything that the ensemble's leader had ordered after that.
+//   - We take over only after no client port of the ensemble answers any more, and only with
+//     everything that the ensemble's leader has ordered by then.
 //
 // May import: of this module internal/learner, internal/mirror, internal/offline/zkfiles,
 // internal/smallfile, internal/vfs, internal/words, internal/zktxn, proto, raftfsm, session and tree.

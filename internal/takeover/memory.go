@@ -21,7 +21,7 @@ import (
 type Memory struct {
 	From    string          `json:"from"`              // as the operator has named it
 	Clients string          `json:"clients,omitempty"` // the same
-	Source  mirrored.Source `json:"source"`            // what its servers are
+	Source  mirrored.Source `json:"source"`            // the kind of its servers
 }
 
 // memoryFile returns the path of the file with the Memory.

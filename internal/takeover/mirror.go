@@ -136,8 +136,8 @@ var errReadOnly = errors.New("takeover: the source is a zkgo server, which accep
 
 // once follows the ensemble over one connection and returns why that ended.
 func (m *Mirror) once(ctx context.Context, to Target) error {
-	// What clients wanted on an earlier connection has no answer any more. The servers know
-	// that after this mark, and want nothing more until we say that we are in sync.
+	// Requests that we passed on over an earlier connection have no answer. The servers know that
+	// after this mark, and pass on no more requests until we say that we are in sync.
 	if err := await(ctx, to, func(done func(error)) error {
 		return to.Mark(&mirrored.Mark{Time: m.cfg.Wall().UnixMilli()}, done)
 	}); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// pass passes on to the ensemble's leader what clients want, until ctx ends or the connection
+// pass passes on clients' requests to the ensemble's leader, until ctx ends or the connection
 // fails.
 func (f *feed) pass(ctx context.Context, conn *learner.Conn) error {
 	for {
@@ -27,7 +27,7 @@ func (f *feed) pass(ctx context.Context, conn *learner.Conn) error {
 	}
 }
 
-// ask passes on one thing that a client wants.
+// ask passes on one request.
 func (f *feed) ask(conn *learner.Conn, w *mirrored.Forward) error {
 	if w.Cxid == 0 {
 		return conn.Revalidate(w.Session, w.Timeout)

@@ -1,6 +1,5 @@
-// Package checkers decides whether what clients saw of an ensemble was what
-// ZooKeeper guarantees. It reads a history.History, which package workload
-// records, and returns a Verdict:
+// Package checkers decides whether the clients' observations of an ensemble agree with ZooKeeper's
+// guarantees. It reads a history.History, which package workload records, and returns a Verdict:
 //
 //	v := checkers.Check(rec.History(), checkers.Options{})
 //	fmt.Print(v)     // the counts, and every violation with the events around it

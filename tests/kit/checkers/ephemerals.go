@@ -159,7 +159,7 @@ func (x *index) laterTransactions() func(history.Time) *history.Op {
 	}
 }
 
-// owned uses what one ephemeral znode says about its session.
+// owned uses the evidence that one ephemeral znode gives about its session.
 func owned(p *path, i int, all bounds) {
 	in := p.lives[i]
 	b := all.at(in.owner)

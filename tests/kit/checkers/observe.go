@@ -344,7 +344,7 @@ func (p *path) there(pt point) {
 
 // another reports whether a znode at the same path may have replaced this
 // incarnation: an ephemeral znode goes with its session, without a record, and
-// another session may have created the next one with a request that got no reply.
+// another session may have created the next one with a request without a reply.
 func (p *path) another(in *incarnation, pt point) bool {
 	return in.owner != 0 && slices.ContainsFunc(p.creates, func(w *write) bool {
 		return w.open() && w.op.Session != in.owner && w.op.Call < when(pt.rec)

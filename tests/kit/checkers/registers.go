@@ -98,8 +98,8 @@ func model() porcupine.Model {
 	}
 }
 
-// step reports whether an access can have got its reply in a state, and returns
-// the next state.
+// step reports whether an access can have received its reply in a state, and returns the next
+// state.
 func (a *access) step(s register) (register, bool) {
 	code, next := a.outcome(s)
 	if a.unknown {

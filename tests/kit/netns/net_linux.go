@@ -81,8 +81,8 @@ func (n *Net) Between(a, b string, f func(*Link)) {
 	f(n.Link(b, a))
 }
 
-// Heal heals every link. Forgotten connections stay forgotten: a firewall does
-// not get its state back.
+// Heal heals every link. Forgotten connections stay forgotten: a firewall does not recover its
+// state.
 func (n *Net) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -157,8 +157,7 @@ func StopLeader(n int) Scenario {
 // without writes.
 const unnoticed = 25 * time.Millisecond
 
-// RollingRestart stops and starts one server after the other, n times, as an upgrade
-// does.
+// RollingRestart stops and starts one server after the other, n times, like an upgrade.
 func RollingRestart(n int) Scenario {
 	return Scenario{Name: "roll", run: func(e *ensemble, c *crowd, r *Result) error {
 		for range n {
