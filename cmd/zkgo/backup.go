@@ -26,7 +26,7 @@ import (
 	"github.com/zkgo/zkgo/internal/version"
 )
 
-// backupFlags holds the flags of zkgo backup.
+// backupFlags contains the flags of zkgo backup.
 type backupFlags struct {
 	connectFlags
 	noVerify    bool
@@ -44,8 +44,8 @@ func backupCommand() *cobra.Command {
 
 The command downloads a snapshot from an AdminServer (commands/snapshot of ZooKeeper
 3.9), either zkgo's or Apache ZooKeeper's. A snapshot of zkgo is consistent and
-contains all writes that were acknowledged before it was taken, under any load. A
-snapshot that Apache ZooKeeper takes while clients write is inconsistent without the
+contains all writes that were acknowledged before the download, under any load. A
+snapshot that Apache ZooKeeper writes while clients write is inconsistent without the
 transaction log; the command rejects such a snapshot.
 
 The backup is compressed and checksummed, and records its source and time. The file
@@ -177,7 +177,7 @@ func (f *backupFlags) explain(ctx context.Context, source string, err error) err
 	}, fmt.Errorf("--from %s: %w", source, err))
 }
 
-// take takes a backup. With --force, a complete backup replaces an older file.
+// take writes a backup. With --force, a complete backup replaces an older file.
 func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created string) (backup.Result, error) {
 	if !f.force {
 		r, err := backup.Take(ctx, src, path, created, !f.noVerify)
@@ -199,8 +199,8 @@ func (f *backupFlags) take(ctx context.Context, src backup.Source, path, created
 }
 
 // adminAuth converts scheme:credentials, the format of every other --auth, to the
-// AdminServer's format, which has a space. We also accept that format, and a scheme alone.
-// @FILE reads any of them from a file.
+// AdminServer's format, which has a space. We also accept that format, and a scheme alone. @FILE
+// reads each form from a file.
 func adminAuth(identities []string) (string, error) {
 	switch len(identities) {
 	case 0:
@@ -368,7 +368,7 @@ func (e extracted) Text(w io.Writer) error {
 	return err
 }
 
-// restoreFlags holds the flags of zkgo restore.
+// restoreFlags contains the flags of zkgo restore.
 type restoreFlags struct {
 	serverFlags
 	resultFlags
@@ -480,19 +480,19 @@ const (
 // partialAge is the age at which the rest of an interrupted backup is removed.
 const partialAge = 24 * time.Hour
 
-// checkKeep checks --keep before a backup is taken.
+// checkKeep checks --keep before we write a backup.
 func checkKeep(keep int, path string) error {
 	switch ext := filepath.Ext(path); {
 	case keep < 0:
 		return usagef("--keep %d: want the number of backups to keep; 0 keeps all", keep)
 	case keep > 0 && ext != backupExtension && ext != unverifiedExtension:
-		return usagef("--keep counts files whose names end in %s or %s; %s does not", backupExtension, unverifiedExtension, path)
+		return usagef("--keep counts files with names that end in %s or %s; %s does not", backupExtension, unverifiedExtension, path)
 	}
 	return nil
 }
 
 // removeOlder removes all backups in the directory of path but the newest ones with the same
-// extension, and what backups that were killed have left. It never removes path itself.
+// extension, and the partial files of killed backups. It never removes path itself.
 func removeOlder(keep int, path string) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {

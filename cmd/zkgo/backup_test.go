@@ -40,8 +40,8 @@ func live(t *testing.T, dir string) (admin string) {
 	return s.AdminAddr()
 }
 
-// TestBackupAndRestore takes a backup of a live server, verifies, restores and
-// inspects it, and checks the errors of each command.
+// TestBackupAndRestore backs up a live server, verifies, restores and inspects the backup, and
+// checks the errors of each command.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	source, target := filepath.Join(t.TempDir(), "source"), filepath.Join(t.TempDir(), "target")

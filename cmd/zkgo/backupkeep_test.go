@@ -54,7 +54,7 @@ func names(t *testing.T, dir string) (names []string) {
 }
 
 // TestKeepCountsEachExtension: unverified backups and verified ones don't push each other out.
-// What an interrupted backup has left goes after a day.
+// We remove the rest of an interrupted backup after a day.
 func TestKeepCountsEachExtension(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

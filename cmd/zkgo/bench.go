@@ -21,7 +21,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// benchFlags holds the flags of zkgo bench.
+// benchFlags contains the flags of zkgo bench.
 type benchFlags struct {
 	bench.Config
 	connect connectFlags
@@ -44,7 +44,7 @@ Workloads (default: get, set, mixed and create):
 Each connection keeps --window requests in flight. A window of 1 measures the latency
 of the server; with a large window, requests mostly wait in queues.
 
-Every workload writes to the servers, because even those that only read first create
+Every workload writes to the servers: even a workload that only reads first creates
 znodes. Each run uses its own znode below --root and deletes it afterwards, together
 with --root if the run created it. With --pid, the results include the servers' CPU
 time per operation and their memory (Linux only). Progress is shown on a terminal.`,
@@ -139,7 +139,7 @@ func runBench(ctx context.Context, f *benchFlags, works []string, stdout, stderr
 	return nil
 }
 
-// announce tells the user what the benchmark will do to the servers.
+// announce tells the user how the benchmark will affect the servers.
 func (f *benchFlags) announce(stderr io.Writer) {
 	after := "deletes its znodes at the end"
 	if f.Keep {
@@ -163,8 +163,8 @@ func (f *benchFlags) explain(ctx context.Context, err error) error {
 	return diagnose.Explain(ctx, addr, f.TLS, terms, err)
 }
 
-// answersTLS reports whether the answer to the handshake was an alert of TLS, 0x15 0x03,
-// whose first bytes look like the length of a frame.
+// answersTLS reports whether the answer to the handshake was an alert of TLS: 0x15 0x03 looks like
+// the length of a frame.
 func answersTLS(err error) bool {
 	var length uint32
 	_, rest, found := strings.Cut(err.Error(), "opening a session: a frame of ")

@@ -20,7 +20,7 @@ import (
 	"github.com/zkgo/zkgo/internal/version"
 )
 
-// shellFlags holds the flags of all commands that run a command of the shell.
+// shellFlags contains the flags of all commands that run a command of the shell.
 type shellFlags struct {
 	connectFlags
 	quiet          bool
@@ -34,7 +34,7 @@ func (f *shellFlags) register(flags *pflag.FlagSet) {
 	choiceVar(flags, &f.colour, "color", "", "`when` to use colours", "auto", "always", "never")
 }
 
-// cliFlags holds the flags of zkgo cli.
+// cliFlags contains the flags of zkgo cli.
 type cliFlags struct {
 	shellFlags
 	wait, stop bool
@@ -49,10 +49,10 @@ func cliCommand() *cobra.Command {
 		Long: `ZooKeeper's shell: all commands and options of zkCli.sh 3.9, with the same output.
 
 With a command as argument, the shell runs the command and exits: with 0 if it
-succeeded, 1 if it failed, and 2 if the command line is wrong. Without one, the shell
+succeeded, 1 if it failed, and 2 if the command line is wrong. Otherwise, the shell
 reads commands from the standard input: with a prompt, history and completion if
 that is a terminal, otherwise as a script. A script exits with the code of the last
-line that failed. Use help for a list of commands, and COMMAND -h for one of them.
+line that failed. Use help for a list of commands, and COMMAND -h for one command.
 
 Commands wait up to --timeout for a connection, and print to stderr why a server
 can't be used. For data, use - for the standard input and @FILE for the content of

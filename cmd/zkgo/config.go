@@ -23,7 +23,7 @@ func configCommand() *cobra.Command {
 	return cmd
 }
 
-// configFlags holds the flags of zkgo config.
+// configFlags contains the flags of zkgo config.
 type configFlags struct {
 	serverFlags
 	output          string
@@ -106,8 +106,8 @@ func configShowCommand() *cobra.Command {
 		Use:   "show [zoo.cfg]",
 		Short: "Print all effective settings and their origins",
 		Long: `Print every setting that has an effect, its value, and where the value comes from: a
-line of the file, a flag, or the default. Without a file, it prints the settings that
-zkgo server uses without one. Passwords are hidden.`,
+line of the file, a flag, or the default. Without a file, it prints the default
+settings of zkgo server. Passwords are hidden.`,
 		Example: `  zkgo config show
   zkgo config show /etc/zookeeper/zoo.cfg --only-set
   zkgo config show zoo.cfg -o json | jq '.[] | select(.key == "tickTime")'`,

@@ -69,7 +69,7 @@ func needForeign(t *testing.T) {
 	}
 }
 
-// TestForeignAddress checks a file whose server can't listen here: config check should
+// TestForeignAddress checks a file with an address that doesn't exist here: config check should
 // warn, and the server should name the setting instead of advising another port.
 func TestForeignAddress(t *testing.T) {
 	t.Parallel()

@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
-// connectFlags holds the flags of every command that connects to servers.
+// connectFlags contains the flags of every command that connects to servers.
 type connectFlags struct {
 	server, context string
 	from            []string // AdminServers
@@ -35,7 +35,7 @@ type connectFlags struct {
 	trust, own                keystore.Store // from -client-configuration
 	maxReply                  int
 
-	zkCli          bool     // zkCli.sh's short flags are there, too
+	zkCli          bool     // accept zkCli.sh's short flags, too
 	withoutCommand bool     // don't run the context's auth-command
 	registered     []string // the names of the command's flags
 	settings       settings // after resolve
@@ -78,7 +78,7 @@ func (f *connectFlags) register(flags *pflag.FlagSet, names []string) {
 	f.registered = names
 }
 
-// durationFlag is a flag whose value is a duration above 0.
+// durationFlag is the value of a flag: a duration above 0.
 type durationFlag struct {
 	value  *time.Duration
 	millis bool // a number is a duration in milliseconds
@@ -250,7 +250,7 @@ func (f *connectFlags) readProperties() error {
 	return nil
 }
 
-// parseInt parses a positive number, decimal or hexadecimal, as Java does.
+// parseInt parses a positive number, decimal or hexadecimal, with Java's rules.
 func parseInt(text string) (int, error) {
 	n, err := strconv.ParseInt(text, 0, 32)
 	if err == nil && n <= 0 {

@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
-// containerFlags holds the flags of zkgo container.
+// containerFlags contains the flags of zkgo container.
 type containerFlags struct {
 	idFromHostname, print bool
 	extra                 []string

@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// TestEveryCommandSeesTheSettings checks that all commands that read a zoo.cfg also read
-// the system properties in the environment, and take --set.
+// TestEveryCommandSeesTheSettings checks that all commands that read a zoo.cfg also read the system
+// properties in the environment, and accept --set.
 func TestEveryCommandSeesTheSettings(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "zoo.cfg")

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 )
 
-// exportFlags holds the flags of zkgo export.
+// exportFlags contains the flags of zkgo export.
 type exportFlags struct {
 	serverFlags
 	resultFlags

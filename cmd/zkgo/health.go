@@ -17,7 +17,7 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/health"
 )
 
-// healthFlags holds the flags of zkgo health.
+// healthFlags contains the flags of zkgo health.
 type healthFlags struct {
 	serverFlags
 	connect connectFlags
@@ -40,7 +40,7 @@ func healthCommand() *cobra.Command {
 		Use:   "health [zoo.cfg]",
 		Short: "Check whether servers serve clients",
 		Long: `Check whether a server serves clients, and print its mode. The server is the one that
-zoo.cfg and the flags of zkgo server describe, or those of --server. The exit code is 0
+zoo.cfg and the flags of zkgo server describe, or the one that --server names. The exit code is 0
 if it serves clients, and 1 if no process listens, it has no quorum, or it does not
 answer in time. If --server lists several servers, each gets a line of output, and all
 have to serve.
@@ -106,8 +106,8 @@ Use - as zoo.cfg to read the standard input.`,
 // serverNames are the flags that name servers without a zoo.cfg.
 var serverNames = append([]string{"server", "context"}, tlsSettings...)
 
-// targets returns the ports to query: that of the server with the configuration of the
-// flags, or without such flags those of --server.
+// targets returns the ports to query: the port of the server that the flags configure, or the ports
+// of --server if no flag configures a server.
 func (f *healthFlags) targets(cmd *cobra.Command) (targets []health.Target, err error) {
 	if f.config != "" || f.dataDir != "" || f.dataLogDir != "" || f.clientPort != unset || len(f.set) > 0 {
 		c, err := f.zooCfg()

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/zkfiles"
 )
 
-// importFlags holds the flags of zkgo import.
+// importFlags contains the flags of zkgo import.
 type importFlags struct {
 	serverFlags
 	resultFlags
@@ -118,7 +118,7 @@ type importResult struct {
 	Members      int         `json:"members"`
 }
 
-// Text prints what was imported and the next steps.
+// Text prints a summary of the import and the next steps.
 func (r importResult) Text(w io.Writer) error {
 	fmt.Fprintf(w, "From %s and %s of %s, up to zxid %v:\n  %s, %d of them ephemeral, and %s\n", cmp.Or(r.Snapshot, "no snapshot"),
 		count(r.Transactions, "transaction"), count(len(r.Logs), "log"), r.SourceZxid, count(r.Znodes, "znode"), r.Ephemerals, count(r.Sessions, "session"))

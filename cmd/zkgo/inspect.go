@@ -11,13 +11,13 @@ import (
 	"github.com/zkgo/zkgo/internal/offline/inspect"
 )
 
-// inspectFlags holds the flags of zkgo inspect and its subcommands.
+// inspectFlags contains the flags of zkgo inspect and its subcommands.
 type inspectFlags struct {
 	resultFlags
 	logs string
 }
 
-// resultFlags holds the flags of a command that prints one result.
+// resultFlags contains the flags of a command that prints one result.
 type resultFlags struct {
 	output string
 }
@@ -41,7 +41,7 @@ func inspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect",
 		Short: "Inspect snapshots, logs and backups on disk",
-		Long: `Inspect files on disk: those of zkgo, those of Apache ZooKeeper (3.4 to 3.9, also
+		Long: `Inspect files on disk: the files of zkgo and Apache ZooKeeper (3.4 to 3.9, also
 compressed), and backups.
 
 The commands neither write nor lock files, so they are safe to use on the files of a

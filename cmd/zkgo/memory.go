@@ -17,11 +17,11 @@ func collectBelow(ceiling int64) {
 	}
 }
 
-// garbage is the GC percentage: the heap may hold this much garbage relative to live data
-// before a collection. A collection of two million znodes takes a tenth of a second and
-// half of two processors. With the runtime's default of 100 %, a server that fills up would
-// collect every three seconds and delay requests. We accept that the higher value costs
-// memory under load, because trimMemory returns it afterwards.
+// garbage is the GC percentage: a collection begins when the heap contains this much garbage
+// relative to live data. A collection of two million znodes needs half of two processors for a
+// tenth of a second. With the runtime's default of 100 %, a server that fills up would collect
+// every three seconds and delay requests. We accept that the higher value costs memory under load,
+// because trimMemory returns it afterwards.
 const garbage = 150
 
 // collectLater sets the GC percentage unless GOGC is set.

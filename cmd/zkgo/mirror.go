@@ -22,7 +22,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// mirrorFlags holds the flags of zkgo mirror.
+// mirrorFlags contains the flags of zkgo mirror.
 type mirrorFlags struct {
 	server        serverFlags
 	connect       connectFlags // to the ensemble
@@ -49,9 +49,9 @@ The server joins the ensemble as an observer, which needs no change to the ensem
 configuration. It receives the state and then every transaction, writes them to its own
 log, and compares ZooKeeper's digest after each (3.6 and later). It never writes to the
 ensemble. After a restart, it continues where it stopped. To replicate to several zkgo
-servers, run this command on each of them.
+servers, run this command on each server.
 
---from lists the quorum addresses of all voters, or names a zoo.cfg of one of them.
+--from lists the quorum addresses of all voters, or names the zoo.cfg of one voter.
 --sasl and the --tls flags apply to the connection to the ensemble's leader. The data
 directory must be empty at first; the server never replaces its own sessions and
 znodes. The data directory stores --from and --clients, so you may omit them after a
@@ -154,7 +154,7 @@ type mirrorCommandFlags struct {
 	resultFlags
 }
 
-// mirrorSubcommand returns a command for the server whose configuration it names.
+// mirrorSubcommand returns a command for the server with the given configuration.
 func mirrorSubcommand(name, short, long, example string, f *mirrorCommandFlags, run func(cmd *cobra.Command, c *takeover.Client) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: name + " [zoo.cfg]", Short: short, Long: long, Example: example, Args: cobra.MaximumNArgs(1),
@@ -308,7 +308,7 @@ servers, apply their last transaction, and start to serve clients. Run the comma
 the zkgo leader.
 
 The client ports of the old servers must be closed. --fence-command does this: it runs
-once for each old server, with {host}, {port} and {id} replaced. Without it, close the
+once for each old server, with {host}, {port} and {id} replaced. Otherwise, close the
 ports yourself while the command waits. The old servers should keep running, because
 their leader confirms which transaction was the last. If --fence-command stops them,
 either use --log-command, a command that prints the newest zxid in a server's log, or
@@ -340,10 +340,10 @@ If a check fails, nothing changes on either side. --dry-run only runs the checks
 	flags.BoolVar(&o.Force, "ignore-findings", false, "continue although checks have failed")
 	flags.StringVar(&o.FenceCommand, "fence-command", "", "shell `command` that closes the client ports of one old server")
 	flags.StringVar(&o.LogCommand, "log-command", "", "shell `command` that prints the newest zxid in the log of one old server, as 0x…, if --fence-command stops the servers")
-	durationVar(flags, &o.FenceTimeout, "fence-timeout", time.Minute, false, "how long the ports may take to close")
+	durationVar(flags, &o.FenceTimeout, "fence-timeout", time.Minute, false, "how long to wait until the ports are closed")
 	flags.StringSliceVar(&o.Proxies, "proxy", nil, "client `address` of a proxy of the old ensemble, which accepts connections even without a server")
 	flags.BoolVar(&o.AcceptLost, "accept-lost", false, "take over from lost servers, without the transactions that this server has not received")
-	flags.StringVar(&last, "last-zxid", "", "newest `zxid` in the logs of the old servers, if all of them are stopped")
+	flags.StringVar(&last, "last-zxid", "", "newest `zxid` in the logs of the old servers, if you have stopped every server")
 	return cmd
 }
 
@@ -373,7 +373,7 @@ ZooKeeper starts with the same znodes, stats and sessions. Each directory of --w
 gets a copy; its version-2 must be missing or empty. A myid file in it is kept.
 
 The zkgo servers reject clients until zkgo mirror resume, so no write is lost in
-between. Sessions survive, even those that began after the cutover. After zkgo mirror
+between. Sessions survive, even if they began after the cutover. After zkgo mirror
 finalize, a rollback is not possible.`,
 		`  zkgo mirror rollback --write-to /var/lib/zookeeper zoo.cfg
   zkgo mirror rollback --write-to /tmp/zk1,/tmp/zk2,/tmp/zk3 zoo.cfg`, &f,

@@ -45,7 +45,8 @@ func TestArrivalBar(t *testing.T) {
 	}
 }
 
-// TestMirrorStatusText: the status says how much of a snapshot to the log, and what is a guess.
+// TestMirrorStatusText: the status has the progress of a snapshot on its way to the log, and marks
+// estimates.
 func TestMirrorStatusText(t *testing.T) {
 	t.Parallel()
 	for want, a := range map[string]*takeover.Arrival{

@@ -137,7 +137,7 @@ func TestImportRefuses(t *testing.T) {
 	if err := os.WriteFile(path, b, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := zkgo(t, "import", "--from", dir, "--data-dir", none); err == nil || !strings.Contains(err.Error(), path+": at offset 16: the checksum") {
+	if _, _, err := zkgo(t, "import", "--from", dir, "--data-dir", none); err == nil || !strings.Contains(err.Error(), path+": at offset 16: a record of ") {
 		t.Errorf("a damaged log: %v", err)
 	}
 }

@@ -33,8 +33,8 @@ const parentInterval = 250 * time.Millisecond
 
 // watchParent calls end when the process with this pid has ended; 0 means the parent.
 // It also calls end at the end of stdin if stdin is a pipe; other files don't tell
-// whether the process that started this one is alive. It watches until ctx ends, but
-// a read of stdin may take longer.
+// whether the process that started this one is alive. It watches until ctx ends, but a read of
+// stdin may last longer.
 func watchParent(ctx context.Context, end context.CancelCauseFunc, pid int, stdin io.Reader) error {
 	gone, err := goneFunc(pid)
 	if err != nil {

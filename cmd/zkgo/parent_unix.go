@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// goneFunc returns a function that reports whether a process has ended; 0 means the
-// parent. A process whose parent has ended gets a new parent.
+// goneFunc returns a function that reports whether a process has ended; 0 means the parent. When a
+// parent ends, the system gives its child a new parent.
 func goneFunc(pid int) (func() bool, error) {
 	if pid == 0 {
 		parent := os.Getppid()

@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/server"
 )
 
-// recoverFlags holds the flags of zkgo recover.
+// recoverFlags contains the flags of zkgo recover.
 type recoverFlags struct {
 	serverFlags
 	resultFlags
@@ -35,7 +35,7 @@ because the lost servers may have acknowledged writes that the others don't have
 command makes the state of one stopped server the state of a new ensemble.
 
  1. Stop all survivors.
- 2. Run the command with --dry-run on each of them, and choose the one with the highest
+ 2. Run the command with --dry-run on each survivor, and choose the one with the highest
     term or, if terms are equal, the highest index. --compare does this for directories
     on the same machine.
  3. Run the command with --yes on that server, and start it. The new state includes all

@@ -30,7 +30,7 @@ import (
 // unset is the value of a port without a flag, because 0 requests any free port.
 const unset = -1
 
-// serverFlags holds the flags of zkgo server.
+// serverFlags contains the flags of zkgo server.
 type serverFlags struct {
 	config, dataDir     string
 	dataLogDir          string
@@ -38,7 +38,7 @@ type serverFlags struct {
 	set                 []string
 	logFormat, logLevel string
 	options             []zoocfg.Option     // additional options for reading the file
-	stdin               io.Reader           // what - means as the file
+	stdin               io.Reader           // the content of the file -
 	getenv              func(string) string // nil: os.Getenv
 }
 
@@ -49,7 +49,7 @@ func serverCommand() *cobra.Command {
 		Short: "Run a server",
 		Long: `Run a server until it receives SIGINT or SIGTERM.
 
-The configuration is a ZooKeeper zoo.cfg. Without one, the server runs standalone,
+The configuration is a ZooKeeper zoo.cfg. By default, the server runs standalone,
 listens on port 2181 and keeps its data in ./zkgo-data. Flags override the file.
 
 As with zkServer.sh, the server reads ZooKeeper's system properties (-D) from
@@ -180,8 +180,8 @@ func runServer(ctx context.Context, f *serverFlags, stderr io.Writer, more exten
 }
 
 // runnable converts a configuration and checks that a server can run with it on this
-// machine and as this user. Every command that checks a configuration, or prepares
-// data for one, calls it, so that all of them accept the same configurations.
+// machine and as this user. Every command that checks a configuration, or prepares data for a
+// server, calls it, so that all commands accept the same configurations.
 func runnable(z *zoocfg.Config) (server.Config, error) {
 	cfg, err := translate(z)
 	if err != nil {
@@ -223,8 +223,8 @@ func startError(ctx context.Context, err error, cfg server.Config) error {
 	return err
 }
 
-// hostError adds to the error of a start what is wrong with the hosts to listen on, and
-// the settings that name them. Another port wouldn't help.
+// hostError adds to the error of a start the reasons why we can't listen on a host, with the
+// settings that name the hosts. Another port wouldn't help.
 func hostError(ctx context.Context, err error, cfg server.Config) error {
 	var problems []error
 	if ctx.Err() == nil {
@@ -287,8 +287,8 @@ func tellSystemd(log *slog.Logger, states ...string) {
 }
 
 // zooCfg returns the configuration: the file, if there is one, the environment and the
-// flags. Every command that reads a configuration calls it, so that all of them see the
-// same settings.
+// flags. Every command that reads a configuration calls it, so that all commands see the same
+// settings.
 func (f *serverFlags) zooCfg() (*zoocfg.Config, error) {
 	sets, err := f.settings()
 	if err != nil {
@@ -363,7 +363,7 @@ func dataDirectory(flag, name string) (string, error) {
 	return dir, nil
 }
 
-// newLogger returns a logger with one of the two formats.
+// newLogger returns a logger that writes text or JSON.
 func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	var opts slog.HandlerOptions
 	var l slog.Level

@@ -17,8 +17,8 @@ import (
 	"github.com/zkgo/zkgo/internal/spelling"
 )
 
-// Settings of connections. Every command that has one of them as a flag also reads it from
-// a variable and from a context, with the same name.
+// Settings of connections. A command that has a flag for a setting also reads it from a variable
+// and from a context, under the same name.
 var (
 	tlsSettings    = []string{"tls", "tls-ca", "tls-cert", "tls-key", "tls-password-file", "tls-server-name", "tls-insecure"}
 	clientSettings = append([]string{"server", "context", "timeout", "session-timeout", "readonly", "client-configuration", "auth", "sasl"}, tlsSettings...)
@@ -34,7 +34,7 @@ const (
 	authCommand  = "auth-command"
 )
 
-// contextKeys returns the keys that a context may have, and those that hold credentials.
+// contextKeys returns the keys that a context may have, and the keys with credentials.
 func contextKeys() (keys, secrets []string) {
 	for _, name := range append(slices.Clone(clientSettings), adminSetting, authCommand) {
 		if name != "context" {
@@ -76,8 +76,8 @@ func loadContexts(getenv func(string) string) (*contexts.File, error) {
 	return contexts.Load(path, keys, secrets)
 }
 
-// choose reads the context to use: that of --context or ZKGO_CONTEXT, or the current one.
-// With given, the user has named the servers: then we don't use the current context, because
+// choose reads the context to use: the one in --context or ZKGO_CONTEXT, or else the current one.
+// If given is set, the user has named the servers. Then we don't use the current context, because
 // its credentials are for other servers.
 func (s *settings) choose(name string, given bool) error {
 	name = cmp.Or(name, s.getenv(variable("context")))
@@ -106,7 +106,7 @@ func (s *settings) choose(name string, given bool) error {
 // misusedSetting returns a usage error about a setting.
 func misusedSetting(setting string, err error) error { return usagef("--%s: %w", setting, err) }
 
-// lookup returns the values of a setting and where they come from, or "" if it is unset.
+// lookup returns the values of a setting and their origin, or "" if it is unset.
 func (s *settings) lookup(setting string) (values []string, origin string) {
 	if v := s.getenv(variable(setting)); v != "" {
 		return []string{v}, variable(setting)
@@ -193,8 +193,8 @@ func (s *settings) set(flag *pflag.Flag, values []string, origin string) (err er
 	return fmt.Errorf("%s: the context %s: %s: %w", s.file.Path, s.name, key(flag.Name), err)
 }
 
-// runAuthCommand takes the identity from the output of the context's command, if no other
-// setting has one.
+// runAuthCommand reads the identity from the output of the context's command, if no other setting
+// has one.
 func (f *connectFlags) runAuthCommand(cmd *cobra.Command, flag *pflag.Flag) error {
 	words := f.settings.values[authCommand]
 	if len(words) == 0 || f.withoutCommand || flag == nil || flag.Changed || f.settings.origin["auth"] != "" {
@@ -217,7 +217,7 @@ func (f *connectFlags) runAuthCommand(cmd *cobra.Command, flag *pflag.Flag) erro
 	return nil
 }
 
-// choice is a flag whose value is one of a few words.
+// choice is the value of a flag: one of a few words.
 type choice struct {
 	value *string
 	words []string

@@ -27,7 +27,7 @@ import (
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
-// podFlags holds the flags of a server that is a pod of a StatefulSet.
+// podFlags contains the flags of a server that is a pod of a StatefulSet.
 type podFlags struct {
 	voters, domain, ports string
 	password              string // file
@@ -142,7 +142,8 @@ func (p *pod) forget(plan container.Plan) error {
 	return nil
 }
 
-// run runs the server. It joins the ensemble meanwhile, and leaves it when it is scaled away.
+// run runs the server. Concurrently, it joins the ensemble, and leaves it when the server is scaled
+// away.
 func (p *pod) run(ctx context.Context, s *serverFlags, stderr io.Writer, log *slog.Logger) error {
 	z, err := s.zooCfg()
 	if err != nil {
@@ -198,7 +199,7 @@ func (p *pod) attend(ctx context.Context) {
 
 // encrypt makes the pod connect to the other servers' TLS port if this server has one, so that
 // the password isn't sent in plaintext. It reads the certificates for each connection: a pod
-// outlives those of cert-manager.
+// outlives cert-manager's certificates.
 func (p *pod) encrypt(z *zoocfg.Config) error {
 	if z.SecureClientPort == zoocfg.Unset {
 		return nil
@@ -217,8 +218,8 @@ func (p *pod) encrypt(z *zoocfg.Config) error {
 	return err
 }
 
-// clientTLS returns the TLS configuration of a client that has the certificate of a server's
-// port for clients, and trusts what the port trusts.
+// clientTLS returns the TLS configuration of a client that has the certificate of a server's client
+// port, and trusts the same authorities.
 func clientTLS(z *zoocfg.Config) (*tls.Config, error) {
 	own, trust := z.TLS.KeyStore, z.TLS.TrustStore
 	pool, err := keystore.Store{Location: trust.Location, Password: trust.Password, PasswordPath: trust.PasswordPath, Type: trust.Type}.Pool()

@@ -114,7 +114,7 @@ func needsFile(cmd *cobra.Command, flag string) bool {
 		"data-dir", "data-log-dir", "from-log-dir", "to-zookeeper", "compare":
 		return true
 	case "from":
-		return cmd.Name() == "import" // that of backup is a URL
+		return cmd.Name() == "import" // backup's --server is a URL
 	}
 	return false
 }
@@ -145,8 +145,8 @@ func named(cmd *cobra.Command, why string, args ...string) error {
 	return nil
 }
 
-// secretText returns the value of a flag that holds a secret, or the content of the file
-// in it after "@", without the end of its line.
+// secretText returns the value of a secret flag. "@file" means the content of a file, without the
+// end of its line.
 func secretText(flag, text string) (string, error) {
 	file, ok := strings.CutPrefix(text, "@")
 	if text == standardInput || ok && file == standardInput {

@@ -21,7 +21,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// testFlags holds the flags of zkgo testserver.
+// testFlags contains the flags of zkgo testserver.
 type testFlags struct {
 	config            string
 	servers           int

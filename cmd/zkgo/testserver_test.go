@@ -273,7 +273,7 @@ func TestTestserverRefuses(t *testing.T) {
 		"--parent -7":        "--parent -7",
 		"--set tickTime=x":   "tickTime",
 		"/no/such/zoo.cfg":   "/no/such/zoo.cfg",
-		"a b":                "takes [zoo.cfg]",
+		"a b":                "expects [zoo.cfg]",
 		"--tick 1ns":         "tickTime 1ns",
 		"--stay " + cfg:      "use --servers to set",
 		"--control-port -1":  "-1",

@@ -24,7 +24,7 @@ const (
 // usageError is an error in the command line.
 type usageError struct {
 	err  error
-	hint string // where to find help, or "" if the error says it
+	hint string // which command prints help, or "" if the error names it
 }
 
 // Error returns the error and the hint.
@@ -89,9 +89,9 @@ func argumentsError(cmd *cobra.Command, args []string, err error) error {
 	if want == "" {
 		want = "no arguments"
 	}
-	text := fmt.Sprintf("%s takes %s, got none", cmd.CommandPath(), want)
+	text := fmt.Sprintf("%s expects %s, got none", cmd.CommandPath(), want)
 	if len(args) > 0 {
-		text = fmt.Sprintf("%s takes %s, got %q", cmd.CommandPath(), want, args)
+		text = fmt.Sprintf("%s expects %s, got %q", cmd.CommandPath(), want, args)
 		if near := spelling.Similar(args[0], subcommands(cmd)); near != "" {
 			text += ". Did you mean " + cmd.CommandPath() + " " + near + "?"
 		}
@@ -184,7 +184,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	return misused(cmd, errors.New(text))
 }
 
-// portFlag is a flag whose value is a port.
+// portFlag is the value of a flag: a port.
 type portFlag int
 
 // String implements pflag.Value.

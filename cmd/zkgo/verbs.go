@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/internal/cli"
 )
 
-// verb is a command of the shell as a command of its own: zkgo get is zkgo cli get. Its
+// verb is a command of the shell that is also a command of zkgo: zkgo get means zkgo cli get. Its
 // options have long names, and -s and -o mean the same as for all commands of zkgo.
 type verb struct {
 	shellFlags
@@ -21,7 +21,7 @@ type verb struct {
 // verbGroup is the id of the verbs' group in the help.
 const verbGroup = "znodes"
 
-// verbCommands returns the commands of the shell that are commands of their own.
+// verbCommands returns the commands of the shell that are also commands of zkgo.
 func verbCommands() (list []*cobra.Command) {
 	for _, command := range cli.Commands() {
 		if command.Verb != "" {

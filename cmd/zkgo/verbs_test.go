@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/server/zktest"
 )
 
-// TestVerbs checks commands of the shell as commands of their own: streams and exit codes.
+// TestVerbs checks commands of the shell that are also commands of zkgo: streams and exit codes.
 func TestVerbs(t *testing.T) {
 	t.Parallel()
 	addr := zktest.Run(t).Addrs()[0]

@@ -37,8 +37,7 @@ func (r *release) build(ctx context.Context, goos, goarch string) (string, error
 	return path, nil
 }
 
-// shells maps each shell that the program can write completions for to the path where
-// that shell looks for them.
+// shells maps each shell for which the program can write completions to the completion file's path.
 var shells = map[string]string{"bash": "completions/zkgo.bash", "zsh": "completions/_zkgo", "fish": "completions/zkgo.fish", "powershell": "completions/zkgo.ps1"}
 
 // papers runs the program, built for this machine, to write its man pages and completions.

@@ -16,7 +16,7 @@ import (
 // chartDir has the Helm chart.
 const chartDir = "deploy/helm/zookeeper"
 
-// Lines of Chart.yaml: the chart's name, and those that a release replaces.
+// Lines of Chart.yaml: the chart's name, and the lines that a release replaces.
 var (
 	chartTitle   = regexp.MustCompile(`(?m)^name: *(\S+) *$`)
 	chartVersion = regexp.MustCompile(`(?m)^version:.*$`)
@@ -82,7 +82,7 @@ func (r *release) writeChart(files []entry, meta string, ignored func(string) bo
 func (r *release) chartName() string { return r.chartTitle + "-" + r.version + ".tgz" }
 
 // ignoredByHelm returns a function that reports whether the patterns of a .helmignore exclude
-// a file: a pattern matches the path, or any element of it.
+// a file: a pattern matches the path, or any of its elements.
 func ignoredByHelm(file string) (func(name string) bool, error) {
 	var patterns []string
 	f, err := os.Open(file)

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// repository is where readers of a package find what it doesn't contain.
+// repository is where readers find the files that a package lacks.
 const repository = "https://github.com/zkgo/zkgo"
 
 // link matches the target of a Markdown link or image.
@@ -86,7 +86,7 @@ func (r *release) relink(page, text string, shipped []string) (string, error) {
 	return strings.Join(lines, ""), errors.Join(dead...)
 }
 
-// target returns what a link of a page should point to.
+// target returns the target that a page's link should have.
 func (r *release) target(page, to string, shipped []string) (string, error) {
 	u, err := url.Parse(to)
 	if err != nil || u.Scheme != "" {

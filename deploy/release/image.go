@@ -157,7 +157,7 @@ func (r *release) addImage(goarch, bin string) error {
 
 // writeImages writes the images of all processors as one file in OCI's image layout, which
 // docker load, podman load, skopeo and crane read. Each image has a list of its contents and a
-// statement of its origin, attached as BuildKit does.
+// statement of its origin, attached like BuildKit's.
 func (r *release) writeImages() error {
 	if len(r.images) == 0 {
 		return nil

@@ -21,7 +21,7 @@ import (
 
 var at = time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC)
 
-// project writes files into a directory and returns a release of it.
+// project writes files into a directory and returns a release of that directory.
 func project(t *testing.T, files map[string]string) *release {
 	t.Helper()
 	r := &release{source: t.TempDir(), out: t.TempDir(), work: t.TempDir(), version: "1.2.3", revision: "0123456789abcdef", at: at}

@@ -64,8 +64,8 @@ func newSigner(keyFile, passphraseFile string, at time.Time) (*signer, error) {
 // publicKeyFile is the name of the file with the public key, which gpg and Helm read.
 const publicKeyFile = "release-key.gpg"
 
-// sign signs the checksums, which cover every file, and the Helm chart, whose signature Helm
-// verifies itself. It adds the public key.
+// sign signs the checksums, which cover every file, and the Helm chart, because Helm verifies the
+// chart's signature. It adds the public key.
 func (r *release) sign(s *signer) error {
 	var public bytes.Buffer
 	err := s.entity.Serialize(&public)

@@ -16,7 +16,7 @@ import (
 // authorities is the module with the certificates in the image.
 const authorities = "golang.org/x/crypto/x509roots/fallback"
 
-// notInID matches what an SPDX identifier can't contain.
+// notInID matches characters that an SPDX identifier can't contain.
 var notInID = regexp.MustCompile(`[^A-Za-z0-9.-]+`)
 
 // spdx returns the contents of an image in the format that BuildKit attaches to images: the

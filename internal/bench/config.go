@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Config describes a run. A zero field stands for the default given in its comment.
+// Config describes a run. A zero field means the default in its comment.
 type Config struct {
 	Work    string   // a name from Works
 	Servers []string // host:port each; the connections use them in turn

@@ -217,7 +217,7 @@ func (c *conn) call(op proto.Op, body, answer proto.Record) error {
 	}
 }
 
-// event waits for a watch event and sends pings meanwhile to keep the session alive.
+// event waits for a watch event. It sends pings, which keep the session alive.
 func (c *conn) event() error {
 	for {
 		if err := c.nc.SetReadDeadline(time.Now().Add(c.timeout / 3)); err != nil {

@@ -55,13 +55,13 @@ func fanOut(r *run) error {
 		}
 	}
 	r.figure(Figure{"rounds", float64(rounds.TotalCount()), ""})
-	r.figure(Figure{"all have heard of it, p50", float64(rounds.ValueAtQuantile(50)) / 1e3, "ms"})
-	r.figure(Figure{"all have heard of it, worst", float64(rounds.Max()) / 1e3, "ms"})
+	r.figure(Figure{"all have received it, p50", float64(rounds.ValueAtQuantile(50)) / 1e3, "ms"})
+	r.figure(Figure{"all have received it, worst", float64(rounds.Max()) / 1e3, "ms"})
 	return nil
 }
 
-// round sets the watches, sets the znode once, and returns how long it took until the
-// last connection received its event.
+// round sets the watches, sets the znode once, and returns the time until the last connection
+// received its event.
 func (r *run) round(setter *conn, path string) (time.Duration, error) {
 	watch := proto.GetDataRequest{Path: path, Watch: true}
 	if err := r.each(0, func(_ int, c *conn) error { return c.call(proto.OpGetData, &watch, nil) }); err != nil {

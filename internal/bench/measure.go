@@ -17,7 +17,7 @@ func newHistogram() *hdrhistogram.Histogram {
 	return hdrhistogram.New(1, longest.Microseconds(), 3)
 }
 
-// recorder holds the measurements of some of the connections.
+// recorder stores the measurements of some of the connections.
 type recorder struct {
 	mu   sync.Mutex
 	hist *hdrhistogram.Histogram

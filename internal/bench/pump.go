@@ -42,7 +42,7 @@ func (c *conn) window(n int, next func() bool, answered func(reply) error) error
 }
 
 // pump sends requests on connection i until the run is over. next appends one
-// request. pump replaces a lost connection with one to the next server.
+// request. If pump loses the connection, it connects to the next server.
 func (r *run) pump(i int, next func(c *conn)) error {
 	server := i
 	for {

@@ -58,7 +58,7 @@ func (r *Result) ErrorCount() (n int64) {
 	return n
 }
 
-// head holds the column titles of WriteText.
+// head contains the column titles of WriteText.
 var head = []string{"work", "conns", "ops/s", "p50", "p90", "p99", "p99.9", "max", "errors", "CPU/op", "RSS"}
 
 const row = "%-22s %9s %11s %9s %9s %9s %9s %9s %7s %9s %9s"
@@ -113,8 +113,8 @@ func micros(us float64) string {
 	return strconv.FormatFloat(us/1e6, 'f', 2, 64) + "s"
 }
 
-// WriteCSV writes the results as a table with a header. The last column holds the
-// figures that only some works have, as name=value.
+// WriteCSV writes the results as a table with a header. The last column contains the figures that
+// only some works have, as name=value.
 func WriteCSV(w io.Writer, results []*Result) error {
 	out := csv.NewWriter(w)
 	_ = out.Write([]string{"work", "servers", "conns", "window", "size", "nodes", "seconds", "ops", "ops_per_second",

@@ -28,9 +28,8 @@ type run struct {
 
 // Run performs one measurement. It fails if it can't reach or prepare the servers, if
 // the work breaks and can't continue, or if ctx ends. Requests that fail count in the
-// Result instead. Run removes the znodes that it has created, even if it fails or ctx
-// ends, which takes up to 30 seconds more. If it can't remove them, the error names
-// them.
+// Result instead. Run removes the znodes that it has created, even if it fails or ctx ends. The
+// removal may need 30 more seconds. If it can't remove them, the error names them.
 func Run(ctx context.Context, cfg Config) (*Result, error) {
 	cfg = cfg.withDefaults()
 	if err := cfg.check(); err != nil {
@@ -158,7 +157,7 @@ func (r *run) makeRoot(w *work) error {
 	}
 }
 
-// sync makes every server show what was written through another one.
+// sync waits until every server shows the writes that went through other servers.
 func (r *run) sync(path string) error {
 	return r.each(0, func(_ int, c *conn) error { return c.call(proto.OpSync, &proto.SyncRequest{Path: path}, nil) })
 }
@@ -174,7 +173,7 @@ func (r *run) dial(i int) (*conn, error) {
 	return dial(r.ctx, &r.cfg, r.cfg.Servers[i%len(r.cfg.Servers)])
 }
 
-// cleanTime limits how long the removal of the run's znodes may take.
+// cleanTime limits the removal of the run's znodes.
 const cleanTime = 30 * time.Second
 
 // each calls do for every connection: for atATime connections at once, or for all at

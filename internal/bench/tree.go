@@ -61,7 +61,7 @@ func (r *run) clean() error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), cleanTime)
 	defer cancel()
-	c, err := dial(ctx, &r.cfg, r.cfg.Servers[0]) // a new connection: those of the work may be lost or receive events
+	c, err := dial(ctx, &r.cfg, r.cfg.Servers[0]) // a new connection, because the work's connections may be lost or receive events
 	if err != nil {
 		return err
 	}

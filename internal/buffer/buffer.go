@@ -10,8 +10,8 @@ type Buffer struct {
 	Shared bool
 }
 
-// Capacities of pooled buffers. Most requests and replies of one round fit the
-// smallest; the garbage collector takes buffers above the largest.
+// Capacities of pooled buffers. Most requests and replies of one round fit the smallest. We don't
+// pool buffers above the largest.
 const (
 	Small = 4 << 10
 	Mid   = 16 << 10
@@ -19,7 +19,7 @@ const (
 	Huge  = 4 << 20
 )
 
-// Pool holds pools of buffers by capacity.
+// Pool contains one pool of buffers per capacity.
 type Pool struct{ small, mid, big, huge sync.Pool }
 
 // Get returns an empty buffer with a capacity of at least n bytes.

@@ -17,7 +17,7 @@ type Call struct {
 	Args []string
 	// In is the input for data that the command asks for.
 	In io.Reader
-	// Out takes the data, Err all other output.
+	// Out receives the data, Err all other output.
 	Out, Err io.Writer
 	// Term describes the terminal behind Out.
 	Term terminal.Term
@@ -106,9 +106,9 @@ func (c *Call) each(ctx context.Context, without string, do func(ctx context.Con
 	return nil
 }
 
-// eachPath calls do for every argument of a command of zkCli.sh, which takes only one path
-// there. It continues after an error, and fails if any call failed. With several paths, the
-// output of each has a title.
+// eachPath calls do for every argument of a command that accepts only one path in zkCli.sh. It
+// continues after an error, and fails if any call failed. With several paths, the output of each
+// has a title.
 func (c *Call) eachPath(ctx context.Context, do func(ctx context.Context, path string) error) error {
 	if len(c.Args) == 1 {
 		return do(ctx, c.Args[0])

@@ -28,7 +28,7 @@ type Command struct {
 	// Most is the maximum number of arguments, or [Any]. With more, the error names
 	// the first superfluous one.
 	Most int
-	// Required names a group of options: exactly one of them must be given.
+	// Required names a group of options. The user must give exactly one option of the group.
 	Required string
 	// Offline means that the command needs no session.
 	Offline bool
@@ -48,7 +48,7 @@ type Option struct {
 	// Long is a second name, for options of one letter: outside the shell -s and -o have
 	// other meanings.
 	Long string
-	// Arg names the option's argument; "" if it takes none.
+	// Arg names the option's argument; "" if it has none.
 	Arg string
 	// Help describes the option.
 	Help string

@@ -151,9 +151,9 @@ func commonPrefix(a, b string) string {
 	return a[:n]
 }
 
-// CompletePath returns the paths that begin with begun, in a session of its own. It waits
-// at most two seconds, and returns nothing if there is no answer. Whole means that the word
-// is complete: there is one path, and it has no children.
+// CompletePath opens a session and returns the paths that begin with begun. It waits at most two
+// seconds, and returns nothing if there is no answer. Whole means that the word is complete: there
+// is one path, and it has no children.
 func CompletePath(ctx context.Context, config Config, begun string) (paths []string, whole bool) {
 	if begun == "" {
 		begun = "/"

@@ -2,10 +2,9 @@
 // of ZooKeeper's own shell, zkCli.sh, and tools that users would otherwise install
 // separately.
 //
-// It has no terminal of its own: a [Shell] runs a command, a line or a script, or
-// reads commands at a prompt. cmd/zkgo defines the flags. It works with any
-// ZooKeeper: it imports package client, proto for its vocabulary, the packages below
-// it, and nothing of the server.
+// It needs no terminal: a [Shell] runs a command, a line or a script, or reads commands at a
+// prompt. cmd/zkgo defines the flags. It works with any ZooKeeper: it imports package client, proto
+// for its vocabulary, the packages below it, and nothing of the server.
 //
 // # A command
 //

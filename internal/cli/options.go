@@ -109,7 +109,7 @@ func (p *parser) letters(arg string) error {
 	return nil
 }
 
-// begin adds an option. If it takes an argument, the next token is its argument.
+// begin adds an option. If it needs an argument, that is the next token.
 func (p *parser) begin(o *Option) error {
 	if p.wants != "" {
 		return p.missing()

@@ -276,8 +276,7 @@ func (c quotaCall) storeQuota(ctx context.Context, zk *client.Client, home, key 
 	return err
 }
 
-// warnings returns the stream for warnings: that of the data, as in zkCli.sh, unless
-// the data is JSON.
+// warnings returns the stream for warnings: the data's, as in zkCli.sh, unless the data is JSON.
 func (c *Call) warnings() io.Writer {
 	if c.JSON() {
 		return c.Err
@@ -285,7 +284,7 @@ func (c *Call) warnings() io.Writer {
 	return c.Out
 }
 
-// The znodes that hold limits and counters of subtrees.
+// The znodes with the limits and counters of subtrees.
 const (
 	quotaRoot   = "/zookeeper/quota"
 	quotaLimits = "zookeeper_limits"

@@ -248,7 +248,7 @@ func (s *Shell) walk(ctx context.Context, path string, watch bool, visit func(pa
 }
 
 // walkBelow calls visit for all descendants of a znode. It visits all children of a
-// znode before their descendants, and skips znodes that are deleted meanwhile.
+// znode before their descendants, and skips znodes that other clients delete during the walk.
 func walkBelow(path string, visit func(path string) error, children func(path string) ([]string, error)) error {
 	names, err := children(path)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestEditKeepsALargeText checks that what was written in the editor is kept if it is more
-// than a znode takes.
+// TestEditKeepsALargeText checks that we keep the text from the editor if it is too large for a
+// znode.
 func TestEditKeepsALargeText(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

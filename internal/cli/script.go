@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/internal/cli/terminal"
 )
 
-// Command runs one command as Run does, prints its error to the error stream, and
-// returns the exit code.
+// Command runs one command like Run, prints its error to the error stream, and returns the exit
+// code.
 func (s *Shell) Command(ctx context.Context, args []string) int {
 	code, _ := s.told(s.written(s.Run(ctx, args)))
 	s.events.flush()

@@ -101,8 +101,8 @@ func (l *lockedWriter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// written returns the error of a command, or that of its output: a command whose output is
-// lost, e.g. on a full disk, has failed.
+// written returns the error of a command, or else of its output: a command has failed if its output
+// is lost, e.g. on a full disk.
 func (s *Shell) written(err error) error {
 	out, ok := s.cfg.Out.(*lockedWriter)
 	if err != nil || !ok {
@@ -309,8 +309,8 @@ func (s *Shell) parse(command *Command, args []string) (*Call, error) {
 	return call, nil
 }
 
-// NeedsConnection reports whether a command line needs a connection: it is right, and asks for
-// more than help.
+// NeedsConnection reports whether a command line needs a connection: whether it is valid, and more
+// than a request for help.
 func (s *Shell) NeedsConnection(args []string) bool {
 	if len(args) == 0 {
 		return true // it reads commands
@@ -383,7 +383,7 @@ func (s *Shell) notBelieved() error {
 	cancel() // there is nothing to wait for
 	err := s.zk.Await(ctx)
 	if err == nil {
-		return errNotConnected // it has connected to another server meanwhile
+		return errNotConnected // it is connected to another server now
 	}
 	return &Exit{Code: 1, Message: keeperCode("AuthFailed", "") + ": " + s.cfg.Server + ": " + err.Error(), Err: client.ErrAuthFailed}
 }

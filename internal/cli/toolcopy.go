@@ -90,7 +90,7 @@ func runCopy(ctx context.Context, c *Call) error {
 	return c.report(report, to.Root, err)
 }
 
-// report prints what was done, even if the command failed.
+// report prints the changes so far, even if the command failed.
 func (c *Call) report(r subtree.Report, target string, failed error) error {
 	if failed != nil && !r.Changed() {
 		return failed

@@ -25,7 +25,7 @@ func editCommand() Command {
 		Name:        "edit",
 		Verb:        "edit path",
 		Usage:       "[-editor command] [-create] path",
-		Short:       "edit the data of a znode in $VISUAL or $EDITOR; fails if another client has changed it meanwhile",
+		Short:       "edit the data of a znode in $VISUAL or $EDITOR; fails if another client changes it first",
 		ListOptions: true,
 		Options: []Option{
 			{Name: "editor", Arg: "command", Help: "another editor"},
@@ -144,9 +144,9 @@ func (e *edit) write(ctx context.Context, now []byte) (err error) {
 	case errors.Is(err, client.ErrBadVersion):
 		return fmt.Errorf("%s was changed by another client while you edited version %d: nothing was written: %w", e.path, e.stat.Version, err)
 	case errors.Is(err, client.ErrNodeExists):
-		return fmt.Errorf("%s was created by another client meanwhile: nothing was written: %w", e.path, err)
+		return fmt.Errorf("%s was created by another client while you edited: nothing was written: %w", e.path, err)
 	case errors.Is(err, client.ErrNoNode):
-		return fmt.Errorf("%s was deleted meanwhile: nothing was written: %w", e.path, err)
+		return fmt.Errorf("%s was deleted while you edited: nothing was written: %w", e.path, err)
 	}
 	return err
 }
@@ -189,7 +189,7 @@ func runEditor(c *Call, file string) error {
 	cmd := exec.Command(words[0], append(words[1:], file)...) //nolint:gosec // the user's own editor
 	cmd.Stdout, cmd.Stderr = under(c.Out), under(c.Err)       // the terminal itself
 	if f, ok := c.In.(*os.File); ok {
-		cmd.Stdin = f // with any other reader, exec would consume input beyond what the editor reads
+		cmd.Stdin = f // with any other reader, exec would consume more input than the editor
 	}
 	if err := cmd.Run(); err != nil {
 		return fmt.Errorf("editor %s: %w", words[0], err)

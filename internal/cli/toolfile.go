@@ -137,7 +137,7 @@ func Replaceable(name string) (string, error) {
 		}
 	}
 	if err != nil {
-		return "", refuse(name + " exists, and what it names can't be replaced: " + err.Error())
+		return "", refuse(name + " exists, and its target can't be replaced: " + err.Error())
 	}
 	if !info.Mode().IsRegular() {
 		return "", refuse(name + " is " + terminal.KindOf(info.Mode()) + " and not a regular file, so it can't be replaced: name another file, or - for the standard output")
@@ -149,8 +149,8 @@ func existsError(name string) error {
 	return refuse(name + " already exists: use another file name, or replace it with -force")
 }
 
-// writeFile writes a file completely or not at all. Without force it replaces no
-// file, and with it only a regular one.
+// writeFile writes a file completely or not at all. Without force it replaces no file, and with
+// force only a regular file.
 func writeFile(name string, force bool, write func(io.Writer) error) error {
 	if force {
 		file, err := Replaceable(name)
@@ -277,7 +277,7 @@ func (c *Call) rereadable(name string) (f *os.File, done func(), err error) {
 	return nil, nil, err
 }
 
-// spool copies what is read to a temporary file, which done removes.
+// spool copies the input to a temporary file, which done removes.
 func spool(name string, in io.Reader) (f *os.File, done func(), err error) {
 	if f, err = os.CreateTemp("", "zkgo-import-*"); err != nil {
 		return nil, nil, err

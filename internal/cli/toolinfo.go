@@ -105,7 +105,7 @@ func numbered(n int, noun string) string {
 	return noun + "s"
 }
 
-// whole parses an option whose value is a whole number.
+// whole parses the value of an option as a whole number.
 func (c *Call) whole(option string, least int64) (int64, error) {
 	v := c.Value(option)
 	if v == "" {

@@ -32,8 +32,8 @@ func toolCommands() []Command {
 	return list
 }
 
-// toolError keeps an error's text. We don't use zkCli.sh's messages, because a tool should
-// report where it stopped and what it did until then.
+// toolError keeps an error's text. We don't use zkCli.sh's messages, because a tool should report
+// its progress and the path where it stopped.
 func toolError(ctx context.Context, err error) error {
 	exit := (*Exit)(nil)
 	switch cause := context.Cause(ctx); {
@@ -50,8 +50,8 @@ func toolError(ctx context.Context, err error) error {
 	return &Exit{Code: codeFailed, Message: plainWords(err) + way(err), Err: err}
 }
 
-// plainWords returns an error's text. It replaces the client's words for a server's refusal,
-// which name the request and the code, by those of all other commands.
+// plainWords returns an error's text. The client's words for a server's refusal name the request
+// and the code; we replace them with the words of all other commands.
 func plainWords(err error) string {
 	e := (*client.Error)(nil)
 	if !errors.As(err, &e) || e.Code == 0 || e.Err != nil || e.Unknown {

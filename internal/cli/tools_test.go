@@ -237,8 +237,8 @@ func TestWatchCommand(t *testing.T) {
 	b.run("watch", "-for", "1ms", "/app")
 }
 
-// TestOtherEnsembleLost checks that a copy ends when its target is unreachable, and reports
-// what it did until then.
+// TestOtherEnsembleLost checks that a copy ends when its target is unreachable, and reports its
+// progress.
 func TestOtherEnsembleLost(t *testing.T) {
 	t.Parallel()
 	b, other := newBench(t), zktest.Run(t)
@@ -320,9 +320,8 @@ func TestEditConflict(t *testing.T) {
 	os.RemoveAll(filepath.Dir(strings.TrimSpace(file)))
 }
 
-// TestEditOfARecreatedZnode checks that edit doesn't overwrite a znode that was deleted and
-// created again meanwhile, although its version is the same, and that the exit code shows
-// it.
+// TestEditOfARecreatedZnode checks that edit doesn't overwrite a znode that another client deleted
+// and created again, although its version is the same, and that the exit code shows it.
 func TestEditOfARecreatedZnode(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

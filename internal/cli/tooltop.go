@@ -96,8 +96,7 @@ func answered(s *overview.Sample) error {
 	return nil
 }
 
-// watcher collects the servers: those of the connect string or of the arguments, and
-// the ensemble's members.
+// watcher collects the servers: the connect string or the arguments, and the ensemble's members.
 func (c topCall) watcher(ctx context.Context) *overview.Watcher {
 	hosts := strings.Join(c.Args, ",")
 	var config client.Config
@@ -106,7 +105,7 @@ func (c topCall) watcher(ctx context.Context) *overview.Watcher {
 		if zk, err := c.Client(); err == nil {
 			short, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
-			config, _ = zk.Config(short) // without it, only the named servers are shown
+			config, _ = zk.Config(short) // if this fails, we show only the named servers
 		}
 	}
 	w := &overview.Watcher{Admin: c.Value("admin"), Explain: c.explainer()}
@@ -248,7 +247,7 @@ type screen struct {
 	size func() (width, height int)
 }
 
-// screen takes over the terminal, if Out is one and there is more than one sample.
+// screen controls the terminal, if Out is a terminal and there is more than one sample.
 func (c topCall) screen(limit int64) *screen {
 	l, ok := c.Out.(*lockedWriter)
 	if !ok || c.Term.Width == 0 || limit == 1 || c.JSON() {

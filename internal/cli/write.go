@@ -107,7 +107,7 @@ func create(ctx context.Context, c *Call) error {
 	return nil
 }
 
-// noParent returns the error of a create whose parent is missing, with a hint.
+// noParent returns the error of a create without a parent, with a hint.
 func noParent(path, hint string) error {
 	parent := proto.Parent(path)
 	return &Exit{Code: codeFailed, Message: fmt.Sprintf("Node does not exist: %s, the parent of %s: %s", parent, path, hint), Err: client.ErrNoNode}

@@ -1,6 +1,5 @@
-// Package defaults holds the default values of settings. A zoo.cfg, a program that embeds
-// the server, and the Raft layer share them. We use ZooKeeper's value if ZooKeeper has the
-// setting.
+// Package defaults contains the default values of settings. A zoo.cfg, a program that embeds the
+// server, and the Raft layer share them. We use ZooKeeper's value if ZooKeeper has the setting.
 //
 // May import: the standard library only.
 package defaults

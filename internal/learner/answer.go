@@ -14,8 +14,8 @@ type Touch struct {
 	Timeout int32 // milliseconds
 }
 
-// maxTouches limits the sessions in one packet, which jute.maxbuffer limits too. The leader
-// takes any number of packets.
+// maxTouches limits the sessions in one packet, which jute.maxbuffer limits too. The leader accepts
+// any number of packets.
 const maxTouches = 4096
 
 // sendTouched answers a ping with the sessions that our clients have used. The data must not

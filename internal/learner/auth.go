@@ -8,7 +8,7 @@ import (
 	"github.com/zkgo/zkgo/internal/zab"
 )
 
-// authenticate logs in with DIGEST-MD5, as SaslQuorumAuthLearner does.
+// authenticate logs in with DIGEST-MD5, like SaslQuorumAuthLearner.
 func (c *Conn) authenticate(user, password string) error {
 	client := sasl.NewLearnerClient(user, password)
 	token, _, err := client.Next(nil)

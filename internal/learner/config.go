@@ -35,10 +35,10 @@ type Config struct {
 	MaxRequest int
 	// Limits limits the size of fields and packets.
 	Limits zkfiles.Limits
-	// DialTimeout limits the time until a connection stands; default 5 s.
+	// DialTimeout limits the time until a connection is established; default 5 s.
 	DialTimeout time.Duration
 	// SyncTimeout limits the time without a byte from the leader until the state is
-	// exact. The leader waits for a quorum of its own in this time. Default 30 s.
+	// exact. The leader waits for a quorum in this time. Default 30 s.
 	SyncTimeout time.Duration
 	// SilenceTimeout limits the time without a byte from the leader after that. A leader
 	// sends a ping every half tick. Default 10 s.

@@ -28,18 +28,17 @@ type Conn struct {
 	mirror  bool          // and its state belongs to another ensemble
 	timeout time.Duration // for the next byte from the leader; Follow changes it, holding send
 
-	send    sync.Mutex // guards writes and what follows
+	send    sync.Mutex // guards writes and the fields below
 	out     []byte
 	members string // of NEWLEADER
 	asked   questions
 }
 
-// ErrNoLeader is the error when none of the addresses leads to a leader. It wraps what each
-// of them said.
+// ErrNoLeader is the error when no address leads to a leader. It wraps each server's answer.
 var ErrNoLeader = errors.New("learner: no leader")
 
 // The causes when a server and we don't agree how to secure the connection. Their texts name the
-// settings of the ensemble; the caller knows which of its own help.
+// settings of the ensemble; the caller knows which of our settings help.
 var (
 	// ErrCertificate means that we don't trust the server's certificate.
 	ErrCertificate = errors.New("the server's certificate (ssl.quorum.keyStore) is not trusted here")
@@ -49,7 +48,7 @@ var (
 	ErrNoTLS = errors.New("the server does not answer the TLS handshake: it may not use TLS between servers (sslQuorum)")
 	// ErrLogin means that the user or the password is wrong.
 	ErrLogin = errors.New("the user or the password is not that in section QuorumServer of its JAAS file")
-	// ErrNoLogin means that the server didn't take a login at all.
+	// ErrNoLogin means that the server didn't accept any login.
 	ErrNoLogin = errors.New("the server does not use SASL between servers (quorum.auth.enableSasl), or uses TLS before it (sslQuorum)")
 	// ErrTurnedAway means that the server closed the connection when it read who we are.
 	ErrTurnedAway = errors.New("the server closed the connection when we registered: it may require SASL (quorum.auth.serverRequireSasl), TLS (sslQuorum) or another certificate, or it has stopped leading")
@@ -85,10 +84,10 @@ func handshakeError(err error) error {
 }
 
 // Dial finds the leader among cfg.Addrs and registers as an observer that has all transactions
-// up to zxid; 0 means none. Only a leader listens at its quorum port. We try all of them at
-// once and take the first that accepts us: a server that is down may not answer at all, and
-// one without a quorum may still believe that it leads. While such a server keeps us waiting,
-// we ask the others again, because one of them may become the leader.
+// up to zxid; 0 means none. Only a leader listens at its quorum port. We try all addresses
+// concurrently and use the first server that accepts us: a server that is down may not answer at
+// all, and one without a quorum may still believe that it leads. While such a server keeps us
+// waiting, we ask the others again, because another server may become the leader.
 func Dial(ctx context.Context, cfg Config, zxid int64) (*Conn, error) {
 	cfg = cfg.withDefaults()
 	if len(cfg.Addrs) == 0 {
@@ -114,7 +113,7 @@ func Dial(ctx context.Context, cfg Config, zxid int64) (*Conn, error) {
 		go attempt(i, 0)
 	}
 	var found *Conn
-	failed := make([]error, len(cfg.Addrs)) // what each server said first
+	failed := make([]error, len(cfg.Addrs)) // each server's first error
 	first := len(failed)                    // attempts that are the first to their server, and not over
 	for running := first; running > 0; running-- {
 		r := <-results
@@ -249,8 +248,8 @@ func (c *Conn) Members() string {
 // Addr returns the leader's address.
 func (c *Conn) Addr() string { return c.addr }
 
-// Zkgo reports whether the other side is a zkgo server. It need not lead its ensemble, and takes
-// no Request but sync.
+// Zkgo reports whether the other side is a zkgo server. It need not lead its ensemble, and the only
+// Request that it accepts is sync.
 func (c *Conn) Zkgo() bool { return c.zkgo }
 
 // Mirror reports whether the other side is a zkgo server that follows another ensemble itself. It
@@ -289,14 +288,14 @@ func (c *Conn) sendPacket(p zab.Packet) error {
 	return c.sendLocked(p)
 }
 
-// sendLocked is sendPacket for a caller that holds send.
+// sendLocked is sendPacket for a caller that has locked send.
 func (c *Conn) sendLocked(p zab.Packet, identities ...proto.ID) error {
 	c.out = zab.AppendPacket(c.out[:0], p, identities...)
 	return c.write(c.out)
 }
 
 // write writes b, within the time that we also give the leader. A part of a packet may have
-// been sent when it fails, so we send nothing more. The caller holds send, unless no other
+// been sent when it fails, so we send nothing more. The caller has locked send, unless no other
 // goroutine has c.
 func (c *Conn) write(b []byte) error {
 	err := c.conn.SetWriteDeadline(time.Now().Add(c.timeout))

@@ -12,11 +12,11 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Receiver handles the messages of the leader. Follow calls its methods one after the other, and ends
-// with the first error that one of them returns.
+// Receiver handles the messages of the leader. Follow calls its methods one after the other, and
+// ends with the first error.
 type Receiver interface {
-	// Snapshot replaces everything by a state whose Zxid is set. It may already contain
-	// changes of transactions that follow, until Synced.
+	// Snapshot replaces everything with a state. The state has its Zxid set. Until Synced, it may
+	// already contain changes of transactions that follow.
 	Snapshot(s *zkfiles.State) error
 	// Commit adds a committed transaction, which belongs to the receiver.
 	Commit(tx *zkfiles.Txn) error
@@ -169,7 +169,7 @@ const maxPending = 1 << 16
 // propose keeps a transaction until its commit.
 func (f *follower) propose(data []byte) error {
 	if f.synced || len(f.pending) == maxPending {
-		return errors.New("unexpected PROPOSAL: the leader takes us for a voter")
+		return errors.New("unexpected PROPOSAL: the leader believes that this server is a voter")
 	}
 	tx, err := decode(data)
 	if err != nil {
@@ -198,9 +198,9 @@ func (f *follower) inform(data []byte) error {
 }
 
 // deliver passes on a transaction if it is the next one. The zxids of an epoch have no gaps,
-// except for requests that some versions number but don't propose. The leader chooses what it
-// queues for us a moment before it chooses the zxid of the snapshot, so the first transactions
-// may be in the snapshot.
+// except for requests that some versions number but don't propose. The leader chooses our first
+// transaction a moment before it chooses the zxid of the snapshot, so the first transactions may be
+// in the snapshot.
 func (f *follower) deliver(tx *zkfiles.Txn) error {
 	switch {
 	case tx.Zxid <= f.floor && !f.synced:

@@ -20,7 +20,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// recorder is a Receiver that writes down what it gets.
+// recorder is a Receiver that records the calls.
 type recorder struct {
 	lines []string
 	fail  error // of Commit
@@ -92,7 +92,7 @@ func (l *leader) accept(epoch, zxid int64, current int32) {
 	l.expect(zab.Packet{Kind: zab.KindAckEpoch, Zxid: zxid, Data: proto.AppendInt(nil, current)})
 }
 
-// follow runs a learner with a leader that play plays, and returns what it got and the error.
+// follow runs a learner with a leader that play plays, and returns the learner's record and error.
 func follow(t *testing.T, zxid int64, play func(*leader)) (*recorder, error) {
 	t.Helper()
 	here, there := net.Pipe()
@@ -182,7 +182,7 @@ func TestResumesWithDiff(t *testing.T) {
 	}
 }
 
-// TestRefusesALeader lists what a leader must not send.
+// TestRefusesALeader lists packets that a leader must not send.
 func TestRefusesALeader(t *testing.T) {
 	t.Parallel()
 	diff := zab.Packet{Kind: zab.KindDiff, Zxid: 0x100000007}
@@ -276,8 +276,7 @@ func TestSilentLeader(t *testing.T) {
 	})
 }
 
-// Dial takes the server that leads. A server that hangs, refuses or has no quorum doesn't
-// keep it from that.
+// Dial uses the server that leads, even if other servers hang, refuse or have no quorum.
 func TestFindsTheLeader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

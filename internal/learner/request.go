@@ -13,10 +13,10 @@ type Request struct {
 	Session int64
 	Cxid    int32 // the client's number for it; its transaction has the same
 	Op      proto.Op
-	// Body is the request's record as the client sent it. That of createSession is the
-	// timeout in milliseconds as an int, and its Session is an id that we have chosen.
+	// Body is the request's record as the client sent it. For createSession, Body is the timeout in
+	// milliseconds as an int, and Session is an id that we have chosen.
 	Body []byte
-	// Identities are those that the client has proved. The leader checks ACLs with them.
+	// Identities are the client's proven identities. The leader uses them to check ACLs.
 	Identities []proto.ID
 }
 
@@ -26,9 +26,9 @@ var (
 	// leader certainly doesn't have the request. After other errors it may have it.
 	ErrNotSent = errors.New("not sent to the leader")
 	// ErrNotSynced means that the state isn't exact yet, or that the connection has failed.
-	ErrNotSynced = errors.New("the connection to the leader takes no requests: the state is not exact yet, or the connection has failed")
+	ErrNotSynced = errors.New("the connection to the leader accepts no requests: the state is not exact yet, or the connection has failed")
 	// ErrUnknownOp means that the ensemble doesn't know the operation.
-	ErrUnknownOp = errors.New("the ensemble takes no such request from an observer")
+	ErrUnknownOp = errors.New("the ensemble accepts no such request from an observer")
 	// ErrBody means that the body isn't a record of the operation. Most leaders never
 	// answer such a request.
 	ErrBody = errors.New("the body is malformed")
@@ -37,9 +37,9 @@ var (
 	ErrTooLong = errors.New("longer than the ensemble's jute.maxbuffer")
 )
 
-// questions holds what the leader hasn't answered.
+// questions contains the requests that the leader hasn't answered.
 type questions struct {
-	open     bool // the leader takes requests
+	open     bool // the leader accepts requests
 	syncs    []syncRequest
 	sessions []int64        // of Revalidate
 	decoder  proto.Requests // checks bodies
@@ -50,9 +50,9 @@ type syncRequest struct {
 	cxid    int32
 }
 
-// requestHead is the length of session, cxid and type before the body of a REQUEST, and
-// clientHead that of cxid and type before it in a client's request, which jute.maxbuffer
-// includes.
+// requestHead is the length of session, cxid and type before the body of a REQUEST. clientHead is
+// the length of cxid and type before the body of a client's request. jute.maxbuffer includes
+// clientHead.
 const (
 	requestHead = 8 + 4 + 4
 	clientHead  = 4 + 4
@@ -127,8 +127,8 @@ func (c *Conn) checkBody(r *Request) error {
 	return nil
 }
 
-// checkMulti checks the operations of a multi. A leader looks at the paths of all of them
-// before it has numbered the transaction, and answers nothing if that fails.
+// checkMulti checks the operations of a multi. A leader checks all paths before it has numbered the
+// transaction, and doesn't answer if a path is invalid.
 func (c *Conn) checkMulti(body []byte) error {
 	n, wrong := 0, error(nil)
 	err := c.asked.decoder.Parts(body, func(part proto.MultiOp) bool {
@@ -156,7 +156,7 @@ func pathOf(req proto.Record) string {
 		return q.Path
 	case *proto.CreateTTLRequest:
 		return q.Path
-	case *proto.DeleteRequest: // and that of check
+	case *proto.DeleteRequest: // and check's record
 		return q.Path
 	case *proto.SetDataRequest:
 		return q.Path

@@ -66,7 +66,7 @@ func clientOf(t *testing.T, cfg Config, config string, play func(*leader)) *clie
 	return c
 }
 
-// end waits for the end of Follow, and checks its error and what has arrived.
+// end waits for the end of Follow, and checks its error and the calls.
 func (c *client) end(t *testing.T, want string, lines ...string) {
 	t.Helper()
 	if err := <-c.ended; err == nil || !strings.Contains(err.Error(), want) {
@@ -124,7 +124,7 @@ func TestRequest(t *testing.T) {
 }
 
 // TestRefusesARequest lists the requests that a leader would not answer, or would close the
-// connection for. None of them is sent.
+// connection for. We should send none.
 func TestRefusesARequest(t *testing.T) {
 	t.Parallel()
 	create2 := bodyOf(&proto.CreateRequest{Path: "/a", ACL: proto.OpenACL()})
@@ -202,7 +202,7 @@ func TestRefusesAnAnswer(t *testing.T) {
 	c.end(t, "unexpected REVALIDATE of session 0x7")
 }
 
-// The answer to a ping lists the sessions that were used, in as many packets as it takes.
+// The answer to a ping lists the sessions that were used, in as many packets as necessary.
 func TestTouches(t *testing.T) {
 	t.Parallel()
 	rounds := [][]Touch{{{7, 30_000}, {-8, 4000}}, nil, make([]Touch, maxTouches+1)}
@@ -253,7 +253,7 @@ func TestLeaderStopsReading(t *testing.T) {
 	})
 }
 
-// gone checks that the connection takes no requests any more.
+// gone checks that the connection accepts no requests any more.
 func (c *client) gone(t *testing.T) {
 	t.Helper()
 	if err := c.Request(Request{Op: proto.OpCloseSession}); !errors.Is(err, ErrNotSent) || !errors.Is(err, ErrNotSynced) {

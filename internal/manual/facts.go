@@ -70,7 +70,7 @@ func environment(cmd *cobra.Command) []item {
 	return all
 }
 
-// containerVariables returns those of ZooKeeper's official image.
+// containerVariables returns the variables of ZooKeeper's official image.
 func containerVariables() []item {
 	return []item{
 		{"ZOO_MY_ID", "The number in myid; 1 if it is not set."},
@@ -115,7 +115,7 @@ func files(cmd *cobra.Command) []item {
 	return nil
 }
 
-// hasContexts reports whether a command takes its connection from a context.
+// hasContexts reports whether a command reads its connection settings from a context.
 func hasContexts(cmd *cobra.Command) bool { return cmd.Flags().Lookup("context") != nil }
 
 var contexts = item{"~/.config/zkgo/config.yaml", "Named sets of connection flags: zkgo context lists and changes them."}

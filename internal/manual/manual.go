@@ -101,7 +101,7 @@ func options(cmd *cobra.Command) (all []item) {
 	return all
 }
 
-// subcommands returns the commands below a command, and what each does.
+// subcommands returns the commands below a command, with a description of each.
 func subcommands(cmd *cobra.Command) (all []item) {
 	for _, sub := range cmd.Commands() {
 		if documented(sub) {
@@ -135,5 +135,5 @@ func related(cmd *cobra.Command) (names []string) {
 	return names
 }
 
-// readsZooCfg reports whether a command reads a zoo.cfg: those that do have the flag --set.
+// readsZooCfg reports whether a command reads a zoo.cfg, i.e. whether it has the flag --set.
 func readsZooCfg(cmd *cobra.Command) bool { return cmd.Flags().Lookup("set") != nil }

@@ -1,6 +1,6 @@
-// Package mirror describes the Apache ZooKeeper ensemble that zkgo servers follow and take over
-// from: its servers, according to the operator and to the ensemble, their state, and whether clients
-// can still reach them. Package takeover replicates the state.
+// Package mirror describes the Apache ZooKeeper ensemble that zkgo servers follow and replace: its
+// servers, according to the operator and to the ensemble, their state, and whether clients can
+// still reach them. Package takeover replicates the state.
 //
 // # Invariants
 //

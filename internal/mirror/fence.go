@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Fence verifies from outside that the old ensemble takes no clients any more.
+// Fence verifies from outside that the old ensemble accepts no clients any more.
 //
 // # What counts as closed
 //
@@ -33,10 +33,10 @@ import (
 // # Connections that exist already
 //
 // A firewall may refuse new connections and let the packets of existing ones pass. Arm opens
-// connections to each address. A server that reacts on one of them while it refuses new ones
-// still serves the clients that it had. Unverified returns the addresses where we have not seen
-// that: they were closed before Arm, or the connection is silent, because a firewall drops its
-// packets or the server is slow.
+// connections to each address. If a server refuses new connections but reacts on one from before,
+// it still serves its clients. Unverified returns the addresses where we have not seen a reaction:
+// they were closed before Arm, or the connection is silent, because a firewall drops its packets or
+// the server is slow.
 //
 // We can only see what can be seen from this machine. A port that is closed for us may be open
 // for others.
@@ -46,8 +46,8 @@ type Fence struct {
 	// Proxies lists the Addrs that belong to a proxy.
 	Proxies []string
 	Dial    words.Dial
-	// Tries is the number of attempts that must fail in a row, default 3; Pause is the
-	// time between them, default 50 ms, and Timeout that for each, default 500 ms.
+	// Tries is the number of attempts that must fail in a row, default 3; Pause is the time between
+	// them, default 50 ms, and Timeout the time for each, default 500 ms.
 	Tries          int
 	Pause, Timeout time.Duration
 	// Resolve returns the addresses of a host; by default with package net.
@@ -141,7 +141,7 @@ func (f *Fence) Unverified() (names []string) {
 }
 
 // Closed waits until no old server can be reached. It asks again until the deadline of ctx, and
-// then returns what still answers.
+// then its error names the addresses that still answer.
 func (f *Fence) Closed(ctx context.Context) error {
 	if f.stop == nil {
 		return errors.New("mirror: the fence is checked without having been armed")
@@ -156,7 +156,7 @@ func (f *Fence) Closed(ctx context.Context) error {
 			return nil
 		}
 		if last == nil || ctx.Err() == nil {
-			last = err // one that the deadline has cut short says less
+			last = err // an attempt that the deadline has interrupted has a less useful error
 		}
 		select {
 		case <-ctx.Done():
@@ -197,7 +197,7 @@ func (f *Fence) closed(ctx context.Context, t *target) error {
 	return nil
 }
 
-// String names the target as configured, and what it resolved to.
+// String names the target as configured, and the address that the name resolved to.
 func (t *target) String() string {
 	if t.name == t.addr {
 		return t.name
@@ -234,7 +234,7 @@ func isTimeout(err error) bool {
 }
 
 // tryProxy returns an error unless the proxy closes the connection without a byte, whatever we
-// send. The session in the ConnectRequest doesn't exist, so that a server that gets it says so
+// send. The session in the ConnectRequest doesn't exist, so a server that receives it rejects it
 // and opens none.
 func (f *Fence) tryProxy(ctx context.Context, t *target) error {
 	connect := proto.ConnectRequest{TimeOut: 10_000, SessionID: 1, Passwd: make([]byte, 16)}
@@ -255,7 +255,7 @@ func (f *Fence) tryProxy(ctx context.Context, t *target) error {
 	return nil
 }
 
-// mostOfReply limits what we read, and show, of a reply.
+// mostOfReply limits the part of a reply that we read and show.
 const mostOfReply = 60
 
 // talk writes to a connection and returns the beginning of the reply.

@@ -162,8 +162,8 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// Closed waits until the last address is closed, and its error at the deadline has only those
-// that are open.
+// Closed waits until the last address is closed, and its error at the deadline names only the open
+// addresses.
 func TestFenceWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -242,8 +242,8 @@ func TestFenceThatCloses(t *testing.T) {
 	})
 }
 
-// A server that was closed before can't show its connections. Neither can one whose connections
-// are so old that it may have closed them for that.
+// A server that was closed before can't show its connections. The same goes for a server with
+// connections so old that it may have closed them because of their age.
 func TestFenceUnverified(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -74,8 +74,8 @@ func (fs *Findings) of(v *seen, s Severity, check, text, do string) {
 	*fs = append(*fs, Finding{Severity: s, Check: check, Server: v.server.String(), Text: text, Do: do})
 }
 
-// Lost returns the findings about servers that are gone permanently: what only they could tell
-// blocks no longer.
+// Lost returns the findings for servers that have failed permanently: a check that only these
+// servers could pass no longer blocks.
 func (fs Findings) Lost() Findings {
 	for i := range fs {
 		if f := &fs[i]; f.Severity == Blocks && slices.Contains([]string{"servers", "mode", "version", "lag"}, f.Check) {

@@ -16,7 +16,7 @@ const (
 	// tooOld is the age from which a connection proves nothing. ZooKeeper closes one
 	// without a session after 10 s.
 	tooOld = 9 * time.Second
-	// mostHeld is the number of connections that we hold. A look at one ends it.
+	// mostHeld is the number of connections that we keep open. A look at one ends it.
 	mostHeld = 4
 	// lookAgain is the time between two looks, so that they last as long as possible.
 	lookAgain = 2 * time.Second
@@ -24,11 +24,11 @@ const (
 	peek = 20 * time.Millisecond
 )
 
-// held are connections to an address that were opened before the fence.
+// A held contains the connections to one address that we opened before the fence.
 type held struct {
 	mu     sync.Mutex
 	conns  []heldConn // oldest first
-	answer error      // what the last look has found
+	answer error      // the result of the last look
 	again  time.Time  // of the next look
 	ended  bool       // a look has found that a connection has ended
 }
@@ -38,8 +38,8 @@ type heldConn struct {
 	since time.Time
 }
 
-// add adds a connection, and reports whether there should be more. New ones are accepted, so
-// what was found before is out of date.
+// add adds a connection, and reports whether there should be more. The address accepts new ones, so
+// the last result is out of date.
 func (h *held) add(conn net.Conn) (more bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -90,7 +90,7 @@ func (h *held) drop() {
 }
 
 // keep opens connections to a target as long as it accepts them. Once it doesn't, the last ones
-// show whether it also ended those that it had.
+// show whether it also ended its existing connections.
 func (f *Fence) keep(ctx context.Context, t *target) {
 	tick := time.NewTicker(rehold)
 	defer tick.Stop()
@@ -106,7 +106,7 @@ func (f *Fence) keep(ctx context.Context, t *target) {
 	}
 }
 
-// hold opens a connection to a target, and reports whether there should be more.
+// hold adds a connection to a target, and reports whether there should be more.
 func (f *Fence) hold(ctx context.Context, t *target) (more bool) {
 	dialing, cancel := context.WithTimeout(ctx, f.Timeout)
 	defer cancel()
@@ -140,7 +140,7 @@ func (f *Fence) tryHeld(ctx context.Context, t *target) error {
 		return fmt.Errorf("was not checked: %w", ctx.Err())
 	case err == nil:
 		return t.held.found(fmt.Errorf("accepts no new connections, but still serves existing ones: it answers %q; stop the server, and start again", reply), false)
-	case errors.Is(err, io.EOF) && !t.proxy: // because of what we sent, e.g. to a port for TLS
+	case errors.Is(err, io.EOF) && !t.proxy: // because of our bytes, e.g. if the port is for TLS
 		return t.held.found(errors.New("accepts no new connections, but still serves existing ones: it closes one only when we send something; stop the server, and start again"), false)
 	}
 	return t.held.found(nil, !isTimeout(err)) // a silent one may belong to a server that is slow

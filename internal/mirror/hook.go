@@ -22,11 +22,11 @@ import (
 //
 //	ssh {host} iptables -I INPUT -p tcp --dport {port} -j REJECT --reject-with tcp-reset
 //
-// If it stops the servers, e.g. with systemctl stop zookeeper, CheckLogs takes the place of Last.
+// If it stops the servers, e.g. with systemctl stop zookeeper, CheckLogs replaces Last.
 type Hook struct {
-	// Command is a command line for the shell. {host}, {port} and {id} stand for those of
-	// the server, as do HOST, PORT and ID in its environment. The port is that for
-	// clients.
+	// Command is a command line for the shell. We replace {host}, {port} and {id} with the
+	// server's, and set HOST, PORT and ID in the command's environment. The port is the client
+	// port.
 	Command string
 	// Timeout limits it; default 30 s.
 	Timeout time.Duration
@@ -78,7 +78,7 @@ func (h Hook) run(ctx context.Context, s *OldServer) (text string, err error) {
 	if limit <= 0 {
 		limit = 30 * time.Second
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it took longer than %v", limit))
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it ran longer than %v", limit))
 	defer cancel()
 	line := strings.NewReplacer("{host}", host, "{port}", port, "{id}", id).Replace(h.Command)
 	cmd := shell(ctx, line)

@@ -12,7 +12,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// needShell skips a test whose commands are for a shell of Unix.
+// needShell skips a test with commands for a Unix shell.
 func needShell(t *testing.T) {
 	t.Helper()
 	if runtime.GOOS == "windows" {
@@ -41,8 +41,8 @@ func TestHookErrors(t *testing.T) {
 	for command, want := range map[string]string{
 		"echo refused >&2; exit 3":                    "server 1 (zk1:2181), echo refused >&2; exit 3: exit status 3\nrefused",
 		"head -c 9000 /dev/zero | tr '\\0' x; exit 1": strings.Repeat("x", mostOutput),
-		"exec sleep 60":                               "it took longer than 50ms",
-		"sleep 2 & wait":                              "it took longer than 50ms",
+		"exec sleep 60":                               "it ran longer than 50ms",
+		"sleep 2 & wait":                              "it ran longer than 50ms",
 		"stop {id}":                                   "needs the id of zk2:2888",
 		"stop {port}":                                 "needs the client port of zk2:2888",
 	} {

@@ -26,8 +26,8 @@ import (
 // Claim: when SYNC arrives, we have every transaction T that was committed before F.
 //
 //  1. T has the epoch e. L numbers requests in the order of their arrival. It received B after
-//     F, so T has a lower number. L sends us what it commits in the order of the numbers, after
-//     it has brought us up to date. So T arrived before B.
+//     F, so T has a lower number. L sends us its commits in the order of the numbers, after it has
+//     brought us up to date. So T arrived before B.
 //  2. T has an earlier epoch. A leader begins with all transactions that were committed before
 //     its epoch, and we had them when our state became exact.
 //  3. T has a later epoch e'. Then a quorum followed the leader of e' before T was committed,
@@ -37,16 +37,15 @@ import (
 // A sync alone would not prove it: a leader that has lost its quorum but hasn't noticed yet has
 // no proposals, and answers immediately. Without B, case 3 is open.
 //
-// A client gets a reply only after its write was committed, so only for such T. What
-// is committed after F are requests of clients that were never told, for which both results are
-// right, and what the leader does itself: it expires sessions, and deletes containers and TTL
-// znodes. The mirror should have none of them, since it serves the state at B or later as the
-// beginning of its own history. Therefore Last ends the connection with ErrSealed at the first
-// transaction after SYNC.
+// A client receives a reply only after its write was committed, so only for such T. After F, the
+// ensemble may commit requests of clients that never receive a reply, for which both results are
+// right. The leader may also expire sessions, and delete containers and TTL znodes. The mirror
+// should have no transaction after F, since its own history begins with the state at B or later.
+// Therefore Last ends the connection with ErrSealed at the first transaction after SYNC.
 type Last struct {
 	learner.Receiver
-	// SyncProves says that a sync goes through the log of the old ensemble, as that of zkgo
-	// does: a quorum commits it, so it is B itself.
+	// SyncProves says that a sync goes through the log of the old ensemble, as in zkgo. A quorum
+	// commits the sync, so it serves as B.
 	SyncProves bool
 
 	mu      sync.Mutex
@@ -73,10 +72,9 @@ type Requester interface {
 var _ Requester = (*learner.Conn)(nil)
 
 // Prove returns the last zxid once the mirror has the transactions up to it. It must be called
-// after the fence is closed, on a connection whose Follow has the Last as its receiver. Session
-// is an id that no session has, and that no server of the old ensemble gives. The caller should
-// cancel ctx when Follow ends; Prove may then be called again for another connection, with
-// another Last.
+// after the fence is closed, on a connection with the Last as the receiver of Follow. Session is an
+// id that no session has, and that no server of the old ensemble gives. The caller should cancel
+// ctx when Follow ends; Prove may then be called again for another connection, with another Last.
 func (l *Last) Prove(ctx context.Context, leader Requester, session int64) (zxid int64, err error) {
 	const cxid = 1
 	proven, err := l.begin(key{session, cxid})
@@ -105,7 +103,7 @@ func (l *Last) Prove(ctx context.Context, leader Requester, session int64) (zxid
 	return l.zxid, nil
 }
 
-// begin marks what to wait for.
+// begin sets the request to wait for.
 func (l *Last) begin(barrier key) (proven chan struct{}, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 //
 //	ssh {host} 'cd /opt/zookeeper && bin/zkTxnLogToolkit.sh $(ls -t /var/lib/zookeeper/version-2/log.* | head -1)'
 //
-// A committed transaction is in the logs of a quorum of the voters. Any majority of them has one
-// voter in common with that quorum. So if no log of a majority has anything newer than the
-// mirror, no committed transaction is missing. With groups or weights, a quorum may be smaller,
-// and we need the logs of all voters.
+// A committed transaction is in the logs of a quorum of the voters. Any majority of the voters has
+// one voter in common with that quorum. So if no log of a majority has anything newer than the
+// mirror, no committed transaction is missing. With groups or weights, a quorum may be smaller, and
+// we need the logs of all voters.
 func CheckLogs(ctx context.Context, h Hook, old *Old, zxid int64) error {
 	var voters []OldServer
 	for _, s := range old.Servers {
@@ -49,7 +49,7 @@ func CheckLogs(ctx context.Context, h Hook, old *Old, zxid int64) error {
 	return nil
 }
 
-// quorum returns the number of voters whose logs have every committed transaction.
+// quorum returns the number of voters' logs that together contain every committed transaction.
 func (o *Old) quorum(voters int) int {
 	for key := range o.Settings {
 		if strings.HasPrefix(key, "group.") || strings.HasPrefix(key, "weight.") {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestCheckLogs lists what the logs of voters prove. The command prints what a file with the
-// server's number has.
+// TestCheckLogs lists logs of voters and the result. The command prints the file with the server's
+// number.
 func TestCheckLogs(t *testing.T) {
 	t.Parallel()
 	needShell(t)

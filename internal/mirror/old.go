@@ -19,15 +19,15 @@ import (
 // Old describes the ensemble that is to be replaced.
 type Old struct {
 	Servers []OldServer
-	// Settings are the lines of the ensemble's zoo.cfg, except those that list servers;
-	// nil if the ensemble was named by its addresses.
+	// Settings are the lines of the ensemble's zoo.cfg, except the list of servers; nil if the
+	// ensemble was named by its addresses.
 	Settings map[string]string
 }
 
 // OldServer is a server of the old ensemble.
 type OldServer struct {
 	ID       int64    `json:"id"`               // -1: unknown
-	Quorum   []string `json:"quorum,omitempty"` // host:port where it listens when it leads
+	Quorum   []string `json:"quorum,omitempty"` // host:port at which it listens as the leader
 	Client   string   `json:"client,omitempty"` // host:port for clients; "" if unknown
 	Secure   string   `json:"secure,omitempty"` // the same for clients with TLS
 	Observer bool     `json:"observer,omitempty"`
@@ -60,9 +60,9 @@ func (s *OldServer) Host() string {
 	return ""
 }
 
-// Describe reads what the operator says about the old ensemble. The text from is either a list
-// of quorum addresses, host:port,…, or the zoo.cfg of one of the servers. Clients is a list of
-// client addresses, one for each server in the order of from; it may be empty.
+// Describe reads the operator's description of the old ensemble. The text from is either a list of
+// quorum addresses, host:port,…, or the zoo.cfg of one of the servers. Clients is a list of client
+// addresses, one for each server in the order of from; it may be empty.
 func Describe(from, clients string) (*Old, error) {
 	old, err := readFrom(from)
 	if err != nil {
@@ -201,7 +201,7 @@ func parseProperties(text string) (settings map[string]string, servers []OldServ
 	return settings, servers, nil
 }
 
-// serverOf returns what a line server.N says.
+// serverOf converts a line server.N.
 func serverOf(s *zoocfg.Server) OldServer {
 	o := OldServer{ID: int64(s.ID), Observer: s.Role == zoocfg.Observer}
 	for _, a := range s.Addrs {
@@ -217,9 +217,9 @@ func serverOf(s *zoocfg.Server) OldServer {
 	return o
 }
 
-// AddMembers adds what the leader's configuration says, the text of learner.Conn.Members. Only
-// ZooKeeper 3.5 and later send one. The servers that the operator named remain, because a
-// server that was removed from the configuration may still run.
+// AddMembers adds the leader's configuration, the text of learner.Conn.Members. Only ZooKeeper 3.5
+// and later send one. The servers that the operator named remain, because a server that was removed
+// from the configuration may still run.
 func (o *Old) AddMembers(text string) error {
 	_, servers, err := parseProperties(text)
 	if err != nil {
@@ -235,18 +235,17 @@ func (o *Old) AddMembers(text string) error {
 		}
 		have := &o.Servers[i]
 		have.ID, have.Quorum, have.Observer = s.ID, s.Quorum, s.Observer
-		if s.Client != "" && !have.named { // that of zoo.cfg is the same for all servers
+		if s.Client != "" && !have.named { // zoo.cfg has one client address for all servers
 			have.Client = s.Client
 		}
 	}
 	return nil
 }
 
-// ForgetStreams leaves one entry for each server of an ensemble of zkgo. Its list of servers
-// doesn't say where they send their state (observerMasterPort), so it can't be matched with the
-// addresses that the operator has named for that. If the operator has named as many client
-// addresses as there are servers, they are the ones that clients know; otherwise the list has
-// them.
+// ForgetStreams leaves one entry for each server of an ensemble of zkgo. Its list of servers lacks
+// the ports at which they send their state (observerMasterPort), so we can't match the list with
+// the operator's addresses of these ports. If the operator has named as many client addresses as
+// there are servers, clients use these addresses; otherwise they use the addresses in the list.
 //
 // The servers that a mirror follows remain in any case: the list is theirs, and clients must not
 // reach them either.

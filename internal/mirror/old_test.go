@@ -33,7 +33,7 @@ func TestDescribeAList(t *testing.T) {
 	}
 }
 
-// TestDescribeAFile reads a zoo.cfg with keys of its own machine, and lines of both forms.
+// TestDescribeAFile reads a zoo.cfg with keys for its machine, and lines of both forms.
 func TestDescribeAFile(t *testing.T) {
 	t.Parallel()
 	path := file(t, t.TempDir(), "zoo.cfg", `
@@ -107,7 +107,7 @@ func TestDescribeErrors(t *testing.T) {
 	}
 }
 
-// What the leader sends adds ids, servers and client addresses, and takes none away.
+// The leader's list adds ids, servers and client addresses, and removes none.
 func TestAddMembers(t *testing.T) {
 	t.Parallel()
 	old := must.Get(Describe("zk1:2888,gone:2888", "zk1:2191,gone:2181"))(t)
@@ -157,7 +157,7 @@ func TestForgetStreams(t *testing.T) {
 		}
 	}
 	old := must.Get(Describe("b1:2191,b2:2191", "b1:2181,b2:2181"))(t)
-	must.Do(t, old.AddMembers(members)) // those that b1 and b2 follow
+	must.Do(t, old.AddMembers(members)) // the ensemble that b1 and b2 follow
 	old.ForgetStreams(true)
 	if got := old.ClientAddrs(); !slices.Equal(got, []string{"b1:2181", "b2:2181", "zk1:2181", "zk2:2181"}) {
 		t.Errorf("a mirror of a mirror: %q", got)

@@ -16,7 +16,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Preflight is what the checks before a cutover look at.
+// Preflight is the input of the checks before a cutover.
 type Preflight struct {
 	// Old is the ensemble to replace. The checks add the ids and ports that its servers
 	// tell.
@@ -30,8 +30,8 @@ type Preflight struct {
 	// Schemes are this server's schemes of access control lists; default the
 	// built-in ones.
 	Schemes []string
-	// Dial connects to the servers, and TLS is for those whose client ports take nothing else;
-	// nil: the system's authorities, and no certificate.
+	// Dial connects to the servers. TLS is for client ports that accept only TLS; nil: the system's
+	// authorities, and no certificate.
 	Dial words.Dial
 	TLS  *tls.Config
 	// Timeout limits each question; default 3 s.
@@ -45,7 +45,7 @@ type Preflight struct {
 
 // Status is how far our copy of the ensemble's state is.
 type Status struct {
-	// Exact reports whether the copy is what the ensemble had at Zxid. It is false after a
+	// Exact reports whether the copy equals the ensemble's state at Zxid. It is false after a
 	// digest that differed.
 	Exact bool
 	Zxid  int64
@@ -56,7 +56,7 @@ type Status struct {
 	Compared int64 // digests that matched
 }
 
-// Check asks all servers of the old ensemble, and returns what it finds.
+// Check asks all servers of the old ensemble, and returns the findings.
 func (p *Preflight) Check(ctx context.Context) Findings {
 	if p.Timeout <= 0 {
 		p.Timeout = 3 * time.Second
@@ -67,7 +67,7 @@ func (p *Preflight) Check(ctx context.Context) Findings {
 	if p.MaxSilence <= 0 {
 		p.MaxSilence = 10 * time.Second
 	}
-	silent := time.Since(p.Mirror.Heard) // now: it takes a while to ask a server that does not answer
+	silent := time.Since(p.Mirror.Heard) // now, because asking a server that doesn't answer is slow
 	all := p.look(ctx)
 	var fs Findings
 	for _, v := range all {
@@ -239,7 +239,7 @@ func (p *Preflight) digests(fs *Findings, all []*seen) {
 // builtIn are the schemes of access control lists that zkgo has without plug-ins.
 var builtIn = []string{"world", "auth", "digest", "ip", "sasl", "x509", "super"}
 
-// plugIns are the plug-ins of ZooKeeper that zkgo takes over from a zoo.cfg.
+// plugIns are the plug-ins in a zoo.cfg that zkgo supports.
 var plugIns = []string{"Digest", "IP", "SASL", "X509", "Ensemble", "Key"}
 
 // mostPaths limits the examples in a finding.
@@ -272,12 +272,11 @@ func (p *Preflight) schemes(fs *Findings) {
 			"configure its authProvider here if zkgo supports it, or change these lists with setACL first: no client could use the permissions that they grant")
 	}
 	if len(foreign) == 0 {
-		fs.add(OK, "ACL schemes", "this server has all of them", "")
+		fs.add(OK, "ACL schemes", "this server has every scheme", "")
 	}
 }
 
-// plugins reports authentication plug-ins and other settings in zoo.cfg that zkgo can't take
-// over.
+// plugins reports authentication plug-ins and other settings in zoo.cfg that zkgo doesn't support.
 func (p *Preflight) plugins(fs *Findings) {
 	if p.Old.Settings == nil {
 		fs.add(Warns, "plug-ins", "authentication plug-ins cannot be seen from outside", "check authProvider.N in the old zoo.cfg and in the JVM's flags, or give the file as --from")
@@ -289,7 +288,7 @@ func (p *Preflight) plugins(fs *Findings) {
 		name, _ := strings.CutSuffix(strings.TrimPrefix(class, "org.apache.zookeeper.server.auth."), "AuthenticationProvider")
 		if strings.HasPrefix(key, "authProvider.") && !slices.Contains(plugIns, name) {
 			found = true
-			fs.add(Warns, "plug-ins", fmt.Sprintf("%s=%s: zkgo does not run it", key, class), "switch clients that authenticate with it to another scheme first")
+			fs.add(Warns, "plug-ins", fmt.Sprintf("%s=%s: zkgo does not run it", key, class), "switch clients that use it to another scheme first")
 		}
 	}
 	if !found {

@@ -99,7 +99,7 @@ func TestPreflightOfAHealthyEnsemble(t *testing.T) {
 	}
 }
 
-// TestPreflight lists what the checks find.
+// TestPreflight lists states and their findings.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	type change func(*Preflight, map[string]answers)
@@ -124,10 +124,10 @@ func TestPreflight(t *testing.T) {
 		"only TLS": {func(p *Preflight, s map[string]answers) {
 			p.Old.Servers[1].Client, p.Old.Servers[1].Secure = "", "zk2:2281"
 			s["zk2:2281"] = answers{"\x16\x03\x01\x05": "\x15\x03\x03\x00\x02\x02\x28"}
-		}, Warns, "server 2 (zk2:2281): the port takes only TLS (remote error: tls: handshake failure), so it can't be asked"},
+		}, Warns, "server 2 (zk2:2281): the port accepts only TLS (remote error: tls: handshake failure), so it can't be asked"},
 		"TLS": {func(_ *Preflight, s map[string]answers) {
 			s["zk2:2181"] = answers{"srvr": "\x15\x03\x01", "mntr": "\x15\x03\x01", "conf": "\x15\x03\x01", "dump": "\x15\x03\x01"}
-		}, Warns, "takes only TLS"},
+		}, Warns, "accepts only TLS"},
 		"whitelist":      {func(_ *Preflight, s map[string]answers) { delete(s["zk2:2181"], "mntr") }, Warns, "it does not answer mntr, dump\n        → add them to 4lw.commands.whitelist"},
 		"new version":    {second("srvr", "3.9.5", "3.10.0"), Blocks, "it is 3.10.0; this program knows 3.4 to 3.9"},
 		"other version":  {second("srvr", "3.9.5", "4.0.0"), Blocks, "it is 4.0.0"},

@@ -18,8 +18,8 @@ type asker struct {
 	dial   words.Dial
 	addr   string
 	limit  time.Duration // for each question
-	config *tls.Config   // for a port that takes only TLS; nil: the system's authorities
-	secure bool          // the port takes only TLS
+	config *tls.Config   // for a port that accepts only TLS; nil: the system's authorities
+	secure bool          // the port accepts only TLS
 	asked  bool          // once
 }
 
@@ -66,7 +66,7 @@ type dialError struct{ error }
 // Unwrap returns the cause.
 func (e *dialError) Unwrap() error { return e.error }
 
-// once asks on a connection of its own, inside TLS if config is not nil.
+// once asks on a new connection, with TLS if config is not nil.
 func (a *asker) once(ctx context.Context, word string, config *tls.Config) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.limit)
 	defer cancel()
@@ -113,7 +113,7 @@ type seen struct {
 	local       int64 // local sessions; -1 if unknown
 }
 
-// look asks a server, and adds to its description what is missing there.
+// look asks a server, and completes its description.
 func look(ctx context.Context, s *OldServer, a asker) *seen {
 	v := &seen{server: s, local: -1}
 	if a.addr = s.Client; a.addr == "" {
@@ -140,7 +140,7 @@ func look(ctx context.Context, s *OldServer, a asker) *seen {
 		}
 	}
 	if answered && !errors.Is(v.err, words.ErrNotServing) {
-		v.err = nil // an answer that is missing shows in what it should tell
+		v.err = nil // the fields of a missing answer stay empty
 	}
 	return v
 }
@@ -154,7 +154,7 @@ func (v *seen) needsDump() bool {
 	return v.local < 0
 }
 
-// read takes what matters from an answer.
+// read extracts the values that we need from an answer.
 func (v *seen) read(word, text string) {
 	if word == "dump" {
 		v.dump(text)
@@ -218,8 +218,8 @@ func (v *seen) mntr(key, value string) {
 }
 
 // dump reads the beginning of the answer to dump. Since 3.5, a server with
-// localSessionsEnabled lists its local sessions first, after a line "Local Session Sets
-// (2)/(17):" for 17 of them.
+// localSessionsEnabled lists its local sessions first, after a line like "Local Session Sets
+// (2)/(17):" for 17 sessions.
 func (v *seen) dump(text string) {
 	_, rest, is := strings.Cut(text, "Local Session Sets (")
 	if !is {

@@ -95,22 +95,22 @@ type Source int32
 const (
 	ZooKeeper Source = iota
 	Zkgo             // a zkgo server
-	Mirror           // a zkgo server whose state comes from another ensemble in turn
+	Mirror           // a zkgo server that mirrors another ensemble itself
 	sourceEnd        // one past the last
 )
 
-// Mark is what the leader of the ensemble has said last, as the servers' leader heard it.
+// Mark is the last message of the ensemble's leader, as the servers' leader received it.
 type Mark struct {
 	Proposed int64  // the newest zxid that the ensemble's leader has proposed
 	Time     int64  // of the servers' leader, in milliseconds since the Unix epoch
 	InSync   bool   // the servers' leader is connected to it and has had all of its state
 	Leader   string // its address
-	Source   Source // what it is
+	Source   Source // the kind of its servers
 	Answer   Answer
 }
 
-// Answer is the outcome of a client's request that no transaction answers: a sync that the
-// ensemble has answered, or a request that it would not take. The zero value is none.
+// Answer is the outcome of a client's request that no transaction answers: a sync that the ensemble
+// has answered, or a request that it rejected. The zero value is none.
 type Answer struct {
 	Session int64
 	Cxid    int32
@@ -142,7 +142,7 @@ func (m *Mark) Decode(b []byte) error {
 	return d.Err()
 }
 
-// Forward is what a client wants from the ensemble.
+// Forward is a client's request to the ensemble.
 type Forward struct {
 	Session int64
 	Timeout int32    // milliseconds, of OpCreateSession and of an attach

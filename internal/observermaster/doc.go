@@ -1,9 +1,10 @@
 // Package observermaster sends the state of a zkgo server, and each transaction after it, to
-// observers. It speaks the leader's side of ZooKeeper's learner protocol, as an observer master
-// of ZooKeeper does (observerMasterPort), and package learner speaks the other one.
+// observers. It speaks the leader's side of ZooKeeper's learner protocol, like an observer master
+// of ZooKeeper (observerMasterPort). Package learner speaks the learner's side.
 //
-// An observer is a standby in another location, or an ensemble that takes over (zkgo mirror). It
-// never votes, and nothing waits for it. It receives applied transactions only, and may lag.
+// An observer is a standby in another location, or an ensemble that replaces this one (zkgo
+// mirror). It never votes, and nothing waits for it. It receives applied transactions only, and may
+// lag.
 //
 //	observer                        this server
 //	OBSERVERINFO                →
@@ -19,14 +20,14 @@
 //
 // # Invariants
 //
-//   - The position in the History and the state that is sent belong together: we take both while
-//     we hold the tree's lock, under which the state machine adds to the History. So no
+//   - The position in the History and the state that we send belong together: we read both while we
+//     hold the tree's lock, which the state machine also holds when it adds to the History. So no
 //     transaction is missing between them, and none comes twice.
 //   - SYNC answers a sync that went through the log of this ensemble. Everything that was
 //     committed before the sync has been sent before SYNC.
-//   - All observers read the same History, which has a limit. If an observer
-//     is too slow, its connection ends. It reconnects, and gets a DIFF or a SNAP.
-//   - TRUNC is never sent. An observer with a newer zxid than ours is rejected.
+//   - All observers read the same History, which has a limit. If an observer is too slow, its
+//     connection ends. It reconnects, and receives a DIFF or a SNAP.
+//   - We never send TRUNC. We reject an observer with a newer zxid than ours.
 //   - An observer writes nothing: apart from sync, a REQUEST or a REVALIDATE ends its connection.
 //
 // May import: of this module internal/sasl, internal/zab, proto,

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// History has the newest transactions. It implements raftfsm.Config.Stream, whose methods are
-// called under the tree's lock. It is safe for concurrent use.
+// History has the newest transactions. It implements raftfsm.Config.Stream; the state machine calls
+// it under the tree's lock. It is safe for concurrent use.
 type History struct {
 	limit int
 
@@ -32,7 +32,7 @@ type entry struct {
 // NewHistory returns a History of about limit bytes.
 func NewHistory(limit int) *History { return &History{limit: limit} }
 
-// entryOverhead is what an entry takes in addition to its transaction.
+// entryOverhead is an entry's memory in addition to its transaction.
 const entryOverhead = 64
 
 // Txn adds a transaction, which belongs to h.
@@ -80,7 +80,7 @@ type cursor struct {
 	jumps uint64
 }
 
-// errAhead rejects an observer that has transactions which we don't have.
+// errAhead rejects an observer that has transactions that we lack.
 var errAhead = errors.New("it has newer transactions than this server: it follows another ensemble, or this server lags; it may ask another server")
 
 // after returns the position after the transaction zxid, and whether the transactions since then
@@ -117,10 +117,10 @@ var (
 	errJump = errors.New("the state was replaced")
 )
 
-// takeLimit is how many bytes of transactions take returns, unless a single one is longer.
+// takeLimit limits the bytes of transactions from one call of take, unless a single one is longer.
 const takeLimit = 256 << 10
 
-// take returns the next transactions, and a channel that is closed when there are more.
+// take returns the next transactions, and a channel that we close when there are more.
 func (c *cursor) take() (list []entry, more <-chan struct{}, err error) {
 	h := c.h
 	h.mu.Lock()

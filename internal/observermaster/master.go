@@ -22,8 +22,8 @@ type Config struct {
 	History  *History       // of the same state
 	// WriteBody writes the state as a leader sends it to a learner (zkfiles.WriteBody).
 	WriteBody func(w io.Writer, snap *tree.Snapshot, sessions *session.Table) error
-	// Source reports whether the state is itself that of another ensemble, or why there is no
-	// state for observers yet; nil: neither.
+	// Source reports whether the state comes from another ensemble, or why there is no state for
+	// observers yet; nil: neither.
 	Source func() (copies bool, err error)
 	// Sync proposes a sync, and calls done once it is applied here.
 	Sync func(done func(error)) error
@@ -39,10 +39,10 @@ type Config struct {
 	Logger               *slog.Logger
 }
 
-// silence is how long an observer may be silent, and how long a write may take.
+// silence limits how long an observer may be silent, and the duration of a write.
 func (c *Config) silence() time.Duration { return c.Tick * time.Duration(c.SyncLimit) }
 
-// loading is how long an observer may take until it has loaded what it was sent.
+// loading limits the time in which an observer loads the state from us.
 func (c *Config) loading() time.Duration {
 	return c.Tick * time.Duration(max(c.InitLimit, c.SyncLimit))
 }
@@ -115,7 +115,8 @@ func (m *Master) serve(o *observer) {
 	}
 }
 
-// Observers returns the number of observers that get each transaction as it is applied.
+// Observers returns the number of observers that are in sync, i.e. receive each transaction as it
+// is applied.
 func (m *Master) Observers() (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,17 +128,17 @@ func (m *Master) Observers() (n int) {
 	return n
 }
 
-// Lag is how far an observer is that gets each transaction as it is applied.
+// Lag is how far behind an observer in sync is.
 type Lag struct {
 	Observer string // its number and the address that it calls from
-	// Transactions are those that are applied here and have not been sent to it. Behind is the
-	// time since a moment at which it is known to have had everything: it confirms pings.
+	// Transactions counts the applied transactions that we have not sent to it. Behind is the time
+	// since it last had everything, as far as we know from its confirmations of pings.
 	Transactions int64
 	Behind       time.Duration
 }
 
-// Lags returns the lag of each observer that gets each transaction as it is applied. Of several
-// observers with the same name, the one that lags most counts.
+// Lags returns the lag of each observer in sync. Of several observers with the same name, the one
+// that lags most counts.
 func (m *Master) Lags() (list []Lag) {
 	next, _ := m.cfg.History.end()
 	m.mu.Lock()
@@ -158,7 +159,7 @@ func (m *Master) Lags() (list []Lag) {
 	return list
 }
 
-// Addr returns the address that it listens at.
+// Addr returns the listener's address.
 func (m *Master) Addr() string { return m.l.Addr().String() }
 
 // Close closes the listener and all connections, and waits for their goroutines.

@@ -134,7 +134,7 @@ func (p *peer) register(zxid int64) {
 	p.send(zab.KindAckEpoch, zxid, proto.AppendInt(nil, -1))
 }
 
-// snap takes a snapshot.
+// snap receives a snapshot.
 func (p *peer) snap(zxid int64) {
 	p.t.Helper()
 	p.expect(zab.KindSnap, zxid)
@@ -153,8 +153,8 @@ func (p *peer) upToDate() {
 	p.send(zab.KindAck, 0, nil)
 }
 
-// TestSequence: an observer gets the state or what it lacks, then each transaction, and the
-// connection ends with the epoch.
+// TestSequence: an observer receives the state or the transactions that it lacks, then each new
+// transaction, and the connection ends with the epoch.
 func TestSequence(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -327,8 +327,8 @@ func TestJump(t *testing.T) {
 	})
 }
 
-// TestLags: an observer lags by what was not sent to it, and by the time since it confirmed a ping
-// that came after everything.
+// TestLags: an observer lags by the transactions that we haven't sent, and by the time since it
+// confirmed a ping that came after everything.
 func TestLags(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

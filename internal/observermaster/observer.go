@@ -25,7 +25,7 @@ type observer struct {
 	id     int64
 	epoch  int64
 	zkgo   bool // it wants the passwords of sessions
-	synced bool // it gets each transaction as it is applied; Master.mu guards it
+	synced bool // it receives each transaction as it is applied; Master.mu guards it
 
 	mu    sync.Mutex
 	sent  uint64        // number of the next transaction to send, once synced
@@ -80,7 +80,7 @@ func (o *observer) run() error {
 	return err
 }
 
-// register takes the observer's number and newest zxid.
+// register reads the observer's number and newest zxid.
 func (o *observer) register() (zxid int64, err error) {
 	p, err := o.read(o.m.cfg.silence())
 	switch {
@@ -161,8 +161,8 @@ type state struct {
 	sessions *session.Table
 }
 
-// begin chooses between the transactions since zxid and the whole state, and takes the latter if
-// it must, together with the position in the History.
+// begin returns the position in the History from which to send transactions. If those don't lead
+// from zxid to our state, it also returns the whole state at that position.
 func (o *observer) begin(zxid int64) (at cursor, last int64, s *state, err error) {
 	cfg := &o.m.cfg
 	cfg.Tree.Lock()
@@ -233,7 +233,8 @@ var errEpoch = errors.New("a new epoch has begun")
 // flushSize is how many bytes are collected before they are sent.
 const flushSize = 64 << 10
 
-// follow sends each transaction as it is applied, and signs of life, until the observer goes.
+// follow sends each transaction as it is applied, and signs of life, until the observer
+// disconnects.
 func (o *observer) follow(at cursor, heard chan error) error {
 	every := o.m.cfg.Tick / 2
 	pings := time.NewTicker(every)
@@ -297,7 +298,7 @@ func (o *observer) ping(next uint64, now time.Time) {
 	})
 }
 
-// confirmed takes the confirmation of a ping. An observer with many clients confirms a ping
+// confirmed handles the confirmation of a ping. An observer with many clients confirms a ping
 // several times.
 func (o *observer) confirmed(zxid int64) {
 	o.note(func() {
@@ -337,7 +338,7 @@ func (o *observer) encode(e entry) []byte {
 	return zab.WithoutPassword(e.txn)
 }
 
-// answerSyncs answers the syncs after which the transaction next, or a later one, came.
+// answerSyncs answers the syncs that came before the transaction next.
 func (o *observer) answerSyncs(next uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -371,7 +372,7 @@ func (o *observer) listen() error {
 // maxSyncs limits the syncs without an answer.
 const maxSyncs = 1000
 
-// request takes a sync.
+// request handles a sync.
 func (o *observer) request(data []byte) error {
 	d := proto.NewReader(data)
 	id, _, op := d.Long(), d.Int(), proto.Op(d.Int())
@@ -431,7 +432,7 @@ func (o *observer) flushAbove(size int) error {
 	return err
 }
 
-// write writes b. The observer must take it in time.
+// write writes b. The observer must read it in time.
 func (o *observer) write(b []byte) error {
 	err := o.raw.SetWriteDeadline(time.Now().Add(o.m.cfg.silence()))
 	if err == nil {

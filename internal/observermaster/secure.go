@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/internal/zab"
 )
 
-// secure does what the configuration demands before the first packet. It replaces the connection
-// by one inside TLS.
+// secure starts TLS and authenticates, as configured, before the first packet. With TLS, it
+// replaces the connection.
 func (o *observer) secure() error {
 	if err := o.raw.SetDeadline(time.Now().Add(o.m.cfg.silence())); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (o *observer) secure() error {
 	return o.raw.SetDeadline(time.Time{})
 }
 
-// authenticate takes the login of an observer, as SaslQuorumAuthServer does.
+// authenticate handles the login of an observer, like SaslQuorumAuthServer.
 func (o *observer) authenticate() error {
 	cfg := &o.m.cfg
 	if cfg.Users == nil {

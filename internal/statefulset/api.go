@@ -58,7 +58,7 @@ func newAPI(url, dir string) (*API, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(ca) {
-		return nil, fmt.Errorf("%s holds no certificate", filepath.Join(dir, "ca.crt"))
+		return nil, fmt.Errorf("%s contains no certificate", filepath.Join(dir, "ca.crt"))
 	}
 	namespace, err := os.ReadFile(filepath.Join(dir, "namespace"))
 	if err != nil {
@@ -78,7 +78,7 @@ func newAPI(url, dir string) (*API, error) {
 type Size struct {
 	First    int  // ordinal of the first pod
 	Replicas int  // pods that should exist
-	Existing int  // pods that exist, also those that are being stopped
+	Existing int  // pods that exist, including pods that are being stopped
 	Gone     bool // the StatefulSet is deleted or about to be
 }
 
@@ -87,7 +87,7 @@ func (s Size) wants(ordinal int) bool {
 	return !s.Gone && ordinal >= s.First && ordinal < s.First+s.Replicas
 }
 
-// end returns the ordinal after the last pod that should exist or does.
+// end returns the ordinal after the last pod that exists or should exist.
 func (s Size) end() int { return s.First + max(s.Replicas, s.Existing) }
 
 // errRefused says that the API doesn't let this server read a StatefulSet. After "helm uninstall"

@@ -24,11 +24,11 @@ type Member struct {
 	said  string        // the newest failure in the log
 }
 
-// attempt is how long one attempt may take. The ensemble gives up a reconfig after 30 s.
+// attempt limits one attempt. The ensemble gives up a reconfig after 30 s.
 const attempt = 40 * time.Second
 
-// Voters reads the number of voters until the API answers, because a server that starts with
-// a wrong list could form an ensemble with it.
+// Voters reads the number of voters until the API answers, because a server that starts with a
+// wrong list could form an ensemble.
 func (m *Member) Voters(ctx context.Context) (Size, error) {
 	var size Size
 	err := m.insist(ctx, "read the number of servers", func(ctx context.Context) (err error) {
@@ -65,7 +65,7 @@ func (m *Member) Join(ctx context.Context) error {
 	})
 }
 
-// Leave removes the server from the ensemble if it is scaled away, and returns at once if it
+// Leave removes the server from the ensemble if it is scaled away, and returns immediately if it
 // only stops. If ctx ends first, the server is still a member.
 func (m *Member) Leave(ctx context.Context) error {
 	scaled, err := m.scaledAway(ctx)
@@ -75,7 +75,7 @@ func (m *Member) Leave(ctx context.Context) error {
 	m.Log.Info("this server is scaled down: it leaves the ensemble before it stops")
 	return m.insist(ctx, "leave the ensemble", func(ctx context.Context) error {
 		if scaled, err := m.scaledAway(ctx); err != nil || !scaled {
-			return err // e.g. scaled up again meanwhile
+			return err // e.g. scaled up again
 		}
 		return m.withEnsemble(ctx, func(ctx context.Context, c *client.Client, now client.Config) error {
 			return m.remove(ctx, c, now, m.ID())
@@ -84,7 +84,7 @@ func (m *Member) Leave(ctx context.Context) error {
 }
 
 // scaledAway reports whether this server should no longer exist. It doesn't ask again if the API
-// refuses, so that the pods of a deleted release end at once.
+// refuses, so that the pods of a deleted release end immediately.
 func (m *Member) scaledAway(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, attempt/2)
 	defer cancel()
@@ -106,8 +106,8 @@ func (m *Member) scaledAway(ctx context.Context) (bool, error) {
 	return err == nil && !stopped && !own.wants(m.Ordinal), err
 }
 
-// Sweep removes voters whose pods no longer exist: e.g. one whose machine broke
-// while it was scaled away. The server with the first ordinal calls it repeatedly.
+// Sweep removes voters that have no pod any more, e.g. because a machine broke while the pod was
+// scaled away. The server with the first ordinal calls it repeatedly.
 func (m *Member) Sweep(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, attempt)
 	defer cancel()

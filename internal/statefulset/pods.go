@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Pod is what a server knows about itself and the other pods.
+// Pod describes a server's own pod and the other pods.
 type Pod struct {
 	Set     string // its StatefulSet
 	Ordinal int
-	Voters  string // the StatefulSet of the voters; that of the pod, unless it is an observer
+	Voters  string // the StatefulSet of the voters; the pod's own, unless it is an observer
 	Domain  string // of the headless service, which all pods share
 	Ports   string // of a server, e.g. "2888:3888;2181"
 	// VoterID and OwnID are the ids of the servers with ordinal 0: of the voters, and of this
@@ -18,7 +18,7 @@ type Pod struct {
 	VoterID, OwnID int
 }
 
-// PodOf returns the pod with a host name, whose ordinal is the number after its last dash.
+// PodOf returns the pod with a host name. The ordinal is the number after the last dash.
 func PodOf(hostname string) (set string, ordinal int, err error) {
 	host, _, _ := strings.Cut(hostname, ".")
 	i := strings.LastIndexByte(host, '-')
@@ -27,7 +27,7 @@ func PodOf(hostname string) (set string, ordinal int, err error) {
 			return host[:i], int(n), nil
 		}
 	}
-	return "", 0, fmt.Errorf("the host name %q is not that of a pod of a StatefulSet: it does not end in a dash and a number below 256", hostname)
+	return "", 0, fmt.Errorf("the host name %q does not belong to a pod of a StatefulSet: it does not end in a dash and a number below 256", hostname)
 }
 
 // Observer reports whether the server is an observer.

@@ -34,7 +34,7 @@ func TestPodOf(t *testing.T) {
 	}
 }
 
-// TestLines: the list has all voters, also those that are about to be removed, and the server
+// TestLines: the list has all voters, including voters that are about to be removed, and the server
 // itself.
 func TestLines(t *testing.T) {
 	t.Parallel()
@@ -76,7 +76,7 @@ func TestParseSize(t *testing.T) {
 	}
 }
 
-// TestAPI: errors say what is missing, and the token is read again for each request.
+// TestAPI: errors name the missing file or field, and we read the token again for each request.
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	status, token := http.StatusOK, ""
@@ -153,8 +153,8 @@ func TestScaledAway(t *testing.T) {
 	}
 }
 
-// TestRefused: a server whose service account is gone, e.g. after "helm uninstall", stops at once
-// and as a member.
+// TestRefused: a server without a service account, e.g. after "helm uninstall", stops immediately
+// and remains a member.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	asked := 0

@@ -16,16 +16,16 @@ type Arrival struct {
 	Bytes  int64 `json:"bytes"`
 	Znodes int   `json:"znodes"`
 	// Expected estimates how many znodes will arrive: one of the ensemble's servers had that
-	// many when the snapshot began. 0: none has said it.
+	// many when the snapshot began. 0: unknown.
 	Expected int `json:"expectedZnodes"`
-	// Complete says that the snapshot has arrived, and goes into the log.
+	// Complete says that the snapshot has arrived and is being written to the log.
 	Complete bool `json:"complete"`
 }
 
-// logEvery is after how many bytes of a snapshot we tell the log about it.
+// logEvery is the number of bytes of a snapshot between two log messages about it.
 const logEvery = 64 << 20
 
-// arrived notes how much of a snapshot has arrived, and begins to look for how much there is.
+// arrived records how much of a snapshot has arrived, and begins to look for its size.
 func (m *Mirror) arrived(bytes int64, znodes int, expect func()) {
 	m.mu.Lock()
 	if m.arrival == nil {
@@ -44,7 +44,8 @@ func (m *Mirror) arrived(bytes int64, znodes int, expect func()) {
 	}
 }
 
-// complete notes that the state is exact. If it came as a snapshot, that goes into the log.
+// complete records that the state is exact. If it came as a snapshot, we write that to the log
+// next.
 func (m *Mirror) complete() {
 	m.mu.Lock()
 	if m.arrival == nil {
@@ -60,7 +61,7 @@ func (m *Mirror) complete() {
 	m.cfg.Logger.Info("received the ensemble's snapshot, writing it to the log", "MiB", a.Bytes>>20, "znodes", a.Znodes)
 }
 
-// settled notes that no snapshot is arriving: it is in the log, or the connection has ended.
+// settled records that no snapshot is arriving: it is in the log, or the connection has ended.
 func (m *Mirror) settled() {
 	m.mu.Lock()
 	was := m.arrival
@@ -71,16 +72,16 @@ func (m *Mirror) settled() {
 	}
 }
 
-// expectLimit is how long the ensemble's servers may take to say how many znodes there are.
+// expectLimit is how long we wait for the ensemble's servers to report the number of znodes.
 const expectLimit = 3 * time.Second
 
 // defaultClientPort is the client port that we try if none is known.
 const defaultClientPort = "2181"
 
 // expect asks the ensemble's servers how many znodes there are. leader is the leader's quorum
-// address: if no client address is known, we try the default port there. What answers must be
-// in the leader's epoch, or it belongs to another ensemble. We ask srvr, which every server
-// allows by default, and mntr doesn't tell the epoch.
+// address: if no client address is known, we try the default port there. A server that answers must
+// be in the leader's epoch, or it belongs to another ensemble. We ask srvr, because every server
+// allows it by default, and because mntr doesn't show the epoch.
 func (m *Mirror) expect(ctx context.Context, leader string, epoch int64) {
 	ctx, cancel := context.WithTimeout(ctx, expectLimit)
 	defer cancel()

@@ -62,8 +62,8 @@ func (m *Mirror) Serve(ctx context.Context, dataDir string, n *raftfsm.Node) (do
 	return ended, nil
 }
 
-// Announce tells the log what a server that was started without a Mirror should know about the
-// mirror in its state. It reports whether there is one that commands can act on.
+// Announce logs the phase of the mirror in the state, for a server that was started without a
+// Mirror. It reports whether there is one that commands can act on.
 func (m *Mirror) Announce(n *raftfsm.Node) bool {
 	state, _, _ := n.Mirroring().State()
 	switch state.Phase {
@@ -85,10 +85,10 @@ type control struct {
 	n *raftfsm.Node
 }
 
-// answer is the answer to a command, or one line of it.
+// answer is the answer to a command, or one line of the answer.
 type answer struct {
 	Step  string          `json:"step,omitempty"`  // of a cutover: what happens now
-	Error string          `json:"error,omitempty"` // why nothing was done, or what is not known
+	Error string          `json:"error,omitempty"` // why nothing was done, or why part of the answer is unknown
 	Value json.RawMessage `json:"value,omitempty"` // in the last line
 }
 
@@ -134,7 +134,7 @@ func (c *control) snapshot(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("X-Complete", "true")
 }
 
-// Client sends commands to the server whose data directory is known.
+// Client sends commands to the server that uses a data directory.
 type Client struct{ http *http.Client }
 
 // NewClient returns a Client for the server with that data directory.

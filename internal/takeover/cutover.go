@@ -17,12 +17,12 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// CutoverOptions say how to take over.
+// CutoverOptions configure a cutover.
 type CutoverOptions struct {
 	DryRun bool `json:"dryRun"` // check everything, change nothing
 	// Force continues despite findings that block.
 	Force bool `json:"force"`
-	// FenceCommand closes the client ports of one old server (mirror.Hook). Without one the
+	// FenceCommand closes the client ports of one old server (mirror.Hook). If it is empty, the
 	// operator closes them while we wait.
 	FenceCommand string `json:"fenceCommand"`
 	// FenceTimeout limits the time until no old server answers; default 1 min.
@@ -33,36 +33,36 @@ type CutoverOptions struct {
 	// (mirror.CheckLogs). It replaces the proof that the old leader gives while it runs, for a
 	// FenceCommand that stops the servers.
 	LogCommand string `json:"logCommand"`
-	// LastZxid is the newest zxid in the logs of the old servers, which the operator has
-	// looked up after stopping all of them. It replaces both proofs; 0: there must be one.
+	// LastZxid is the newest zxid in the logs of the old servers, which the operator has looked up
+	// after stopping every server. It replaces both proofs; 0: we need a proof.
 	LastZxid int64 `json:"lastZxid"`
-	// AcceptLost takes over from servers that are gone permanently, with what is here. What they
-	// have committed after that is lost.
+	// AcceptLost replaces servers that have failed permanently, with the mirror's state. We lose
+	// all later transactions that they have committed.
 	AcceptLost bool `json:"acceptLost"`
 }
 
-// CutoverReport is what a cutover has found and done.
+// CutoverReport describes the findings and steps of a cutover.
 type CutoverReport struct {
 	Findings mirror.Findings `json:"findings"`
 	Done     bool            `json:"done"` // these servers have taken over
 	// NextEpoch is the epoch that begins with the cutover.
 	NextEpoch int64 `json:"nextEpoch"`
 	Zxid      int64 `json:"zxid,omitempty"` // the old ensemble's newest transaction
-	// Fence is the time until no old server answered, Proof that until the newest transaction
-	// was proved, and Switch that until these servers served. In nanoseconds.
+	// Fence is the time until no old server answered, Proof the time until the newest transaction
+	// was proved, and Switch the time until these servers served. In nanoseconds.
 	Fence  time.Duration `json:"fenceNanos"`
 	Proof  time.Duration `json:"proofNanos"`
 	Switch time.Duration `json:"switchNanos"`
 }
 
-// proofLimit is how long the old leader may take to prove its newest transaction.
+// proofLimit is how long we wait for the old leader to prove its newest transaction.
 const proofLimit = 15 * time.Second
 
-// applyLimit is how long the newest transaction may take until it is applied here.
+// applyLimit is how long we wait until the newest transaction is applied here.
 const applyLimit = 30 * time.Second
 
-// Cutover takes over from the ensemble. Until the command that does so is in the log, an error
-// leaves both sides as they were. step receives progress messages.
+// Cutover takes over from the ensemble. An error leaves both sides unchanged, unless the command
+// for it is in the log already. step receives progress messages.
 func (m *Mirror) Cutover(ctx context.Context, n *raftfsm.Node, o CutoverOptions, step func(string)) (r CutoverReport, err error) {
 	release, err := m.beginCutover(n, o)
 	if err != nil {
@@ -129,7 +129,7 @@ func (m *Mirror) beginCutover(n *raftfsm.Node, o CutoverOptions) (release func()
 	}, nil
 }
 
-// addMembers completes what the operator said about the ensemble by its list of servers, which
+// addMembers completes the operator's description of the ensemble with its list of servers, which
 // is also in the state.
 func (m *Mirror) addMembers(n *raftfsm.Node) error {
 	t := n.Tree()

@@ -1,5 +1,5 @@
-// Package takeover makes a zkgo server, or an ensemble of them, follow a running Apache
-// ZooKeeper ensemble and take over from it.
+// Package takeover makes a zkgo server or ensemble follow a running Apache ZooKeeper ensemble and
+// replace it.
 //
 // The leader of the zkgo servers has a connection to the leader of the ensemble (package
 // learner). It puts the ensemble's state, and then each of its transactions, into the zkgo
@@ -10,11 +10,11 @@
 //
 //   - A state goes into the log only when it is exact: after the learner's Synced.
 //   - Transactions go into the log in their order, each after the one before it. The state
-//     machine refuses any other; then we ask the ensemble again for what is missing.
-//   - At most queueLimit bytes wait for the log. A connection that delivers more is closed, and
-//     what it would have delivered comes with the next one.
-//   - We take over only when no client port of the ensemble answers, and when the state holds
-//     everything that the ensemble's leader had ordered after that.
+//     machine refuses any other; then we ask the ensemble again for the missing ones.
+//   - At most queueLimit bytes wait for the log. We close a connection that delivers more, and the
+//     next connection continues there.
+//   - We take over only after no client port of the ensemble answers any more, and only with
+//     everything that the ensemble's leader has ordered by then.
 //
 // May import: of this module internal/learner, internal/mirror, internal/offline/zkfiles,
 // internal/smallfile, internal/vfs, internal/words, internal/zktxn, proto, raftfsm, session and tree.

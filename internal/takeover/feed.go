@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Target is where the state of an ensemble goes: the servers that this one leads.
+// Target receives the state of an ensemble. It is the group of servers that this one leads.
 // raftfsm.Mirroring implements it.
 type Target interface {
 	State() (mirrored.State, mirrored.Mark, int64)
@@ -38,23 +38,23 @@ const (
 	// runLimit is how many bytes of transactions go into the log as one command, unless a
 	// single transaction is longer.
 	runLimit = 100 << 10
-	// markEvery is how often the other servers hear what the ensemble's leader has said.
+	// markEvery is how often we pass on the ensemble leader's last message to the other servers.
 	markEvery = time.Second
 )
 
-// errQueue closes a connection whose transactions the log can't take.
+// errQueue closes a connection that delivers transactions too fast for the log.
 var errQueue = errors.New("takeover: the transactions of the ensemble arrive faster than this server can log them")
 
-// feed puts what one connection delivers into the log. It implements learner.Receiver on the
-// connection's goroutine; run is on another one, because the connection must be read, and its
-// pings answered, while the log works.
+// feed writes the state and the transactions from one connection to the log. It implements
+// learner.Receiver on the connection's goroutine; run is on another one, because the connection
+// must be read, and its pings answered, while the log works.
 type feed struct {
 	to   Target
 	addr string // of the ensemble's leader
 	from int64  // zxid of the state in the log when the connection began
 	wall func() time.Time
 
-	source mirrored.Source // what the ensemble's servers are
+	source mirrored.Source // the kind of the ensemble's servers
 	// complete is called when the state is exact, and begun when it is in the log.
 	complete, begun func()
 
@@ -95,11 +95,11 @@ func (f *feed) Snapshot(s *zkfiles.State) error {
 	return nil
 }
 
-// beginEmpty makes the state one in which nothing was ever written. A leader sends no snapshot of
-// that.
+// beginEmpty begins with the state of an ensemble that never had a write. A leader sends no
+// snapshot of it.
 func (f *feed) beginEmpty(p tree.Policy) { f.state, f.based, f.empty = zkfiles.NewState(p), true, true }
 
-// errNoState closes a connection on which there is nothing to begin with.
+// errNoState closes a connection that delivers transactions without a state.
 var errNoState = errors.New("takeover: the ensemble's leader has sent no snapshot, and there is no state here")
 
 // Commit implements learner.Receiver.
@@ -191,8 +191,8 @@ func (f *feed) take() (begin *zkfiles.State, run [][]byte, last int64, answer *m
 	return nil, run, last, answer
 }
 
-// run proposes what arrives until ctx ends or a proposal has no effect. It returns when nothing
-// that it has proposed is in flight any more.
+// run proposes the queue until ctx ends or a proposal has no effect. It returns when no proposal is
+// in flight any more.
 func (f *feed) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -296,7 +296,7 @@ func (f *feed) pump(ctx context.Context, fail context.CancelCauseFunc, lost <-ch
 	}
 }
 
-// start makes the ensemble's state that of the servers.
+// start replaces the servers' state with the ensemble's.
 func (f *feed) start(ctx context.Context, s *zkfiles.State) error {
 	t, sessions := tree.New(), session.NewTable()
 	if err := s.Fill(t, sessions); err != nil {
@@ -305,7 +305,7 @@ func (f *feed) start(ctx context.Context, s *zkfiles.State) error {
 	return f.to.Begin(ctx, t, sessions)
 }
 
-// mark returns what the ensemble's leader has said last.
+// mark returns the last message of the ensemble's leader.
 func (f *feed) mark() mirrored.Mark {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// target is a Target that writes down what it gets, and settles it when told to.
+// target is a Target that records the proposals, and settles them when the test says so.
 type target struct {
 	mu    sync.Mutex
 	lines []string
@@ -109,7 +109,7 @@ func txn(zxid int64) *zkfiles.Txn {
 	return tx
 }
 
-// running is a feed whose run works in a bubble of fake time.
+// running starts a feed in a bubble of fake time.
 func running(t *testing.T, g *target, zxid int64) (f *feed, stop func() error) {
 	t.Helper()
 	f = newFeed(g, "zk1:2888", zxid, time.Now)
@@ -130,7 +130,7 @@ func expect(t *testing.T, g *target, want ...string) {
 	}
 }
 
-// TestFeed: a state goes into the log when it is exact, and what follows in its order.
+// TestFeed: a state goes into the log when it is exact, and then the transactions in their order.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestFeed(t *testing.T) {
 		must.Do(t, f.Snapshot(s))
 		early := txn(101)
 		early.Digest = &zkfiles.Digest{Zxid: 101, Version: zktxn.DigestVersion, Value: 12345}
-		must.Do(t, f.Commit(early)) // its digest means nothing: the snapshot may be ahead of it
+		must.Do(t, f.Commit(early)) // its digest means nothing: the snapshot may be newer
 		expect(t, g)                // not exact yet
 		must.Do(t, f.Synced())
 		expect(t, g, "begin 0x65 with 5 znodes, 1 sessions", "mark 101 true {Session:0 Cxid:0 Code:Ok (0)}")
@@ -168,7 +168,8 @@ func TestFeed(t *testing.T) {
 }
 
 // TestFeedEnds: the connection ends with the first proposal that has no effect, with a state that
-// the servers refuse, and with the leadership; but not before what is in flight has an outcome.
+// the servers refuse, and with the leadership; but not before the proposals in flight have an
+// outcome.
 func TestFeedEnds(t *testing.T) {
 	t.Parallel()
 	refused := errors.New("refused")
@@ -202,7 +203,7 @@ func TestFeedEnds(t *testing.T) {
 	})
 }
 
-// TestFeedNeedsAState: a connection ends whose transactions belong to no state.
+// TestFeedNeedsAState: a connection ends if its transactions belong to no state.
 func TestFeedNeedsAState(t *testing.T) {
 	t.Parallel()
 	if err := newFeed(newTarget(), "zk1:2888", 0, time.Now).Commit(txn(1)); !errors.Is(err, errNoState) {
@@ -220,8 +221,7 @@ func TestFeedNeedsAState(t *testing.T) {
 	}
 }
 
-// TestFeedIsBounded: a connection that delivers more than the log takes ends, and a run has a
-// limit.
+// TestFeedIsBounded: a connection that is too fast for the log ends, and a run has a limit.
 func TestFeedIsBounded(t *testing.T) {
 	t.Parallel()
 	f := newFeed(newTarget(), "zk1:2888", 1, time.Now)

@@ -15,13 +15,13 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// Memory is what a server remembers of the ensemble that it follows: it may be restarted when no
-// server of the ensemble can be asked any more, and must then know which client addresses have to
-// be closed. It has no secrets.
+// Memory describes the ensemble that a server follows. The server stores it for a restart at a time
+// when no server of the ensemble answers, because it must know which client addresses have to be
+// closed. It has no secrets.
 type Memory struct {
 	From    string          `json:"from"`              // as the operator has named it
 	Clients string          `json:"clients,omitempty"` // the same
-	Source  mirrored.Source `json:"source"`            // what its servers are
+	Source  mirrored.Source `json:"source"`            // the kind of its servers
 }
 
 // memoryFile returns the path of the file with the Memory.
@@ -60,8 +60,8 @@ func recall(dataDir, from, clients string) (m Memory, err error) {
 	return m, nil
 }
 
-// remember keeps the Memory up to date until ctx ends. What the ensemble's servers are is known
-// from the connection, which only one of our servers has, and tells the others.
+// remember keeps the Memory up to date until ctx ends. We know the kind of the ensemble's servers
+// from the connection, which only one of our servers has. It tells the others.
 func (m *Mirror) remember(ctx context.Context, dataDir string, n *raftfsm.Node) {
 	memory := m.cfg.Memory
 	m.save(dataDir, &memory)

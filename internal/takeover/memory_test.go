@@ -19,8 +19,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// TestRecall: what the operator leaves out is what it was at the last start, unless it is another
-// ensemble.
+// TestRecall: an option that the operator omits has its value from the last start, unless the
+// ensemble is another one.
 func TestRecall(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

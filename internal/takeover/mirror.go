@@ -23,13 +23,13 @@ const ObserverID = mirrored.Sessions
 type Config struct {
 	Learner learner.Config // Touched is ours
 	Old     *mirror.Old    // the ensemble to follow
-	// Memory is what the data directory keeps of this for the next start.
+	// Memory is the part of the configuration that the data directory keeps for the next start.
 	Memory Memory
 	Serve  bool // clients are served before the cutover
 	// ReadsOnly serves only clients that accept read-only sessions before the cutover.
 	ReadsOnly bool
-	// Progress receives the progress of a snapshot while it arrives, and then nil. Without it,
-	// the progress is logged. It isn't called concurrently.
+	// Progress receives the progress of a snapshot while it arrives, and then nil. By default, we
+	// log the progress. It isn't called concurrently.
 	Progress func(*Arrival)
 	Dial     words.Dial // to the ensemble's client ports
 	Logger   *slog.Logger
@@ -132,12 +132,12 @@ func (m *Mirror) waitForCutover(ctx context.Context) bool {
 }
 
 // errReadOnly ends a mirror that would pass on writes to zkgo.
-var errReadOnly = errors.New("takeover: the other side is a zkgo server, which takes no writes from a standby: start it with --serve=read-only, or without --serve")
+var errReadOnly = errors.New("takeover: the source is a zkgo server, which accepts no writes from a standby: start it with --serve=read-only, or without --serve")
 
 // once follows the ensemble over one connection and returns why that ended.
 func (m *Mirror) once(ctx context.Context, to Target) error {
-	// What clients wanted on an earlier connection has no answer any more. The servers know
-	// that after this mark, and want nothing more until we say that we are in sync.
+	// Requests that we passed on over an earlier connection have no answer. The servers know that
+	// after this mark, and pass on no more requests until we say that we are in sync.
 	if err := await(ctx, to, func(done func(error)) error {
 		return to.Mark(&mirrored.Mark{Time: m.cfg.Wall().UnixMilli()}, done)
 	}); err != nil {
@@ -199,7 +199,7 @@ func (m *Mirror) once(ctx context.Context, to Target) error {
 	return context.Cause(ctx)
 }
 
-// sourceOf returns what the other side of a connection is.
+// sourceOf returns the kind of server at the remote end of a connection.
 func sourceOf(conn *learner.Conn) mirrored.Source {
 	switch {
 	case conn.Mirror():
@@ -232,7 +232,7 @@ func (m *Mirror) set(change func()) {
 	change()
 }
 
-// Status is what a server knows of a mirror.
+// Status is a server's knowledge of a mirror.
 type Status struct {
 	Phase       string   `json:"phase"`              // none, following, open, fenced or done
 	Broken      string   `json:"broken,omitempty"`   // why no more transactions are applied
@@ -253,7 +253,7 @@ type Status struct {
 }
 
 // StatusOf returns the status of the mirror on the server that n is the Node of. It is
-// meaningful on every server: the others know from the log what the leader has heard.
+// meaningful on every server: the others read the leader's messages from the log.
 func (m *Mirror) StatusOf(n *raftfsm.Node) Status {
 	state, mark, zxid := n.Mirroring().State()
 	s := Status{

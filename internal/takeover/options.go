@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Options are what an operator says about a mirror.
+// Options are an operator's settings of a mirror.
 type Options struct {
 	From, Clients string // the ensemble, for mirror.Describe; empty: as at the last start
 	DataDir       string // of the server
@@ -34,9 +34,9 @@ type Options struct {
 }
 
 // silence returns how long the ensemble's leader may be silent; 0: the default. While we serve
-// clients, their sessions are as old at the ensemble's leader as its last ping, with which we
-// told it that they live. So we have to notice its silence, and close the clients, before it
-// can end a session: else a client could rely on a lock that another one has got there.
+// clients, we tell the ensemble's leader at each of its pings which sessions are alive. If it is
+// silent, we have to notice that and disconnect the clients before it can end a session: otherwise
+// a client could rely on a lock that another client has acquired there.
 func silence(serve bool, minTimeout time.Duration) time.Duration {
 	if !serve {
 		return 0
@@ -44,7 +44,8 @@ func silence(serve bool, minTimeout time.Duration) time.Duration {
 	return minTimeout * 2 / 3
 }
 
-// advice says which flags of zkgo mirror help against an error of learner.Dial; "" if none does.
+// advice names the flags of zkgo mirror that help against an error of learner.Dial; "" if none
+// does.
 func advice(err error, c *learner.Config) string {
 	switch {
 	case errors.Is(err, learner.ErrCertificate):

@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// TestConfigure: what the old ensemble's zoo.cfg asks of an observer must be given, and clients
-// are closed before the ensemble can end their sessions.
+// TestConfigure: the operator must give the options that the old ensemble's zoo.cfg requires, and
+// we disconnect clients before the ensemble can end their sessions.
 func TestConfigure(t *testing.T) {
 	t.Parallel()
 	m := must.Get(Configure(Options{From: "zk1:2888,zk2:2888", MinTimeout: 6 * time.Second}))(t)

@@ -46,7 +46,7 @@ func newMember(t *testing.T, o Options) *member {
 	return m
 }
 
-// start starts the server on its directory. With DataDir, it follows what it did before.
+// start starts the server on its directory. With DataDir, it follows the same ensemble as before.
 func (m *member) start(o Options) {
 	m.t.Helper()
 	cfg := m.cfg
@@ -83,7 +83,7 @@ func (m *member) awaits(what string, ok func(Status) bool) {
 	}))
 }
 
-// follows waits until the server has what another one has.
+// follows waits until the server has the state of another one.
 func (m *member) follows(other *member) {
 	m.t.Helper()
 	m.awaits("the server to follow", func(s Status) bool {
@@ -124,8 +124,8 @@ func same(t *testing.T, got, want *member) {
 	}
 }
 
-// TestArrival: while a snapshot arrives, the status and Progress tell how much there is of it,
-// and about how much there will be.
+// TestArrival: while a snapshot arrives, the status and Progress tell how much has arrived, and
+// about how much there will be.
 func TestArrival(t *testing.T) {
 	t.Parallel()
 	source := newMember(t, Options{})

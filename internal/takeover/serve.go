@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// pass passes on to the ensemble's leader what clients want, until ctx ends or the connection
+// pass passes on clients' requests to the ensemble's leader, until ctx ends or the connection
 // fails.
 func (f *feed) pass(ctx context.Context, conn *learner.Conn) error {
 	for {
@@ -27,7 +27,7 @@ func (f *feed) pass(ctx context.Context, conn *learner.Conn) error {
 	}
 }
 
-// ask passes on one thing that a client wants.
+// ask passes on one request.
 func (f *feed) ask(conn *learner.Conn, w *mirrored.Forward) error {
 	if w.Cxid == 0 {
 		return conn.Revalidate(w.Session, w.Timeout)
@@ -70,8 +70,8 @@ func (f *feed) SyncDone(session int64, cxid int32) error {
 func (*feed) Revalidated(int64, bool) error { return nil }
 
 // touched returns a function for learner.Config.Touched: the sessions of our clients. During a
-// cutover it is all sessions, because their clients can't reach any server for a while, and the
-// ensemble's leader must not end them meanwhile.
+// cutover it returns all sessions: the clients can't reach any server for a while, and the
+// ensemble's leader must not end their sessions.
 func (m *Mirror) touched(to Target) func([]learner.Touch) []learner.Touch {
 	return func(list []learner.Touch) []learner.Touch {
 		var heard []mirrored.Forward

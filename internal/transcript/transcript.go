@@ -1,5 +1,5 @@
-// Package transcript runs readable tests: a text file of commands, each followed by what it
-// prints. It imports the standard library only.
+// Package transcript runs readable tests: a text file of commands, each followed by its output. It
+// imports the standard library only.
 //
 // A line that begins with "> " is a command of words separated by spaces. The lines after
 // it are its output. Empty lines and lines that begin with "#" structure the file.
@@ -54,7 +54,7 @@ func replay(text string, do func(command string, args []string) string) (string,
 	return b.String(), commands
 }
 
-// difference describes the first command whose output differs.
+// difference describes the first command with a different output.
 func difference(want, got string) string {
 	w, g := strings.Split(want, "\n> "), strings.Split(got, "\n> ")
 	for i := range min(len(w), len(g)) {

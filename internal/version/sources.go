@@ -76,7 +76,7 @@ func fromInfo(info *debug.BuildInfo) build {
 // pseudo matches a pseudo-version, which contains the time and the commit.
 var pseudo = regexp.MustCompile(`[-.](\d{14})-([0-9a-f]{12})(\+|$)`)
 
-// fromModule sets what the version of the module says.
+// fromModule parses the version of the module.
 func (b *build) fromModule(version string) {
 	if version == "" || version == "(devel)" {
 		return
@@ -98,7 +98,7 @@ func readStamp(s string) (b build, ok bool) {
 	}
 	at, err := time.Parse(time.RFC3339, words[2])
 	revision := words[1][:min(len(words[1]), revisionLength)]
-	// What the Makefile says if it doesn't know better.
+	// The Makefile's default.
 	if revision == "unknown" {
 		revision = ""
 	}

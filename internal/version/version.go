@@ -11,7 +11,7 @@ import (
 // Compatible is the version of ZooKeeper that zkgo is compatible with.
 const Compatible = "3.9.5"
 
-// Own returns zkgo's own version: that of the release or of the Go module, or devel.
+// Own returns zkgo's own version: the release, the Go module's version, or devel.
 func Own() string { return current().version }
 
 // Text returns the version for tools: they expect ZooKeeper's version first, and
@@ -28,12 +28,12 @@ func BuildTime() time.Time { return current().at }
 // Commit returns the commit that this program was built from, or "" if it is unknown.
 func Commit() string { return current().revision }
 
-// build is what a binary says about its source.
+// build describes the source of a binary.
 type build struct {
 	version  string // without v
 	revision string // the commit, or "" if the binary doesn't contain it
 	at       time.Time
-	file     bool // whether at is the time of the binary's file, because that of the commit is unknown
+	file     bool // whether at is the time of the binary's file, because the commit's time is unknown
 }
 
 // current returns the data of this binary.

@@ -25,15 +25,15 @@ func (d Dial) To(ctx context.Context, addr string) (net.Conn, error) {
 	return d(ctx, "tcp", addr)
 }
 
-// The causes when a server answers, but not with what the word should tell.
+// The causes when a server answers, but without the facts that the word should return.
 var (
 	ErrNotListed  = errors.New("not in the server's 4lw.commands.whitelist")
 	ErrNotServing = errors.New("the server does not serve clients: it has no quorum, or is starting")
-	ErrTLS        = errors.New("the port takes only TLS")
+	ErrTLS        = errors.New("the port accepts only TLS")
 )
 
-// mostBytes limits the bytes of an answer that we read. mntr, the longest one of those that
-// don't list connections or sessions, has about 30 KiB. Of dump, we need the beginning.
+// mostBytes limits the bytes of an answer that we read. mntr is the longest answer without a list
+// of connections or sessions, and has about 30 KiB. We need only the beginning of dump's answer.
 const mostBytes = 256 << 10
 
 // Ask sends a word to the server at addr and returns its answer. Dial and answer end with ctx.
@@ -72,8 +72,8 @@ func AskOn(ctx context.Context, conn net.Conn, word string) (string, error) {
 	return text, nil
 }
 
-// Fields yields the names and values in an answer, which a separator divides: ": " in that of
-// srvr, a tab in that of mntr, "=" in that of conf. Other lines are left out.
+// Fields yields the names and values in an answer, which a separator divides: ": " for srvr, a tab
+// for mntr, "=" for conf. Other lines are left out.
 func Fields(answer, separator string) iter.Seq2[string, string] {
 	return func(yield func(name, value string) bool) {
 		for line := range strings.Lines(answer) {

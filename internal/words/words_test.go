@@ -28,7 +28,7 @@ func answering(text string) Dial {
 	}
 }
 
-// TestAsk: an answer that doesn't tell what was asked is an error that says why.
+// TestAsk: an answer that lacks the facts that we asked for is an error that says why.
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]error{

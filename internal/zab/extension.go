@@ -7,19 +7,19 @@ import (
 )
 
 // Extension follows the version in LEADERINFO, where ZooKeeper's learners ignore it, if a zkgo
-// server sends it. An observer that answers with it after the epoch in ACKEPOCH gets the
-// passwords of the sessions: zkgo's are random, and ZooKeeper's follow from the ids. A
-// createSession then has the password after the timeout, and after a snapshot come packets of
-// KindPasswords: for each session its id and its password, in packets of PasswordsSize bytes.
-// The first packet of another size is the last one.
+// server sends it. An observer that appends it to the epoch in ACKEPOCH receives the passwords of
+// the sessions: zkgo's are random, and ZooKeeper's follow from the ids. A createSession then has
+// the password after the timeout, and after a snapshot come packets of KindPasswords: for each
+// session its id and its password, in packets of PasswordsSize bytes. The first packet of another
+// size is the last one.
 const Extension = "zkgo1"
 
-// ExtensionOfMirror is the Extension in LEADERINFO of a server whose state is itself that of
-// another ensemble. It can't prove which transaction is the newest.
+// ExtensionOfMirror is the Extension in LEADERINFO of a server that mirrors another ensemble. It
+// can't prove which transaction is the newest.
 const ExtensionOfMirror = "zkgo1m"
 
-// PasswordSize is the size of an id and a password, and PasswordsSize that of the data of a
-// packet with as many as fit.
+// PasswordSize is the size of an id and a password, and PasswordsSize the size of a packet's data
+// if it is full.
 const (
 	PasswordSize  = 8 + proto.PasswordSize
 	PasswordsSize = 4096 * PasswordSize

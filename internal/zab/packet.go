@@ -73,10 +73,10 @@ type Packet struct {
 	Data []byte
 }
 
-// errTooLong is the error for a packet whose data are longer than the limit.
+// errTooLong is the error for a packet with more data than the limit.
 var errTooLong = errors.New("longer than jute.maxbuffer allows: if the leader is right, set jute.maxbuffer to the value that its ensemble uses")
 
-// ReadPacket reads a packet whose data have at most most bytes.
+// ReadPacket reads a packet with at most most bytes of data.
 func ReadPacket(r *bufio.Reader, most int) (p Packet, err error) {
 	var head [4 + 8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {

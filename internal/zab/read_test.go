@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestReadUpTo: what arrives is read to the last byte, its end is no error, and a length alone
-// takes no memory.
+// TestReadUpTo: we read up to the last byte, the end is no error, and a length alone needs no
+// memory.
 func TestReadUpTo(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{0, 1, readStep - 1, readStep, readStep + 1, 5*readStep + 7} {

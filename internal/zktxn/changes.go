@@ -28,8 +28,8 @@ func (c *CreateTxn) Owner(op proto.Op, p tree.Policy) (owner int64, creates bool
 	return ttlOwner | c.TTL, true
 }
 
-// Changes appends what the transaction changes in the tree. The failure of a request, or of
-// one operation of a multi, is a change that only has a code.
+// Changes appends the transaction's changes of the tree. The failure of a request, or of one
+// operation of a multi, is a change that only has a code.
 func (tx *Txn) Changes(dst []tree.Change, p tree.Policy) []tree.Change {
 	m, multi := tx.Body.(*MultiTxn)
 	if !multi {

@@ -57,9 +57,9 @@ func appendBody(b []byte, op proto.Op, body any) []byte {
 	return b
 }
 
-// BodyOf returns the body of a transaction that changes a tree as tree.Apply has recorded it,
-// which is the inverse of Changes. A single change is a transaction of its own type; all changes
-// of a multi are one.
+// BodyOf is the inverse of Changes: it returns the body of a transaction with the changes that
+// tree.Apply has recorded. A single change is a transaction of its own type; all changes of a multi
+// are one transaction.
 func BodyOf(op proto.Op, changes []tree.Change) (proto.Op, any) {
 	if op != proto.OpMulti {
 		return changes[0].Op, bodyOf(&changes[0])

@@ -28,7 +28,7 @@ func Password(session int64) [proto.PasswordSize]byte {
 	return p
 }
 
-// PasswordOf returns the password of the session, whose id is given.
+// PasswordOf returns the password of the session with the given id.
 func (c *CreateSessionTxn) PasswordOf(session int64) (p [16]byte) {
 	if c.Password == nil {
 		return Password(session)

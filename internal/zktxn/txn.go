@@ -94,8 +94,8 @@ type (
 // txnDigestSize is the size of a digest after a body.
 const txnDigestSize = 4 + 8
 
-// Decode decodes a transaction as it stands in a record of a log and in a leader's packet.
-// The result shares no memory with payload.
+// Decode decodes a transaction from a record of a log or from a leader's packet. The result shares
+// no memory with payload.
 func Decode(payload []byte) (*Txn, error) {
 	d := proto.NewReader(payload)
 	tx := &Txn{Header: Header{Session: d.Long(), Cxid: d.Int(), Zxid: d.Long(), Time: d.Long(), Type: proto.Op(d.Int())}}

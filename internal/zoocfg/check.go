@@ -148,7 +148,7 @@ func (c *Config) storageWords() string {
 	if c.DataLogDir != c.DataDir {
 		where = fmt.Sprintf("Snapshots are in %s, the log in %s", c.DataDir, c.DataLogDir)
 	}
-	return fmt.Sprintf("%s; a snapshot is taken after about %d transactions and %d are kept. A request has at most %d bytes. Memory ceiling: %s.",
+	return fmt.Sprintf("%s; the server writes a snapshot after about %d transactions and %d are kept. A request has at most %d bytes. Memory ceiling: %s.",
 		where, c.SnapCount, c.AutopurgeRetain, c.JuteMaxBuffer, c.MemoryCeiling)
 }
 

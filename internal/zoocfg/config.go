@@ -119,8 +119,8 @@ type Config struct {
 	unknown  int                               // number of unknown keys
 }
 
-// Membership is the content of the dynamic file: the servers, and which sets of them
-// form a quorum.
+// Membership is the content of the dynamic file: the servers, and which sets of servers form a
+// quorum.
 type Membership struct {
 	Servers       []Server            // sorted by id
 	Groups        map[uint64][]uint64 // group.N: the ids of its members, in file order
@@ -128,7 +128,7 @@ type Membership struct {
 	ConfigVersion uint64              // of the membership: the hex suffix of the dynamic file's name
 }
 
-// Auth holds the settings for the authentication of clients.
+// Auth contains the settings for the authentication of clients.
 type Auth struct {
 	DigestEnabled     bool
 	DigestAlg         string // a Java name: SHA1, SHA-256, …
@@ -149,14 +149,14 @@ type Auth struct {
 	SSLScheme         string            // ssl.authProvider: the scheme of a TLS client, x509
 }
 
-// QuorumAuth holds the settings for SASL between servers.
+// QuorumAuth contains the settings for SASL between servers.
 type QuorumAuth struct {
 	EnableSASL, ServerRequire, LearnerRequire bool
 	ServerContext, LearnerContext             string
 	ServicePrincipal                          string
 }
 
-// Admin holds the settings of the HTTP admin server.
+// Admin contains the settings of the HTTP admin server.
 type Admin struct {
 	Enable                                  bool
 	Port                                    int
@@ -171,7 +171,7 @@ type Admin struct {
 	Profiles                                bool          // admin.pprof.enabled; specific to zkgo
 }
 
-// Metrics holds the settings of the metrics provider.
+// Metrics contains the settings of the metrics provider.
 type Metrics struct {
 	ClassName     string
 	Enabled       bool // whether ClassName is the Prometheus provider
@@ -187,8 +187,8 @@ type Metrics struct {
 	Token, TokenPath               string // of bearer authentication; specific to zkgo
 }
 
-// Audit holds the settings of the audit log. All fields except for Enable are
-// specific to zkgo; ZooKeeper has them in logback.xml.
+// Audit contains the settings of the audit log. All fields except for Enable are specific to zkgo;
+// ZooKeeper has them in logback.xml.
 type Audit struct {
 	Enable        bool
 	File          string // "" means the server's own log
@@ -202,8 +202,7 @@ type Store struct {
 	Type                             string // JKS, PEM, PKCS12, BCFKS, or "" for by extension
 }
 
-// TLS holds one of the two sets of TLS keys: ssl.* for clients, ssl.quorum.* for
-// peers.
+// TLS contains one of the two sets of TLS keys: ssl.* for clients, ssl.quorum.* for peers.
 type TLS struct {
 	KeyStore, TrustStore       Store
 	Protocol                   string   // "" means TLS 1.2 and 1.3

@@ -85,9 +85,9 @@ func Describe(key string) (d Description, ok bool) {
 // otherName matches the name that ZooKeeper's guide has for a key, at the end of its words.
 var otherName = regexp.MustCompile(` \([A-Za-z]+\)$`)
 
-// Table returns all keys in Markdown, as in docs/operate/compatibility.md: by section the
-// names of those that are the same as in ZooKeeper and a table of the others, and then
-// those without an effect by the reason.
+// Table returns all keys in Markdown, as in docs/operate/compatibility.md: by section, the names of
+// the keys that work as in ZooKeeper and a table of the others; and then the keys without an
+// effect, by reason.
 func Table() string {
 	var b strings.Builder
 	type row struct{ keys, words string }

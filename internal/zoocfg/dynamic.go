@@ -14,8 +14,8 @@ import (
 )
 
 // The membership in the configuration file. If reconfig is allowed, a server of an
-// ensemble keeps its file in step with /zookeeper/config, as ZooKeeper does: the server
-// lines move to a file of their own, named after the version,
+// ensemble keeps its file in step with /zookeeper/config, like ZooKeeper: the server lines move to
+// a separate file, named after the version,
 //
 //	zoo.cfg                      … dynamicConfigFile=/etc/zoo.cfg.dynamic.100000007
 //	zoo.cfg.dynamic.100000007    server.1=…
@@ -25,7 +25,7 @@ import (
 
 // WriteMembership writes the dynamic file of a membership, the text of /zookeeper/config, and
 // makes the static file at path name it, unless both are up to date. written is the dynamic
-// file that the static file names so far, empty if it has server lines of its own. self is
+// file that the static file names so far, empty if the static file itself has server lines. self is
 // the number of this server. WriteMembership returns the file that the static file names now.
 func WriteMembership(path string, text []byte, written string, self uint64) (string, error) {
 	lines, version, ok := bytes.Cut(text, []byte("\nversion="))
@@ -118,8 +118,8 @@ func pointAt(text, dynamic string, client bool) (string, error) {
 	return all, nil
 }
 
-// comments returns the blank lines and comments at the start of a piece of a file
-// that ends with one property.
+// comments returns the blank lines and comments at the start of a piece of a file. The piece ends
+// with one property.
 func comments(piece string) string {
 	at := 0
 	for at < len(piece) {

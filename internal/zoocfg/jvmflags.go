@@ -14,7 +14,7 @@ type systemProperty struct {
 }
 
 // unprefixed lists the system properties that ZooKeeper reads without the prefix
-// "zookeeper.". A dot at the end stands for all names that begin so.
+// "zookeeper.". A dot at the end means all names with this prefix.
 var unprefixed = [...]string{ //nolint:gochecknoglobals // a constant table
 	"jute.maxbuffer", "znode.container.", "java.security.auth.login.config", "readonlymode.enabled",
 	"fsync.warningthresholdms", "leader.nodelay", "follower.nodelay",

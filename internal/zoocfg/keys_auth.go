@@ -93,6 +93,6 @@ func (c *Config) setAuthProvider(name, class string) {
 	case "DigestAuthenticationProvider", "IPAuthenticationProvider", "SASLAuthenticationProvider",
 		"X509AuthenticationProvider", "EnsembleAuthenticationProvider", "KeyAuthenticationProvider":
 	default:
-		c.warn(name, "", "the class %s cannot be loaded: clients that authenticate with it will be refused", class)
+		c.warn(name, "", "the class %s cannot be loaded: clients that use it will be refused", class)
 	}
 }

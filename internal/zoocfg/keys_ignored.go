@@ -1,7 +1,6 @@
 package zoocfg
 
-// checkedKeys returns keys that have no effect in zkgo, but whose values ZooKeeper
-// checks.
+// checkedKeys returns keys that have no effect in zkgo, although ZooKeeper checks their values.
 func checkedKeys() []key {
 	return []key{
 		{name: "electionAlg", set: checked(electionAlg), ignored: true},

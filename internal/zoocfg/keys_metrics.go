@@ -8,8 +8,8 @@ import (
 
 const metricsPrefix = "metricsProvider."
 
-// metricsKeys lists the keys of the metrics provider. Those of HTTPS are ZooKeeper 3.10's;
-// those of authentication, and the files with passwords, are specific to zkgo.
+// metricsKeys lists the keys of the metrics provider. The keys for HTTPS come from ZooKeeper 3.10.
+// The keys for authentication and for files with passwords are specific to zkgo.
 func metricsKeys() []key {
 	all := []key{
 		{name: metricsPrefix + "className", set: takes(setMetricsClass, func(c *Config) string { return c.Metrics.ClassName })},

@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// A file of another kind has thousands of unknown keys: each of them should cost little,
-// and we should list only a few.
+// A file of another kind has thousands of unknown keys: each should cost little, and we should list
+// only a few.
 func TestManyUnknownKeys(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

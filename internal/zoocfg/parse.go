@@ -161,7 +161,7 @@ func (c *Config) lastOfEach(props []property) []property {
 }
 
 // noComment is the advice about a value that looks as if a comment followed it.
-const noComment = "a comment has to be a line of its own"
+const noComment = "a comment must be on a separate line"
 
 // apply applies one line, as in the loop of QuorumPeerConfig.parseProperties.
 func (c *Config) apply(p property, file string) error {
@@ -182,7 +182,7 @@ func (c *Config) apply(p property, file string) error {
 		return failed
 	}
 	if p.eightBit {
-		c.warn(name, "", "has characters outside of ASCII, which are read as ISO-8859-1 as ZooKeeper does: write \\uXXXX")
+		c.warn(name, "", "has characters outside of ASCII, which are read as ISO-8859-1, as in ZooKeeper: write \\uXXXX")
 	}
 	if p.backslash {
 		c.warn(name, "", `a \ is an escape character and was dropped: the value is %s; write \\ or /`, value)

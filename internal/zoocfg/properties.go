@@ -46,9 +46,9 @@ func dropsBackslash(line string) bool {
 	return false
 }
 
-// Properties parses a Java properties file, e.g. that of a client, as Java does: with its
-// comments, continued lines and escapes. A byte order mark is skipped. Of several lines with
-// the same key the last counts.
+// Properties parses a Java properties file, e.g. a client's, with Java's rules for comments,
+// continued lines and escapes. A byte order mark is skipped. Of several lines with the same key the
+// last counts.
 func Properties(text string) (map[string]string, error) {
 	all, err := properties(strings.TrimPrefix(text, byteOrderMark))
 	if err != nil {

@@ -91,7 +91,7 @@ func setAddress(field func(*Config) *string) setter {
 	}, func(c *Config) string { return *field(c) }}
 }
 
-// setListenAddress is setAddress for a key whose empty value means all addresses.
+// setListenAddress is setAddress for a key with an empty value that means all addresses.
 func setListenAddress(field func(*Config) *string) setter {
 	s := setAddress(field)
 	set := s.set

@@ -62,8 +62,8 @@ func (c *Config) setting(key, value string) Setting {
 	return s
 }
 
-// originOf returns the origin of a key's value. The server's own line takes
-// precedence for the peer type and for the client port and address.
+// originOf returns the origin of a key's value. The server's own line has precedence for the peer
+// type and for the client port and address.
 func (c *Config) originOf(key string) (origin, bool) {
 	if self, ok := c.Self(); ok {
 		line := fmt.Sprintf("server.%d", self.ID)

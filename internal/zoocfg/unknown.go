@@ -7,12 +7,12 @@ import (
 	"github.com/zkgo/zkgo/internal/spelling"
 )
 
-// maxUnknown limits the number of unknown keys that get a warning each. A file with
-// more of them probably isn't a configuration file.
+// maxUnknown limits the number of unknown keys that get a warning each. A file with more unknown
+// keys probably isn't a configuration file.
 const maxUnknown = 100
 
-// byteOrderMark is the first character of some UTF-8 files, and decodedMark what
-// properties, which decodes ISO-8859-1, makes of it.
+// byteOrderMark is the first character of some UTF-8 files. decodedMark is the same character after
+// properties has decoded it as ISO-8859-1.
 const byteOrderMark, decodedMark = "\ufeff", "\u00ef\u00bb\u00bf"
 
 // warnUnknown warns of a key that ZooKeeper would turn into an unused system

@@ -9,9 +9,9 @@ import (
 )
 
 // Validate repeats Parse's checks across keys after Set has changed the
-// configuration. It reads the dynamic file and myid, and takes the client address
-// from the server's own line. It may be called any number of times. Its error joins
-// an [Error] for every violated rule. It is a [Refused] if there are warnings too.
+// configuration. It reads the dynamic file, myid, and the client address in the server's own line.
+// It may be called any number of times. Its error joins an [Error] for every violated rule. It is a
+// [Refused] if there are warnings too.
 func (c *Config) Validate() error {
 	var errs problems
 	c.validate(&errs)
@@ -46,7 +46,7 @@ func (c *Config) validate(errs *problems) {
 	for _, check := range []func() error{c.takeClientAddress, c.takePeerType, c.checkEnsemble} {
 		errs.addUnless(check())
 	}
-	// ZooKeeper starts such a server, too: a voter needs no clients of its own.
+	// ZooKeeper starts such a server, too: a voter may have no clients.
 	if len(errs.list) == 0 && c.ClientPort == Unset && c.SecureClientPort == Unset {
 		c.warn("", "", "no client can connect to this server: neither clientPort nor secureClientPort is set")
 	}
@@ -215,9 +215,8 @@ func (c *Config) checkMyID() error {
 	return nil
 }
 
-// takeClientAddress takes the client address from the server's own line. A different
-// address in the static part is an error, as far as that can be determined without
-// resolving names.
+// takeClientAddress uses the client address in the server's own line. A different address in the
+// static part is an error, as far as that can be determined without resolving names.
 func (c *Config) takeClientAddress() error {
 	self, ok := c.Self()
 	if !ok || self.ClientHost == "" {

@@ -167,8 +167,7 @@ func propInt(least int64, field func(*Config) *int) setter {
 	}, showInt(field)}
 }
 
-// insteadBelow replaces a number below least, as ZooKeeper does, and warns if name
-// isn't empty.
+// insteadBelow replaces a number below least, like ZooKeeper, and warns if name isn't empty.
 func insteadBelow(name string, least int64, instead string, s setter) setter {
 	set := s.set
 	s.set = func(c *Config, v string) error {
@@ -183,7 +182,7 @@ func insteadBelow(name string, least int64, instead string, s setter) setter {
 	return s
 }
 
-// unused is a key that has no effect in zkgo and whose value ZooKeeper doesn't check: an
+// unused is a key that has no effect in zkgo. ZooKeeper doesn't check its value either: an
 // unreadable value should not keep the server from starting.
 func unused(name string, s setter) key {
 	set := s.set
@@ -276,8 +275,8 @@ func oneOf(field func(*Config) *string, values ...string) setter {
 	}, func(c *Config) string { return *field(c) }}
 }
 
-// checked is a key that has no effect in zkgo but whose value ZooKeeper checks: a
-// file with an invalid value isn't valid.
+// checked is a key that has no effect in zkgo. ZooKeeper checks its value: a file with an invalid
+// value isn't valid.
 func checked(check func(v string) error) setter {
 	return setter{set: func(_ *Config, v string) error { return check(v) }}
 }

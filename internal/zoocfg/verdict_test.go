@@ -188,8 +188,8 @@ func fields(t *testing.T, c *Config) map[string]any {
 	return same
 }
 
-// TestProperties compares only the syntax: the keys and values of all files must be
-// those that java.util.Properties reads.
+// TestProperties compares only the syntax: the keys and values of all files must be the same as
+// from java.util.Properties.
 func TestProperties(t *testing.T) {
 	t.Parallel()
 	for _, v := range verdicts(t) {

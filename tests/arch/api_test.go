@@ -25,7 +25,7 @@ const mostNames = 550
 // isInternal reports whether other modules can't import a package.
 func isInternal(pkg string) bool { return slices.Contains(strings.Split(pkg, "/"), "internal") }
 
-// api holds the parts of one package's exported declarations that the rules check.
+// api contains the parts of one package's exported declarations that the rules check.
 type api struct {
 	names    int
 	mentions map[string][]string // types of internal packages, by the declaration that mentions them

@@ -97,7 +97,7 @@ func (c *classFile) constants() {
 			c.skip(3)
 		case 3, 4, 9, 10, 11, 12, 17, 18:
 			c.skip(4)
-		case 5, 6: // long and double take two places
+		case 5, 6: // long and double occupy two places
 			c.skip(8)
 			i++
 		default:
@@ -106,7 +106,7 @@ func (c *classFile) constants() {
 	}
 }
 
-// attributes reads attributes, and calls each for each of them.
+// attributes reads attributes, and calls each for every attribute.
 func (c *classFile) attributes(each func(name string, a *classFile)) {
 	for range c.u2() {
 		name := c.texts[c.u2()]

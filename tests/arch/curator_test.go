@@ -85,9 +85,9 @@ func names(cell string) (list []string) {
 	return list
 }
 
-// TestCuratorIsAnswered compares docs/guide/curator.md with the classes of Curator: the
-// page should name all of them, and no class that doesn't exist. Names may have "…" for any
-// characters; "package.*" stands for all in it; a nested class goes with its outer.
+// TestCuratorIsAnswered compares docs/guide/curator.md with the classes of Curator: the page should
+// name every class, and no class that doesn't exist. Names may have "…" for any characters;
+// "package.*" means all classes in the package; a nested class goes with its outer.
 func TestCuratorIsAnswered(t *testing.T) {
 	if *record != "" {
 		recordCurator(t)
@@ -149,7 +149,7 @@ func TestCuratorsAnswersExist(t *testing.T) {
 				continue
 			}
 			if first, rest, ok := strings.Cut(name, "."); ok && first == strings.ToLower(first) {
-				pkg, name = first, rest // and of those that follow in the row
+				pkg, name = first, rest // and the package of the next names in the row
 			}
 			looked++
 			if !known[pkg][name] && !known["client"][name] {

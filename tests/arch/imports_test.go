@@ -147,7 +147,7 @@ var libraries = map[string][]string{
 	"github.com/schollz/progressbar":  {"cmd/zkgo", "internal/cli"},
 }
 
-// unsafeFiles lists the files that may import unsafe, and what it serves.
+// unsafeFiles lists the files that may import unsafe, and the reason.
 var unsafeFiles = map[string]string{
 	"internal/poller/epoll_linux.go":       "a system call takes a pointer",
 	"internal/poller/socket_linux.go":      "a system call takes a pointer",
@@ -199,8 +199,8 @@ var groups = map[string][]string{
 	"arch":   {"tests/kit/must"},
 }
 
-// TestGroupsOfTests checks the imports between the folders of tests, also those of test
-// files, and those of the kit.
+// TestGroupsOfTests checks the imports between the folders of tests, also in test files, and the
+// imports of the kit.
 func TestGroupsOfTests(t *testing.T) {
 	t.Parallel()
 	for _, f := range sources(t) {
@@ -233,8 +233,8 @@ func TestOnlyTheKitStartsServers(t *testing.T) {
 	}
 }
 
-// TestEveryPackageHasARule: every package should have a rule, because without one it could
-// import anything.
+// TestEveryPackageHasARule: every package should have a rule, because otherwise it could import
+// anything.
 func TestEveryPackageHasARule(t *testing.T) {
 	t.Parallel()
 	known := map[string]bool{}

@@ -12,11 +12,11 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// talking lists the packages whose output is for a terminal.
+// talking lists the packages that write to a terminal.
 var talking = []string{"cmd/", "internal/cli", "internal/bench", "internal/offline/container", "deploy/", "tests/"}
 
-// TestLibraryOnlyLogsWithItsLogger: an embedding program decides what is logged where. So a
-// library package should use neither the standard streams nor a logger of the whole process.
+// TestLibraryOnlyLogsWithItsLogger: an embedding program decides which messages go to which log. So
+// a library package should use neither the standard streams nor a logger of the whole process.
 func TestLibraryOnlyLogsWithItsLogger(t *testing.T) {
 	t.Parallel()
 	global := map[string][]string{

@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// file holds the parts of one Go file that the rules check.
+// file contains the parts of one Go file that the rules check.
 type file struct {
 	path     string // below the module's root
 	pkg      string // folder below the module's root
@@ -33,7 +33,7 @@ type file struct {
 	fields   map[string]int      // number of fields of each struct type
 }
 
-// comment is the text of one comment group, or of a literal, and the line where it starts.
+// comment is the text of one comment group, or of a literal, and its first line.
 type comment struct {
 	text string
 	line int
@@ -128,7 +128,7 @@ func fields(tree *ast.File) map[string]int {
 	return counts
 }
 
-// funcName is a function's name, after that of its receiver's type.
+// funcName is the name of the receiver's type, if any, and the function's name.
 func funcName(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return fn.Name.Name

@@ -34,9 +34,9 @@ func TestServerIsWithoutBolt(t *testing.T) {
 	}
 }
 
-// coreLibraries are what a server links: Raft and what it needs, the system's calls, and for
-// zktest a reader of YAML. Prometheus, key stores and the formats of ZooKeeper's files are
-// passed in by programs that want them.
+// coreLibraries are the libraries that a server links: Raft and its dependencies, the system's
+// calls, and for zktest a reader of YAML. Prometheus, key stores and the formats of ZooKeeper's
+// files are passed in by programs that want them.
 var coreLibraries = []string{
 	"github.com/hashicorp/raft", "github.com/hashicorp/go-hclog", "github.com/hashicorp/go-immutable-radix", "github.com/hashicorp/go-metrics",
 	"github.com/hashicorp/go-msgpack/v2", "github.com/hashicorp/golang-lru", "github.com/fatih/color", "github.com/mattn/go-colorable",
@@ -72,8 +72,7 @@ func TestServerIsLight(t *testing.T) {
 	}
 }
 
-// dependencies returns the packages that a package links, without those of the standard
-// library.
+// dependencies returns the packages that a package links, except for the standard library.
 func dependencies(t *testing.T, pkg string) []string {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", module+"/"+pkg).CombinedOutput()

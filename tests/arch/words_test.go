@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// phrases are those of translated English: native engineers hardly use them in comments.
-// A sentence that needs one has no subject, or not the one it is about. Words may be
-// separated by a line break.
+// phrases are typical of translated English: native engineers hardly use them in comments. A
+// sentence that needs one has no subject, or not the one it is about. Words may be separated by a
+// line break.
 var phrases = []*regexp.Regexp{
 	regexp.MustCompile(`(?i)\b(nobody|somebody|everybody|whoever|whom|whomever|mended)\b`),
 	regexp.MustCompile(`(?i)(^|[.;:(] ?|\b(and|but|or|that|to|of|for|by|from|with|than|as|says|knows)\s+)who\b`),     // a client that …
@@ -88,8 +88,8 @@ var frequencies = []struct {
 // oneWord matches what frequencies count as a word.
 var oneWord = regexp.MustCompile(`[A-Za-z][\w'-]*`)
 
-// unlike returns the frequencies in a text that are less than half, or more than twice,
-// those of the models.
+// unlike returns the frequencies in a text that are less than half, or more than twice, the models'
+// frequencies.
 func unlike(text string, pages bool) (out []string) {
 	for _, f := range frequencies {
 		model := f.comments
@@ -108,7 +108,7 @@ func perTenThousand(text string, words *regexp.Regexp) float64 {
 	return float64(len(words.FindAllStringIndex(text, -1))) / float64(len(oneWord.FindAllStringIndex(text, -1))) * 1e4
 }
 
-// plain lists the packages whose comments we check.
+// plain lists the packages with the comments that we check.
 var plain = []string{"proto", "tree", "session", "watch", "client", "recipes/...", "raftfsm/...", "internal/...", "server/...", "cmd/...", "deploy/...", "tests/..."}
 
 // pages returns the pages of docs and of the root. We skip the recorded hours, because they
@@ -252,8 +252,8 @@ func TestBehindInMessages(t *testing.T) {
 	}
 }
 
-// TestUnlikeModels checks that we find text that lacks the words of native engineers, and
-// text that consists of them.
+// TestUnlikeModels checks that we find text that lacks the words of native engineers, and text that
+// has nothing else.
 func TestUnlikeModels(t *testing.T) {
 	t.Parallel()
 	without, all := strings.Repeat("The server syncs the log. ", 500), strings.Repeat("We should, e.g. if it doesn't. ", 500)

@@ -42,8 +42,8 @@ type File struct {
 	document yaml.Node
 }
 
-// Path returns the path of the configuration file: that of ZKGO_CONFIG, or
-// zkgo/config.yaml in the user's configuration directory.
+// Path returns the path of the configuration file: the value of ZKGO_CONFIG, or zkgo/config.yaml in
+// the user's configuration directory.
 func Path(getenv func(string) string) (string, error) {
 	if path := getenv("ZKGO_CONFIG"); path != "" {
 		return filepath.Abs(path)
@@ -64,9 +64,9 @@ func Path(getenv func(string) string) (string, error) {
 }
 
 // Load reads the file at path. It returns a file without contexts if there is none, or if
-// path is "". Keys are the valid settings, and secrets those of them that hold credentials:
-// a file with such a value must not be readable by other users, unless the value is the
-// name of a file after "@". No other user may write the file.
+// path is "". Keys are the valid settings, and secrets the settings with credentials. Other users
+// must not be able to read a file with a credential, unless the credential is "@" and the name of a
+// file. No other user may write the file.
 func Load(path string, keys, secrets []string) (*File, error) {
 	f := &File{Path: path}
 	if path == "" {
@@ -98,7 +98,7 @@ func Load(path string, keys, secrets []string) (*File, error) {
 }
 
 // private returns an error if other users can write the file, and so choose the servers or
-// a command, or if it holds credentials and they can read it.
+// a command, or if they can read it and it contains credentials.
 func (f *File) private(mode fs.FileMode, secrets []string) error {
 	switch {
 	case runtime.GOOS == "windows" || mode.Perm()&0o077 == 0:

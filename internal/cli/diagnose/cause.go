@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Terms are a command's words for what the user can do about a failed connect: the names of
-// flags, and hints. The failures and their causes are the same for all commands.
+// Terms are a command's advice after a failed connect: the names of flags, and hints. The failures
+// and their causes are the same for all commands.
 type Terms struct {
 	CA     string // the flag for the authorities to trust
 	Cert   string // the flags for the client's certificate
@@ -141,7 +141,7 @@ func LastWords(err error) string {
 	}
 }
 
-// probed is a failure whose cause was found by probing the server.
+// probed is a failure with a cause that we found by probing the server.
 type probed struct{ text string }
 
 // Error returns the cause.

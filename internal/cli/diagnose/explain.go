@@ -45,7 +45,7 @@ func Explain(ctx context.Context, addr string, config *tls.Config, t Terms, err 
 	return explained{text, err}
 }
 
-// explained is an error with its explanation instead of its own text.
+// explained is an error with an explanation as its text.
 type explained struct {
 	text string
 	err  error

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// slowConnect is how long a connect may take before we look for the reason.
+// slowConnect is how long we wait for a connect before we look for the reason.
 const slowConnect = 2 * time.Second
 
 // Trouble finds out why there is no connection to an ensemble and reports the reason
@@ -19,7 +19,7 @@ const slowConnect = 2 * time.Second
 type Trouble struct {
 	tls  *tls.Config // the connection's TLS configuration; nil without TLS
 	tell func(causes []string)
-	seen chan []client.ConnectFailure // holds only the newest list
+	seen chan []client.ConnectFailure // contains only the newest list
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 

@@ -21,7 +21,7 @@ type Server struct {
 	// doesn't serve.
 	Mode string `json:"mode,omitempty"`
 	Zxid *Zxid  `json:"zxid,omitempty"`
-	// AnswerMillis is the time that the server took to answer the query.
+	// AnswerMillis is the time until the server's answer to the query.
 	AnswerMillis float64 `json:"answerMillis"`
 	// LatencyMin, LatencyAvg and LatencyMax are the latencies of client requests in
 	// milliseconds, since the start or the last reset of the statistics.

@@ -24,8 +24,7 @@ type Watcher struct {
 	// Explain, if set, returns the text for a server that can't be used because of err. It
 	// runs concurrently with itself.
 	Explain func(ctx context.Context, address string, err error) string
-	// Unknown is the number of additional members whose client addresses aren't
-	// known.
+	// Unknown is the number of additional members with unknown client addresses.
 	Unknown int
 	// Now returns the time; nil means the real clock.
 	Now func() time.Time

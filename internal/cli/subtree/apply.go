@@ -18,8 +18,7 @@ const (
 	Create Mode = iota
 	// Merge creates missing znodes and changes nothing else.
 	Merge
-	// Overwrite also replaces data and ACLs of existing znodes with those of the
-	// source.
+	// Overwrite also replaces data and ACLs of existing znodes with the source's.
 	Overwrite
 )
 
@@ -31,15 +30,14 @@ type ApplyOptions struct {
 	Prune bool
 	// DryRun writes nothing and reports the actions to Did.
 	DryRun bool
-	// KeepEphemerals copies ephemeral znodes as persistent ones. Without it they are
-	// skipped.
+	// KeepEphemerals copies ephemeral znodes as persistent ones. By default, we skip them.
 	KeepEphemerals bool
 	// NoACL doesn't copy ACLs: new znodes are open to all clients.
 	NoACL bool
 	// Parents creates missing ancestors of the target, without data.
 	Parents bool
 	// Did, if set, is called in order for every action after it succeeded (with DryRun: for
-	// every action that Apply would take).
+	// every action that Apply would carry out).
 	Did func(Action)
 
 	// source is called with every znode of the source before Apply processes it.

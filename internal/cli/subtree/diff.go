@@ -62,7 +62,7 @@ func Diff(ctx context.Context, a, b Source, o DiffOptions, found func(*Differenc
 	return n, nil
 }
 
-// pair holds the znodes of two subtrees at one path.
+// pair contains the znodes of two subtrees at one path.
 type pair struct {
 	path string
 	a, b *Node

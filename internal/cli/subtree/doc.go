@@ -9,13 +9,12 @@
 //
 // # Concurrent changes
 //
-// ZooKeeper can't read a subtree at one instant. What a source yields for one znode is
-// consistent, except that its data, its ACL and the names of its children are read one
-// after the other; different znodes are read at different times. A source skips a znode
-// that is deleted before it is read, and doesn't see one created in a parent that was
-// already read. All writes specify the version that they replace or delete. If another
-// client was faster, we stop with a [ConflictError], so that we never overwrite another
-// client's write.
+// ZooKeeper can't read a subtree at one instant. A znode from a source is consistent, except that
+// the source reads its data, its ACL and the names of its children one after the other. It reads
+// different znodes at different times. A source skips a znode that is deleted before it is read,
+// and doesn't see one created in a parent that was already read. All writes specify the version
+// that they replace or delete. If another client was faster, we stop with a [ConflictError], so
+// that we never overwrite another client's write.
 //
 // # What clients can't see
 //

@@ -7,8 +7,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// Errors before anything is written. For each of them there is an option that avoids
-// it.
+// Errors before anything is written. Each has an option that avoids it.
 var (
 	// ErrTargetExists is the error without [Merge] and [Overwrite].
 	ErrTargetExists = errors.New("the target exists already")
@@ -44,11 +43,11 @@ func conflict(path string, err error) error {
 	case errors.Is(err, client.ErrNodeExists):
 		what = "already exists"
 	case errors.Is(err, client.ErrBadVersion):
-		what = "was changed by another client meanwhile"
+		what = "was changed by another client"
 	case errors.Is(err, client.ErrNoNode):
-		what = "it or its parent was deleted by another client meanwhile"
+		what = "it or its parent was deleted by another client"
 	case errors.Is(err, client.ErrNotEmpty):
-		what = "got children meanwhile"
+		what = "has children now"
 	case errors.Is(err, client.ErrNoChildrenForEphemerals):
 		what = "its parent is ephemeral and cannot have children"
 	case errors.Is(err, client.ErrUnimplemented):

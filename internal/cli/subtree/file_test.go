@@ -49,7 +49,7 @@ func TestExportImport(t *testing.T) {
 	}
 }
 
-// TestByteOrderMark checks that a file with a byte order mark is read as without it.
+// TestByteOrderMark checks that a byte order mark at the start of a file has no effect.
 func TestByteOrderMark(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)
@@ -152,7 +152,7 @@ func TestBadFiles(t *testing.T) {
 		j(`{"path":"/","acl":["world:anyone:x"]}`):                                "'x'",
 		j(`{"path":"/","colour":"red"}`):                                          "colour",
 		j(`{"path":"/","ttl":-1}`):                                                "time to live",
-		j(`{"path":"/","ttl":1,"container":true}`):                                "not several",
+		j(`{"path":"/","ttl":1,"container":true}`):                                "only one of",
 		j(`{"path":"/","ephemeral":"x"}`):                                         "session",
 		j(`{"path":"/","ephemeral":"0x1"},{"path":"/a"}`):                         "ephemeral",
 		j(`{"path":"/"}`) + "x":                                                   "after the end",

@@ -62,7 +62,7 @@ const (
 
 // MoveOptions are the options of Move.
 type MoveOptions struct {
-	// Apply holds the options of the copy. We reject KeepEphemerals and NoACL, because they
+	// Apply contains the options of the copy. We reject KeepEphemerals and NoACL, because they
 	// would lose information.
 	Apply ApplyOptions
 	// Stage, if set, is called when a stage begins.
@@ -74,10 +74,9 @@ type MoveOptions struct {
 // Move copies a subtree, rereads and compares both places, and only then deletes the
 // old one. It returns the number of znodes deleted there.
 //
-// If another client changes the subtree, Move stops with a *[ConflictError]. The copy then
-// contains what we have read, and the old place contains all znodes that we have not
-// deleted yet, including the changed one. Ephemeral znodes stop Move before it writes
-// anything.
+// If another client changes the subtree, Move stops with a *[ConflictError]. The copy then contains
+// the znodes as we read them, and the old place contains all znodes that we have not deleted yet,
+// including the changed one. Ephemeral znodes stop Move before it writes anything.
 //
 // There is one change that we can't notice: a client deletes a znode and recreates it with
 // the same version after Move's last read of the znode and before the transaction (of up to

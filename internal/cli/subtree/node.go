@@ -22,9 +22,9 @@ type Node struct {
 	Data []byte
 	// ACL is nil if it wasn't read.
 	ACL []client.ACL
-	// Stat is the zero Stat if the znode comes from a file without one. For a live
-	// znode, the versions of the data, the ACL and the children are those read
-	// together with them.
+	// Stat is the zero Stat if the znode comes from a file that has no stats. For a live znode, we
+	// read the version of the data together with the data, and the same goes for the ACL and the
+	// children.
 	Stat client.Stat
 	// Container and TTL are set only by files.
 	Container bool
@@ -40,7 +40,7 @@ func (n *Node) Ephemeral() bool { return n.Stat.EphemeralOwner != 0 }
 // (see [Compare]). An error ends it.
 type Source func(ctx context.Context) iter.Seq2[*Node, error]
 
-// Compare orders paths as sources do: a znode comes before its descendants, and those
+// Compare orders paths like a source: a znode comes before its descendants, and its descendants
 // before its next sibling.
 func Compare(a, b string) int {
 	for i := 0; i < len(a) && i < len(b); i++ {
@@ -75,7 +75,7 @@ func within(path, root string) bool {
 	return root == "/" || path == root || strings.HasPrefix(path, root+"/")
 }
 
-// sameData distinguishes null data from empty data, as ZooKeeper does.
+// sameData distinguishes null data from empty data, like ZooKeeper.
 func sameData(a, b []byte) bool {
 	return bytes.Equal(a, b) && (a == nil) == (b == nil)
 }
@@ -93,8 +93,8 @@ func sortedACL(acl []client.ACL) []client.ACL {
 	return slices.Compact(acl)
 }
 
-// blanked reports whether the server has hidden a digest, as it does for clients
-// without the permission to administer the znode.
+// blanked reports whether the server has hidden a digest, because the client lacks the permission
+// to administer the znode.
 func blanked(acl []client.ACL) bool {
 	for _, a := range acl {
 		if a.ID.Scheme == "digest" && strings.HasSuffix(a.ID.ID, ":x") {

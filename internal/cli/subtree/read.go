@@ -64,7 +64,7 @@ func Read(r io.ReadSeeker) (*Document, error) {
 	return d, orphan
 }
 
-// sort loads all znodes into memory, and checks that each of them has its parent.
+// sort loads all znodes into memory, and checks that no parent is missing.
 func (d *Document) sort() error {
 	d.sorted = make([]*Node, 0, d.Count)
 	if _, err := d.scan(func(n *Node) error {
@@ -83,7 +83,7 @@ func (d *Document) sort() error {
 	return nil
 }
 
-// ancestors holds the last znode in the order of [Compare], and its ancestors.
+// ancestors contains the last znode in the order of [Compare], and its ancestors.
 type ancestors []*Node
 
 // add checks that the next znode has its parent.

@@ -166,7 +166,7 @@ func (r *record) checkKind() error {
 	}
 	switch {
 	case kinds > 1:
-		return fmt.Errorf("%s: a znode is ephemeral, a container or has a time to live, not several of them", r.Path)
+		return fmt.Errorf("%s: a znode can be only one of: ephemeral, container, with a time to live", r.Path)
 	case r.TTL < 0 || r.TTL > proto.MaxTTL:
 		return fmt.Errorf("%s: a time to live of %d ms", r.Path, r.TTL)
 	}

@@ -73,8 +73,7 @@ func TestRemoveBesideOthers(t *testing.T) {
 	}
 }
 
-// TestRemoveUnreadable covers a znode whose children are unknown because it can't be
-// read.
+// TestRemoveUnreadable covers a znode with unknown children, because it can't be read.
 func TestRemoveUnreadable(t *testing.T) {
 	t.Parallel()
 	zs, c := run(t)

@@ -10,11 +10,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// Sequence describes a parent whose next sequence number is not above the numbers of its
-// existing children. Its next creations of sequential znodes may fail because the name is
-// taken, or a newer znode may get a lower number than an older one. A server derives the
-// number from how many children were ever created in the parent. A client can't set it, so
-// we can only report the problem.
+// Sequence describes a parent with children that have its next sequence number or a higher one. The
+// next creations of sequential znodes may fail because the name exists, or a newer znode may
+// receive a lower number than an older one. A server derives the number from how many children were
+// ever created in the parent. A client can't set it, so we can only report the problem.
 type Sequence struct {
 	Path string `json:"path"`
 	// Next is the number of the next sequential child.
@@ -42,7 +41,7 @@ func (a *applier) number(path string) {
 	}
 }
 
-// sequences returns the parents whose next number is too low.
+// sequences returns the parents with a next number that is too low.
 func (a *applier) sequences(ctx context.Context) ([]Sequence, error) {
 	if a.o.DryRun {
 		return nil, nil

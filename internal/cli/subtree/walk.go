@@ -20,8 +20,8 @@ type WalkOptions struct {
 	Depth int
 	// NoData and NoACL skip data and ACLs.
 	NoData, NoACL bool
-	// System includes ZooKeeper's own znodes, /zookeeper and its descendants, which
-	// are skipped otherwise unless the root is one of them.
+	// System includes ZooKeeper's own znodes, i.e. /zookeeper and its descendants. By default, we
+	// skip them unless the root is one.
 	System bool
 	// Vanished, if set, is called with the path below the root of every znode that
 	// was deleted after its parent was read and before it was read itself.

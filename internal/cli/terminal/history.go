@@ -9,7 +9,7 @@ import (
 // historyLines is the maximum number of lines kept.
 const historyLines = 1000
 
-// History holds the typed lines, oldest first, in memory and in a file.
+// History keeps the typed lines, oldest first, in memory and in a file.
 type History struct {
 	lines []string
 	file  string

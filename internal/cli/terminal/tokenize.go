@@ -6,8 +6,7 @@ import (
 )
 
 // word matches the tokens of zkCli.sh: words, or anything between a pair of quotation
-// marks. A quotation mark inside a word is part of it, and an unpaired one is
-// skipped.
+// marks. A quotation mark inside a word belongs to the word, and an unpaired one is skipped.
 var word = regexp.MustCompile(`[ \t\n\v\f\r]*([^"'][^ \t\n\v\f\r]*|"[^"]*"|'[^']*')[ \t\n\v\f\r]*`)
 
 // blanks are the characters between words.

@@ -148,7 +148,7 @@ func TestTheEndFitsTheSnapshot(t *testing.T) {
 	}
 }
 
-// Data spans many records. We should notice if one of them is missing or was moved.
+// Data spans many records. We should notice if a record is missing or was moved.
 func TestRecordsAreAChain(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer

@@ -15,10 +15,9 @@ import (
 //	file   = "zkgobak1" header data* end
 //	record = type:1 size:4 crc:4 payload
 //
-// The CRC32C of a record covers its type and payload and is seeded with that of the
-// previous record, so that we detect a lost, repeated or moved record. Header and end are
-// JSON; the payloads of all data records form one gzip stream with the snapshot. All
-// integers are big-endian.
+// The CRC32C of a record covers its type and payload. The seed is the previous record's CRC32C, so
+// that we detect a lost, repeated or moved record. Header and end are JSON; the payloads of all
+// data records form one gzip stream with the snapshot. All integers are big-endian.
 
 const (
 	magic      = "zkgobak1" // the last character is the version
@@ -41,10 +40,10 @@ type Header struct {
 	Created string    `json:"created,omitempty"` // the program that wrote the file
 }
 
-// End contains what is known only after the snapshot was written.
+// End contains the facts that we know only after we have written the snapshot.
 type End struct {
 	Bytes int64  `json:"bytes"` // of the snapshot, uncompressed
-	Sum   uint32 `json:"sum"`   // CRC32C of it
+	Sum   uint32 `json:"sum"`   // CRC32C of the snapshot
 }
 
 // recordWriter writes records.

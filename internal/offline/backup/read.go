@@ -58,7 +58,7 @@ func Load(path string) (*Content, error) {
 
 // ReadState is Read for a state that a client has sent.
 func ReadState(r io.Reader, policy tree.Policy, maxField int, room func() error) (*tree.Tree, *session.Table, error) {
-	c, err := Read("what was sent", r, policy, zkfiles.Limits{MaxField: maxField, Room: room})
+	c, err := Read("the upload", r, policy, zkfiles.Limits{MaxField: maxField, Room: room})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -133,7 +133,7 @@ func Extract(path string, w io.Writer) (*Header, error) {
 	return h, nil
 }
 
-// open reads a whole backup. take gets the snapshot.
+// open reads a whole backup. take receives the snapshot.
 func open(r io.Reader, take func(h *Header, data io.Reader) error) (*Header, error) {
 	start := make([]byte, len(magic))
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(magic)-1]) != magic[:len(magic)-1] {

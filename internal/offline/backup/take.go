@@ -39,8 +39,8 @@ type Result struct {
 	Checked bool    `json:"checked"` // loaded and compared with its digest
 }
 
-// Take writes a backup of a running server to a new file. If verify is true, it reads
-// and loads the file before the file gets its final name.
+// Take writes a backup of a running server to a new file. If verify is true, it reads and loads the
+// file before it gives the file its final name.
 func Take(ctx context.Context, src Source, path, created string, verify bool) (Result, error) {
 	res := Result{Path: path}
 	var end End
@@ -189,7 +189,7 @@ func (s *Source) refusal(resp *http.Response) error {
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		if hint = ": authenticate with --auth, e.g. --auth digest:super:PASSWORD"; s.Auth != "" {
-			hint = ": the identity of --auth is not one of them, or its password is wrong"
+			hint = ": the identity of --auth lacks the permission, or its password is wrong"
 		}
 	case http.StatusNotFound:
 		hint = ": is this the AdminServer?"

@@ -31,7 +31,7 @@ import (
 	"github.com/zkgo/zkgo/internal/zoocfg"
 )
 
-// Plan holds the files to write.
+// Plan contains the files to write.
 type Plan struct {
 	ConfigPath string // zoo.cfg
 	Config     string // its text, used only if the file doesn't exist
@@ -76,7 +76,7 @@ var lines = [...]struct{ key, variable string }{ //nolint:gochecknoglobals // a 
 	{"admin.enableServer", "ZOO_ADMINSERVER_ENABLED"},
 }
 
-// without lists the variables without a default, and those of ZooKeeper's image and
+// without lists the variables that have no default, and the variables of ZooKeeper's image and
 // scripts that don't change the files.
 var without = [...]string{ //nolint:gochecknoglobals // a constant table
 	"ZOO_MY_ID", "ZOO_SERVERS", "ZOO_4LW_COMMANDS_WHITELIST", "ZOO_CFG_EXTRA", "ZOO_DATADIR_AUTOCREATE_DISABLE",
@@ -154,8 +154,8 @@ func writeWords(b *strings.Builder, value string) {
 	}
 }
 
-// Adding returns the plan with more lines at the end of zoo.cfg, e.g. those of a mounted file.
-// The last line of a key counts.
+// Adding returns the plan with more lines at the end of zoo.cfg, e.g. from a mounted file. The last
+// line of a key counts.
 func (p Plan) Adding(lines string) Plan {
 	if !p.given && lines != "" {
 		p.Config += strings.TrimRight(lines, "\n") + "\n"

@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/internal/smallfile"
 )
 
-// The variables of Bitnami's image that hold users and passwords. Each may have the suffix
-// _FILE, and then names a file with the value.
+// The variables of Bitnami's image for users and passwords. Each may have the suffix _FILE, and
+// then names a file with the value.
 const (
 	serverUsers, serverPasswords = "ZOO_SERVER_USERS", "ZOO_SERVER_PASSWORDS"
 	quorumUsers, quorumPasswords = "ZOO_QUORUM_SERVER_USERS", "ZOO_QUORUM_SERVER_PASSWORDS"
@@ -31,8 +31,8 @@ func loginVariables() (names []string) {
 }
 
 // Logins writes the users and passwords of the variables to a JAAS file in the directory of
-// zoo.cfg, and returns its path, or "" if the variables name no user. Unlike zoo.cfg, the file
-// is written at every start, so that a changed password takes effect.
+// zoo.cfg, and returns its path, or "" if the variables name no user. We write this file at every
+// start, unlike zoo.cfg, so that a changed password applies.
 func (p Plan) Logins(getenv func(string) string) (path string, err error) {
 	var errs []error
 	value := func(name string) string {
@@ -107,7 +107,7 @@ func listed(list string) []string {
 // quotable returns an error, without the value, if it can't be in a JAAS file.
 func quotable(variable, value string) error {
 	if value == "" || strings.ContainsAny(value, "\"\\\n\r") {
-		return fmt.Errorf("%s: a user or password is empty, or has a quote, a backslash or a line break, which a JAAS file cannot hold", variable)
+		return fmt.Errorf("%s: a user or password is empty, or has a quote, a backslash or a line break, which a JAAS file cannot contain", variable)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func problems(files []File) (all []string) {
 	return all
 }
 
-// home is a kind of server whose directory gets damaged.
+// home is a kind of server. The test damages its directory.
 type home struct {
 	name   string
 	member bool

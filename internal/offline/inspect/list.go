@@ -40,11 +40,11 @@ type File struct {
 	Note   string   `json:"note,omitempty"`
 	// Warning describes something that may be the result of either a crash or damage.
 	Warning string `json:"warning,omitempty"`
-	// Problem describes what is wrong with the file; empty if the file is valid.
+	// Problem says why the file is invalid; empty if it is valid.
 	Problem string `json:"problem,omitempty"`
 }
 
-// Dirs holds the directories of a server. Logs is the log directory if it's separate
+// Dirs contains the directories of a server. Logs is the log directory if it's separate
 // (dataLogDir).
 type Dirs struct{ Data, Logs string }
 
@@ -60,9 +60,8 @@ func (d Dirs) config() raftfsm.Config {
 	return raftfsm.Config{DataDir: d.Data, Log: raftfsm.Log{Dir: d.logs(), Bolt: boltlog.Format{}}}
 }
 
-// List returns the files of a server's state, logs before snapshots. With verify it
-// checks all checksums of all files; without, only those of the logs and of the
-// snapshots' metadata.
+// List returns the files of a server's state, logs before snapshots. With verify it checks all
+// checksums of all files; otherwise only the checksums of the logs and of the snapshots' metadata.
 func List(d Dirs, verify bool) ([]File, error) {
 	if st, err := os.Stat(d.Data); err != nil {
 		return nil, err
@@ -119,8 +118,7 @@ func listZkgo(d Dirs, verify bool) ([]File, error) {
 	return append(files, placeFiles(d, place)...), nil
 }
 
-// metadataFile describes the database that holds Raft's term and vote and the list of
-// log files.
+// metadataFile describes the database with Raft's term and vote and the list of log files.
 func metadataFile(log *raftlog.Log, d Dirs, problem error) File {
 	f := File{Path: log.Meta, Format: FormatZkgo, Kind: "metadata"}
 	if f.Path == "" {

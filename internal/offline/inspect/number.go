@@ -8,7 +8,7 @@ import (
 // Number is a log index or, if it's large, a zxid.
 type Number uint64
 
-// Hex is a zxid or a session id, formatted as ZooKeeper does.
+// Hex is a zxid or a session id, formatted as in ZooKeeper.
 type Hex int64
 
 // String returns the number with the prefix 0x.

@@ -10,8 +10,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// TestVerifySnapshotMetadata checks that verify reports a snapshot whose meta.json is
-// missing or belongs to another snapshot, in a server's directory and on its own.
+// TestVerifySnapshotMetadata checks that verify reports a snapshot if its meta.json is missing or
+// belongs to another snapshot, in a server's directory and on its own.
 func TestVerifySnapshotMetadata(t *testing.T) {
 	t.Parallel()
 	h := home{name: "standalone"}

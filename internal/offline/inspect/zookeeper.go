@@ -77,7 +77,7 @@ func parseName(name string) (kind string, zxid uint64, ok bool) {
 	return parts[0], zxid, err == nil
 }
 
-// look reads the file, or as much of it as is needed to describe it.
+// look reads as much of the file as the description needs, or the whole file.
 func (f *File) look(verify bool) {
 	st, err := os.Stat(f.Path)
 	if err == nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Imported describes what was imported from ZooKeeper.
+// Imported describes an import from ZooKeeper.
 type Imported struct {
 	*zkfiles.Report
 	Znodes, Ephemerals, Sessions int
@@ -37,13 +37,12 @@ type Imported struct {
 // maxEpoch keeps zxids positive.
 const maxEpoch = 1<<31 - 1
 
-// Import initializes the directories of a new server with the state of a ZooKeeper server
-// whose files are src. We keep zxids, stats, ACLs, quotas, sessions and their ephemeral
-// znodes, and raise the epoch above any in the files. In an ensemble, cfg is the
-// configuration of one server. That server has the only vote until the others, with empty
-// directories, have joined.
+// Import initializes the directories of a new server with the state of a ZooKeeper server, whose
+// files are src. We keep zxids, stats, ACLs, quotas, sessions and their ephemeral znodes, and raise
+// the epoch above any in the files. In an ensemble, cfg is the configuration of one server. That
+// server has the only vote until the others, with empty directories, have joined.
 func Import(cfg server.Config, src zkfiles.Source) (*Imported, error) {
-	// Plant checks this too, but we check early because reading may take a while.
+	// Plant checks this too, but we check early because reading may be slow.
 	dirs, err := emptyDirs(&cfg)
 	if err != nil {
 		return nil, err
@@ -159,7 +158,7 @@ func Export(cfg server.Config, dir string, c zkfiles.Compression) (*Exported, er
 	return r, nil
 }
 
-// CheckEmpty returns an error if dir holds data of a ZooKeeper server.
+// CheckEmpty returns an error if dir contains data of a ZooKeeper server.
 func CheckEmpty(dir string) error {
 	files := filepath.Join(dir, "version-2")
 	entries, err := os.ReadDir(files)

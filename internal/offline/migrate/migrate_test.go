@@ -21,8 +21,8 @@ func recorded() zkfiles.Source {
 	return zkfiles.Source{Data: zkfiles.Dir{FS: os.DirFS(dir), Name: dir}}
 }
 
-// TestImportIsAState: a server should find the imported state, and an export of it should
-// be the same except for the zxid, which is higher.
+// TestImportIsAState: a server should find the imported state, and its export should be the same
+// except for the zxid, which is higher.
 func TestImportIsAState(t *testing.T) {
 	t.Parallel()
 	cfg := server.Config{DataDir: t.TempDir(), Znodes: server.Znodes{ExtendedTypes: true}}
@@ -88,8 +88,8 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
-// TestImportForgetsServers: a standalone server has no list of servers, and clients should
-// not connect to those of the old ensemble.
+// TestImportForgetsServers: a standalone server has no list of servers, and clients should not
+// connect to the old ensemble's servers.
 func TestImportForgetsServers(t *testing.T) {
 	t.Parallel()
 	for _, distributed := range []bool{false, true} {

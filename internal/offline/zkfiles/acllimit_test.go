@@ -21,8 +21,8 @@ func (z *zeros) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// TestEntriesOfAnACLAreBounded: if a snapshot announces an ACL of two billion entries, each
-// of them 12 zeros, we should reject it after as many bytes as a field may have.
+// TestEntriesOfAnACLAreBounded: if a snapshot announces an ACL of two billion entries of 12 zeros,
+// we should reject it after as many bytes as a field may have.
 func TestEntriesOfAnACLAreBounded(t *testing.T) {
 	t.Parallel()
 	head := binary.BigEndian.AppendUint32(nil, 0x5a4b534e) // "ZKSN"

@@ -127,7 +127,7 @@ func (s *snappyReader) next() error {
 		return fmt.Errorf("snappy block of %d bytes: %w", n, err)
 	}
 	if full, err := s2.DecodedLen(s.in); err == nil && full > maxSnappyBlock {
-		return fmt.Errorf("snappy block of %d bytes that holds %d", n, full)
+		return fmt.Errorf("snappy block of %d bytes that contains %d", n, full)
 	}
 	out, err := s2.Decode(s.out[:cap(s.out)], s.in)
 	if err != nil {

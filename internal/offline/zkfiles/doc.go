@@ -7,9 +7,8 @@
 //   - [WriteSnapshot] writes a tree.Snapshot and sessions to a ZooKeeper snapshot file
 //     that ZooKeeper 3.4 to 3.9 can load.
 //   - [ReadSnapshot] reads such a file into a tree and a session table.
-//   - [Load] loads a whole directory as ZooKeeper does at startup: the newest valid
-//     snapshot, and the logs after it. [State.Fill] converts the result to a tree and
-//     a session table.
+//   - [Load] loads a whole directory, like ZooKeeper at startup: the newest valid snapshot, and the
+//     logs after it. [State.Fill] converts the result to a tree and a session table.
 //   - [ReadLog] iterates over the transactions of one log file.
 //
 // # A ZooKeeper snapshot alone is not a state

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// seeds adds the recorded files whose names have the prefix.
+// seeds adds the recorded files with the prefix.
 func seeds(f *testing.F, prefix string) {
 	for release := range releases() {
 		d := must.Get(recorded(f, release).inside())(f)

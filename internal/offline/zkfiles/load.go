@@ -18,8 +18,8 @@ type Source struct {
 	// Limits limits the size of fields and records.
 	Limits Limits
 
-	// NoLogs means that the snapshot is everything. Without it we reject a directory
-	// without a log, because we can't tell whether the user forgot to copy the logs.
+	// NoLogs means that the snapshot is everything. Otherwise we reject a directory without a log,
+	// because we can't tell whether the user forgot to copy the logs.
 	NoLogs bool
 	// AcceptGaps accepts missing transactions between files, which show as gaps in
 	// the zxids.
@@ -47,8 +47,8 @@ type Report struct {
 	Warnings []string
 }
 
-// Load reads the newest valid snapshot and applies the transactions after it, as
-// ZooKeeper does at startup.
+// Load reads the newest valid snapshot and applies the transactions after it, like ZooKeeper at
+// startup.
 func Load(src Source) (*State, *Report, error) {
 	l := loader{Source: src, report: new(Report)}
 	if err := l.find(); err != nil {
@@ -115,8 +115,8 @@ func (l *loader) find() error {
 	if l.Logs.FS == nil || data.Name == logs.Name {
 		return l.needLogs(data)
 	}
-	// We reject this, as ZooKeeper does: if one of the two directories was moved, we would
-	// load half a state.
+	// We reject this, like ZooKeeper: if one of the two directories was moved, we would load half a
+	// state.
 	strayLogs, err := data.files(logPrefix)
 	if err != nil {
 		return err
@@ -128,7 +128,7 @@ func (l *loader) find() error {
 	case len(strayLogs) > 0:
 		return fmt.Errorf("both %s and %s contain transaction logs: which are the right ones?", data.Name, logs.Name)
 	case len(straySnapshots) > 0:
-		return fmt.Errorf("%s holds snapshots, as well as %s: are the two directories mixed up?", logs.Name, data.Name)
+		return fmt.Errorf("%s has snapshots, and so has %s: are the two directories mixed up?", logs.Name, data.Name)
 	}
 	return l.needLogs(logs)
 }
@@ -312,7 +312,7 @@ func (l *loader) follows(f *file, tx *Txn, last *join, first bool) error {
 		l.warn("%s: at offset %d: no transaction has a number between %#x and %#x", f.path, tx.Offset, before, tx.Zxid)
 		return nil
 	}
-	text := fmt.Sprintf("%s: it begins with transaction %#x, what is before it ends with %#x: what was between is missing", f.path, tx.Zxid, before)
+	text := fmt.Sprintf("%s: it begins with transaction %#x, but the last one before it is %#x: the transactions between them are missing", f.path, tx.Zxid, before)
 	if last.tail != nil {
 		text += fmt.Sprintf(" (%s: at offset %d: %s)", last.tail.File, last.tail.Offset, last.tail.Cause)
 	}
@@ -344,7 +344,7 @@ func (l *loader) apply(tx *Txn) error {
 			return nil // the digest of the transaction itself would not match either
 		}
 	case tx.Zxid > d.Zxid:
-		l.warn("the logs lack transaction %#x, whose digest is in the snapshot", d.Zxid)
+		l.warn("the logs lack transaction %#x, although the snapshot has its digest", d.Zxid)
 		l.due, l.fuzzy = nil, false
 	}
 	if tx.Digest != nil && !l.fuzzy {
@@ -391,7 +391,7 @@ func (l *loader) verify() error {
 	var err error
 	switch {
 	case l.due != nil:
-		err = fmt.Errorf("%s: written until transaction %#x, but the logs end with %#x: inconsistent without the rest of them",
+		err = fmt.Errorf("%s: written until transaction %#x, but the logs end with %#x: inconsistent without the rest",
 			l.report.Snapshot, l.due.Zxid, l.state.Zxid)
 	case l.report.Compared > 0 && !l.matches:
 		err = fmt.Errorf("the state at zxid %#x differs from the source: %d of %d compared digests differ",

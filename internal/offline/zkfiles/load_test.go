@@ -43,8 +43,7 @@ func byZxid(m fstest.MapFS, prefix string) (names []string) {
 // end returns the end of a log's last record.
 func end(b []byte) int { return len(bytes.TrimRight(b, "\x00")) }
 
-// TestLoad covers problems of a directory that are errors, and those that are
-// warnings.
+// TestLoad covers problems of a directory that are errors, and problems that are warnings.
 func TestLoad(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -71,7 +70,7 @@ func TestLoad(t *testing.T) {
 		{"another file called log", func(m fstest.MapFS, _ *Source) {
 			m["log.ffff"] = &fstest.MapFile{Data: []byte("2026-11-22 a line of text")}
 		}, "log.ffff: at offset 0: not a transaction log", ""},
-		{"a flipped bit in a log", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[40] ^= 4 }, "the checksum of a record", ""},
+		{"a flipped bit in a log", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[40] ^= 4 }, "but its content has", ""},
 		{"zeros amid a log", func(m fstest.MapFS, _ *Source) { clear(m[last(m, logPrefix)].Data[16:28]) }, "there is a whole record: the file is damaged here", ""},
 		{"a length that lies", func(m fstest.MapFS, _ *Source) { m[last(m, logPrefix)].Data[24] = 0x7f }, "there is a whole record: the file is damaged here", ""},
 		{"a damaged newest snapshot", func(m fstest.MapFS, _ *Source) { m[last(m, snapshotPrefix)].Data[90] ^= 1 }, "", "the next older snapshot is used"},
@@ -90,21 +89,21 @@ func TestLoad(t *testing.T) {
 				delete(m, name)
 			}
 			delete(m, byZxid(m, logPrefix)[1])
-		}, "what was between is missing", ""},
+		}, "the transactions between them are missing", ""},
 		{"a missing log, accepted", func(m fstest.MapFS, src *Source) {
 			for _, name := range byZxid(m, snapshotPrefix)[1:] {
 				delete(m, name)
 			}
 			delete(m, byZxid(m, logPrefix)[1])
 			src.AcceptGaps, src.IgnoreDigest = true, true
-		}, "", "what was between is missing"},
+		}, "", "the transactions between them are missing"},
 		{"a log cut amid the others", func(m fstest.MapFS, _ *Source) {
 			for _, name := range byZxid(m, snapshotPrefix)[1:] {
 				delete(m, name)
 			}
 			f := m[byZxid(m, logPrefix)[1]]
 			f.Data = f.Data[:end(f.Data)-5]
-		}, "what was between is missing (src/log.", ""},
+		}, "the transactions between them are missing (src/log.", ""},
 		{"nothing of ZooKeeper's", func(m fstest.MapFS, _ *Source) { clear(m) }, "no files of ZooKeeper", ""},
 		{"logs in both places", func(m fstest.MapFS, src *Source) { src.Logs = Dir{files(t), "logs"} }, "which are the right ones", ""},
 		{"an epoch that is none", func(m fstest.MapFS, _ *Source) { m["currentEpoch"] = &fstest.MapFile{Data: []byte("x")} }, `src/currentEpoch: "x" is not an epoch`, ""},

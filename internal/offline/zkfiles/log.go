@@ -31,13 +31,13 @@ const (
 type Tail struct {
 	File   string
 	Offset int64  // end of the last complete record
-	Cause  string // what is wrong there
+	Cause  string // the error at this offset
 	Bytes  int64  // after Offset, without the zeros at the end of the file
 }
 
 // String describes the tail.
 func (t *Tail) String() string {
-	return fmt.Sprintf("%s: at offset %d: %s; the %d bytes after it are not used, as ZooKeeper does not use them", t.File, t.Offset, t.Cause, t.Bytes)
+	return fmt.Sprintf("%s: at offset %d: %s; the %d bytes after it are not used, as in ZooKeeper", t.File, t.Offset, t.Cause, t.Bytes)
 }
 
 // Log is a log file that is being read.
@@ -157,7 +157,7 @@ func (l *Log) record() ([]byte, error) {
 	}
 	payload := rest[:size]
 	if have := int64(adler32.Checksum(payload)); have != want {
-		return nil, fmt.Errorf("the checksum of a record of %d bytes is %#x, what is there has %#x", size, want, have)
+		return nil, fmt.Errorf("a record of %d bytes has the checksum %#x, but its content has %#x", size, want, have)
 	}
 	l.off += recordHeader + int64(size) + 1
 	return payload, nil
@@ -176,7 +176,7 @@ func (l *Log) ends(cause string, parts ...[]byte) error {
 	case err != nil:
 		return err
 	case at >= 0:
-		return fmt.Errorf("%s, but after it, at offset %d, there is a whole record: the file is damaged here; ZooKeeper would lose everything after it. If the place is the end of what was acknowledged, make a copy and cut it: truncate -s %d", cause, l.off+at, l.off)
+		return fmt.Errorf("%s, but after it, at offset %d, there is a whole record: the file is damaged here; ZooKeeper would lose everything after it. If no acknowledged write comes after this place, make a copy and cut it: truncate -s %d", cause, l.off+at, l.off)
 	case used > 0:
 		l.tail = &Tail{File: l.name, Offset: l.off, Cause: cause, Bytes: used}
 	}
@@ -220,12 +220,12 @@ func (l *Log) lookBehind(head []byte) (used, at int64, err error) {
 // window is the part of a file that is being searched.
 type window struct {
 	buf   []byte
-	base  int64 // offset where it begins
+	base  int64 // offset of its first byte
 	ended bool  // it contains the end of the file
 }
 
-// grow reads more bytes. We drop leading zeros, because a file may end with 64 MiB of them,
-// but keep those that may be the start of a record.
+// grow reads more bytes. We drop leading zeros, because a file may end with 64 MiB of zeros, but
+// keep zeros that may be the start of a record.
 func (w *window) grow(r io.Reader) error {
 	have := len(w.buf)
 	const step = 1 << 20

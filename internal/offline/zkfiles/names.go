@@ -135,8 +135,8 @@ const maxSmall = 64 << 10
 // ErrNotSmall is the cause when ReadSmall refuses a file.
 var ErrNotSmall = errors.New("not a regular file of at most 64 KiB")
 
-// ReadSmall returns the content of a file that holds a number, e.g. myid. It refuses a
-// larger file and a special file, such as a FIFO or a link to a device.
+// ReadSmall returns the content of a file that contains a number, e.g. myid. It refuses a larger
+// file and a special file, such as a FIFO or a link to a device.
 func (d Dir) ReadSmall(name string) ([]byte, error) {
 	info, err := fs.Stat(d.FS, name) // before Open, which would wait for a FIFO's writer
 	if err == nil && (!info.Mode().IsRegular() || info.Size() > maxSmall) {

@@ -15,7 +15,7 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// releases returns the releases whose directories are in testdata, recorded by
+// releases returns the releases that have a directory in testdata, recorded by
 // tests/compat/operator/move, and whether they store digests.
 func releases() map[string]bool {
 	return map[string]bool{"3.4.14": false, "3.5.10": false, "3.8.4": true, "3.9.5": true}
@@ -80,7 +80,7 @@ func loaded(t *testing.T, src Source) (*tree.Tree, *session.Table, *Report) {
 	return tr, sessions, r
 }
 
-// shown returns what a client sees, in the format of the recording.
+// shown returns the tree as a client sees it, in the format of the recording.
 func shown(tr *tree.Tree) string {
 	var out strings.Builder
 	var show func(path string)

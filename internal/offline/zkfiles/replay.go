@@ -8,9 +8,9 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// Apply applies a transaction as ZooKeeper does at startup. A fuzzy snapshot may already
-// contain later changes, so we skip operations that don't fit any more, and later
-// transactions correct the state. The values in a transaction are results, not differences.
+// Apply applies a transaction like ZooKeeper at startup. A fuzzy snapshot may already contain later
+// changes, so we skip operations that don't fit any more, and later transactions correct the state.
+// The values in a transaction are results, not differences.
 func (s *State) Apply(tx *Txn) error {
 	if err := s.apply(&tx.Header, tx.Body); err != nil {
 		return fmt.Errorf("transaction %#x: %w", uint64(tx.Zxid), err)

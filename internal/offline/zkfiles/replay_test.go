@@ -72,8 +72,8 @@ func closeSession(id, zxid int64, paths ...string) []byte {
 	return proto.AppendStrings(header(id, zxid, proto.OpCloseSession), paths)
 }
 
-// history returns the payloads of a series of transactions; a fuzzy snapshot may
-// begin at any of them.
+// history returns the payloads of a series of transactions; a fuzzy snapshot may begin at any
+// transaction.
 func history() [][]byte {
 	return [][]byte{
 		openSession(alice, 1),
@@ -113,7 +113,7 @@ func after(t *testing.T, n int) *State {
 
 // TestFuzzySnapshot builds every snapshot that a server could have written during the
 // history: it begins after transaction a and ends after b, with each znode as it was at
-// some time in between. The logs should lead to the same final state from all of them.
+// some time in between. The logs should lead from every snapshot to the same final state.
 func TestFuzzySnapshot(t *testing.T) {
 	t.Parallel()
 	all := history()
@@ -204,8 +204,8 @@ func TestFuzzyWithoutTheRest(t *testing.T) {
 	}
 }
 
-// TestSnapshotThatCaughtOneMore checks that a snapshot's digest may be that of the
-// transaction before its last change.
+// TestSnapshotThatCaughtOneMore checks that a snapshot's digest may belong to the transaction
+// before its last change.
 func TestSnapshotThatCaughtOneMore(t *testing.T) {
 	t.Parallel()
 	before, behind := after(t, 12), after(t, 13)
@@ -328,8 +328,8 @@ func multi(id, zxid int64, op proto.Op, body []byte) []byte {
 	return proto.AppendBuffer(proto.AppendInt(b, int32(op)), body)
 }
 
-// TestMultiIsAllOrNothing covers a failed multi whose log entry contains the
-// operations that would have succeeded.
+// TestMultiIsAllOrNothing covers a failed multi. Its log entry contains the operations that would
+// have succeeded.
 func TestMultiIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	two := func(second proto.Op, body []byte) []byte {
@@ -439,7 +439,7 @@ func TestAnOldSnapshotNeedsAllSince(t *testing.T) {
 		t.Error(err)
 	}
 	m["snapshot.200000005"] = &fstest.MapFile{Data: b[:100]}
-	if _, _, err := Load(Source{Data: Dir{m, "d"}}); err == nil || !strings.Contains(err.Error(), "what was between is missing") {
+	if _, _, err := Load(Source{Data: Dir{m, "d"}}); err == nil || !strings.Contains(err.Error(), "the transactions between them are missing") {
 		t.Error(err)
 	}
 }

@@ -24,17 +24,17 @@ type SnapshotInfo struct {
 	// LastZxid is the newest transaction at the end of the write; −1 before ZooKeeper
 	// 3.9.
 	LastZxid int64
-	// Verified reports whether the digest matches the state. Without it, a snapshot
-	// may contain only some of the changes made while it was written.
+	// Verified reports whether the digest matches the state. An unverified snapshot may contain
+	// only some of the changes made while it was written.
 	Verified bool
 }
 
 // ReadSnapshot replaces the content of t with a ZooKeeper snapshot file and adds its
 // sessions to table, each with the password that ZooKeeper gave it. name is used in
-// messages. The zxid is taken from the file or its name (snapshot.<zxid>), or else it's the
-// largest zxid of any znode. We return an error if the digest doesn't match, because
-// without its log the snapshot isn't a state. After an error, t is a fresh tree or
-// unchanged. The error for a field that exceeds l matches ErrTooLong.
+// messages. The zxid comes from the file or its name (snapshot.<zxid>), or else it's the largest
+// zxid of any znode. We return an error if the digest doesn't match, because without its log the
+// snapshot isn't a state. After an error, t is a fresh tree or unchanged. The error for a field
+// that exceeds l matches ErrTooLong.
 func ReadSnapshot(name string, r io.Reader, p tree.Policy, l Limits, t *tree.Tree, table *session.Table) (SnapshotInfo, error) {
 	s, info, err := readSnapshot(name, r, p, l)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *snapshotReader) acls() {
 	s.lists[openACL] = proto.OpenACL()
 }
 
-// readNodes reads the znodes, each of them after its parent.
+// readNodes reads the znodes: a parent comes before its children.
 func (s *snapshotReader) readNodes() {
 	for s.err == nil {
 		at := s.off
@@ -180,8 +180,8 @@ const (
 	lastZxidSize = 8 + sealSize
 )
 
-// trailer reads the fields that ZooKeeper 3.6 and 3.9 added after the znodes. Either of
-// them can be disabled, so we recognize them by their sizes.
+// trailer reads the fields that ZooKeeper 3.6 and 3.9 added after the znodes. Each field can be
+// disabled, so we recognize the fields by their sizes.
 func (s *snapshotReader) trailer(info *SnapshotInfo) {
 	if !s.more() {
 		return

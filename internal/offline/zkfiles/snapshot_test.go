@@ -18,8 +18,7 @@ const (
 	bob   = 0x2000000000000b2
 )
 
-// sample returns a tree with znodes of every kind, and the sessions that own some of
-// them.
+// sample returns a tree with znodes of every kind, and the sessions that own its ephemeral znodes.
 func sample(t *testing.T) (*tree.Tree, *session.Table) {
 	t.Helper()
 	tr, zxid := tree.New(), int64(0x100000000)

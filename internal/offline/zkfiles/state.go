@@ -20,7 +20,7 @@ type State struct {
 	policy   tree.Policy
 	nodes    map[string]*node           // the root is ""
 	owned    map[int64]map[string]*node // keyed by owner
-	unlisted map[string]int64           // znodes whose ACL, identified by its number, hasn't been read
+	unlisted map[string]int64           // znodes with the number of an ACL that hasn't been read
 	digest   uint64                     // ZooKeeper's digest of nodes
 }
 
@@ -127,7 +127,7 @@ func (s *State) Fill(t *tree.Tree, table *session.Table) error {
 		return fmt.Errorf("zkfiles: %w", err)
 	}
 	if whole && t.Digest() != want {
-		return fmt.Errorf("zkfiles: the tree has digest %#x where what was read has %#x", t.Digest(), want)
+		return fmt.Errorf("zkfiles: the tree has digest %#x, but the files have %#x", t.Digest(), want)
 	}
 	for id, timeout := range s.Sessions {
 		password, own := s.Passwords[id]
@@ -139,8 +139,7 @@ func (s *State) Fill(t *tree.Tree, table *session.Table) error {
 	return nil
 }
 
-// take yields all znodes and releases each of them, so that we don't hold all of them in
-// memory twice.
+// take yields all znodes and releases each, so that the whole state isn't in memory twice.
 func (s *State) take(yield func(*tree.Stored, error) bool) {
 	for path, n := range s.nodes {
 		if !yield(&n.Stored, nil) {

@@ -186,7 +186,7 @@ func (s *source) count(what string) int {
 	return int(n)
 }
 
-// seal compares the checksum at this position with that of all previous bytes.
+// seal compares the checksum at this position with the checksum of all previous bytes.
 func (s *source) seal(part string) {
 	have := s.sum.Sum32()
 	at := s.off
@@ -195,7 +195,7 @@ func (s *source) seal(part string) {
 	switch {
 	case s.err != nil:
 	case want != int64(have):
-		s.err = fmt.Errorf("%s: at offset %d: the checksum of %s is %#x, what is there has %#x", s.name, at, part, want, have)
+		s.err = fmt.Errorf("%s: at offset %d: %s has the checksum %#x, but its content has %#x", s.name, at, part, want, have)
 	case end != "/":
 		s.err = fmt.Errorf("%s: at offset %d: %s ends with %q instead of \"/\"", s.name, at+8, part, end)
 	}

@@ -1,6 +1,6 @@
 // Package apps runs real applications, e.g. Kafka and Patroni, against zkgo processes and
 // against Apache ZooKeeper. They need Java, Python, root and the package registries, so
-// run.sh does the work. Here we only check what holds without them.
+// run.sh does the work. Here we only check run.sh itself.
 package apps
 
 import (
@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestUnknown checks that run.sh refuses what it doesn't know, and names what it knows.
+// TestUnknown checks that run.sh refuses an unknown application, and names the known ones.
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/usr/bin/python3"); err != nil {

@@ -84,8 +84,8 @@ func gozkLocks(t *testing.T, addr string) {
 	gozkExpiry(ctx, t, host, path, mine)
 }
 
-// gozkExpiry disconnects a holder until its session expires. The holder should learn of it
-// before another client has the lock, and be able to acquire it again later.
+// gozkExpiry disconnects a holder until its session expires. The holder should notice before
+// another client has the lock, and be able to acquire it again later.
 func gozkExpiry(ctx context.Context, t *testing.T, host, path string, mine *lock.Mutex) {
 	t.Helper()
 	conn, line := connectGozk(t, short, host)

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// patience bounds every wait for the server. We don't measure anything with it: if a server
-// takes longer, it hangs.
+// patience bounds every wait for the server. We measure nothing with this limit: if a server is
+// slower, it hangs.
 const patience = 30 * time.Second
 
 // largestFrame bounds the frames that the runner accepts from a server.
@@ -138,12 +138,11 @@ func (c *conn) isEvent(xid int32) bool {
 	return xid == xidEvent && (len(c.pending) == 0 || c.pending[0].xid != xidEvent)
 }
 
-// writes are the operations whose reply carries the zxid of their own
-// transaction.
+// writes are the operations that carry the zxid of their transaction in the reply.
 var writes = []int32{1, 2, 5, 7, codeMulti, 15, 16, 19, 21, codeCloseSession}
 
-// take decodes one received frame. The entry is nil if the reply to a "maybe"
-// request is not to be recorded.
+// take decodes one received frame. The entry is nil for a reply to a "maybe" request, which we
+// don't record.
 func (c *conn) take(payload []byte, n *normaliser, sent time.Time) (*entry, error) {
 	if len(payload) < replyHeader {
 		return nil, fmt.Errorf("%s: a frame without a reply header: %x", c.name, payload)

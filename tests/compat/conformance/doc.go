@@ -1,7 +1,7 @@
 // Package conformance judges a server by transcripts. It has scripts of raw frames, the
 // replies and events of the real Apache ZooKeeper 3.9.5, and a runner that plays a script
 // against any address and writes the transcript. We use a separate codec and only the
-// standard library, so that no code of the server under test takes part in the judgement.
+// standard library, so that no code of the server under test affects the judgement.
 //
 //	go test ./tests/compat/conformance                     zkgo against the golden files
 //	ZKGO_LIVE=1 go test ./tests/compat/conformance         the real server as well
@@ -15,7 +15,7 @@
 // begins a comment; a line that ends in "{" opens a block that ends at "}".
 //
 //	server enforceQuota=true        zoo.cfg lines the server runs with
-//	jvm name=value                  settings ZooKeeper only takes as Java properties
+//	jvm name=value                  settings ZooKeeper only reads as Java properties
 //	connect a                       a new session on a new connection named a
 //	connect b session=a             the session of a again; also protocol=, last=,
 //	                                timeout=, password= (wrong, short, null, "…", hex:…),
@@ -73,10 +73,10 @@
 //   - the order of ACL entries, only where the request says "unordered": the
 //     expansion of scheme auth
 //   - the order of neighbouring events, only where the statement says
-//     "unordered": those of a session that closes
+//     "unordered": the events of a session that closes
 //   - the position of the reply to auth among the replies to requests sent in the same
 //     segment (it comes first), unless the statement says "strict"
-//   - the replies to requests marked "maybe", and the zxid of those marked "anyzxid"
+//   - the replies to requests marked "maybe", and the zxid of requests marked "anyzxid"
 //
 // testdata/not-compared.md lists what no script compares, and why.
 // testdata/differences.txt lists where zkgo deliberately differs.

@@ -62,7 +62,7 @@ func (g *generator) script() {
 		g.print("connect %s", c)
 	}
 	// Through setWatches ZooKeeper reports znodes that a client must not read, and zkgo
-	// does not (differences.txt). We therefore use a client that may read all of them.
+	// does not (differences.txt). We therefore use a client that may read everything.
 	g.print("connect w\nw auth digest super:secret")
 	for range statements {
 		g.statement()
@@ -121,7 +121,7 @@ func (g *generator) session(c string) {
 		g.print("drain\n%s closeSession unordered\ndrain unordered\nconnect %s", c, c)
 	case 1: // return over a new connection
 		g.print("%s drop\nconnect %s session=%s", c, c, c)
-	case 2: // let another connection take over
+	case 2: // let another connection use the session
 		g.print("connect %s session=%s timeout=%d", c, c, 5000+g.rand.IntN(30000))
 	case 3: // be refused
 		g.print("%s auth bad x\n%s eof\nconnect %s session=%s", c, c, c, c)

@@ -14,8 +14,8 @@ import (
 // server.
 const recordedSeeds = 6
 
-// seeds returns the seeds to run: ZKGO_SEED=n selects that one, ZKGO_SEEDS=n the
-// first n, and without either those that have golden files.
+// seeds returns the seeds to run: ZKGO_SEED=n selects that one, ZKGO_SEEDS=n the first n.
+// Otherwise, it returns the seeds that have golden files.
 func seeds(t *testing.T) []uint64 {
 	t.Helper()
 	number := func(name string) (uint64, bool) {

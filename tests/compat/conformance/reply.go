@@ -92,7 +92,7 @@ func enclose(elements []string) string {
 	return "[" + all + "]"
 }
 
-// names reads and sorts a list whose order ZooKeeper leaves open.
+// names reads and sorts a list. ZooKeeper leaves its order open.
 func names(d *decoder) string {
 	count := d.count(4)
 	if count < 0 {
@@ -106,7 +106,7 @@ func names(d *decoder) string {
 	return enclose(list)
 }
 
-// ids reads and sorts whoAmI's identities, whose order ZooKeeper leaves open.
+// ids reads and sorts whoAmI's identities. ZooKeeper leaves their order open.
 func ids(d *decoder) string {
 	count := d.count(8)
 	if count < 0 {

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// request is a request ready to be sent, and what the runner needs to read its
-// reply.
+// request is an encoded request, with the facts that the runner needs to read its reply.
 type request struct {
 	op    op
 	xid   int32 // as expected in the reply

@@ -206,9 +206,9 @@ func (r *runner) collect(c *conn, sent time.Time, enough func([]entry) bool) ([]
 	return entries, nil
 }
 
-// record prints what was received, in the order of arrival except where ZooKeeper
-// leaves the order open: the replies to auth come first unless the statement is
-// strict, and neighbouring events are sorted if it is unordered.
+// record prints the received entries, in the order of arrival except where ZooKeeper leaves the
+// order open: the replies to auth come first unless the statement is strict, and neighbouring
+// events are sorted if it is unordered.
 func (r *runner) record(c *conn, entries []entry, flags []string) {
 	if !slices.Contains(flags, "strict") {
 		slices.SortStableFunc(entries, func(a, b entry) int { return rank(a) - rank(b) })

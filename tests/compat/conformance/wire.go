@@ -66,8 +66,7 @@ func (d *decoder) blob() []byte {
 	return []byte{}
 }
 
-// count reads the length of a vector whose elements have at least min bytes;
-// −1 is null.
+// count reads the length of a vector; −1 is null. An element has at least min bytes.
 func (d *decoder) count(min int) int {
 	n := int(d.int())
 	if n < -1 || n*min > len(d.b) {

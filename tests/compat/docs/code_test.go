@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// fragment surrounds Go code that isn't a whole file. Its parameters are what the pages use
-// without declaring it.
+// fragment surrounds Go code that isn't a whole file. Its parameters are the variables that the
+// pages use without a declaration.
 const fragment = `package shown
 
 import (

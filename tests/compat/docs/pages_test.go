@@ -84,8 +84,8 @@ func parse(name, text string) page {
 	return p
 }
 
-// prompted returns the command of a line that begins with a prompt or is one of a
-// crontab, and "" for what a command prints.
+// prompted returns the command of a line that begins with a prompt or is in a crontab, and "" for a
+// command's output.
 func prompted(line string) string {
 	for _, form := range []*regexp.Regexp{prompt, crontab} {
 		if found := form.FindStringSubmatch(line); found != nil {

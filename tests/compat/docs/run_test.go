@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// step is what is special about a command. Other commands run on zk1 as they are, and
-// have to end with exit code 0.
+// step describes a special command. Other commands run on zk1 as they are, and have to end with
+// exit code 0.
 type step struct {
 	why    string                   // it can't run in a test
 	before func(*world, *testing.T) // prepares for it, also if it can't run

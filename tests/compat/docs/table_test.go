@@ -129,7 +129,7 @@ var steps = map[string]step{
 	},
 }
 
-// wouldMake asks make what it would do for a target: the targets build and test this module.
+// wouldMake makes a dry run of a target, because the targets build and test this module.
 func wouldMake(target string) func(*world, *testing.T) {
 	return func(w *world, t *testing.T) {
 		t.Helper()

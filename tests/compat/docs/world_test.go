@@ -21,8 +21,8 @@ import (
 // hosts is the number of hosts that a page may name: zk1, zk2 and so on.
 const hosts = 5
 
-// sample is the configuration of pages that show none: that of the quickstart, which is
-// tested on its own page.
+// sample is the page with the configuration for pages that show none: the quickstart, which has its
+// own test.
 const sample = "docs/operate/quickstart.md"
 
 // more is added to every configuration. It is the digest of super:secret.
@@ -83,7 +83,7 @@ func (w *world) write(t *testing.T, path, text string) {
 	}
 }
 
-// on replaces paths, hosts and ports by those of a host of this world.
+// on replaces paths, hosts and ports with the paths, hosts and ports of this world.
 func (w *world) on(host int, text string) string {
 	own := filepath.Join(w.dir, fmt.Sprintf("zk%d", host))
 	pairs := []string{
@@ -143,7 +143,7 @@ func (w *world) must(t *testing.T, host int, line string) string {
 	return out
 }
 
-// serve starts a server on some hosts and waits until it serves on all of them.
+// serve starts a server on some hosts and waits until every server serves.
 func (w *world) serve(t *testing.T, line, health string, on ...int) {
 	t.Helper()
 	for _, host := range on {

@@ -103,8 +103,8 @@ func store(kind, path string, more ...string) []string {
 
 // javaStores makes the stores of three servers as ZooKeeper's administrator's guide
 // describes. Each server has a self-signed certificate with its address as the common name,
-// and a trust store with the certificates of all. Server 1 has JKS, server 2 PKCS12, and
-// server 3 a JKS without the extension, whose password is in a file.
+// and a trust store with the certificates of all. Server 1 has JKS, server 2 PKCS12, and server 3 a
+// JKS without the extension, with the password in a file.
 func javaStores(t *testing.T, c *cluster) map[int][]string {
 	t.Helper()
 	if _, err := exec.LookPath("keytool"); err != nil {

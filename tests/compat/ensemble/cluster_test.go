@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // superDigest lets clients log in as super:secret, which may reconfigure.
 const superDigest = "DigestAuthenticationProvider.superDigest=super:lK75jTNcA+U9vtVEw5vB51mj/w4="
 
-// cluster is a set of servers, some of which run.
+// cluster is a set of servers. Some of the servers run.
 type cluster struct {
 	t        testing.TB
 	dir      string
@@ -113,7 +113,7 @@ func (n *node) spec(role string, client bool) string {
 	return s
 }
 
-// line returns the server's whole line, as reconfig takes it.
+// line returns the server's whole line, in the format of reconfig.
 func (n *node) line(role string) string { return fmt.Sprintf("server.%d=%s", n.id, n.spec(role, true)) }
 
 // lines returns the server lines of the given servers.
@@ -253,7 +253,7 @@ func (c *cluster) wipe(id int) {
 	n.setMyID(c.t, id)
 }
 
-// output returns what a server has printed since its last start.
+// output returns a server's output since its last start.
 func (c *cluster) output(id int) string { return c.nodes[id].proc.Output() }
 
 // says waits until a server has printed all of the texts.

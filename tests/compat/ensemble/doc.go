@@ -1,6 +1,6 @@
 // Package ensemble tests ensembles of real processes. It tests how they form, grow,
-// shrink, change addresses and upgrade while clients are connected, and compares the
-// replies to reconfig with those of the real ZooKeeper.
+// shrink, change addresses and upgrade while clients are connected, and compares the replies to
+// reconfig with the real ZooKeeper's.
 //
 //	go test ./tests/compat/ensemble                     zkgo, and reconfig against recorded replies
 //	ZKGO_LIVE=1 go test ./tests/compat/ensemble         the real ZooKeeper gives the same replies

@@ -24,8 +24,8 @@ func (c *cluster) neverLed(ids ...int) {
 	})
 }
 
-// Servers whose files differ should not form an ensemble, and each should name the server
-// that it differs from.
+// Servers with different files should not form an ensemble, and each should name the server that it
+// differs from.
 func TestDifferingLists(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 4)

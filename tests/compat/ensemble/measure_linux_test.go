@@ -61,7 +61,7 @@ func (c *cluster) writer(id int, name string) *writer {
 	return w
 }
 
-// write keeps window writes in flight until end, and returns how long each window took.
+// write keeps window writes in flight until end, and returns the duration of each window.
 func (w *writer) write(window int, end time.Time) (took []time.Duration, err error) {
 	batch := slices.Repeat([]process.Request{{Op: proto.OpSetData, Record: &w.set}}, window)
 	for begin := time.Now(); begin.Before(end); {
@@ -124,8 +124,8 @@ func median[T int | float64 | time.Duration](all []T) T {
 	return s[len(s)/2]
 }
 
-// BenchmarkTLS prints what sslQuorum costs: two ensembles, one with it, take turns under
-// the same load, so that other load on the machine affects both equally.
+// BenchmarkTLS prints the cost of sslQuorum: an ensemble with TLS and one in plaintext alternate
+// under the same load, so that other load on the machine affects both equally.
 func BenchmarkTLS(b *testing.B) {
 	plain, secure := newCluster(b, 3, superDigest), newCluster(b, 3, superDigest, "sslQuorum=true")
 	secure.certified(newAuthority(b, "CA"), 1, 2, 3)
@@ -179,9 +179,8 @@ func (c *cluster) follower() int {
 	return c.leader()%3 + 1
 }
 
-// BenchmarkLoneWrites prints how long a lone write through a follower takes in an otherwise
-// idle ensemble, for zkgo and ZooKeeper at the same time, and the processor time that the
-// servers use meanwhile.
+// BenchmarkLoneWrites prints the latency of a lone write through a follower in an otherwise idle
+// ensemble, for zkgo and ZooKeeper at the same time, and the processor time that the servers use.
 func BenchmarkLoneWrites(b *testing.B) {
 	oracle.Need(b)
 	ours, theirs := newCluster(b, 3, superDigest), newCluster(b, 3, superDigest)

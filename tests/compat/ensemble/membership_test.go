@@ -17,8 +17,8 @@ import (
 // reconfigurable are the settings of an ensemble that allows reconfig.
 var reconfigurable = []string{"reconfigEnabled=true", superDigest}
 
-// TestGrowAndShrink takes a standalone server, which gets a new id in the ensemble, to
-// three, five, three and one servers, and back to standalone, with clients connected all
+// TestGrowAndShrink grows a standalone server, which receives a new id in the ensemble, to three
+// and five servers and shrinks it to three, one and back to standalone, with clients connected all
 // the time.
 func TestGrowAndShrink(t *testing.T) {
 	t.Parallel()
@@ -134,8 +134,8 @@ func TestFilesGrowAndShrink(t *testing.T) {
 	for _, id := range all {
 		c.eventually("mntr is content", func() bool { return strings.Contains(c.word(id, "mntr"), "zk_config_file_differs\t0") })
 	}
-	// And back: we restart the servers that stay, and then stop those that leave. If the
-	// leader is one of those, it has the old file and changes nothing.
+	// And back: we restart the servers that stay, and then stop the servers that leave. If the
+	// leader leaves, it has the old file and changes nothing.
 	three := []int{1, 2, 3}
 	w.knows(c, three...)
 	roll(three, three...)
@@ -210,7 +210,7 @@ func TestMoved(t *testing.T) {
 			if name == "files" { // reconfig updates the files
 				c.says(other, "the configuration file does not list the members of the ensemble", fmt.Sprintf("reconfig -add server.%d=127.0.0.1:%d:", moved, old.quorum))
 			}
-			// It takes part: with its vote, another server may stop.
+			// It is a voter: with its vote, another server may stop.
 			c.stop(other)
 			w.more(c, 10)
 			c.start(other)

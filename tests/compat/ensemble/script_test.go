@@ -28,8 +28,8 @@ func scripts(t *testing.T) []string {
 	return files
 }
 
-// play starts three members, and two more servers whose lists include themselves but which
-// aren't members at first, and runs a script against one of the members.
+// play starts three members, and two more servers that list themselves but aren't members at first,
+// and runs a script against one of the members.
 func play(t *testing.T, file string, real bool) string {
 	t.Helper()
 	text := must.Get(os.ReadFile(file))(t)

@@ -8,8 +8,8 @@ type kind string
 // The kinds of event.
 const (
 	entered kind = "enter"  // the holder got the values
-	plainly kind = "plain"  // the plain register took a value
-	fenced  kind = "fenced" // the fenced register took a value, or refused it
+	plainly kind = "plain"  // the plain register accepted a value
+	fenced  kind = "fenced" // the fenced register accepted a value, or refused it
 	left    kind = "exit"
 	alive   kind = "alive" // a holder's znode still existed after another had entered
 )
@@ -21,7 +21,7 @@ type event struct {
 	who   *holder
 	value int
 	taken bool    // by the fenced register
-	held  bool    // left: the lease reported it held, after all replies
+	held  bool    // left: the lease reported that it was held, after all replies
 	other *holder // alive: the holder that had entered
 }
 

@@ -91,8 +91,8 @@ func contend(t *testing.T, r *run, want int, languages []string) {
 }
 
 // TestOtherLocks makes Go and Java share a read-write lock and a semaphore in Curator's
-// layout, and Go and Python a lock and a read-write lock in Kazoo's own. Go alone uses a
-// lease lock, whose holder's clock is stopped while the holder is stopped.
+// layout, and Go and Python a lock and a read-write lock in Kazoo's own. Go alone uses a lease
+// lock: the holder's clock is stopped while the holder is stopped.
 func TestOtherLocks(t *testing.T) {
 	t.Parallel()
 	r := newRun(t, findTools(t), 3, false, "/rw", "/kazoo", "/kazoo-rw", "/watchdog")

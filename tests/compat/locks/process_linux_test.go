@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/tools"
 )
 
-// start starts n servers of zkgo or of ZooKeeper; if another process has taken a port in
-// the meantime, we try others.
+// start starts n servers of zkgo or of ZooKeeper; if another process has bound a port in the
+// meantime, we try others.
 func start(t *testing.T, n int, real bool) *servers.Ensemble {
 	t.Helper()
 	program := servers.Zkgo(process.Binary(t))

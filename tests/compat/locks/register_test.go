@@ -13,7 +13,7 @@ import (
 // leases is the size of a semaphore; the workers use the same.
 const leases = 3
 
-// register is what the locks protect: a value of each kind for every lock, served on a TCP
+// register has the values that the locks protect: one of each kind for every lock, served on a TCP
 // port. It records the requests in order.
 type register struct {
 	listener net.Listener
@@ -34,7 +34,7 @@ type register struct {
 	over    bool // the workers must end
 }
 
-// line holds one lock's registers and current holders.
+// line contains one lock's registers and current holders.
 type line struct {
 	plain, fenced int
 	greatest      int64 // greatest token of all that have entered
@@ -347,7 +347,7 @@ func (c *caller) write(which string, value int) string {
 	return outcome
 }
 
-// note counts what a worker reports about itself.
+// note counts a worker's reports about itself.
 func (c *caller) note(what string) string {
 	r := c.r
 	r.mu.Lock()

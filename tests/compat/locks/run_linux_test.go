@@ -35,7 +35,7 @@ type run struct {
 	mu      sync.Mutex
 	workers map[int]*team
 	started int
-	done    map[string]int // faults that took effect
+	done    map[string]int // faults that had an effect
 }
 
 // team is one worker process and the arguments to restart it.
@@ -223,7 +223,7 @@ func (r *run) end(path, lang, mode string) {
 	r.done["kill "+lang]++
 }
 
-// together holds a worker of each of some languages in a semaphore until all have entered.
+// together keeps a worker of each of some languages in a semaphore until all have entered.
 func (r *run) together(path string, languages ...string) {
 	r.t.Helper()
 	for _, lang := range languages {
@@ -263,7 +263,7 @@ func (r *run) crash(leader bool) {
 func (r *run) finish(want, least int) {
 	r.t.Helper()
 	r.acquisitions(want)
-	// A slow machine may take long to start a language.
+	// A slow machine may need long to start a language.
 	if err := r.register.until(r.ctx, func() bool { return len(r.short(least)) == 0 }); err != nil {
 		r.fatal("not everybody has had each lock %d times: %v", least, err)
 	}

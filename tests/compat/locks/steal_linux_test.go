@@ -84,7 +84,7 @@ func (r *run) steal(path string) {
 	}
 }
 
-// take replaces the znode of the last waiting Go worker in the queue.
+// take replaces the znode of the last Go worker that waits in the queue.
 func (r *run) take(path string) (stolen waiting) {
 	r.t.Helper()
 	err := wait.For(wait.Patience, "one waits", func() (bool, error) {

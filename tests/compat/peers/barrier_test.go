@@ -18,8 +18,8 @@ type barrierMember struct {
 	hear func(answer string) error
 }
 
-// TestDoubleBarrier makes members in Go, Java and Python enter and leave one round
-// together, whichever of them comes last.
+// TestDoubleBarrier makes members in Go, Java and Python enter and leave one round together,
+// whichever member comes last.
 func TestDoubleBarrier(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)

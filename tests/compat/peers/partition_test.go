@@ -52,7 +52,7 @@ func (b *board) drop(id string) {
 	b.tell()
 }
 
-// tell wakes the waiting goroutines; mu must be held.
+// tell wakes the waiting goroutines; the caller has locked mu.
 func (b *board) tell() {
 	close(b.changed)
 	b.changed = make(chan struct{})

@@ -26,7 +26,8 @@ type kind struct {
 	open func(conn recipes.Conn, path string) taker
 	// put puts an item with the extra argument of the kind.
 	put func(ctx context.Context, q taker, item, argument string) error
-	// items are put in this order, each with an argument, and taken in the order of order.
+	// The producer puts items in this order, each with an argument, and the consumer receives them
+	// in the order of order.
 	items, order string
 }
 
@@ -87,7 +88,7 @@ func javaPeer(ctx context.Context, t *testing.T, zs *zktest.Server) *worker {
 	return start(ctx, t, append(found.Java(t, "workers/Peer.java"), zs.Addrs()[0])...)
 }
 
-// TestQueues moves items from Java to Go and back, and makes both take from one queue.
+// TestQueues moves items from Java to Go and back, and makes both consume one queue.
 func TestQueues(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
@@ -146,7 +147,7 @@ func finish(zs *zktest.Server, java *worker, path string) {
 	java.expect("ok", "stop", path)
 }
 
-// shared makes both take from one queue, each while the other works on an item.
+// shared makes both consume one queue, each while the other works on an item.
 func shared(ctx context.Context, t *testing.T, zs *zktest.Server, java *worker, conn recipes.Conn) {
 	t.Helper()
 	q := queue.New(conn, "/shared")

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience bounds a whole test: far longer than anything should take.
+// patience bounds a whole test, which should be much faster.
 const patience = 5 * time.Minute
 
 func bounded(t *testing.T) context.Context {

@@ -24,9 +24,9 @@ const (
 	testVersion  = "0.0.0-test"
 )
 
-// TestContainerExamples compiles the examples with Testcontainers. It then builds the image
-// as a release does, and runs the examples with it if there is a Docker API: Docker's, that of
-// DOCKER_HOST, or one that podman serves.
+// TestContainerExamples compiles the examples with Testcontainers. It then builds the image like a
+// release, and runs the examples in it if there is a Docker API: Docker's, the one in DOCKER_HOST,
+// or podman's.
 func TestContainerExamples(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("ZKGO_CONTAINERS") != "1" {

@@ -55,9 +55,9 @@ func TestJob(t *testing.T) {
 }
 `
 
-// TestOutsideModule: a module that imports zktest should stay light. We build one as its
-// author does, and count what go mod tidy requires, what is linked, and the bytes of the
-// binary that go test runs, which has no debug information.
+// TestOutsideModule: a module that imports zktest should stay light. We build one like its author,
+// and count the modules that go mod tidy requires, the linked packages, and the bytes of the binary
+// that go test runs, which has no debug information.
 func TestOutsideModule(t *testing.T) {
 	t.Parallel()
 	process.Needed(t)

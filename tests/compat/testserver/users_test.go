@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// user is a third-party module whose own tests need a ZooKeeper.
+// user is a third-party module. Its own tests need a ZooKeeper.
 type user struct {
 	module, version string
 	pkg             string
@@ -26,7 +26,7 @@ type user struct {
 	// setup tells the tests where the server is: it returns their environment. dir has the
 	// copy of the module.
 	setup func(t *testing.T, dir string) []string
-	// passes is the number of tests and subtests that pass; skips are those that the suite
+	// passes is the number of tests and subtests that pass; skips are the ones that the suite
 	// itself skips.
 	passes int
 	skips  []string
@@ -123,7 +123,7 @@ func spoken(out string) string {
 	return b.String()[max(0, b.Len()-10_000):]
 }
 
-// download copies a module to a directory where it may be changed.
+// download copies a module to a directory in which we may change it.
 func download(t *testing.T, module, version string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", module+"@"+version)

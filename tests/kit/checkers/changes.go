@@ -16,7 +16,7 @@ type change struct {
 	rec  record
 }
 
-// changes holds the known changes by path, sorted by zxid, each once.
+// changes lists the known changes by path, sorted by zxid, each once.
 type changes struct {
 	data map[string][]change // created, deleted, data changed
 	kids map[string][]change // children changed

@@ -1,12 +1,11 @@
-// Package checkers decides whether what clients saw of an ensemble was what
-// ZooKeeper guarantees. It reads a history.History, which package workload
-// records, and returns a Verdict:
+// Package checkers decides whether the clients' observations of an ensemble agree with ZooKeeper's
+// guarantees. It reads a history.History, which package workload records, and returns a Verdict:
 //
 //	v := checkers.Check(rec.History(), checkers.Options{})
-//	fmt.Print(v)     // what was counted, and every violation with what happened around it
+//	fmt.Print(v)     // the counts, and every violation with the events around it
 //	if !v.OK() { … } // keep the file: checkers.Check(history.Read(file)) says the same again
 //
-// # What is checked, one file each
+// # Checks, one file each
 //
 //	facts         one history of each znode explains every reply (facts.go, writes.go)
 //	realtime      zxids follow real time, for writes and for reads after a sync
@@ -14,9 +13,9 @@
 //	sessions      replies in order, zxids never go back, also on another server
 //	ephemerals    exist exactly as long as their sessions
 //	sequences     numbers rise under a parent and are never used again
-//	locks         no lock has two holders, by what holders believed and by what servers told them
+//	locks         no lock has two holders, by the holders' belief and by the servers' replies
 //	watches       no event lost, none spurious, each before any reply that shows its change
-//	replicas      servers hold the same at equal zxids
+//	replicas      servers have the same state at equal zxids
 //	expiry        no session expired although a server had heard its client
 //
 // # How

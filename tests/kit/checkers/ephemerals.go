@@ -66,14 +66,14 @@ func (x *index) owners(r *Result) {
 	}
 }
 
-// bound is what we know about the zxid at which a session ended.
+// bound limits the zxid at which a session ended.
 type bound struct {
 	born               int64 // the lowest zxid at which it is known to be alive; 0: none
 	alive, ended       int64 // zxids of states: alive in the first, not in the second
 	aliveRec, endedRec record
 }
 
-// bounds holds a bound for each session.
+// bounds has a bound for each session.
 type bounds map[int64]*bound
 
 func (x *index) bounds() bounds { return make(bounds) }
@@ -159,7 +159,7 @@ func (x *index) laterTransactions() func(history.Time) *history.Op {
 	}
 }
 
-// owned uses what one ephemeral znode says about its session.
+// owned uses the evidence that one ephemeral znode gives about its session.
 func owned(p *path, i int, all bounds) {
 	in := p.lives[i]
 	b := all.at(in.owner)

@@ -5,9 +5,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// expiry checks that a session lives for its timeout, or for the rest of it on a
-// server that has lost its leader, after its client sent a request that was
-// answered.
+// expiry checks that a session lives for its timeout (on a server that has lost its leader, for the
+// rest of its timeout) after its client sent a request that was answered.
 func expiry(x *index, o *Options, r *Result) {
 	expired := 0
 	for _, l := range x.sessions() {

@@ -62,7 +62,7 @@ func (m *made) session(conn int, id int64, c history.Change) *made {
 	return m
 }
 
-// hold adds a Hold of a client whose session has the same number.
+// hold adds a Hold of a client. Its session has the same number.
 func (m *made) hold(client int, czxid, from, to int64) *made {
 	m.h.Holds = append(m.h.Holds, &history.Hold{Client: client, Conn: client, Session: int64(client), Lock: "/l", Node: "/l/n" + string(rune('0'+client)), Czxid: czxid, From: from * 1e9, To: to * 1e9, Why: "release"})
 	return m
@@ -88,7 +88,7 @@ func owned(st *history.Stat, session int64) *history.Stat {
 	return st
 }
 
-// parent returns the stat of a znode whose children changed.
+// parent returns the stat of a znode after a change of its children.
 func parent(czxid, pzxid int64, cversion int32) *history.Stat {
 	return &history.Stat{Czxid: czxid, Mzxid: czxid, Pzxid: pzxid, Cversion: cversion}
 }

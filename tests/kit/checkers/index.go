@@ -19,7 +19,7 @@ type index struct {
 	writes      []*write        // every write of every request, with multis split
 	byOp        map[*history.Op][]*write
 	values      map[string]*write     // by the value written
-	byZxid      map[int64][]*write    // writes whose transaction is known
+	byZxid      map[int64][]*write    // writes with a known transaction
 	ops         map[int64]*history.Op // by the zxid of the transaction, including failed ones
 	paths       map[string]*path
 	names       []string            // of paths, sorted

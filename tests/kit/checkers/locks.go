@@ -10,10 +10,9 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// locks checks that no client believes it holds a lock that another client
-// believes it holds; that no client learns that its session, and with it its
-// lock, is alive by the reply to a request that it sent after another client had
-// been given the lock; and that each queue is served in order.
+// locks checks that no two clients believe that they hold the same lock; that no reply shows a
+// client that its session and so its lock is alive, if the client sent the request after another
+// client had been given the lock; and that each queue is served in order.
 func locks(x *index, o *Options, r *Result) {
 	byLock := make(map[string][]*history.Hold)
 	for _, h := range x.h.Holds {
@@ -74,13 +73,13 @@ func (x *index) told(lock string, holds []*history.Hold, r *Result) {
 	}
 }
 
-// answer is a request whose reply shows that the session is alive.
+// answer is a request. Its reply shows that the session is alive.
 type answer struct {
 	call history.Time
 	rec  record
 }
 
-// index computes what the holds of a life are compared with.
+// index computes the times that we compare with the holds of a life.
 func (l *life) index() {
 	if l.deletes != nil {
 		return
@@ -116,8 +115,8 @@ func (x *index) givesBack(h *history.Hold) history.Time {
 	return at
 }
 
-// answeredIn returns the first request sent in [from, before) whose reply shows
-// that the session is alive.
+// answeredIn returns the first request sent in [from, before) with a reply that shows that the
+// session is alive.
 func (l *life) answeredIn(from, before history.Time) record {
 	l.index()
 	i, _ := slices.BinarySearchFunc(l.answers, from, func(a answer, t history.Time) int { return cmp.Compare(a.call, t) })

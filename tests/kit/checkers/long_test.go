@@ -13,8 +13,8 @@ import (
 // TestALongHistory checks that checkers are fast on long runs, in which
 // everything that a checker iterates over grows: the versions of a znode, the
 // incarnations of a name, the turns in a queue, the changes of a list of
-// children. A checker that scans one list for every record of another would take
-// minutes here instead of a second or two.
+// children. A checker that scans one list for every record of another would need minutes here
+// instead of a second or two.
 func TestALongHistory(t *testing.T) {
 	t.Parallel()
 	rounds := 20_000
@@ -52,8 +52,8 @@ func TestALongHistory(t *testing.T) {
 	}
 }
 
-// TestAHardRegister checks that if finding the order of a register takes forever, that
-// doesn't use up the time of the registers after it.
+// TestAHardRegister checks that if the search for the order of one register never ends, the
+// registers after it still have enough time.
 func TestAHardRegister(t *testing.T) {
 	t.Parallel()
 	m := newMade()

@@ -22,10 +22,10 @@ type path struct {
 	present []point        // it existed, no more is known; until they are processed
 	odd     []point        // it existed, no more is known, and no incarnation explains it
 	creates []*write
-	sets    map[int64][]*write // sets whose reply has a stat, by its czxid
+	sets    map[int64][]*write // sets with a stat in the reply, by its czxid
 	blind   []*write           // other sets that are known to have been executed
 	opens   int                // number of sets that may or may not have been executed
-	deletes []*write           // known deletes first, by zxid, then those that may have been executed
+	deletes []*write           // known deletes first, by zxid, then deletes that may have been executed
 }
 
 // point is what one reply says about a path in the state of one zxid.
@@ -180,7 +180,7 @@ func (x *index) observeAbsence(s *history.State) {
 	}
 }
 
-// observeOp records what a reply states.
+// observeOp records the facts in a reply.
 func (x *index) observeOp(o *history.Op) {
 	switch o.Op {
 	case proto.OpGetData, proto.OpExists, proto.OpGetChildren2:
@@ -239,8 +239,8 @@ func (x *index) listed() {
 	}
 }
 
-// observeMulti records what a multi states: what it did, or why it failed. Of
-// several changes to one znode only the last is visible in the state of its zxid.
+// observeMulti records the facts in the reply to a multi: its changes, or why it failed. Of several
+// changes to one znode only the last is visible in the state of its zxid.
 func (x *index) observeMulti(o *history.Op) {
 	if o.Code != proto.Ok {
 		return
@@ -257,7 +257,7 @@ func (x *index) observeMulti(o *history.Op) {
 	}
 }
 
-// observeWrite records what the reply to a write states.
+// observeWrite records the facts in the reply to a write.
 func (x *index) observeWrite(o *history.Op, p *history.Part) {
 	target := p.Path
 	switch p.Op {
@@ -344,16 +344,16 @@ func (p *path) there(pt point) {
 
 // another reports whether a znode at the same path may have replaced this
 // incarnation: an ephemeral znode goes with its session, without a record, and
-// another session may have created the next one with a request that got no reply.
+// another session may have created the next one with a request without a reply.
 func (p *path) another(in *incarnation, pt point) bool {
 	return in.owner != 0 && slices.ContainsFunc(p.creates, func(w *write) bool {
 		return w.open() && w.op.Session != in.owner && w.op.Call < when(pt.rec)
 	})
 }
 
-// unlisted records, for every incarnation, the first list of children without it
-// after the last statement that identifies it: it is gone by then, and a znode
-// shown there later is another one.
+// unlisted records, for every incarnation, the first list of children that lacks it after the last
+// statement that identifies it. By then it is deleted, and a later znode with its name is another
+// one.
 func (x *index) unlisted() {
 	for name, p := range x.paths {
 		dir := x.paths[proto.Parent(name)]

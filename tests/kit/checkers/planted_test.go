@@ -284,8 +284,8 @@ func plantedSessions() []plant {
 	}
 }
 
-// expireHolder ends the session of a client that holds a lock for which another
-// client waits, as soon as there is such a lock.
+// expireHolder waits until a client holds a lock for which another client waits, and then ends the
+// holder's session.
 func expireHolder(cl *zktest.Cluster) {
 	for range 100 {
 		time.Sleep(50 * time.Millisecond)
@@ -394,8 +394,7 @@ func (deaf) Accept(nc net.Conn) net.Conn           { return nc }
 func (deaf) Request(server.Request) server.Verdict { return server.Verdict{} }
 func (deaf) Live([]int64) []int64                  { return nil }
 
-// TestPlantedDeafness checks that the expiry of sessions whose clients ping is
-// found.
+// TestPlantedDeafness checks that we find sessions that expire although their clients ping.
 func TestPlantedDeafness(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// proxy is a connection between a client and a real server that tampers with frames. With
-// it we can plant faults into a server's replies without a switch in the server.
+// proxy is a connection between a client and a real server that tampers with frames. It plants
+// faults in a server's replies, so the server needs no switch for them.
 type proxy struct {
 	net.Conn
 	server int
@@ -24,7 +24,7 @@ type proxy struct {
 	held     [][]byte                        // delayed frames
 }
 
-// request is what a client sent.
+// request is a client's request.
 type request struct {
 	op   proto.Op
 	path string

@@ -16,10 +16,9 @@ type mark struct {
 }
 
 // realtime checks that a request that begins after another has ended is ordered
-// after it. A write that was sent after any client got a reply with some zxid has
-// a later zxid. A read after a sync shows at least every write that had been
-// answered when the sync was sent; a linearizable read shows every write that had
-// been answered when the read was sent.
+// after it. A write that was sent after any client received a reply with some zxid has a later
+// zxid. A read after a sync shows at least every write that had been answered when the sync was
+// sent; a linearizable read shows every write that had been answered when the read was sent.
 func realtime(x *index, _ *Options, r *Result) {
 	var known []mark // by the time at which it was known
 	for _, o := range x.h.Ops {

@@ -61,8 +61,8 @@ func registers(x *index, o *Options, r *Result) {
 		}
 		return result
 	}
-	// The search can take forever for a register with many requests without a reply, so we
-	// do the others first.
+	// The search may never end for a register with many requests without a reply, so we do the
+	// others first.
 	for _, name := range names {
 		if witness(byPath[name]) {
 			continue
@@ -98,8 +98,8 @@ func model() porcupine.Model {
 	}
 }
 
-// step reports whether an access can have got its reply in a state, and returns
-// the next state.
+// step reports whether an access can have received its reply in a state, and returns the next
+// state.
 func (a *access) step(s register) (register, bool) {
 	code, next := a.outcome(s)
 	if a.unknown {

@@ -8,8 +8,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// replicas checks that servers that have applied the same transactions hold the
-// same state.
+// replicas checks that servers that have applied the same transactions have the same state.
 func replicas(x *index, _ *Options, r *Result) {
 	states := slices.Clone(x.h.States)
 	slices.SortStableFunc(states, func(a, b *history.State) int { return cmp.Compare(a.Zxid, b.Zxid) })

@@ -76,7 +76,7 @@ func (c *connection) skipped(x *index, r *Result, sent int, o *history.Op) {
 }
 
 // leftBehind checks that a request without a reply that turned out to be executed
-// was executed before the session got its next reply on another connection.
+// was executed before the session received its next reply on another connection.
 func (l *life) leftBehind(x *index, r *Result) {
 	var later *connection // of the later connections, the one that began with the lowest zxid
 	var first *history.Op // the reply that showed it

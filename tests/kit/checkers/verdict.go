@@ -16,10 +16,9 @@ type Options struct {
 	// s. Registers that are not decided by then are reported as undecided, which
 	// is no violation.
 	Search time.Duration
-	// OnlyTold judges locks only by what servers told the holders, not by what the holders
-	// believed. You should set it for runs that cut a client off from its server and that
-	// server off from the leader at the same time, because no server can tell the client
-	// then.
+	// OnlyTold judges locks only by the servers' replies to the holders, not by the holders'
+	// belief. You should set it for runs that cut a client off from its server and that server off
+	// from the leader at the same time, because no server can tell the client then.
 	OnlyTold bool
 	// Heard is the part of its timeout, in tenths, that a session must live
 	// after a request that was answered; default 1. A server that has lost its

@@ -40,7 +40,7 @@ type watcher struct {
 	events, left int
 }
 
-// catchUp is what a setWatches2 may report before its reply.
+// catchUp lists the events that a setWatches2 may report before its reply.
 type catchUp struct {
 	op                *history.Op
 	data, exist, kids map[string]bool
@@ -134,9 +134,8 @@ func (w *watcher) leave(kind map[string]*armed, path string, zxid int64, rec rec
 	kind[path] = &armed{zxid: zxid, rec: rec, told: make(map[told]bool)}
 }
 
-// setAgain registers the watches that a setWatches2 left. Those that reported a
-// change while catching up are used up; the others count from the zxid that the
-// client knew.
+// setAgain registers the watches that a setWatches2 left. A watch that reported a change while
+// catching up is used up; the others count from the zxid that the client knew.
 func (w *watcher) setAgain(o *history.Op) {
 	q := w.again
 	if q == nil || q.op != o {

@@ -12,9 +12,9 @@ import (
 )
 
 // An order of all accesses that explains every reply proves that a register is right,
-// wherever the order comes from. The zxids of the replies suggest one. We can try it
-// quickly, whereas a search may take forever. If that order fails, we search, so wrong
-// zxids can't hide a violation.
+// wherever the order comes from. The zxids of the replies suggest one. We can try it quickly,
+// whereas a search may never end. If that order fails, we search, so wrong zxids can't hide a
+// violation.
 
 // witness reports whether the order of the zxids explains all replies.
 func witness(ops []porcupine.Operation) bool {
@@ -101,9 +101,8 @@ func (w *trial) holds() bool {
 }
 
 // explain executes as few of the open writes as are needed for the reply of the access, and
-// no more than most. No client reads the value of an open write, so all open writes of a
-// kind are equivalent: we use the one sent first, because that leaves most of them to later
-// accesses.
+// no more than most. No client reads the value of an open write, so all open writes of a kind are
+// equivalent. We use the one sent first, because later accesses can then use most of the others.
 func (w *trial) explain(a *access, until history.Time, most int) bool {
 	for depth := 1; depth <= most; depth++ {
 		if w.explainIn(a, until, depth) {

@@ -26,7 +26,7 @@ type write struct {
 // done reports whether the write is known to have been executed.
 func (w *write) done() bool { return w.zxid != 0 }
 
-// open reports whether it is not known whether the write was executed.
+// open reports whether the outcome of the write is unknown.
 func (w *write) open() bool { return w.zxid == 0 && !w.op.Answered() }
 
 // order returns the zxid, or the highest value if none is known.
@@ -85,8 +85,8 @@ func (x *index) know(w *write, zxid int64) {
 	x.byZxid[zxid] = append(x.byZxid[zxid], w)
 }
 
-// seen infers from a value at a path with an mzxid what became of a request
-// without a reply. A multi is executed as a whole.
+// seen infers the outcome of a request without a reply from a value at a path with an mzxid. A
+// multi is executed as a whole.
 func (x *index) seen(path, value string, mzxid int64) {
 	w := x.values[value]
 	if w == nil || !w.open() || !(w.path == path || w.seq && strings.HasPrefix(path, w.path)) {

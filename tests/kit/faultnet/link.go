@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Link is the path from one end to another. Its methods may be called
-// concurrently, and take effect immediately, also for open connections.
+// Link is the path from one end to another. Its methods may be called concurrently. They affect
+// open connections immediately.
 type Link struct {
 	mu     sync.Mutex
 	healed chan struct{} // nil: not cut; closed when it heals
@@ -17,8 +17,7 @@ type Link struct {
 	rand   *rand.Rand
 }
 
-// stall is how long a lost packet delays the data after it: as long as TCP takes
-// to retransmit.
+// stall is how long a lost packet delays the data after it: TCP's timeout before it retransmits.
 const stall = 200 * time.Millisecond
 
 // Cut lets nothing pass until Heal.

@@ -25,7 +25,7 @@ type Net struct {
 // way is a direction between two ends.
 type way struct{ from, to string }
 
-// New returns a network whose delays and losses follow from seed.
+// New returns a network. Its delays and losses follow from seed.
 func New(seed uint64) *Net {
 	n := &Net{links: make(map[way]*Link), pairs: make(map[way]map[*pair]struct{}), rand: rand.New(rand.NewPCG(seed, 1))}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
@@ -112,7 +112,7 @@ func (n *Net) portsOf(end string) []*Port {
 	return of
 }
 
-// Up makes every port of an end take connections.
+// Up makes every port of an end accept connections.
 func (n *Net) Up(end string) error {
 	var err error
 	for _, p := range n.portsOf(end) {
@@ -128,7 +128,7 @@ func (n *Net) Down(end string) {
 	}
 }
 
-// mirror takes down the ports of an end that is gone.
+// mirror closes the ports of an end that is gone.
 func (n *Net) mirror(end string) {
 	for _, p := range n.portsOf(end) {
 		p.mirror()

@@ -13,10 +13,10 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// patience is far longer than anything takes on a loaded machine.
+// patience bounds a wait. Even a loaded machine needs much less.
 const patience = 60 * time.Second
 
-// echo is a server that sends back what it receives.
+// echo is a server that sends back its input.
 type echo struct{ ln net.Listener }
 
 func startEcho(t *testing.T) *echo {

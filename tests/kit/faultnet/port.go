@@ -72,8 +72,8 @@ func (p *Port) Down() {
 	}
 }
 
-// mirror takes the port down if its process is gone. This way, when an end learns
-// that a connection has ended, the port already refuses new ones.
+// mirror closes the port if its process is gone. This way, when an end learns that a connection has
+// ended, the port already refuses new ones.
 func (p *Port) mirror() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

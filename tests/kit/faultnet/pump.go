@@ -10,8 +10,7 @@ import (
 
 const (
 	chunkSize = 32 << 10
-	// inFlight bounds the number of chunks that one direction of a connection
-	// holds.
+	// inFlight bounds the number of chunks in one direction of a connection.
 	inFlight = 64
 )
 
@@ -76,7 +75,7 @@ func (p *pair) direction(from, to *net.TCPConn, link *Link, first []byte) {
 	}
 }
 
-// collect reads what an end sends. It never waits for the link.
+// collect reads the data that an end sends. It never waits for the link.
 func (p *pair) collect(from *net.TCPConn, link *Link, first []byte, queue chan<- chunk) {
 	defer close(queue)
 	var last time.Time

@@ -40,7 +40,7 @@ type Op struct {
 	Data     string     `json:"data,omitempty"`    // read
 	Stat     *Stat      `json:"stat,omitempty"`
 	Children []string   `json:"children,omitempty"`
-	Bad      string     `json:"bad,omitempty"` // what is wrong with a reply that cannot be parsed
+	Bad      string     `json:"bad,omitempty"` // the error in a reply that cannot be parsed
 }
 
 // Part is one operation of a multi and its result.

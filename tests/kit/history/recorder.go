@@ -113,7 +113,7 @@ func (r *Recorder) Event(e *Event) { r.add(line{Event: e}) }
 // Session records a change of a session.
 func (r *Recorder) Session(s *Session) { r.add(line{Session: s}) }
 
-// Hold records that a lock was held.
+// Hold records a period in which a client held a lock.
 func (r *Recorder) Hold(h *Hold) { r.add(line{Hold: h}) }
 
 // State records the state of a server.
@@ -131,8 +131,7 @@ func (r *Recorder) Len() int {
 	return len(r.h.Ops)
 }
 
-// History returns what was recorded so far. The records are shared; the lists
-// belong to the caller.
+// History returns the records so far. The records are shared; the lists belong to the caller.
 func (r *Recorder) History() *History {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,8 +159,7 @@ func (r *Recorder) Flush() error {
 	return r.err
 }
 
-// Read reads what a Recorder has written. It drops a truncated last line, which a
-// killed program leaves.
+// Read reads a Recorder's file. It drops a truncated last line, which a killed program leaves.
 func Read(r io.Reader) (*History, error) {
 	h := &History{}
 	names := make(map[string]string) // a name is on thousands of lists of children

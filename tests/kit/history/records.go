@@ -53,7 +53,7 @@ type Session struct {
 	Server   int    `json:"server"`
 	Change   Change `json:"change"`
 	Call     Time   `json:"call,omitempty"` // when the handshake was sent
-	At       Time   `json:"at"`             // when the client learned of it
+	At       Time   `json:"at"`             // when the client learned about the end
 	Timeout  Time   `json:"timeout,omitempty"`
 	LastZxid int64  `json:"lastZxid,omitempty"` // that the client sent with the handshake
 	Why      string `json:"why,omitempty"`
@@ -65,7 +65,7 @@ func (s *Session) String() string {
 		Clock(s.At), s.Client, s.Conn, s.Server, s.Session, s.Change, s.Why, Clock(s.Call), Clock(s.Timeout), s.LastZxid)
 }
 
-// Hold is a time during which a client believed that it held a lock.
+// Hold is a period in which a client believed that it held a lock.
 //
 // The belief begins with the reply that shows the client's own znode to be the first in the
 // queue. It ends as in ZooKeeper's own clients: when the client begins to release the lock,
@@ -100,7 +100,7 @@ type State struct {
 	At     Time   `json:"at"`
 	Zxid   int64  `json:"zxid"`
 	Digest string `json:"digest,omitempty"` // of everything; equal for equal states
-	Final  bool   `json:"final,omitempty"`  // taken after the clients had ended and the servers had caught up
+	Final  bool   `json:"final,omitempty"`  // recorded after the clients had ended and the servers had caught up
 	Nodes  []Node `json:"nodes,omitempty"`  // sorted by path; nil: not looked at
 	// Live is the list of sessions in the table; nil: not examined.
 	Live []int64 `json:"live"`

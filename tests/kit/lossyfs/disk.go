@@ -18,8 +18,7 @@ type ID uint64
 const Root ID = 1
 
 // MarkName is a file in the root directory that stores nothing: data written to it becomes
-// a mark among the operations. A program under test should use it to record what was
-// acknowledged at which point.
+// a mark among the operations. A program under test should use it to record each acknowledgement.
 const MarkName = ".marks"
 
 // Faults says how a disk pretends to have stored something, or fails.
@@ -46,7 +45,7 @@ type Disk struct {
 	used    int64 // bytes in files that have or had a name
 	dead    bool
 	replay  bool // no journal is kept
-	// held is closed when fsyncs may proceed; nil if nothing holds them.
+	// held is closed when fsyncs may proceed; nil if they needn't wait.
 	held chan struct{}
 }
 
@@ -119,7 +118,7 @@ func (d *Disk) HoldFsyncs() (release func()) {
 	}
 }
 
-// awaitFsync waits while fsyncs are held.
+// awaitFsync waits until fsyncs may proceed.
 func (d *Disk) awaitFsync() {
 	d.mu.Lock()
 	held := d.held
@@ -347,8 +346,8 @@ func (d *Disk) load(to ID, from string) error {
 	return nil
 }
 
-// Mark records a mark, like a write to MarkName, for a test that itself observes
-// what the program under test acknowledges.
+// Mark records a mark, like a write to MarkName, for a test that itself observes the
+// acknowledgements of the program under test.
 func (d *Disk) Mark(text string) {
 	_, _ = d.do(Op{Kind: Mark, Node: Root, Data: []byte(text)}) // a disk without power has no marks
 }

@@ -5,9 +5,9 @@
 // nothing for its directory entry. That is less than most file systems guarantee,
 // and all that POSIX does.
 //
-// A Disk records every operation. Replaying the first n of them gives the disk as it was
-// then, and Export writes what a power cut at that moment leaves. This way, we can cut one
-// run of a program at each of its system calls.
+// A Disk records every operation. Replaying the first n operations gives the disk as it was then,
+// and Export writes the files that survive a power cut at that moment. This way, we can cut one run
+// of a program at each of its system calls.
 //
 // Mount mounts a Disk as a file system, over FUSE. The program under test must run in
 // another process: otherwise the process that is blocked in a page fault of a mapped file

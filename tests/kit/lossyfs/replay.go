@@ -33,21 +33,20 @@ func (p *Player) Advance(n int) error {
 	return nil
 }
 
-// Export writes what a power cut now would leave; see Disk.Export.
+// Export writes the files that would survive a power cut now; see Disk.Export.
 func (p *Player) Export(to string, luck *rand.Rand) error { return p.disk.Export(to, luck) }
 
-// Export writes what a power cut would leave to the directory to. With nil luck,
-// everything that was not fsynced is lost. Otherwise some of it survives: any of
-// a file's pages, but only a prefix of the changes to a directory, because
-// metadata is written in order; a page may even be torn between sectors.
+// Export writes the files that would survive a power cut to the directory to. With nil luck,
+// everything that was not fsynced is lost. Otherwise some unsynced changes survive: any of a file's
+// pages, but only a prefix of the changes to a directory, because metadata is written in order; a
+// page may even be torn between sectors.
 func (d *Disk) Export(to string, luck *rand.Rand) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.export(Root, to, luck, 0)
 }
 
-// ExportAll writes the current content of the files, as if all of it had been
-// fsynced.
+// ExportAll writes the current content of the files, as if everything had been fsynced.
 func (d *Disk) ExportAll(to string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

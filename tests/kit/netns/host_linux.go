@@ -140,8 +140,8 @@ func (h *Host) Do(f func() error) error {
 	})
 }
 
-// onThread runs f on a thread that ends with it. The main thread never ends, so f
-// does not run on it.
+// onThread runs f on a thread that ends when f returns. The main thread never ends, so f doesn't
+// run there.
 func onThread(f func() error) error {
 	done := make(chan error)
 	go func() {

@@ -38,8 +38,8 @@ func (l *Link) Cut() { l.set(func() { l.cut = true }) }
 // Lose drops each packet with probability p.
 func (l *Link) Lose(p float64) { l.set(func() { l.loss = p }) }
 
-// DropLarge drops packets whose IP length is size bytes or more, like a tunnel
-// whose MTU is too small and whose ICMP messages are filtered.
+// DropLarge drops packets with an IP length of size bytes or more, like a tunnel with a small MTU
+// if a firewall drops the ICMP messages.
 func (l *Link) DropLarge(size int) { l.set(func() { l.large = size }) }
 
 // Slow delays every packet by d plus up to jitter, and keeps their order.

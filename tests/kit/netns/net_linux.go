@@ -81,8 +81,8 @@ func (n *Net) Between(a, b string, f func(*Link)) {
 	f(n.Link(b, a))
 }
 
-// Heal heals every link. Forgotten connections stay forgotten: a firewall does
-// not get its state back.
+// Heal heals every link. Forgotten connections stay forgotten: a firewall does not recover its
+// state.
 func (n *Net) Heal() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -117,7 +117,7 @@ func (n *Net) Reset(conns ...Conn) int {
 	return count
 }
 
-// Close ends the network. Processes in its namespaces keep running without one.
+// Close ends the network. Processes in its namespaces keep running without a network.
 func (n *Net) Close() error {
 	n.mu.Lock()
 	hosts := n.hosts
@@ -133,7 +133,7 @@ func (n *Net) Close() error {
 	return err
 }
 
-// carry forwards what a host sends, until the host is closed.
+// carry forwards a host's packets until the host is closed.
 func (n *Net) carry(from *Host) {
 	buf := make([]byte, 64<<10)
 	for {

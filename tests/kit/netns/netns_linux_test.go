@@ -17,11 +17,10 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// patience is far longer than anything takes on a loaded machine.
+// patience bounds a wait. Even a loaded machine needs much less.
 const patience = 60 * time.Second
 
-// pairOfHosts is a network with the hosts a and b. b echoes what it receives at
-// :7.
+// pairOfHosts is a network with the hosts a and b. b echoes its input at :7.
 type pairOfHosts struct {
 	*Net
 	t    *testing.T
@@ -121,8 +120,8 @@ func TestCarries(t *testing.T) {
 	}
 }
 
-// TestForget checks that the packets of established connections are lost
-// permanently, and that those of new connections are not.
+// TestForget checks that the packets of established connections are lost permanently, and the
+// packets of new connections are not.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)

@@ -12,8 +12,8 @@ import (
 )
 
 // Configure creates the directories of n servers on free ports, with zoo.cfg, data and,
-// in an ensemble, myid. zkgo takes the same files. A line replaces the default line of the
-// same key.
+// in an ensemble, myid. zkgo accepts the same files. A line replaces the default line of the same
+// key.
 func Configure(dir string, n int, lines ...string) ([]*Server, error) {
 	perServer := 1
 	if n > 1 {
@@ -61,7 +61,7 @@ func Configure(dir string, n int, lines ...string) ([]*Server, error) {
 	return servers, nil
 }
 
-// override returns the defaults whose keys extra does not set, followed by extra.
+// override returns extra, after the defaults for keys that extra doesn't set.
 func override(defaults, extra []string) []string {
 	set := make(map[string]bool)
 	for _, line := range extra {
@@ -77,12 +77,11 @@ func override(defaults, extra []string) []string {
 	return append(lines, extra...)
 }
 
-// The ports that FreePorts chooses from. The system takes none of them for a connection
-// that a client opens, so one that is free stays free until the server listens, and while a
-// server restarts.
+// The range from which FreePorts chooses. The system doesn't use these ports for connections that a
+// client opens, so a free port stays free until the server listens, and while a server restarts.
 const (
 	firstPort = 10_000
-	lastPort  = 32_767 // Linux takes ports for clients from 32768 on
+	lastPort  = 32_767 // Linux chooses ports for clients from 32768 on
 )
 
 // chosen has the ports that this process has chosen. Tests run in parallel, and a server listens
@@ -105,7 +104,7 @@ func FreePorts(n int) ([]int, error) {
 			_ = l.Close()
 			continue
 		}
-		// We hold it until all are chosen, so that we don't choose a port twice.
+		// Keep it open until all are chosen, so that we don't choose a port twice.
 		defer l.Close()
 		if ports = append(ports, port); len(ports) == n {
 			return ports, nil

@@ -18,13 +18,12 @@ const patience = 90 * time.Second
 
 // Options describes how servers are started.
 type Options struct {
-	// Config holds additional zoo.cfg lines ("enforceQuota=true"). A line
-	// replaces the default line of the same key.
+	// Config has additional zoo.cfg lines ("enforceQuota=true"). A line replaces the default line
+	// of the same key.
 	Config []string
-	// JVM holds additional arguments for java ("-Djute.maxbuffer=2000").
+	// JVM has additional arguments for java ("-Djute.maxbuffer=2000").
 	JVM []string
-	// Lib is the directory with the jars of another release; "" means those of
-	// Version.
+	// Lib is the directory with the jars of another release; "" means Version's jars.
 	Lib string
 	// Place, if it isn't nil, is called with each server before it starts, e.g. to call In.
 	Place func(s *Server) error
@@ -36,7 +35,7 @@ type Server struct {
 	ID int
 	// Port is the client port on 127.0.0.1.
 	Port int
-	// Dir holds zoo.cfg, the data directory and the log "out".
+	// Dir contains zoo.cfg, the data directory and the log "out".
 	Dir string
 
 	jvm   []string
@@ -56,7 +55,7 @@ func (s *Server) PID() int { return s.proc.PID() }
 
 func (s *Server) log() string { return filepath.Join(s.Dir, "out") }
 
-// Log returns what the server has printed, for the messages of failing tests.
+// Log returns the server's output, for the messages of failing tests.
 func (s *Server) Log() string {
 	b, err := os.ReadFile(s.log())
 	if err != nil {
@@ -74,8 +73,8 @@ func (s *Server) Run() error {
 	return s.await()
 }
 
-// At describes a server whose directory the caller has created: zoo.cfg and the
-// files it names. Run starts the server; the caller must Stop it.
+// At describes a server. The caller has created its directory: zoo.cfg and the files it names. Run
+// starts the server; the caller must Stop it.
 func At(dir string, id, port int) *Server { return &Server{ID: id, Port: port, Dir: dir} }
 
 // With adds arguments for java.
@@ -162,8 +161,8 @@ func Ensemble(t testing.TB, n int, o Options) []*Server {
 	return ensemble(t, n, o)
 }
 
-// attempts bounds the retries if another process takes a port after we chose it
-// and before the server binds it.
+// attempts bounds the retries if another process binds a port after we chose it and before the
+// server binds it.
 const attempts = 5
 
 func ensemble(t testing.TB, n int, o Options) []*Server {

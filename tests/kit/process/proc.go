@@ -163,7 +163,7 @@ func (p *Proc) Await(within time.Duration, what string, ready func() error) erro
 	return nil
 }
 
-// Output returns what the process has printed.
+// Output returns the process's output so far.
 func (p *Proc) Output() string {
 	if p.log == "" {
 		return p.out.String()

@@ -19,7 +19,7 @@ func sysProcAttr(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 func freeze(p *Proc) error { return p.Signal(syscall.SIGSTOP) }
 func thaw(p *Proc) error   { return p.Signal(syscall.SIGCONT) }
 
-// Frozen reports whether the kernel holds the process stopped.
+// Frozen reports whether the kernel has stopped the process.
 func (p *Proc) Frozen() bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID()))
 	if err != nil {

@@ -14,5 +14,5 @@ func sysProcAttr(a *syscall.SysProcAttr) *syscall.SysProcAttr { return a }
 func freeze(*Proc) error { return errOnlyLinux }
 func thaw(*Proc) error   { return errOnlyLinux }
 
-// Frozen reports whether the kernel holds the process stopped.
+// Frozen reports whether the kernel has stopped the process.
 func (*Proc) Frozen() bool { return false }

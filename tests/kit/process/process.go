@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Patience bounds every wait: it is far longer than anything should take on a
-// loaded machine.
+// Patience bounds every wait: even a loaded machine needs much less.
 const Patience = 60 * time.Second
 
 // build is the zkgo binary that this test binary has built.
@@ -66,8 +65,8 @@ func Root() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// Needed skips a suite of real servers that takes a while, unless ZKGO_REQUIRE=1 asks for
-// it: "go test ./..." should be quick, so we run everything only in .ci/run.
+// Needed skips a slow suite of real servers, unless ZKGO_REQUIRE=1 is set: "go test ./..." should
+// be quick, so we run everything only in .ci/run.
 func Needed(t testing.TB) {
 	t.Helper()
 	if os.Getenv("ZKGO_REQUIRE") != "1" {
@@ -109,8 +108,8 @@ func Try(bin, dataDir string, args ...string) (*Server, error) {
 // clientAddr matches the line in which a server logs its client port.
 var clientAddr = regexp.MustCompile(`listens for clients.* addresses="?(127\.0\.0\.1:\d+)`)
 
-// errSilent means that a server has not yet logged its client port. A port that the test
-// chose in advance could meanwhile belong to another process.
+// errSilent means that a server has not yet logged its client port. A port that the test chose in
+// advance could belong to another process by then.
 var errSilent = errors.New("it has not logged its client port")
 
 // Run runs zkgo with a command line that serves clients on 127.0.0.1, and returns

@@ -64,10 +64,9 @@ func Closed(ch <-chan struct{}) bool {
 	}
 }
 
-// Embedded runs a server in this process, in real time, and returns a client of
-// it, for examples: a program would call client.Connect(ctx,
-// "zk1:2181,zk2:2181,zk3:2181"). It panics on error, since an example cannot
-// report one.
+// Embedded runs a server in this process, in real time, and returns a connected client, for
+// examples: a program would call client.Connect(ctx, "zk1:2181,zk2:2181,zk3:2181"). It panics on
+// error, since an example cannot report one.
 func Embedded() (c *client.Client, stop func()) {
 	srv, err := server.Start(context.Background(), server.Config{Memory: true, Znodes: server.Znodes{ExtendedTypes: true}})
 	if err != nil {

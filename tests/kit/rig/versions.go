@@ -9,9 +9,8 @@ import (
 )
 
 // ShiftVersions returns conn as if every znode had been written by more times
-// than it was: a test needs only a few writes for what would otherwise take 2³².
-// As on a server, a request for version -1 matches every version, also for a
-// znode whose version is -1.
+// than it was: a test needs only a few writes instead of 2³². As on a server, a request for version
+// -1 matches every version, also for a znode with version -1.
 func ShiftVersions(conn recipes.Conn, by int32) recipes.Conn { return shiftedConn{conn, by} }
 
 type shiftedConn struct {

@@ -1,6 +1,6 @@
 // Package servers runs ensembles of server processes on one machine: of zkgo, of Apache
-// ZooKeeper with the options of its own start script, of etcd, and of any other program.
-// Suites that compare zkgo with another program start both with it.
+// ZooKeeper with the options of its own start script, of etcd, and of any other program. It starts
+// both sides in suites that compare zkgo with another program.
 //
 // It imports tests/kit/oracle and tests/kit/process.
 package servers
@@ -21,7 +21,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// Program is a program whose servers read a zoo.cfg.
+// Program is a server program that reads a zoo.cfg.
 type Program struct {
 	// Name is its name in the results.
 	Name string
@@ -30,8 +30,8 @@ type Program struct {
 	command []string // that starts a server, without the path of its zoo.cfg
 }
 
-// On returns the program with its servers pinned to a list of CPUs, as taskset takes it;
-// "" pins nothing.
+// On returns the program with its servers pinned to a list of CPUs, in taskset's format; "" pins
+// nothing.
 func (p Program) On(cpus string) Program {
 	p.command = Pinned(cpus, p.command)
 	return p
@@ -92,7 +92,7 @@ func (p Program) Command(cfg string) []string {
 type Server struct {
 	ID   int
 	Addr string // for clients
-	Dir  string // of its files; "out" is what the process prints
+	Dir  string // of its files; "out" is the process's output
 	Args []string
 	// Ready asks the server once whether it serves.
 	Ready func() error
@@ -105,7 +105,7 @@ type Server struct {
 type Ensemble struct {
 	Name    string // of the program
 	Servers []*Server
-	synced  bool // the servers have a leader, whose followers must be in sync
+	synced  bool // the servers have a leader, and its followers must be in sync
 }
 
 // Prepare chooses ports for clients and creates directories with an empty directory data,
@@ -285,7 +285,7 @@ func (s *Server) Stop() error {
 // briefly bounds the questions to a server that may be frozen.
 const briefly = time.Second
 
-// Status returns what the server says about itself, or an error if it doesn't serve.
+// Status returns the server's status, or an error if it doesn't serve.
 func (s *Server) Status() (process.Status, error) { return process.Ask(s.Addr, briefly) }
 
 // Word sends a four-letter word and returns the reply.

@@ -24,7 +24,7 @@ type behind struct {
 	ahead *client.Client // has applied every write
 
 	mu     sync.Mutex
-	old    map[string]state // what is shown instead of the current state
+	old    map[string]state // the state that the reader sees instead of the current one
 	caught chan struct{}    // closed when the server has caught up
 }
 

@@ -43,12 +43,11 @@ func (f Fault) String() string {
 type Env struct {
 	*testing.T
 	Server *zktest.Server
-	// Client is the client whose requests are disturbed; Conn is the same for
-	// recipes. There is no Client if the work runs over another client: see
-	// EachOver.
+	// Client is the client with the disturbed requests; Conn is the same for recipes. There is no
+	// Client if the work runs over another client: see EachOver.
 	Client *client.Client
 	Conn   recipes.Conn
-	// Other is a client whose requests are not disturbed.
+	// Other is a client with undisturbed requests.
 	Other *client.Client
 	// Ctx is for the disturbed work. It ends when the fault says so.
 	Ctx context.Context

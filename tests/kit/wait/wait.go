@@ -1,6 +1,6 @@
 // Package wait waits for conditions that nothing signals. It should be the only place where
-// tests poll. We check a condition often at first and then less often, and report what was
-// missing if a wait fails.
+// tests poll. We check a condition often at first and then less often, and name the missing
+// condition if a wait fails.
 //
 // It imports only the standard library, so every test may use it.
 package wait
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Patience bounds every wait for something that should take seconds at most. It is far
-// longer than anything should take on a loaded machine.
+// Patience bounds every wait for something that should need seconds at most. Even a loaded machine
+// needs much less.
 const Patience = 2 * time.Minute
 
 // The shortest and the longest pause between two questions.

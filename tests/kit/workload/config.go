@@ -13,8 +13,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// Config describes the clients and what they do. The zero value of a field means
-// its default; Servers, Dial and Recorder must be set.
+// Config describes the clients and their work. The zero value of a field means its default;
+// Servers, Dial and Recorder must be set.
 type Config struct {
 	Seed     uint64
 	Servers  []int                                                   // ids for Dial
@@ -30,14 +30,14 @@ type Config struct {
 	Think   time.Duration // mean pause of a client between two steps; default 20 ms
 	Hold    time.Duration // mean time that a lock is held; default 200 ms
 
-	// LongHolds is the percentage of holds that last longer than two session
-	// timeouts: if their holder loses the ensemble, its lock passes to another
-	// client meanwhile, and the waiting clients only ping. Default 0.
+	// LongHolds is the percentage of holds that last longer than two session timeouts: if the
+	// holder loses the ensemble, its lock passes to another client before the hold ends, and the
+	// waiting clients only ping. Default 0.
 	LongHolds int
 
 	// Linear is the percentage of mixed clients that ask for linearizable reads.
-	// LinearServers lists the servers whose configuration makes all reads
-	// linearizable. Default: none.
+	// LinearServers lists the servers that are configured to make all reads linearizable. Default:
+	// none.
 	Linear        int
 	LinearServers []int
 

@@ -1,6 +1,6 @@
-// Package workload runs clients on an ensemble while faults are injected, and
-// records what they see: package history's Ops, Events, Sessions and Holds, from
-// which package checkers decides whether every guarantee was kept.
+// Package workload runs clients on an ensemble while faults are injected, and records their
+// observations: package history's Ops, Events, Sessions and Holds. From these, package checkers
+// decides whether every guarantee was kept.
 //
 //	rec := history.NewRecorder(file)
 //	cfg := workload.Config{Seed: seed, Servers: []int{1, 2, 3}, Dial: dial, Recorder: rec}
@@ -18,17 +18,14 @@
 // reads and writes a few registers, with and without sync and versions, also in
 // multis; it creates sequential znodes, ephemerals and containers; it leaves
 // one-shot, persistent and recursive watches. It has up to Config.Pipeline
-// requests in flight; some mixed clients ask for linearizable reads. A locker
-// (locker.go) takes and releases locks. A reader (reader.go) only reads
-// registers, linearizably. An idler (idler.go) has an ephemeral znode and pings.
-// All clients reconnect to any server with the last zxid they saw, set their
-// watches again and begin a new session after theirs has expired. Mixed clients
-// and lockers sometimes drop their connection, close their session, or leave it
-// to expire.
+// requests in flight; some mixed clients ask for linearizable reads. A locker (locker.go) acquires
+// and releases locks. A reader (reader.go) only reads registers, linearizably. An idler (idler.go)
+// has an ephemeral znode and pings. All clients reconnect to any server with the last zxid they
+// saw, set their watches again and begin a new session after theirs has expired. Mixed clients and
+// lockers sometimes drop their connection, close their session, or leave it to expire.
 //
 // Every decision of a client comes from Config.Seed. The servers' replies and
 // their timing do not, so two runs with one seed are similar but not identical.
 //
-// Run returns when ctx is done. A request without a reply at that time is
-// recorded without one.
+// Run returns when ctx is done. It also records the requests that have no reply by then.
 package workload

@@ -40,10 +40,10 @@ func collect(t *tree.Tree, n *tree.Node, to *[]history.Node) {
 	}
 }
 
-// Dump reads the whole tree through a client of a server: for processes, whose
-// memory Inspect cannot read. Every read is recorded like those of other clients.
-// The State has no digest and no sessions, and shows one zxid only if nothing
-// changed meanwhile: Final is set if all replies carried the same zxid.
+// Dump reads the whole tree through a client of a server: for processes, because Inspect can't read
+// their memory. It records every read, like other clients. The State has no digest and no sessions,
+// and shows one zxid only if nothing changed while we read: Final is set if all replies carried the
+// same zxid.
 func Dump(ctx context.Context, cfg Config, server int) (*history.State, error) {
 	cfg.Servers = []int{server}
 	w, err := newWorld(cfg)

@@ -11,9 +11,9 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// locker is a client that takes and releases locks by ZooKeeper's recipe: each
-// client creates an ephemeral sequential znode in the lock's directory; the
-// lowest holds the lock, and every other client watches the znode before its own.
+// locker is a client that acquires and releases locks by ZooKeeper's recipe: each client creates an
+// ephemeral sequential znode in the lock's directory; the lowest holds the lock, and every other
+// client watches the znode before its own.
 type locker struct {
 	*session
 	c        *conn
@@ -40,7 +40,7 @@ func (w *world) newLocker(number uint64) *locker {
 	return l
 }
 
-// run takes locks until ctx is done.
+// run acquires locks until ctx is done.
 func (l *locker) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if l.c = l.connect(ctx); l.c == nil {
@@ -64,7 +64,7 @@ func (l *locker) run(ctx context.Context) {
 	}
 }
 
-// forget starts again after the session has ended, and its znode with it.
+// forget starts again after the session has ended and its znode is deleted.
 func (l *locker) forget() {
 	l.prefix, l.node, l.holding, l.released, l.owner = "", "", false, false, l.id
 }
@@ -211,7 +211,7 @@ func (l *locker) leave() string {
 	return "the client moves"
 }
 
-// closeSession ends the session, and with it the client's holds.
+// closeSession ends the session, and so the client's holds.
 func (l *locker) closeSession() string {
 	l.doubt(l.w.rec.Now(), "session closed")
 	l.holding = false

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/history"
 )
 
-// mixed is a client that does everything except take locks.
+// mixed is a client that does everything except acquire locks.
 type mixed struct {
 	*session
 	c        *conn

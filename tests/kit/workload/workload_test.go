@@ -32,7 +32,7 @@ func TestEverythingHappens(t *testing.T) {
 		defer cancel()
 		must.Do(t, workload.Run(ctx, cfg))
 		state, err := workload.Dump(t.Context(), cfg, 2)
-		for range 10 { // an abandoned session may expire meanwhile
+		for range 10 { // an abandoned session may expire in this time
 			if err != nil || state.Final {
 				break
 			}

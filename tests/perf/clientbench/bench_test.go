@@ -114,7 +114,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// prepare creates the znode, after that of the previous client is gone.
+// prepare creates the znode, after the previous client's is gone.
 func prepare(b *testing.B, create func([]byte) error) {
 	b.Helper()
 	must.Do(b, create(make([]byte, 100)))

@@ -147,7 +147,7 @@ func values(r *bench.Result) (Values, error) {
 		switch f.Name {
 		case "sub-operations":
 			v[Sub] = f.Value
-		case "all have heard of it, p50":
+		case "all have received it, p50":
 			v[Delivery] = f.Value
 		}
 	}

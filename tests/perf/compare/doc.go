@@ -16,7 +16,7 @@
 // looking up znodes in memory. They show how fast any server could be on this machine with
 // this load.
 //
-// plan.go has the cells of the matrix: what we measure, and the targets for zkgo. run/ is
-// the command, which writes tables and plots. The test of this package runs the whole
-// matrix briefly with ZKGO_REQUIRE=1, to check that it works, and judges no times.
+// plan.go has the cells of the matrix: the measurements, and the targets for zkgo. run/ is the
+// command, which writes tables and plots. The test of this package runs the whole matrix briefly
+// with ZKGO_REQUIRE=1, to check that it works, and judges no times.
 package compare

@@ -42,7 +42,7 @@ type axis struct {
 	before func(addr string, n int) (undo func(), err error)
 }
 
-// growths returns the curves. ZooKeeper's 2 GiB heap can't hold ten million znodes.
+// growths returns the curves. ZooKeeper's 2 GiB heap has no room for ten million znodes.
 func growths() []axis {
 	upTo := func(last int, first ...int) []int {
 		for n := first[len(first)-1] * 10; n <= last; n *= 10 {
@@ -89,7 +89,7 @@ func growths() []axis {
 // watchers is how many sessions share the watches of watchElsewhere.
 const watchers = 1000
 
-// watchElsewhere opens sessions that together watch n znodes, none of which exists.
+// watchElsewhere opens sessions that together watch n missing znodes.
 func watchElsewhere(addr string, n int) (undo func(), err error) {
 	all := make([]*process.Client, min(n, watchers))
 	undo = func() { hangUp(all) }
@@ -116,11 +116,11 @@ func watchElsewhere(addr string, n int) (undo func(), err error) {
 }
 
 // Grows reports whether we draw the curves for a contender. We do for the two contenders
-// of the ratios; the log store doesn't affect what an amount costs.
+// of the ratios; the log store doesn't affect the curves.
 func (c *Contender) Grows() bool { return c.Name == ours || c.Name == reference }
 
-// MeasureGrowth measures the curves whose amount matches. It measures each point several
-// times on separate servers, which must speak ZooKeeper's protocol.
+// MeasureGrowth measures the curves with a matching amount. It measures each point several times on
+// separate servers, which must speak ZooKeeper's protocol.
 func MeasureGrowth(ctx context.Context, contenders []Contender, o Options) (*GrowthReport, error) {
 	report := &GrowthReport{Heading: newHeading(contenders, o)}
 	defer report.Finish()
@@ -202,7 +202,7 @@ func (a *axis) measure(ctx context.Context, c Contender, n int, o Options) (Poin
 		}
 		defer undo()
 	}
-	// One operation with many sessions may take longer than the requested duration.
+	// One operation with many sessions may last longer than the requested duration.
 	for d := o.Duration; ; d *= 2 {
 		b := c.bed(ctx, e, a.load(n), o)
 		b.Load.Duration = d

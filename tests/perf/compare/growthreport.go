@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/tests/perf/plot"
 )
 
-// GrowthReport holds the curves of one run.
+// GrowthReport contains the curves of one run.
 type GrowthReport struct {
 	Heading
 	Curves []Growth
@@ -31,7 +31,7 @@ func (r *GrowthReport) Plots() (all []Plot) {
 	return all
 }
 
-// Section returns the report for a page whose plots are in directory plots.
+// Section returns the report for a page. Its plots are in directory plots.
 func (r *GrowthReport) Section(plots string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s, %d CPUs, %s; each point is the median of %d runs of %g s, each on a server of its own. Processor time of the server.\n\n",

@@ -21,7 +21,7 @@ type Options struct {
 }
 
 // Measure runs the matrix. It runs a contender's cells one after another on the same
-// servers, with the contenders taking turns, and repeats all of it several times.
+// servers, with the contenders taking turns, and repeats the matrix several times.
 func Measure(ctx context.Context, contenders []Contender, o Options) (*Report, error) {
 	report := newReport(contenders, o)
 	defer report.Finish()

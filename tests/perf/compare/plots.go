@@ -14,7 +14,7 @@ type Plot struct {
 	SVG   string
 }
 
-// Plots returns the report's plots, without those that have no measurements.
+// Plots returns the report's plots that have measurements.
 func (r *Report) Plots() (all []Plot) {
 	for _, p := range []struct {
 		file, about, unit string

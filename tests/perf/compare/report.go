@@ -10,7 +10,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/report"
 )
 
-// Report holds the results of a run of the matrix.
+// Report contains the results of a run of the matrix.
 type Report struct {
 	Heading
 	Cells []*CellReport
@@ -34,7 +34,7 @@ func newHeading(contenders []Contender, o Options) Heading {
 	return h
 }
 
-// CellReport holds the samples of a cell.
+// CellReport contains the samples of a cell.
 type CellReport struct {
 	Name    string `json:"name"`
 	Servers int    `json:"servers"`
@@ -149,8 +149,8 @@ func (l *line) distance() float64 {
 	return l.ratio / l.want.Ratio
 }
 
-// Table returns the matrix in Markdown: first the metrics with a target, those that miss
-// it by most at the top, then all others.
+// Table returns the matrix in Markdown: first the metrics with a target, the largest misses at the
+// top, then all others.
 func (r *Report) Table() string {
 	var wanted, rest []line
 	for _, l := range r.lines() {

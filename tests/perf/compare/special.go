@@ -14,8 +14,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// restart starts the bed's server again and returns how long it took until the server
-// answered a request.
+// restart starts the bed's server again and returns the time until the server answered a request.
 func (b *Bed) restart() (time.Duration, error) {
 	s := b.Servers[0]
 	began := time.Now()
@@ -205,11 +204,11 @@ func reattach(b *Bed) (Values, error) {
 	return nil, err
 }
 
-// backWithin bounds how long that may take.
+// backWithin bounds that time.
 const backWithin = 15 * time.Second
 
-// allBack restarts the server and returns how long it takes until all clients have their
-// sessions and watches again.
+// allBack restarts the server and returns the time until all clients have their sessions and
+// watches again.
 func (b *Bed) allBack(all []*process.Client, set *proto.SetWatches) (time.Duration, error) {
 	s := b.Servers[0]
 	s.Kill()

@@ -17,15 +17,16 @@ import (
 	"github.com/zkgo/zkgo/tests/perf/lockbench/redis"
 )
 
-// The failover is the same for both services: the server that is to take over stops for a
-// moment, other clients write, a client acquires a lock, the leading server is killed, and
-// the other one takes over. Then a second client asks for the lock.
+// The failover is the same for both services: the next leader stops for a moment, other clients
+// write, a client acquires a lock, we kill the leading server, and the other one replaces it. Then
+// a second client asks for the lock.
 
 // otherWork is how many writes of workSize bytes other clients make while the server is
 // stopped: more than its connection can buffer.
 const otherWork, workSize = 40, 900_000
 
-// sentinels watch a Redis primary; quorum of them must agree that it is gone.
+// sentinels is the number of processes that watch a Redis primary; quorum is how many must agree
+// that it is gone.
 const sentinels, quorum = 3, 2
 
 // RedisFailover shows a lock that two clients hold at once, in a primary and a replica
@@ -151,8 +152,7 @@ func watches(ctx context.Context, p *servers.Server) error {
 	return err
 }
 
-// promoted returns nil if the sentinel sends clients to the replica and the replica takes
-// writes.
+// promoted returns nil if the sentinel sends clients to the replica and the replica accepts writes.
 func promoted(ctx context.Context, sentinel, replica *servers.Server) error {
 	out, err := ask(ctx, sentinel, "SENTINEL", "get-master-addr-by-name", "locks")
 	if err != nil {

@@ -43,8 +43,7 @@ func TestRedisFailover(t *testing.T) {
 	}
 }
 
-// TestZkgoFailover: with the same order of events, two clients should never hold the lock
-// at the same time.
+// TestZkgoFailover: with the same order of events, the lock should never have two holders.
 func TestZkgoFailover(t *testing.T) {
 	ctx := asked(t)
 	timeline := must.Get(ZkgoFailover(ctx, t.TempDir(), process.Binary(t)))(t)

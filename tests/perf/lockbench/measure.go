@@ -186,7 +186,7 @@ func (b *bench) failovers(zkgoBinary string) error {
 	return nil
 }
 
-// limit bounds a program that should take seconds.
+// limit bounds a program that should need seconds.
 const limit = 3 * time.Minute
 
 // run runs one job with a contender's program.

@@ -12,13 +12,13 @@ import (
 type Report struct {
 	report.Frame
 	Small     bool              // nothing was measured, only shown to work
-	Skipped   map[string]string // what was left out, and why
+	Skipped   map[string]string // the omitted services, and why
 	Rows      []*Row
 	Crowds    []Crowd
 	Failovers []Timeline
 }
 
-// Row holds the results of one kind of lock on one service, a Result for each turn.
+// Row contains the results of one kind of lock on one service, a Result for each turn.
 type Row struct {
 	Service, Kind, Label, Durable string
 	Own, Shared, Worked           []load.Result

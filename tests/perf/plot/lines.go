@@ -5,7 +5,7 @@ import "strings"
 // Lines is a chart of lines with a point for each value.
 type Lines struct {
 	Title      string
-	X, Y       string // what the axes show
+	X, Y       string // the axes' titles
 	LogX, LogY bool
 	Series     []Series
 }

@@ -65,8 +65,8 @@ func keys(m map[string][]time.Duration) func(func(string) bool) {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// measure records how long start takes, n times, each in a test that ends before the next
-// one begins.
+// measure records the duration of start n times, each in a test that ends before the next one
+// begins.
 func measure(t *testing.T, figures map[string][]time.Duration, what string, n int, start func(*testing.T)) {
 	t.Helper()
 	for range n {

@@ -30,8 +30,7 @@ var ( //nolint:gochecknoglobals // flags
 	keep     = flag.Bool("keep", false, "keep the directory of a run without failure, too")
 )
 
-// longest is the maximum duration of a run. We limit it because checking a history takes
-// memory.
+// longest is the maximum duration of a run. We limit it because checking a history needs memory.
 const longest = 2 * time.Minute
 
 func TestChaos(t *testing.T) {
@@ -61,8 +60,8 @@ func TestChaos(t *testing.T) {
 		sum.Runs, sum.Void, sum.Failed, sum.Time.Round(time.Second), sum.Answered, sum.Elections, sum.AllFaults(), sum.Violations)
 }
 
-// TestGrayChaos is a short run with gray network faults, in addition to
-// TestChaos, which runs all of them with -net=netns.
+// TestGrayChaos is a short run with gray network faults, in addition to TestChaos, which runs all
+// gray faults with -net=netns.
 func TestGrayChaos(t *testing.T) {
 	needed(t)
 	if *network == Namespaces {
@@ -73,8 +72,8 @@ func TestGrayChaos(t *testing.T) {
 	oneRun(t, 15*time.Second, Namespaces, "forget-connections,forget-server,forget-clients,large-lost-leader,thin-link,kill-leader")
 }
 
-// oneRun runs an ensemble once and checks what the clients saw. faults lists the
-// faults that must be seen, separated by commas; empty: all.
+// oneRun runs an ensemble once and checks the clients' observations. faults lists the faults that
+// must be seen, separated by commas; empty: all.
 func oneRun(t *testing.T, d time.Duration, network, faults string) *summary.Run {
 	t.Helper()
 	dir := must.Get(os.MkdirTemp(*place, "zkgo-chaos-"))(t)

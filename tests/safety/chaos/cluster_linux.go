@@ -16,8 +16,7 @@ import (
 	"time"
 )
 
-// patience bounds every wait for a healthy ensemble: it is far longer than
-// anything should take on a loaded machine.
+// patience bounds every wait for a healthy ensemble: even a loaded machine needs much less.
 const patience = 120 * time.Second
 
 // superUser is the administrator of the ensembles.
@@ -37,7 +36,7 @@ type Options struct {
 	SnapCount int    // transactions between snapshots
 	Seed      uint64 // of the network
 	Network   string // Proxies or Namespaces; empty: Proxies
-	Linear    []int  // servers whose configuration makes all reads linearizable
+	Linear    []int  // servers that are configured to make all reads linearizable
 }
 
 // Cluster is an ensemble of real processes.
@@ -186,7 +185,7 @@ func (c *Cluster) Elections() int {
 	return len(c.leads)
 }
 
-// Await waits until f holds for the status that the servers report.
+// Await waits until f returns true for the servers' status.
 func (c *Cluster) Await(what string, within time.Duration, f func([]Status) bool) error {
 	return c.await(what, within, f, nil)
 }

@@ -1,6 +1,5 @@
-// Package chaos runs real zkgo processes as an ensemble, injects faults around
-// them while clients work, and checks what the clients saw against what a server
-// may ever reply.
+// Package chaos runs real zkgo processes as an ensemble, injects faults around them while clients
+// work, and checks the replies against the guarantees of the protocol.
 //
 // Every connection from one server to another and from a client to a server goes
 // through a proxy (faultnet). The servers' lists name the proxies; each server

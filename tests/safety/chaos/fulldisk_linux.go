@@ -15,7 +15,7 @@ import (
 type fullDisk interface {
 	kind() string
 	fill() error
-	says() string   // what the server logs about it
+	says() string   // the server's log message about the fault
 	release() error // frees the space; the server has ended
 }
 

@@ -156,7 +156,7 @@ func largeLost(s *scene) error {
 	return s.healed()
 }
 
-// thinLink limits a link, both ways, to less than what is written.
+// thinLink limits a link, both ways, to less bandwidth than the writes need.
 func thinLink(s *scene) error {
 	filter, err := s.filter()
 	if err != nil {

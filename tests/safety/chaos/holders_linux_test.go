@@ -15,8 +15,8 @@ import (
 
 // If a server has lost the ensemble, it should not serve the client that held a lock once
 // another server may have told the next owner that it holds the lock. To judge that
-// regardless of the machine's speed, we look at requests that the old holder sent after the
-// next owner had got its reply: their replies must be later.
+// regardless of the machine's speed, we look at requests that the old holder sent after the next
+// owner had received its reply: their replies must be later.
 
 // lockSession is the timeout of the old holder's session.
 const lockSession = 6 * time.Second
@@ -109,8 +109,8 @@ func (a *asking) awaitClosed(t *testing.T) {
 	}
 }
 
-// acquire takes the lock through a server as soon as it is free, and returns when
-// the new owner learned of it. Writes in flight during an election get no reply.
+// acquire acquires the lock through a server as soon as it is free, and returns when the new owner
+// received its reply. Writes in flight during an election have no reply.
 func acquire(m *Member, lock string) (time.Time, error) {
 	mine := fmt.Sprintf("the next owner, at server %d", m.ID)
 	var learned time.Time
@@ -162,8 +162,7 @@ func hold(t *testing.T, c *Cluster, lock string, atLeader bool) *holding {
 	return h
 }
 
-// passes waits until the lock has passed on, and returns when its next owner
-// learned of it.
+// passes waits until the lock has passed on, and returns when its next owner received the event.
 func (h *holding) passes() (free time.Time) {
 	h.t.Helper()
 	free = must.Get(acquire(h.new, h.lock))(h.t)

@@ -91,9 +91,9 @@ func (m *Member) Start() error {
 	return nil
 }
 
-// open opens the ports once the process listens on all of them, and closes them when it
-// ends. If a port were open earlier, the first connection that the process refuses would
-// take it down permanently.
+// open opens the proxy's ports once the process listens everywhere, and closes them when the
+// process ends. If a port were open earlier, the first connection that the process refuses would
+// close it permanently.
 func (m *Member) open(p *process.Proc) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
@@ -171,7 +171,7 @@ func (m *Member) Stop() error {
 	return nil
 }
 
-// Status is what a server reports about itself. The mode is empty if it does not serve.
+// Status is a server's status. The mode is empty if the server doesn't serve.
 type Status = process.Status
 
 // Status asks the server, bypassing the proxies.
@@ -187,7 +187,7 @@ func (m *Member) Status() (Status, error) {
 	return process.ParseStatus(srvr)
 }
 
-// Logged returns what the server has printed since an offset in its log.
+// Logged returns the server's log from an offset on.
 func (m *Member) Logged(from int64) string {
 	f, err := os.Open(m.Log())
 	if err != nil {

@@ -22,7 +22,7 @@ func memberFaults() []fault {
 	}
 }
 
-// configNode is the znode that holds the membership.
+// configNode is the znode with the membership.
 const configNode = "/zookeeper/config"
 
 // churn removes a server from the ensemble, sometimes the leader, and adds it
@@ -170,7 +170,7 @@ func (m *Member) findAll(pattern string) ([]string, error) {
 	var all []string
 	err := filepath.WalkDir(m.Data(), func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the file was removed meanwhile
+			return nil // the file was removed concurrently
 		}
 		if ok, _ := filepath.Match(pattern, filepath.Base(path)); err == nil && ok && !d.IsDir() {
 			all = append(all, path)

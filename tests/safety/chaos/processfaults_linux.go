@@ -74,8 +74,8 @@ func killAll(s *scene) error {
 	return s.replaced(epoch)
 }
 
-// killMajority leaves too few servers for a quorum, for longer than a leader
-// leads without one, and then brings the dead servers back in any order.
+// killMajority leaves too few servers for a quorum, until a leader has stepped down, and then
+// brings the dead servers back in any order.
 func killMajority(s *scene) error {
 	_, epoch, err := s.Leader()
 	if err != nil {

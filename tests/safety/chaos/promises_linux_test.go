@@ -14,8 +14,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// needed skips a test of real processes unless the environment asks for it, because it
-// takes seconds of real time.
+// needed skips a test of real processes unless the environment asks for it, because it needs
+// seconds of real time.
 func needed(t *testing.T) {
 	t.Helper()
 	if os.Getenv("ZKGO_REQUIRE") == "" && *duration == 0 {
@@ -144,7 +144,7 @@ func every(d, during time.Duration, f func() error) error {
 }
 
 // TestPauseExpiresNobody stops all servers for three session timeouts while clients ping.
-// No session with a client should expire, but the session whose client is gone should.
+// No session with a client should expire, but the session without a client should.
 func TestPauseExpiresNobody(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
@@ -225,8 +225,7 @@ func TestRestartShowsNothingOld(t *testing.T) {
 	}
 }
 
-// firstRead returns what a new client of a server reads first, as soon as the
-// server accepts it.
+// firstRead returns the result of the first read of a new client, as soon as the server accepts it.
 func firstRead(m *Member) ([]byte, error) {
 	for deadline := time.Now().Add(patience); ; {
 		c, err := process.Connect(m.ClientAddr(), 0, nil, 10*time.Second)

@@ -140,7 +140,7 @@ func (r *run) run() (err error) {
 	return err
 }
 
-// load describes what the clients do.
+// load describes the clients' work.
 func (r *run) load() workload.Config {
 	var servers []int
 	for _, m := range r.c.Members {
@@ -215,7 +215,7 @@ func (r *run) final(load workload.Config) error {
 	return nil
 }
 
-// count counts what the clients did.
+// count counts the clients' operations.
 func (r *run) count() {
 	for _, o := range r.report.History.Ops {
 		if o.Answered() {

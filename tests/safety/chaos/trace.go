@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Trace is the log of a run, with one line for everything that was done or seen.
-// Its methods may be called concurrently.
+// Trace is the log of a run, with a line for every action and observation. Its methods may be
+// called concurrently.
 type Trace struct {
 	began time.Time
 	also  func(string) // also receives every line

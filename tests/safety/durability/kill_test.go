@@ -147,8 +147,7 @@ func (w *world) check(t *testing.T) {
 }
 
 // writer is one client with a session that survives all crashes. It pipelines
-// sets of its own znodes and creates numbered ephemerals, and remembers what was
-// acknowledged.
+// sets of its own znodes and creates numbered ephemerals, and remembers the acknowledged ones.
 type writer struct {
 	id       int
 	client   *process.Client
@@ -186,7 +185,7 @@ func (wr *writer) attach(addr string) error {
 	return nil
 }
 
-// verify checks that everything that was acknowledged is there.
+// verify checks that no acknowledged write is missing.
 func (wr *writer) verify() error {
 	for i := range znodes {
 		path := wr.counter(i)
@@ -211,7 +210,7 @@ func (wr *writer) verify() error {
 	return wr.verifyNumbered()
 }
 
-// verifyNumbered checks the numbered ephemerals and adopts those whose
+// verifyNumbered checks the numbered ephemerals and adopts the ones that exist although their
 // acknowledgement was lost.
 func (wr *writer) verifyNumbered() error {
 	for i := range wr.tried {

@@ -20,8 +20,8 @@ import (
 )
 
 // TestLoneWriteIsSynced uses strace to see what servers do between the arrival of a lone
-// write and its reply: a majority of them should make something durable in that time, for
-// every kind of write and each log store.
+// write and its reply: a majority should make something durable in that time, for every kind of
+// write and each log store.
 func TestLoneWriteIsSynced(t *testing.T) {
 	process.Needed(t)
 	if _, err := exec.LookPath("strace"); err != nil {

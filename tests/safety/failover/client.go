@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// task is what a client does while it is connected.
+// task is the work of a connected client.
 type task uint8
 
 const (
@@ -25,16 +25,16 @@ func (t task) String() string { return [...]string{"writer", "reader", "holder"}
 // root is the parent of every znode used here.
 const root = "/failover"
 
-// connectionLoss is the name in the results for a request whose connection ended.
+// connectionLoss is the name in the results for a request that lost its connection.
 const connectionLoss = "ConnectionLoss"
 
 // sessionTimeout is the timeout that every client requests.
 const sessionTimeout = 10 * time.Second
 
-// client is one client with one session, which lives as long as the client.
+// client is a client. Its session lives as long as the client.
 type client struct {
 	task  task
-	home  int // index of its own server
+	home  int // index of the client's own server
 	name  string
 	pace  time.Duration
 	addrs []string

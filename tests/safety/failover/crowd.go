@@ -24,7 +24,7 @@ type crowd struct {
 	wg      sync.WaitGroup
 }
 
-// Outcome is what the clients of a scenario observed.
+// Outcome contains the clients' observations in a scenario.
 type Outcome struct {
 	Writes, Reads  int
 	Connections    int            // opened in total
@@ -87,7 +87,7 @@ func gather(e *ensemble) (*crowd, error) {
 	return c, nil
 }
 
-// ask opens a session at the leader and runs f with it.
+// ask opens a session at the leader and calls f.
 func (e *ensemble) ask(f func(*session) error) error {
 	return wait.For(wait.Patience, "a session at the leader of "+e.Name, func() (bool, error) {
 		s := &session{timeout: sessionTimeout}

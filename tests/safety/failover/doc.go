@@ -10,6 +10,6 @@
 // Every client checks while it runs that no acknowledged write is lost, that no error other
 // than a lost connection occurs, and that its session stays alive.
 //
-// run/ is the command. The tests of this package run every scenario once. We check only
-// correctness there, never how long it took.
+// run/ is the command. The tests of this package run every scenario once. We check only correctness
+// there, no durations.
 package failover

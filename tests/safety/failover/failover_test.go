@@ -16,8 +16,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// TestScenarios runs every scenario against zkgo, as briefly as possible. It judges
-// correctness, never how long it took.
+// TestScenarios runs every scenario against zkgo, as briefly as possible. It judges correctness, no
+// durations.
 func TestScenarios(t *testing.T) {
 	process.Needed(t)
 	t.Parallel()

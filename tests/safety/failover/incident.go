@@ -75,7 +75,7 @@ func (c *crowd) addr(m *client) string {
 	return m.addrs[m.at]
 }
 
-// assess evaluates what the clients recorded.
+// assess evaluates the clients' records.
 func (c *crowd) assess(began time.Time, writers, survivors []*client, before map[*client]int) Incident {
 	// A gap begins with the last reply before it, so we look back far enough to include
 	// one.

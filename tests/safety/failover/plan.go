@@ -2,9 +2,8 @@ package failover
 
 import "time"
 
-// Plan returns the scenarios to measure for a program. The full plan takes about
-// seventeen minutes for both programs; the small one runs each scenario as briefly as
-// possible.
+// Plan returns the scenarios to measure for a program. The full plan lasts about seventeen minutes
+// for both programs; the small one runs each scenario as briefly as possible.
 func Plan(program string, small bool) []Scenario {
 	if small {
 		return []Scenario{Idle(100), KillLeader(3), VanishLeader(1), StopLeader(3), RollingRestart(1), RestartAll(1),

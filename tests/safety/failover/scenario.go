@@ -157,8 +157,7 @@ func StopLeader(n int) Scenario {
 // without writes.
 const unnoticed = 25 * time.Millisecond
 
-// RollingRestart stops and starts one server after the other, n times, as an upgrade
-// does.
+// RollingRestart stops and starts one server after the other, n times, like an upgrade.
 func RollingRestart(n int) Scenario {
 	return Scenario{Name: "roll", run: func(e *ensemble, c *crowd, r *Result) error {
 		for range n {
@@ -319,7 +318,7 @@ func Idle(n int) Scenario {
 	}}
 }
 
-// lone writes n times with one client, with a pause before each write.
+// lone writes n times from a single client, with a pause before each write.
 func lone(at *servers.Server, n int, took func(time.Duration)) error {
 	s := &session{timeout: sessionTimeout}
 	if err := s.connect(at.Addr); err != nil {
@@ -342,8 +341,8 @@ func lone(at *servers.Server, n int, took func(time.Duration)) error {
 	return err
 }
 
-// Measure runs a program through scenarios, in a directory of its own. The results are
-// valid even if it returns an error.
+// Measure runs a program through scenarios, in a new directory. The results are valid even if it
+// returns an error.
 func Measure(p servers.Program, dir string, scenarios []Scenario, say func(Result)) (results []Result, err error) {
 	var plain *ensemble
 	defer func() {
@@ -373,7 +372,7 @@ func Measure(p servers.Program, dir string, scenarios []Scenario, say func(Resul
 	return results, nil
 }
 
-// onDisks runs a scenario on an ensemble whose disks can hang.
+// onDisks runs a scenario on an ensemble with disks that can hang.
 func onDisks(p servers.Program, dir string, s Scenario) (r Result, err error) {
 	r = Result{Scenario: s.Name, Program: p.Name}
 	var disks []*disk

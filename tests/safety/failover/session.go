@@ -23,7 +23,7 @@ const (
 	maxFrame = 1 << 20
 )
 
-// errExpired is the error for a client whose session has expired.
+// errExpired is the error for a client with an expired session.
 var errExpired = errors.New("the session has expired")
 
 // session is a client's session and its current connection. One goroutine uses it; any
@@ -99,7 +99,7 @@ func (s *session) connected() bool {
 	return s.conn != nil
 }
 
-// errCut is the error of a request whose connection was already cut.
+// errCut is the error of a request on a connection that was already cut.
 var errCut = errors.New("the connection was cut")
 
 // do sends one request, waits for the reply and returns its body. An error of type

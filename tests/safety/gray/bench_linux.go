@@ -15,8 +15,7 @@ import (
 
 // Plan selects the scenarios to run.
 type Plan struct {
-	// Short leaves out the scenarios that wait for long, and most trials of those
-	// that have many.
+	// Short leaves out the slow scenarios, and most trials of the scenarios with many trials.
 	Short bool
 	// Only filters the scenarios: a scenario runs if its table or its name
 	// contains one of the texts. Empty: all scenarios.
@@ -28,7 +27,7 @@ type Plan struct {
 	GivenUp time.Duration
 }
 
-// bench runs scenarios with one program.
+// bench runs scenarios with a single program.
 type bench struct {
 	program servers.Program
 	dir     string

@@ -20,14 +20,14 @@ const (
 	movers = 60
 	// moversTime is how long they are observed.
 	moversTime = 30 * time.Second
-	// mostExpired is how many of them may expire: ZooKeeper loses about as many.
+	// mostExpired is how many sessions may expire: ZooKeeper loses about as many.
 	mostExpired = 15
 	// refusal is how soon a server that cannot serve must say so.
 	refusal = time.Second
 )
 
-// minority cuts two of five servers off from the others while sessions with short
-// timeouts are on all of them, and counts the sessions that expire.
+// minority cuts two of five servers off from the others while all five have sessions with short
+// timeouts, and counts the sessions that expire.
 func (b *bench) minority(timeouts []time.Duration) error {
 	for _, timeout := range timeouts {
 		name := fmt.Sprintf("two of five servers cut off, 60 sessions with T = %.0f s", timeout.Seconds())
@@ -146,7 +146,7 @@ func (b *bench) refusals() error {
 	return nil
 }
 
-// superUser administers the ensembles whose members change.
+// superUser administers the ensembles that change their members.
 const superUser = "super:gray"
 
 func superDigest() string {
@@ -209,8 +209,7 @@ func (b *bench) refuse(name string, set Settings, harm func(*ensemble, *server) 
 	return nil
 }
 
-// refused asks for a session that the server cannot open, and returns how long
-// the refusal took.
+// refused asks for a session that the server cannot open, and returns the time until the refusal.
 func (e *ensemble) refused(s *server) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -8,7 +8,7 @@
 // drop packets between them. The package needs Linux and root.
 //
 // On every server one client writes, one opens sessions and one reads; they never move to
-// another server, so that we measure each server. A Row has what they noticed and the
-// limits that zkgo must meet. The command run writes docs/design/reliability-gray.md; the
-// tests of this package run the short scenarios.
+// another server, so that we measure each server. A Row has their measurements and the limits that
+// zkgo must meet. The command run writes docs/design/reliability-gray.md; the tests of this package
+// run the short scenarios.
 package gray

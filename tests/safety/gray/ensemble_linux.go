@@ -123,13 +123,12 @@ func (e *ensemble) close() {
 	_ = e.net.Close()
 }
 
-// eventually waits until f returns true. Otherwise its error says what was not
-// seen.
+// eventually waits until f returns true. Otherwise its error names the missing condition.
 func eventually(what string, within time.Duration, f func() bool) error {
 	return wait.For(within, what, func() (bool, error) { return f(), nil })
 }
 
-// await waits until every server serves and one of them leads.
+// await waits until every server serves and one leads.
 func (e *ensemble) await() error {
 	var seen []string
 	err := eventually("all servers serve and one leads", patience, func() bool {

@@ -17,8 +17,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// slack is what a busy machine adds to a limit: several ensembles and their
-// clients share it. The command measures without slack.
+// slack is added to a limit on a busy machine: several ensembles and their clients share it. The
+// command measures without slack.
 const slack = 3 * time.Second
 
 // TestLimits runs the short scenarios with zkgo, several at a time, and checks

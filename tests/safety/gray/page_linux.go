@@ -55,9 +55,8 @@ func Page(reports []*Report) string {
 	return b.String()
 }
 
-// writeTable writes one table: a line for each scenario, with the columns of zkgo
-// and then those of ZooKeeper. Scenarios of one table may have different columns:
-// there is one heading for each set of columns.
+// writeTable writes one table: a line for each scenario, with zkgo's columns and then ZooKeeper's.
+// Scenarios of one table may have different columns: there is one heading for each set of columns.
 func writeTable(b *strings.Builder, table string, rows []Row) {
 	order := scenarios()
 	var heads []string

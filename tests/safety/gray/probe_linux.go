@@ -22,7 +22,7 @@ const (
 	again = 20 * time.Millisecond
 )
 
-// load describes what the probes do.
+// load describes the probes' work.
 type load struct {
 	timeout time.Duration // of the sessions; 0: 10 s
 	pause   time.Duration // between the writes of a writer; 0: 20 ms

@@ -32,8 +32,8 @@ func returnName(leader bool, how string, d time.Duration) string {
 	return fmt.Sprintf("%s %s for %.0f s", who, how, d.Seconds())
 }
 
-// away kills a server, starts it again after a while and measures how long it
-// takes until it serves; the other servers keep writing.
+// away kills a server, starts it again after a while and measures the time until it serves; the
+// other servers keep writing.
 func (b *bench) away(durations []time.Duration) error {
 	return b.leave(killed, durations, serves, func(e *ensemble, s *server, d time.Duration) (time.Time, error) {
 		s.kill()

@@ -12,7 +12,7 @@ type Row struct {
 	Scenario string  // what happens, the same for both programs
 	Program  string  // zkgo or ZooKeeper
 	Values   []Value // in the order of the table's columns
-	Trials   int     // number of trials; a value is the worst of them
+	Trials   int     // number of trials; a value is the worst trial's
 	Wrong    []string
 }
 
@@ -74,9 +74,8 @@ func (r Row) String() string {
 	return s
 }
 
-// Faults returns what is wrong: a wrong reply from either program, and for zkgo a
-// value that exceeds its limit by more than slack, which allows for the load of
-// the machine.
+// Faults returns the faults: a wrong reply from either program, and for zkgo a value that exceeds
+// its limit by more than slack, which allows for the load of the machine.
 func (r Row) Faults(slack time.Duration) []string {
 	faults := slices.Clone(r.Wrong)
 	if r.Program != zkgo {

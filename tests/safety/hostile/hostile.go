@@ -1,8 +1,8 @@
 // Package hostile implements a malicious peer: it sends messages that are
 // malformed, absurd or false to the quorum ports of an ensemble.
 //
-// A Peer with the ensemble's id is accepted as a member, as a stolen backup would
-// allow. A Peer without it connects as any stranger on the network can.
+// The servers accept a Peer that has the ensemble's id as a member: an attacker could read the id
+// in a stolen backup. A Peer that lacks the id connects like any stranger on the network.
 package hostile
 
 import (
@@ -136,7 +136,7 @@ func (p *Peer) raft(ctx context.Context, addr, server string) string {
 }
 
 // Send opens a stream, sends b and reads until the other side or the context ends
-// the stream. It returns what it read.
+// the stream. It returns the bytes that it read.
 func (p *Peer) Send(ctx context.Context, kind quorum.Kind, addr, server string, b []byte) []byte {
 	conn, _, err := p.hub.Dial(ctx, kind, addr, server)
 	if err != nil {

@@ -154,8 +154,7 @@ func (p *promise) mayHold(s *raftlog.Store, i uint64) error {
 	return errors.Join(append(errs, fmt.Errorf("entry %d appeared, while %q, before %q", i, p.doing, p.before))...)
 }
 
-// sameEntry reads an entry. A store whose entry is damaged does not return from
-// GetLog.
+// sameEntry reads an entry. If the entry is damaged, GetLog doesn't return.
 func sameEntry(s *raftlog.Store, index, term uint64) error {
 	var l raft.Log
 	done := make(chan error, 1)

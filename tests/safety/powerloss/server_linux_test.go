@@ -24,7 +24,7 @@ const (
 
 func startServer(t *testing.T, dir, store string) *process.Server {
 	t.Helper()
-	// Take snapshots every few writes, so that some cuts hit one.
+	// Write a snapshot every few writes, so that some cuts hit one.
 	return process.Start(t, dir, "--set", "logStore="+store, "--set", "snapCount=60")
 }
 
@@ -91,8 +91,8 @@ func write(addr string, client, n int, acked func(path string)) error {
 
 func znodeData(path string) []byte { return bytes.Repeat([]byte(path), 1+len(path)%40) }
 
-// cutServer cuts the power at points spread over a run, starts a server on what
-// is left each time, and asks for everything that was acknowledged.
+// cutServer cuts the power at points spread over a run, starts a server on the remaining files each
+// time, and asks for every acknowledged write.
 func cutServer(t *testing.T, ops []lossyfs.Op, store string, f lossyfs.Faults, few int) (broken []error, nacked, made int) {
 	t.Helper()
 	player := lossyfs.Replay(ops, f)
@@ -116,7 +116,7 @@ func cutServer(t *testing.T, ops []lossyfs.Op, store string, f lossyfs.Faults, f
 	return broken, len(acked), made
 }
 
-// moments returns n operation counts, evenly spread, up to all of them.
+// moments returns n operation counts, evenly spread, up to len(ops).
 func moments(ops []lossyfs.Op, n int) []int {
 	var at []int
 	for i := range n {

@@ -72,8 +72,8 @@ func cutFrom(t *testing.T, p *promise, start int, ops []lossyfs.Op, kind raftlog
 }
 
 // TestAcknowledgedSurvives cuts the power throughout a run of everything that
-// Raft does to a store. It runs once with all unsynced data lost, and once with
-// some of it surviving.
+// Raft does to a store. It runs once with all unsynced data lost, and once with some unsynced data
+// surviving.
 func TestAcknowledgedSurvives(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
@@ -111,8 +111,8 @@ func TestLyingDiskIsDetected(t *testing.T) {
 	}
 }
 
-// TestCutDuringRecovery cuts the power once, opens the store on what is left and
-// appends a little, and cuts again throughout that.
+// TestCutDuringRecovery cuts the power once, opens the store on the remaining files and appends a
+// little, and cuts again at every step.
 func TestCutDuringRecovery(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {
@@ -152,8 +152,8 @@ func again(t *testing.T, ops []lossyfs.Op, at int, kind raftlog.Kind, seed uint6
 }
 
 // TestFullDisk lets the disk fill up at various points. The store must report it
-// and acknowledge nothing from then on. Once there is space again, everything is
-// there.
+// and acknowledge nothing from then on. Once there is space again, no acknowledged entry is
+// missing.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []raftlog.Kind{raftlog.WAL, raftlog.Bolt} {

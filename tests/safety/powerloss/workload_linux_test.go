@@ -46,8 +46,8 @@ func TestMain(m *testing.M) {
 
 const rounds = 20
 
-// workload drives a store through everything that Raft does to it. Before each
-// step it marks what it is about to do, and after the step that it is done.
+// workload drives a store through everything that Raft does to it. It marks the beginning and the
+// end of each step.
 type workload struct {
 	dir   string
 	kind  raftlog.Kind

@@ -152,7 +152,7 @@ func write(t *testing.T, c *process.Client, from, to int) {
 	}
 }
 
-// check verifies that everything acknowledged is there.
+// check verifies that no acknowledged write is missing.
 func check(t *testing.T, c *process.Client, n int) {
 	t.Helper()
 	last := 50

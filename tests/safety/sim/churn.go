@@ -34,9 +34,8 @@ func (n *nemesis) churn(observer bool, role string) bool {
 }
 
 // settle brings back every server that was moved. The other servers are running
-// and reachable by now. A request whose reply was lost may still take effect
-// later, so settle checks the list now, and again after the next faults are
-// fixed.
+// and reachable by now. If the reply to a request was lost, the servers may still execute it later,
+// so settle checks the list now, and again after the next faults are fixed.
 func (n *nemesis) settle() {
 	var left []*host
 	for _, h := range n.moved {
@@ -61,8 +60,8 @@ func (n *nemesis) settle() {
 	n.moved = left
 }
 
-// inDoubt is how long a request to change the ensemble may still take effect
-// after its client stopped waiting for the reply.
+// inDoubt is how long the servers may still execute a request to change the ensemble after its
+// client stopped waiting for the reply.
 const inDoubt = 90 * time.Second
 
 // settleAll waits until no server can be moved any more.

@@ -88,7 +88,7 @@ func NewCluster(dir string, seed uint64, l Layout) *Cluster {
 }
 
 // config returns the server configuration for a process of the host. The limits
-// are small, so that minutes cover what would otherwise take days.
+// are small, so that minutes cover events that would otherwise need days.
 func (h *host) config(p *process) server.Config {
 	l := h.c.layout
 	return server.Config{
@@ -199,7 +199,7 @@ func (c *Cluster) epoch() uint32 {
 	return epoch
 }
 
-// await polls ok in fake time until it holds or limit has passed.
+// await polls ok in fake time until it returns true or limit has passed.
 func (c *Cluster) await(limit time.Duration, ok func() bool) bool {
 	for end := time.Now().Add(limit); !ok(); {
 		if time.Now().After(end) {

@@ -18,20 +18,19 @@ const (
 	dbMeta = 2 // bbolt's first two pages are its meta pages
 )
 
-// databases holds the files of a volume that bbolt maps into memory. bbolt works
-// on a real file. After each of its commits, the changed pages are written to the
-// volume in the order in which bbolt would have synced them: first the pages of
-// the tree, then, once these are durable, the meta page that makes them valid. A
-// power cut may happen at any point in between.
+// databases contains the files of a volume that bbolt maps into memory. bbolt works on a real file.
+// After each of its commits, the changed pages are written to the volume in the order in which
+// bbolt would have synced them: first the pages of the tree, then, once these are durable, the meta
+// page that makes them valid. A power cut may happen at any point in between.
 type databases struct {
 	dir  string
-	turn chan struct{} // allows one commit at a time, as bbolt does
+	turn chan struct{} // allows one commit at a time, like bbolt
 
 	mu    sync.Mutex
 	paths map[lossyfs.ID]string
 	ever  int
 
-	before, after []byte // buffers for content; the goroutine that holds turn uses them
+	before, after []byte // buffers for content; for the goroutine that has turn
 }
 
 func newDatabases(dir string) *databases {

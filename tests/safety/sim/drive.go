@@ -28,7 +28,7 @@ type drive struct {
 	fullUp  bool
 	trap    int // calls of moment until fire is called
 	fire    func()
-	seen    map[string]int // faults that took effect, by kind
+	seen    map[string]int // faults that had an effect, by kind
 }
 
 func newDrive(root string, seed, number uint64) *drive {
@@ -50,8 +50,8 @@ func (d *drive) mount() (*volume, error) {
 	return v, nil
 }
 
-// detach takes the disk from its process, which continues without effect. After a
-// power cut only the durable part of its writes is left, and some of the rest.
+// detach removes the disk from its process, which continues without effect. After a power cut only
+// the durable part of its writes is left, and some of the rest.
 func (d *drive) detach(powerCut bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -140,7 +140,7 @@ func (d *drive) full(v *volume) syscall.Errno {
 	return syscall.ENOSPC
 }
 
-// fsync fails if an error is due. If slow is set, it takes time.
+// fsync fails if an error is due. If slow is set, it is slow.
 func (d *drive) fsync(v *volume, slow bool) syscall.Errno {
 	d.mu.Lock()
 	if d.now != v {

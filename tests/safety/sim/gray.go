@@ -20,7 +20,7 @@ const (
 	// forgottenBound is the bound for forgotten connections: syncLimit ×
 	// tickTime, or 5 s.
 	forgottenBound = min(syncLimit*tickTime, 5*time.Second)
-	// largeBound is the bound for a leader whose large packets are lost.
+	// largeBound is the bound for a leader that loses its large packets.
 	largeBound = 10 * time.Second
 	// probeBytes is the size of the write that must get through.
 	probeBytes = 3000

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// nemesis breaks a cluster, never beyond what it must survive, and repairs it.
+// nemesis breaks a cluster, but only in ways that it must survive, and repairs it.
 type nemesis struct {
 	c   *Cluster
 	rnd *rand.Rand
 
 	faults    []fault        // that it may inject
 	undo      []func()       // undo the current faults
-	done      map[string]int // faults that took effect, by kind
+	done      map[string]int // faults that had an effect, by kind
 	hostiles  int            // hostile processes so far
-	promised  []promise      // faults whose effect shows later
+	promised  []promise      // faults that will show their effect later
 	wiped     *host          // has lost its disk and has no vote yet
 	moved     []*host        // have, or may get, another place in the ensemble than the layout says
 	disturbed bool           // a fault was injected since the last call of mend
 	uncertain time.Time      // when a request to move a server last ended without a known result
 }
 
-// promise is a fault whose effect must be seen.
+// promise is a fault. We must see its effect.
 type promise struct {
 	what string
 	kept func() bool
@@ -66,7 +66,7 @@ func (n *nemesis) torment(d time.Duration) {
 		}
 	}
 	n.mend()
-	// A server whose fsync hung until now may have got an error from it, and stop.
+	// If a server's fsync hung until now, it may have returned an error, and the server stops.
 	time.Sleep(time.Second)
 	n.c.startAll()
 	n.settleAll()

@@ -25,7 +25,7 @@ type process struct {
 	srv     *server.Server
 	started chan struct{} // closed when Start has returned
 	gone    chan struct{} // closed when it has died or was stopped
-	ended   chan struct{} // closed when nothing of it is left
+	ended   chan struct{} // closed when the process has ended completely
 	died    sync.Once
 	closing sync.Once
 	closed  chan struct{} // closed when srv.Close has returned
@@ -75,7 +75,7 @@ func (p *process) isGone() bool {
 	}
 }
 
-// run serves clients until the process ends, and then closes what is left.
+// run serves clients until the process ends, and then closes the rest.
 func (p *process) run() {
 	var wg sync.WaitGroup
 	if l, err := p.net.Listen(p.h.name + ":2181"); err == nil {
@@ -102,7 +102,7 @@ func (p *process) run() {
 	wg.Wait()
 }
 
-// closes bounds how long it may take to close any server, in fake time.
+// closes bounds the time to close any server, in fake time.
 const closes = 5 * time.Minute
 
 func (p *process) accept(l net.Listener) {
@@ -144,8 +144,8 @@ func (p *process) close() <-chan struct{} {
 	return p.closed
 }
 
-// stop ends the process as an operator does, and kills it if it takes too long: its disk
-// may hang. Unsynced data stays in the kernel's cache.
+// stop ends the process like an operator, and kills it if it is too slow: its disk may hang.
+// Unsynced data stays in the kernel's cache.
 func (p *process) stop() {
 	timer := time.NewTimer(patience)
 	defer timer.Stop()

@@ -2,4 +2,4 @@
 
 package sim
 
-const raced = true // everything takes ten times as long
+const raced = true // everything is ten times as slow

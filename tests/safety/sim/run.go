@@ -54,7 +54,7 @@ type Result struct {
 const leastOps = 100
 
 // Run performs a run. It must be called in a testing/synctest bubble; Judge has
-// to be called after it and outside the bubble, because checking takes real time.
+// to be called after it and outside the bubble, because checking needs real time.
 func Run(o Options) *Result {
 	dir, err := tempDir()
 	if err != nil {

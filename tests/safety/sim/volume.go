@@ -13,10 +13,9 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/lossyfs"
 )
 
-// volume is the file system of one process: an in-memory disk that knows what a
-// power cut would leave. The faults of its drive apply to what the process does
-// until it has died; after that it continues without effect, because a goroutine
-// cannot be killed.
+// volume is the file system of one process: an in-memory disk that knows which writes would survive
+// a power cut. The faults of its drive apply until the process has died; after that it continues
+// without effect, because a goroutine cannot be killed.
 type volume struct {
 	d     *drive
 	mem   *lossyfs.Disk
@@ -185,9 +184,8 @@ func (v *volume) SyncDir(name string) error {
 	return pathError("fsync", name, errno)
 }
 
-// sync makes data durable. If slow is set, it takes time, as it does for log and
-// vote. All other files are written under locks, and no goroutine can wait for a
-// lock in fake time.
+// sync makes data durable. If slow is set, as for log and vote, it is slow. All other files are
+// written under locks, and no goroutine can wait for a lock in fake time.
 func (v *volume) sync(op lossyfs.Op, slow bool) syscall.Errno {
 	v.d.moment(v)
 	if errno := v.d.fsync(v, slow); errno != 0 {

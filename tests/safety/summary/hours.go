@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// period is the sum of consecutive runs that together take some hours.
+// period is the sum of consecutive runs that together last some hours.
 type period struct {
 	from, to time.Duration // of the total time so far
 	last     time.Time     // when its last run ended

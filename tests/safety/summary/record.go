@@ -19,15 +19,15 @@ type Run struct {
 	Unanswered int `json:"unanswered,omitempty"` // requests without a reply
 	Elections  int `json:"elections"`
 
-	Faults  map[string]int `json:"faults,omitempty"`  // that took effect, by kind
+	Faults  map[string]int `json:"faults,omitempty"`  // that had an effect, by kind
 	Seen    map[string]int `json:"seen,omitempty"`    // other observed events
-	Checked map[string]int `json:"checked,omitempty"` // what the checkers checked, as "checker: what"
+	Checked map[string]int `json:"checked,omitempty"` // counts from the checkers, as "checker: what"
 
 	Violations int      `json:"violations"`           // number of violations
 	Broken     []string `json:"broken,omitempty"`     // descriptions of the reported ones, a line each
 	Undecided  []string `json:"undecided,omitempty"`  // checks that a checker could not finish
 	Void       []string `json:"void,omitempty"`       // why the run proves nothing although it had no violation
-	DidNotHeal string   `json:"didNotHeal,omitempty"` // what the ensemble or a fault failed to do
+	DidNotHeal string   `json:"didNotHeal,omitempty"` // the step at which the ensemble or a fault failed
 }
 
 // Judge records the checkers' verdict.

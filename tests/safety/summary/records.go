@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Record holds the runs of one suite at one commit.
+// Record contains the runs of one suite at one commit.
 type Record struct {
 	Commit string
 	Runs   []*Run

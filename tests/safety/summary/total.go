@@ -9,7 +9,7 @@ import (
 // Total is the sum of runs. A void run adds only to Runs and Void, unless it had a
 // violation.
 type Total struct {
-	Runs, Void, Failed int // all runs, and how many of them were void or failed
+	Runs, Void, Failed int // all runs, and how many were void or failed
 	Time               time.Duration
 	Answered           int
 	Unanswered         int

@@ -54,7 +54,7 @@ func check(name string, good bool) {
 	fmt.Printf("CHECK %s %s\n", verdict, name)
 }
 
-// poll tries a condition until it holds, and returns whether it did in time.
+// poll tries a condition until it is true, and returns whether it was in time.
 func poll(limit time.Duration, condition func() bool) bool {
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
@@ -69,14 +69,14 @@ func poll(limit time.Duration, condition func() bool) bool {
 	return true
 }
 
-// eventually waits until condition holds, and prints whether it did.
+// eventually waits until condition is true, and prints whether it was in time.
 func eventually(name string, condition func() bool) {
 	check(name, poll(3*time.Minute, condition))
 }
 
 // TestFailover has files, a lock and an election, and waits for the file that its argument names, while the caller
 // kills servers. Vitess opens a new session when its connection breaks: locks, leads and watches
-// end, and it takes them again.
+// end, and it acquires them again.
 func TestFailover(t *testing.T) {
 	a, b := open(t, "/vitess/failover"), open(t, "/vitess/failover")
 	ctx := t.Context()

@@ -18,7 +18,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// load writes to a cluster and records what is acknowledged.
+// load writes to a cluster and records the acknowledged writes.
 type load struct {
 	mu    sync.Mutex
 	acked map[string]client.Stat
@@ -157,7 +157,7 @@ func TestADestroyedCluster(t *testing.T) {
 	}
 }
 
-// check compares one server's data with what was acknowledged.
+// check compares one server's data with the acknowledged writes.
 func check(t *testing.T, m *member, want map[string]client.Stat, seen int64) {
 	t.Helper()
 	c := connect(t, m.proc.Addr)

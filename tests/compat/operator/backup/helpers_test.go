@@ -82,9 +82,8 @@ type cluster struct {
 	members []*member
 }
 
-// lay creates the directories of n servers. If another process has taken a port in the
-// meantime, the server ends and the test fails. That is unlikely, because FreePorts picks
-// from a large range.
+// lay creates the directories of n servers. If another process has bound a port in the meantime,
+// the server ends and the test fails. That is unlikely, because FreePorts picks from a large range.
 func lay(t *testing.T, n int) *cluster {
 	t.Helper()
 	ports := must.Get(oracle.FreePorts(3 * n))(t)

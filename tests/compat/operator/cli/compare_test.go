@@ -115,7 +115,7 @@ func conversation(t *testing.T, shell func(*testing.T, ...string) []string, addr
 		}
 	}
 	r := run(t, shell(t, "-server", addr), input.String())
-	for _, stream := range []*string{&r.out, &r.err} { // zkgo cli has those of the connection on the error stream
+	for _, stream := range []*string{&r.out, &r.err} { // zkgo cli prints the connection's messages on the error stream
 		*stream = watched.ReplaceAllStringFunc(*stream, func(e string) string {
 			if text := watched.FindStringSubmatch(e)[1]; text != "WATCHER::" {
 				events = append(events, eventID.ReplaceAllString(text, "zxid: Z"))

@@ -1,6 +1,6 @@
 package cli
 
-// difference is the output of zkgo cli where it differs from that of zkCli.sh.
+// difference is the output of zkgo cli for a command for which zkCli.sh prints something else.
 type difference struct{ out, err, why string }
 
 // differences are the deliberate ones, by command.

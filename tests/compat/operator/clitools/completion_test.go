@@ -15,7 +15,7 @@ import (
 // bashCompletion is the library that cobra's script for bash needs.
 const bashCompletion = "/usr/share/bash-completion/bash_completion"
 
-// inBash completes a line as bash does when the user presses Tab, and prints each candidate.
+// inBash completes a line like bash when the user presses Tab, and prints each candidate.
 const inBash = `source ` + bashCompletion + `
 source completion
 compopt() { :; }
@@ -25,8 +25,8 @@ __start_zkgo
 printf '%s\n' "${COMPREPLY[@]}"
 `
 
-// TestShellsQuotePaths completes paths with special characters in real shells: what they
-// insert must be one word again.
+// TestShellsQuotePaths completes paths with special characters in real shells: the inserted text
+// must be one word again.
 func TestShellsQuotePaths(t *testing.T) {
 	process.Needed(t)
 	paths := []string{"/app/with space", "/app/it's", "/app/dollar$x", "/app/par(en)", `/app/quo"te`, "/app/star*", "/app/plain"}

@@ -327,7 +327,7 @@ func top(t *testing.T, sides []*side) {
 	}
 }
 
-// move tests mv: refused because of the ephemeral znode, and allowed without it.
+// move tests mv: it refuses an ephemeral znode, and succeeds otherwise.
 func move(t *testing.T, sides []*side) {
 	if r := same(t, sides, "mv", "/app", "/moved"); r.code != 1 || !strings.Contains(r.err, "/app/live: is an ephemeral znode of session") {
 		t.Errorf("%+v", r)

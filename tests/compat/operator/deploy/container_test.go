@@ -47,9 +47,8 @@ func inside(t *testing.T, dir string, env []string, name string, args ...string)
 	return cmd
 }
 
-// TestContainer runs what the image runs, in an empty root directory and not as root: the
-// server with the variables of ZooKeeper's image, its health check, and the names of
-// ZooKeeper's scripts.
+// TestContainer runs the image's commands, in an empty root directory and not as root: the server
+// with the variables of ZooKeeper's image, its health check, and the names of ZooKeeper's scripts.
 func TestContainer(t *testing.T) {
 	process.Needed(t)
 	dir := image(t)
@@ -90,8 +89,8 @@ func TestContainer(t *testing.T) {
 	}
 }
 
-// TestContainerRefusals: the container should report what is wrong, and end. It should
-// write no file, because existing files would keep the mistake.
+// TestContainerRefusals: the container should report the mistake, and end. It should write no file,
+// because existing files would keep the mistake.
 func TestContainerRefusals(t *testing.T) {
 	process.Needed(t)
 	dir := image(t)
@@ -117,8 +116,8 @@ func TestContainerRefusals(t *testing.T) {
 }
 
 // TestContainerHealth: the command of HEALTHCHECK should query the server that the
-// container runs, wherever ZOO_CONF_DIR is, with the settings in the environment, and
-// zkServer.sh should accept a file as ZooKeeper's does.
+// container runs, wherever ZOO_CONF_DIR is, with the settings in the environment, and zkServer.sh
+// should accept a file, like ZooKeeper's.
 func TestContainerHealth(t *testing.T) {
 	process.Needed(t)
 	text := must.Get(os.ReadFile(filepath.Join(root, "deploy/container/Dockerfile")))(t)

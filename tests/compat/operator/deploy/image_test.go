@@ -151,7 +151,7 @@ func find(t *testing.T, index manifest, arch string) descriptor {
 	return index.Manifests[i]
 }
 
-// TestImageAttestations: each image has its contents and its origin, attached as BuildKit does.
+// TestImageAttestations: each image has its contents and its origin, attached like BuildKit's.
 func TestImageAttestations(t *testing.T) {
 	process.Needed(t)
 	o, index := layout(t)

@@ -83,7 +83,7 @@ func makeRelease(t *testing.T, source, out, umask string) error {
 	if platforms == "" {
 		platforms = "linux/amd64"
 	}
-	// Without a limit of its own: on a busy machine, six platforms take half an hour.
+	// No time limit: on a busy machine, six platforms need half an hour.
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", "umask "+umask+` && exec "$@"`, "sh", "go", "run", "-C", filepath.Join(source, "deploy/release"), ".", "-out", out, "-platforms", platforms,
 		"-version", "v"+version, "-revision", revision, "-time", commit, "-key", signingKey())
 	if text, err := cmd.CombinedOutput(); err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/process"
 )
 
-// prefix is an installation of Apache ZooKeeper 3.9.5 whose scripts to record:
+// prefix is an installation of Apache ZooKeeper 3.9.5, to record its scripts:
 //
 //	ZKGO_REQUIRE=1 JAVA_HOME=… go test ./tests/compat/operator/deploy -run Wrappers -args -prefix /opt/apache-zookeeper-3.9.5-bin
 var prefix = flag.String("prefix", "", "record what the scripts of the ZooKeeper installed here do")
@@ -103,8 +103,8 @@ func TestWrappers(t *testing.T) {
 	}
 }
 
-// install lays the wrappers out as in ZooKeeper's binary release, in a directory whose name
-// has a space.
+// install lays the wrappers out as in ZooKeeper's binary release, in a directory with a space in
+// its name.
 func install(t *testing.T) string {
 	t.Helper()
 	home := filepath.Join(t.TempDir(), "a prefix")

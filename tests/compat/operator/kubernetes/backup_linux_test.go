@@ -30,7 +30,7 @@ type chartJob struct {
 	InitContainers, Containers []jobStep
 }
 
-// jobStep is a container of it.
+// jobStep is a container of a job.
 type jobStep struct {
 	Name          string
 	Image         string
@@ -47,7 +47,7 @@ type jobStep struct {
 	SecurityContext struct{ RunAsUser, RunAsGroup int }
 }
 
-// jobs runs backups as Kubernetes does: one container after the other, until one fails.
+// jobs runs backups like Kubernetes: one container after the other, until one fails.
 type jobs struct {
 	*cluster
 	pod     chartJob
@@ -70,7 +70,7 @@ func newJobs(c *cluster, recorded string) *jobs {
 	return j
 }
 
-// run runs a pod, and returns the containers that succeeded and what the last one printed.
+// run runs a pod, and returns the containers that succeeded and the last one's output.
 func (j *jobs) run(name string) (done []string, output string) {
 	j.t.Helper()
 	root := filepath.Join(j.dir, name)
@@ -184,7 +184,7 @@ func backups(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// same checks that the restored directory of the newest pod has what a backup has.
+// same checks that the restored directory of the newest pod equals a backup.
 func (j *jobs) same(backup string) {
 	j.t.Helper()
 	out, err := exec.Command(program(j.t), "inspect", "diff", backup, filepath.Join(j.scratch, "restored")).CombinedOutput()

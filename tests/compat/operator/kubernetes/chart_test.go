@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestChart runs the tests of the chart, which are in a module of their own.
+// TestChart runs the tests of the chart, which are in a separate module.
 func TestChart(t *testing.T) {
 	t.Parallel()
 	if os.Getenv("ZKGO_REQUIRE") != "1" {

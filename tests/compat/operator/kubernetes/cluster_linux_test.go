@@ -31,7 +31,7 @@ import (
 // imageUser is the user in the image.
 const imageUser = 1000
 
-// set is what the API says of a StatefulSet.
+// set is the API's answer about a StatefulSet.
 type set struct{ replicas, existing int }
 
 // cluster is the part of Kubernetes that the servers see.
@@ -100,7 +100,7 @@ func newCluster(t *testing.T, recorded string) *cluster {
 	return c
 }
 
-// read reads what the tests of the chart have recorded.
+// read reads a record of the chart's tests.
 func read(t *testing.T, name string, v any) {
 	t.Helper()
 	must.Do(t, json.Unmarshal(must.Get(os.ReadFile("chart/testdata/pod/"+name+".json"))(t), v))
@@ -232,7 +232,7 @@ func (c *cluster) wipe(names ...string) {
 	}
 }
 
-// stop ends pods at the same time, as Kubernetes does, and waits for them.
+// stop ends pods at the same time, like Kubernetes, and waits for them.
 func (c *cluster) stop(names ...string) {
 	c.t.Helper()
 	for _, name := range names {

@@ -21,7 +21,7 @@ func (r *resolver) set(name string, addr netip.Addr) {
 	r.names[name] = addr
 }
 
-// remove takes a name's address.
+// remove removes a name's address.
 func (r *resolver) remove(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,11 +55,11 @@ func (a *authority) issue(t *testing.T, names []string) map[string][]byte {
 	return map[string][]byte{"tls.crt": certificate, "tls.key": private, "tls-combined.pem": slices.Concat(private, certificate), "ca.crt": a.pem()}
 }
 
-// kept is what a client wrote.
+// kept is a client's data.
 const kept = "for members only"
 
-// TestScaleWithTLS scales an ensemble whose servers talk TLS. A server with the certificate of
-// another authority gets neither a vote nor data, although it knows the password of super.
+// TestScaleWithTLS scales an ensemble with TLS. A server with the certificate of another authority
+// receives neither a vote nor data, although it knows the password of super.
 func TestScaleWithTLS(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "certmanager")
@@ -114,7 +114,7 @@ func TestScaleWithTLS(t *testing.T) {
 	c.members(z, voters(5)...)
 	wait.Eventually(t, "with the right certificates, it gets a vote and the data", func() bool { return c.voted() && c.holds(stranger) })
 
-	// They leave with the newest certificates: a pod outlives those that it started with.
+	// They leave with the newest certificates: a pod outlives its first certificates.
 	for _, name := range pods(5) {
 		c.certify(c.pods[name].root, other, "client")
 	}
@@ -147,7 +147,7 @@ func (c *cluster) refuses(stranger string) {
 	}
 }
 
-// givenUp is what a leader logs of a reconfig that adds a server without a way to it or from it.
+// givenUp is the leader's log message after a reconfig that adds an unreachable server.
 const givenUp = "it adds servers that do not call this server"
 
 // said returns how often the first servers have logged a text.
@@ -163,7 +163,7 @@ func (c *cluster) voted() bool {
 	return c.said("give server 5.") > 0
 }
 
-// holds reports whether a pod's volume has what the client wrote.
+// holds reports whether a pod's volume has the client's data.
 func (c *cluster) holds(name string) (found bool) {
 	c.t.Helper()
 	must.Do(c.t, filepath.WalkDir(filepath.Join(c.pods[name].root, "bitnami/zookeeper"), func(path string, d fs.DirEntry, err error) error {

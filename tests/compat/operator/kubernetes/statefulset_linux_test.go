@@ -101,8 +101,8 @@ func voters(n int) (members []string) {
 	return members
 }
 
-// TestScale scales an ensemble up and down while a client holds a session. New servers join
-// without a command, removed ones leave before they stop, and restarts change no membership.
+// TestScale scales an ensemble up and down while a client has a session. New servers join without a
+// command, removed ones leave before they stop, and restarts change no membership.
 func TestScale(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "pod")
@@ -156,7 +156,7 @@ func TestScale(t *testing.T) {
 	c.ready("zk-zookeeper-3", "zk-zookeeper-4")
 	c.members(z, voters(5)...)
 
-	// One of those that are scaled away dies before it can leave.
+	// A pod that is scaled away dies before it can leave.
 	c.scale(voterSet, 3)
 	c.pods["zk-zookeeper-3"].Kill()
 	c.stop("zk-zookeeper-4")
@@ -190,8 +190,8 @@ func TestScaleToNothing(t *testing.T) {
 	}
 }
 
-// TestFromOneToThree: while the only member is away, new servers must not form an ensemble of
-// their own, although they are a majority of the new list.
+// TestFromOneToThree: while the only member is away, new servers must not form another ensemble,
+// although they are a majority of the new list.
 func TestFromOneToThree(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "pod")
@@ -228,8 +228,7 @@ func TestFromOneToThree(t *testing.T) {
 	c.members(z, voters(1)...)
 }
 
-// TestObservers: observers are a StatefulSet of their own. A server with a wrong password
-// doesn't join.
+// TestObservers: observers are a separate StatefulSet. A server with a wrong password doesn't join.
 func TestObservers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, "pod")

@@ -45,7 +45,7 @@ func sets(lines []string) []string {
 	return args
 }
 
-// transcript is what a scenario observed.
+// transcript lists the observations of a scenario.
 type transcript []string
 
 func (s *transcript) note(format string, args ...any) { *s = append(*s, fmt.Sprintf(format, args...)) }

@@ -8,8 +8,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/must"
 )
 
-// frameOf returns an exists request for /a in a frame of n bytes: servers ignore what
-// follows the request in a frame.
+// frameOf returns an exists request for /a in a frame of n bytes: servers ignore bytes after the
+// request in a frame.
 func frameOf(n int) []byte {
 	b, mark := proto.BeginFrame(nil)
 	b = (&proto.RequestHeader{Xid: 7, Op: proto.OpExists}).Append(b)
@@ -59,7 +59,7 @@ func TestSessionsThatBeginTooFast(t *testing.T) {
 	compare(t, []string{"connection_throttle_tokens=2", "connection_throttle_fill_time=100000000", "connection_throttle_weight_enabled=true",
 		"connection_throttle_global_session_weight=3", "connection_throttle_renew_session_weight=2"}, nil,
 		func(t *testing.T, addr string, s *transcript) {
-			first := client(t, addr) // takes three of the six tokens
+			first := client(t, addr) // consumes three of the six tokens
 			renew := dial(t, addr)
 			req := proto.ConnectRequest{TimeOut: 30000, SessionID: 0x1234, Passwd: make([]byte, proto.PasswordSize), HasReadOnly: true}
 			must.Get(renew.nc.Write(proto.AppendFrame(nil, req.Append(nil))))(t)

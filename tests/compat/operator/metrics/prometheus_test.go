@@ -208,7 +208,7 @@ func TestPromtoolReadsMetrics(t *testing.T) {
 }
 
 // TestZooKeepersRulesFindTheirNumbers: zkgo should export the metrics of the alerts in
-// ZooKeeper's monitoring guide, and those of its dashboard, 10465 at grafana.com, except the
+// ZooKeeper's monitoring guide, and the metrics of its dashboard, 10465 at grafana.com, except the
 // internals of the Java server.
 func TestZooKeepersRulesFindTheirNumbers(t *testing.T) {
 	t.Parallel()

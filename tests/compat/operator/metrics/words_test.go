@@ -136,8 +136,8 @@ func mode(t *testing.T, addr string) string {
 // unlike matches names in mntr that ZooKeeper doesn't have.
 var unlike = regexp.MustCompile(`^zk_(raft_\w+|behaviour_level\w*|config_file_differs|followers|clients_refused_\w+|memory_\w+|\w+_ack_latency)$`)
 
-// keyed matches ZooKeeper's names that depend on what clients did since srst, which was
-// among the words, and those of its queue per learner, which zkgo doesn't have.
+// keyed matches ZooKeeper's names that depend on what clients did since srst, which was among the
+// words, and the names for its queue per learner, which zkgo doesn't have.
 var keyed = regexp.MustCompile(`_per_namespace$|^zk_\w+_\d+_learner_handler_qp_\w+$`)
 
 // compareMonitors compares the lines of our mntr with ZooKeeper's: names, prefixes, and

@@ -25,8 +25,8 @@ import (
 )
 
 // TestFenceAndProof checks a real ensemble before a cutover, fences it under load, and proves
-// its last transaction. Clients reach the servers through ports that the test closes, like those
-// of a load balancer.
+// its last transaction. Clients reach the servers through ports that the test closes, like a load
+// balancer's.
 func TestFenceAndProof(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -95,8 +95,8 @@ func TestFenceAndProof(t *testing.T) {
 	checkLogs(t, servers, old, last, end)
 }
 
-// checkLogs reads the logs of the stopped servers with ZooKeeper's own tool, which reads those of
-// all releases. They end with a transaction after the one that was proved.
+// checkLogs reads the logs of the stopped servers with ZooKeeper's own tool, which reads the logs
+// of all releases. They end with a transaction after the one that was proved.
 func checkLogs(t *testing.T, servers []*oracle.Server, old *mirror.Old, last, end int64) {
 	t.Helper()
 	root := filepath.Dir(servers[0].Dir)
@@ -162,7 +162,7 @@ func writeUntilFenced(t *testing.T, addrs []string) (stop func() int64) {
 	}
 }
 
-// preflight checks what a real ensemble tells, and that a server that is down blocks.
+// preflight checks the findings for a real ensemble, and that a server that is down blocks.
 func (r *requester) preflight(old *mirror.Old) {
 	r.t.Helper()
 	modern, digests := !strings.HasPrefix(release(), "3.4"), !strings.HasPrefix(release(), "3.4") && !strings.HasPrefix(release(), "3.5")
@@ -175,7 +175,7 @@ func (r *requester) preflight(old *mirror.Old) {
 	must.Do(r.t, found.Write(&text))
 	r.t.Log("\n" + text.String())
 	if found.Blocked() || strings.Contains(text.String(), "local sessions: ") != modern || strings.Contains(text.String(), "digests of the whole tree matched") != digests ||
-		!strings.Contains(text.String(), "ACL schemes: this server has all of them") || strings.Count(text.String(), "connections: ") != 3 {
+		!strings.Contains(text.String(), "ACL schemes: this server has every scheme") || strings.Count(text.String(), "connections: ") != 3 {
 		r.t.Error("see above")
 	}
 	down := &mirror.Old{Servers: append([]mirror.OldServer{{ID: 9, Client: freeAddr(r.t)}}, old.Servers...)}

@@ -21,9 +21,9 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// TestFuzzySnapshots makes a ZooKeeper write snapshots all the time while clients write, and
-// starts from each of them. All of them should lead to the same state, which should match
-// the server's output and its digest.
+// TestFuzzySnapshots makes a ZooKeeper write snapshots all the time while clients write, and starts
+// from each snapshot. All should lead to the same state, which should match the server's output and
+// its digest.
 func TestFuzzySnapshots(t *testing.T) {
 	t.Parallel()
 	need(t)

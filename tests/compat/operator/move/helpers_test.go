@@ -36,7 +36,7 @@ func need(t *testing.T) {
 // superDigest lets the tests read znodes that no other client may read.
 func superDigest() string { return "super:" + digestOf("super:secret") }
 
-// digestOf returns what the scheme digest has of a user and password.
+// digestOf returns the digest of a user and password in the scheme digest.
 func digestOf(login string) string {
 	sum := sha1.Sum([]byte(login))
 	return base64.StdEncoding.EncodeToString(sum[:])

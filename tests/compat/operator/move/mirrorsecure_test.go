@@ -22,7 +22,7 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/oracle"
 )
 
-// TestMirrorWithSASL follows an ensemble whose servers authenticate each other, and checks that
+// TestMirrorWithSASL follows an ensemble with servers that authenticate each other, and checks that
 // a wrong password and a missing one say so.
 func TestMirrorWithSASL(t *testing.T) {
 	t.Parallel()

@@ -24,8 +24,8 @@ import (
 //	ZKGO_LIVE=1 ZKGO_REQUIRE=1 go test -run Record ./tests/compat/operator/move -record 3.4.14=$PWD/lib
 var record = flag.String("record", "", "`release=directory` with jars, to record what it writes")
 
-// TestRecord makes a release write snapshots and logs and records what it shows. Its client
-// can talk to a ZooKeeper 3.4 too.
+// TestRecord makes a release write snapshots and logs and records the state that it shows. Its
+// client can talk to a ZooKeeper 3.4 too.
 func TestRecord(t *testing.T) {
 	need(t)
 	release, lib, ok := strings.Cut(*record, "=")

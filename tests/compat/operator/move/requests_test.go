@@ -156,8 +156,8 @@ func (r *requester) identities(c *zk.Conn) {
 	}
 }
 
-// TestSessionsOfALearner moves a client's session to a learner and checks whose it is, and
-// which sessions the leader expires.
+// TestSessionsOfALearner moves a client's session to a learner and checks its owner, and which
+// sessions the leader expires.
 func TestSessionsOfALearner(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -174,7 +174,7 @@ func TestSessionsOfALearner(t *testing.T) {
 		t.Error("a session that there never was is alive")
 	}
 
-	// The leader expires what we don't touch.
+	// The leader expires sessions that we don't touch.
 	const short = 3000
 	touched, lost, later := int64(mine+1), int64(mine+2), int64(mine+3)
 	r.touch(touched)
@@ -235,7 +235,8 @@ type key struct {
 	cxid    int32
 }
 
-// heard is what a learner has received, and the state that it amounts to. It checks digests, too.
+// heard contains the packets that a learner has received, and the resulting state. It checks
+// digests, too.
 type heard struct {
 	mu     sync.Mutex
 	state  *zkfiles.State
@@ -339,7 +340,7 @@ func (h *heard) Snapshot(s *zkfiles.State) error {
 	return nil
 }
 
-// errDigest ends a connection whose transactions don't lead to the ensemble's state.
+// errDigest ends a connection if its transactions don't lead to the ensemble's state.
 var errDigest = errors.New("the digest is another one")
 
 func (h *heard) Commit(tx *zkfiles.Txn) error {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// TestRevokedClients connects Java clients whose certificates name a revocation list to both
-// servers.
+// TestRevokedClients connects Java clients to both servers, with certificates that name a
+// revocation list.
 func TestRevokedClients(t *testing.T) {
 	needOracle(t)
 	need(t, "javac", "keytool", "openssl")

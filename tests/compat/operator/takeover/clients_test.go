@@ -100,8 +100,8 @@ func TestOtherClients(t *testing.T) {
 	}
 }
 
-// TestKazoo: what a session of Kazoo holds survives the cutover, the death of each zkgo server, and
-// the way back.
+// TestKazoo: the locks and znodes of a Kazoo session survive the cutover, the death of each zkgo
+// server, and the rollback.
 func TestKazoo(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 3)

@@ -19,7 +19,7 @@ type faults struct {
 	random *rand.Rand
 }
 
-// fault is chosen before it is injected, which takes no time.
+// fault is chosen before we inject it, so that injecting it is fast.
 type fault struct {
 	name   string
 	inject func() (repair func())
@@ -44,7 +44,8 @@ func (f *faults) any() fault {
 	return f.cut(names("new", len(f.new)), f.some("old", f.anOld(), len(f.old)))
 }
 
-// at is a fault for a step of a cutover: in half of the cases, one of what the step needs.
+// at is a fault for a step of a cutover. Half of the faults affect a server or link that the step
+// needs.
 func (f *faults) at(s step) fault {
 	switch {
 	case f.random.IntN(2) == 0:

@@ -19,9 +19,8 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// TestKilled: whatever is killed, stopped or cut off while the servers follow, take over and
-// serve, no acknowledged write is lost and no lock is held twice. Each round has a seed of its
-// own.
+// TestKilled: whatever is killed, stopped or cut off while the servers follow, take over and serve,
+// no acknowledged write is lost and no lock has two holders. Each round has its own seed.
 func TestKilled(t *testing.T) {
 	need(t)
 	for n := range *rounds {
@@ -157,8 +156,7 @@ func (f *faults) cutoverWith(at step, one fault) (out string, err error) {
 		limit = 8 * time.Second
 	}
 	early := time.Duration(f.random.IntN(100)) * time.Millisecond
-	// The fence command waits, so that a fault of this step comes before it and clients continue
-	// meanwhile.
+	// The fence command waits, so that a fault of this step comes before it while clients continue.
 	fence := time.Duration(f.random.IntN(500)) * time.Millisecond
 	goOn := filepath.Join(f.fence, "go")
 	_ = os.Remove(goOn)

@@ -31,14 +31,14 @@ const sessionTimeout = 20 * time.Second
 type person struct {
 	*zk.Conn
 	connected atomic.Bool
-	heard     atomic.Int64 // when a request of it succeeded last, in nanoseconds; 0: never
+	heard     atomic.Int64 // when its last request succeeded, in nanoseconds; 0: never
 	expired   atomic.Int64
 	early     atomic.Int64 // sessions that have expired too soon after that
 	events    sync.WaitGroup
 }
 
-// alive is how long after a success a session must not expire: its timeout, less the time that
-// an answer may take in a network with faults.
+// alive is how long after a success a session must not expire: its timeout, less the time for an
+// answer in a network with faults.
 const alive = sessionTimeout / 2
 
 // ok notes that a request has succeeded.
@@ -70,7 +70,7 @@ type quiet struct{}
 
 func (quiet) Printf(string, ...any) {}
 
-// load is the work of clients, and what they know of its outcome.
+// load is the work of clients, with the outcomes that they know.
 type load struct {
 	t       *testing.T
 	people  []*person
@@ -84,10 +84,10 @@ type load struct {
 
 	mu       sync.Mutex
 	created  map[string]string // data of acknowledged sequential znodes, by path
-	changed  map[string]bool   // those of them whose only change was acknowledged
+	changed  map[string]bool   // the znodes with one change, if it was acknowledged
 	holder   *person
 	acquired int
-	twice    []string // the sessions that held a lock at the same time
+	twice    []string // sessions that held a lock at the same time
 	wrong    []string // what else was wrong
 }
 
@@ -218,7 +218,7 @@ func (l *load) comeAndGo(ctx context.Context, addrs []string) {
 	}
 }
 
-// abandon leaves a session whose ephemeral znode must go when the session expires.
+// abandon leaves a session. The servers must delete its ephemeral znode when the session expires.
 func (l *load) abandon(addr string) {
 	l.t.Helper()
 	must.Do(l.t, wait.Success(patience, "a session to abandon", func() error {
@@ -227,7 +227,7 @@ func (l *load) abandon(addr string) {
 			return err
 		}
 		err = c.Create("/gone/abandoned", nil, proto.ModeEphemeral)
-		if errors.Is(err, proto.ErrNodeExists) { // of a try whose answer did not arrive
+		if errors.Is(err, proto.ErrNodeExists) { // from an attempt that received no answer
 			err = nil
 		}
 		return errors.Join(err, c.Close())
@@ -260,7 +260,7 @@ func (l *load) create(ctx context.Context, p *person, c int) {
 	}
 }
 
-// lock takes a lock again and again. A client holds it from the time when Lock returns until it
+// lock acquires a lock again and again. A client holds it from the time when Lock returns until it
 // unlocks, loses its connection or its session.
 func (l *load) lock(ctx context.Context, p *person) {
 	for ctx.Err() == nil {
@@ -360,7 +360,7 @@ func (l *load) queue() string {
 	return b.String()
 }
 
-// check stops the clients and checks what they know against what each server has.
+// check stops the clients and compares their knowledge with each server's state.
 func (l *load) check(addrs ...string) {
 	l.t.Helper()
 	l.stop()

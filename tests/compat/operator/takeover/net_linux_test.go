@@ -18,7 +18,7 @@ const (
 	clients = "clients" // everything else that clients reach
 )
 
-// spaces is a network that gives each server a network namespace of its own.
+// spaces is a network that gives each server its own network namespace.
 type spaces struct {
 	*netns.Net
 	t     *testing.T

@@ -23,7 +23,7 @@ type mistake struct {
 	edits []edit
 	test  string   // that must find it
 	at    string   // flag -at of the test; "" for the default
-	found []string // regular expressions of what the test says; one must match
+	found []string // regular expressions; one must match the test's output
 }
 
 // edit replaces a text that occurs once in a file.
@@ -70,7 +70,7 @@ func mistakes() []mistake {
 	}
 }
 
-// TestPlantedFit: the texts that a mistake replaces are there.
+// TestPlantedFit: the texts that a mistake replaces exist.
 func TestPlantedFit(t *testing.T) {
 	t.Parallel()
 	for _, m := range mistakes() {
@@ -116,7 +116,7 @@ func (m *mistake) isFound(out []byte) bool {
 	return false
 }
 
-// overlay writes the broken files, and a list of them for the compiler.
+// overlay writes the broken files, and their list for the compiler.
 func (m *mistake) overlay(t *testing.T, dir string) string {
 	t.Helper()
 	root := must.Get(process.Root())(t)

@@ -56,9 +56,9 @@ type rig struct {
 
 // network is where the servers of a rig run. Each has the address s.Addr() on this machine.
 type network interface {
-	// lines returns what the zoo.cfg of n servers of a side says about addresses.
+	// lines returns the lines about addresses in the zoo.cfg of n servers of a side.
 	lines(side string, n int) []string
-	// enter returns what the thread calls that starts a server (process.LaunchIn).
+	// enter returns the function that process.LaunchIn calls on the thread that starts a server.
 	enter(side string, id int) func() (end bool, err error)
 	// door makes an address of this machine lead to the client port of a server.
 	door(addr, side string, id int)

@@ -9,9 +9,9 @@ import (
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
-// TestRollover: zkgo follows an ensemble whose leader steps down because the lower 32 bits of its
-// zxids are used up, and takes over from it. Each leader has 1,500 zxids. Clients know only the old
-// servers, or also zkgo's, to which they move each time.
+// TestRollover: zkgo follows an ensemble and replaces it. The ensemble's leader steps down because
+// the lower 32 bits of its zxids are used up. Each leader has 1,500 zxids. Clients know only the
+// old servers, or also zkgo's, to which they move each time.
 func TestRollover(t *testing.T) {
 	t.Parallel()
 	t.Run("old", func(t *testing.T) { t.Parallel(); rollOver(t) })

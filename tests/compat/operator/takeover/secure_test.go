@@ -83,8 +83,8 @@ type refused struct {
 }
 
 // TestQuorumSecurity: zkgo follows servers that secure the connections between each other, and
-// takes over from them. Without the right flags it says what is wrong and which flag helps, and
-// keeps trying.
+// replaces them. Without the right flags it names the problem and the flag that helps, and keeps
+// trying.
 func TestQuorumSecurity(t *testing.T) {
 	need(t)
 	ca, other := newAuthority(t), newAuthority(t)
@@ -148,8 +148,8 @@ QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required user
 	}
 }
 
-// TestSecureClientPort: zkgo takes over from servers whose clients need TLS. It asks those that
-// accept its certificate, and says which it can't ask.
+// TestSecureClientPort: zkgo replaces servers that require TLS from clients. It asks the servers
+// that accept its certificate, and names the others.
 func TestSecureClientPort(t *testing.T) {
 	t.Parallel()
 	need(t)
@@ -180,7 +180,7 @@ func TestSecureClientPort(t *testing.T) {
 	t.Cleanup(func() { _ = old.Close() })
 	must.Get(old.Create(t.Context(), "/a", []byte("data")))(t)
 	out, err := r.leader().zkgo("cutover", "--dry-run")
-	if err != nil || strings.Count(out, ": 3.9.5, ") != 1 || strings.Count(out, "the port takes only TLS (remote error: tls: ") != 2 {
+	if err != nil || strings.Count(out, ": 3.9.5, ") != 1 || strings.Count(out, "the port accepts only TLS (remote error: tls: ") != 2 {
 		t.Errorf("%v\n%s", err, out)
 	}
 	must.Do(t, r.cutover())

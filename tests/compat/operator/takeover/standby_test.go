@@ -64,7 +64,7 @@ func newStandbyRig(t *testing.T, n, m int) (r *rig, primary []*zkgo) {
 	return r, primary
 }
 
-// caughtUp waits until the standby has what the primary has.
+// caughtUp waits until the standby has the primary's state.
 func (r *rig) caughtUp(primary []*zkgo) {
 	r.t.Helper()
 	zxid := int64(0)
@@ -155,8 +155,8 @@ func TestStandby(t *testing.T) {
 	}
 }
 
-// TestLostPrimary: a standby whose primary is gone takes over with its state, if the operator accepts the loss,
-// also after a restart that doesn't name the primary.
+// TestLostPrimary: a standby without a primary takes over with its state, if the operator accepts
+// the loss, also after a restart that doesn't name the primary.
 func TestLostPrimary(t *testing.T) {
 	t.Parallel()
 	r, primary := newStandbyRig(t, 1, 1)

@@ -178,7 +178,7 @@ func startChanges(t *testing.T, r *rig) (stop func()) {
 	return func() { cancel(); work.Wait() }
 }
 
-// change makes one change. It may fail: what counts is what the ensemble has done.
+// change makes one change. It may fail: only the ensemble's state counts.
 func change(c *person, r *rand.Rand, base string, n int) {
 	path := fmt.Sprintf("%s/%d", base, r.IntN(30))
 	child := fmt.Sprintf("%s/%d", path, r.IntN(5))

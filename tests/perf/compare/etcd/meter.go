@@ -25,7 +25,7 @@ type meter struct {
 	errors map[string]int64
 }
 
-// recorder holds one connection's latencies, in microseconds with three digits.
+// recorder stores one connection's latencies, in microseconds with three digits.
 type recorder struct {
 	mu   sync.Mutex
 	hist *hdrhistogram.Histogram

@@ -72,8 +72,8 @@ func Flags() func() Job {
 // Work implements a shape of work.
 type Work func(ctx context.Context, dial Dial, j Job) (Result, error)
 
-// Main is the main function of a program: it runs the job of its command line with one of
-// the kinds, and prints the result as JSON. more are shapes that only this program has.
+// Main is the main function of a program: it runs the job in its command line with the kind that
+// the job names, and prints the result as JSON. more are shapes that only this program has.
 func Main(kinds map[string]Dial, more map[string]Work) {
 	job := Flags()
 	flag.Parse()

@@ -35,7 +35,7 @@ func TestRun(t *testing.T) {
 		l := local{make(chan struct{}, 1)}
 		dial := func(context.Context, []string) (Client, error) { return l, nil }
 		r := must.Get(Run(t.Context(), dial, Job{Shape: Shared, Clients: 2, Warm: 30 * time.Millisecond, For: 300 * time.Millisecond}))(t)
-		// A release takes 2 ms, and the next client is already waiting.
+		// A release lasts 2 ms, and the next client is already waiting.
 		if r.Acquisitions < 149 || r.Acquisitions > 151 || r.HandOffs != r.Acquisitions || r.Overlaps != 0 {
 			t.Errorf("%+v", r)
 		}

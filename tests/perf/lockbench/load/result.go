@@ -9,14 +9,13 @@ import (
 type Result struct {
 	Acquisitions int
 	Seconds      float64
-	// HandOffs counts the acquisitions of a shared lock whose previous holder was another
-	// client.
+	// HandOffs counts the acquisitions of a shared lock after another client had it.
 	HandOffs int
 	// HandOff50 and HandOff99 are percentiles of the time from a call of Release, while
 	// another client waits for the shared lock, to the return of the next Acquire: how long
 	// the lock is idle although a client wants it.
 	HandOff50, HandOff99 float64
-	// Wait50, Wait99 and WaitMax are how long Acquire took.
+	// Wait50, Wait99 and WaitMax are durations of Acquire.
 	Wait50, Wait99, WaitMax float64
 	// Overlaps counts acquisitions that returned before the previous holder had called
 	// Release: it should be 0.

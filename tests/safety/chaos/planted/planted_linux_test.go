@@ -30,7 +30,7 @@ type bug struct {
 	file     string
 	old, new string // the original text, which occurs once, and its replacement
 	faults   []string
-	// found lists the checkers; one of them must see the bug.
+	// found lists the checkers; one must see the bug.
 	found []string
 }
 

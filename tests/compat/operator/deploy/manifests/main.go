@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// objects holds everything in a kustomization.
+// objects contains everything in a kustomization.
 type objects struct {
 	Services     []corev1.Service
 	ConfigMaps   []corev1.ConfigMap

@@ -163,7 +163,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestDependency embeds the chart as those of Pinot, SigNoz, NiFi, ClickHouse and Solr embed
+// TestDependency embeds the chart like the charts of Pinot, SigNoz, NiFi, ClickHouse and Solr embed
 // ZooKeeper: the parent changes only the repository and the image.
 func TestDependency(t *testing.T) {
 	for _, name := range []string{"pinot", "signoz", "nifi", "clickhouse", "solr"} {
@@ -213,7 +213,7 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestRcloneImage: a global registry replaces that of rclone's image.
+// TestRcloneImage: a global registry replaces the registry of rclone's image.
 func TestRcloneImage(t *testing.T) {
 	for values, want := range map[string]string{
 		``: "docker.io/rclone/rclone:1.71",
@@ -232,7 +232,7 @@ func TestRcloneImage(t *testing.T) {
 	}
 }
 
-// TestNoShell: probes and commands that need the shell of another image get those of the chart.
+// TestNoShell: the chart replaces probes and commands that need the shell of another image.
 func TestNoShell(t *testing.T) {
 	c := named[appsv1.StatefulSet](t, file(t, "signoz"), "zk-zookeeper").Spec.Template.Spec.Containers[0]
 	for path, probe := range map[string]*corev1.Probe{"/livez": c.LivenessProbe, "/readyz": c.ReadinessProbe} {
@@ -282,7 +282,7 @@ func TestPod(t *testing.T) {
 	}
 }
 
-// server returns what a server of a value file needs, without Kubernetes.
+// server returns a server's command and files for a value file, without Kubernetes.
 func server(t *testing.T, values string) any {
 	t.Helper()
 	objects := file(t, values)
@@ -376,7 +376,7 @@ func TestOpenShift(t *testing.T) {
 	}
 }
 
-// TestNotes: the notes warn of what the values leave open, and of values without an effect.
+// TestNotes: the notes warn about missing values, and about values without an effect.
 func TestNotes(t *testing.T) {
 	bitnami, err := os.ReadFile("testdata/bitnami.yaml")
 	if err != nil {
@@ -618,8 +618,8 @@ func TestMonitoring(t *testing.T) {
 	}
 }
 
-// TestBackup: a backup is taken, stored and restored, in this order, before it gets its name and
-// older ones are removed. With TLS, its password goes only to servers with a certificate.
+// TestBackup: the job writes, stores and restores a backup, in this order, before it gives it its
+// name and removes older ones. With TLS, its password goes only to servers with a certificate.
 func TestBackup(t *testing.T) {
 	from := func(scheme string) (args string) {
 		for i := range 3 {
@@ -699,7 +699,7 @@ func TestAdminTLS(t *testing.T) {
 	}
 }
 
-// TestExternalAccess: every server has a service of its own.
+// TestExternalAccess: every server has its own service.
 func TestExternalAccess(t *testing.T) {
 	objects := file(t, "external")
 	for i := range 3 {
@@ -710,7 +710,7 @@ func TestExternalAccess(t *testing.T) {
 	}
 }
 
-// TestVolumes: the log has a volume of its own with dataLogDir.
+// TestVolumes: the log has a separate volume with dataLogDir.
 func TestVolumes(t *testing.T) {
 	set := named[appsv1.StatefulSet](t, file(t, "logvolume"), "zk-zookeeper")
 	claims := set.Spec.VolumeClaimTemplates

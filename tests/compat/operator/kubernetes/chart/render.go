@@ -205,7 +205,7 @@ func checkSet(set *appsv1.StatefulSet, objects []object) (errs []error) {
 	return append(errs, checkPod(set.Name, pod.Spec, claims)...)
 }
 
-// checkPod checks that the containers' volumes are there, and each once.
+// checkPod checks that each of the containers' volumes exists exactly once.
 func checkPod(name string, pod corev1.PodSpec, volumes []string) (errs []error) {
 	for _, v := range pod.Volumes {
 		if slices.Contains(volumes, v.Name) {

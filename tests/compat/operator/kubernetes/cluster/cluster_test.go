@@ -223,7 +223,7 @@ func (n *namespace) write(c *client.Client) *writer {
 	return w
 }
 
-// check ends the writer, and looks for what was acknowledged.
+// check ends the writer, and looks for the acknowledged writes.
 func (w *writer) check(what string) {
 	w.n.t.Helper()
 	w.stop()

@@ -1,4 +1,5 @@
-// Command rclone is rclone with what the chart's backup job runs, and with a server for S3.
+// Command rclone is rclone with the commands that the chart's backup job runs, and with a server
+// for S3.
 //
 // It is a separate module, so that zkgo doesn't depend on rclone. It has the version of the
 // image in the chart's values.

@@ -32,8 +32,8 @@ func main() {
 	}, nil)
 }
 
-// dialer returns a Dial that connects to all servers: one, or several for RedLock, which
-// does with each server what the simple lock does.
+// dialer returns a Dial that connects to all servers: one, or several for RedLock, which uses the
+// simple lock on each server.
 func dialer(p pause) load.Dial {
 	return func(ctx context.Context, addrs []string) (load.Client, error) {
 		c := &redisClient{pause: p}
@@ -93,7 +93,7 @@ func (l *redisLock) Release(ctx context.Context) error {
 	return err
 }
 
-// ask asks all servers at once and counts those that agree.
+// ask asks all servers concurrently and counts how many agree.
 func (l *redisLock) ask(what func(*redis.Conn) (bool, error)) (int, error) {
 	type answer struct {
 		yes bool

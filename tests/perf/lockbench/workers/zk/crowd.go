@@ -60,9 +60,9 @@ func (p *parent) Release(ctx context.Context) error {
 	return s.Delete(ctx, p.mine, client.AnyVersion)
 }
 
-// crowd makes clients wait for one lock and releases it several times. It measures how
-// long it takes until the next client has the lock, and how many packets the server
-// receives and sends for that, according to its mntr.
+// crowd makes clients wait for one lock and releases it several times. It measures the time until
+// the next client has the lock, and how many packets the server receives and sends for that,
+// according to its mntr.
 func crowd(ctx context.Context, dial load.Dial, j load.Job, releases int) (load.Result, error) {
 	own, err := askingCosts(j.Addrs[0]) // while there is no other traffic
 	if err != nil {
