@@ -65,7 +65,7 @@ func (t *store) loadQuota(prefix string) quota {
 // QuotaUse is a quota and its usage. An absent number is −1.
 type QuotaUse struct {
 	Path                   string
-	CountLimit, BytesLimit int64 // hard limits, or soft ones where there is no hard one
+	CountLimit, BytesLimit int64 // hard limits, or soft limits if there are no hard ones
 	Count, Bytes           int64
 }
 

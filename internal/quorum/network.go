@@ -157,8 +157,8 @@ func splitName(addr string) (host, port string, named bool) {
 }
 
 // DialFirst connects to the first of several addresses that accepts. Each has a head
-// start over the next, which begins earlier if the one before it fails. If all fail, it
-// returns the errors of all addresses that it tried, at least the first one's.
+// start over the next, which starts earlier if the previous one fails. If all fail,
+// it returns the errors of all addresses that it tried, at least the first one's.
 func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dial func(ctx context.Context, addr string) (net.Conn, error)) (net.Conn, []error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -244,7 +244,7 @@ func Share(ctx context.Context, attempts int) (context.Context, context.CancelFu
 }
 
 // BlamePath tells the network that a stream made no progress, or that its handshake
-// failed, so that a server with several addresses is dialled at another one.
+// failed, so that a server with several addresses is dialled at another address.
 func BlamePath(stream net.Conn) {
 	for {
 		switch c := stream.(type) {

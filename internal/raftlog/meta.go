@@ -17,8 +17,8 @@ const metaName = "meta.json"
 
 // metaState is the content of the file. A metaState isn't changed once it is in a meta.
 type metaState struct {
-	First    uint64      `json:"first"`    // index of the log's first entry; the first segment may begin before it
-	Segments []segmentID `json:"segments"` // oldest first; each ends where the next begins
+	First    uint64      `json:"first"`    // index of the log's first entry; the first segment may start before it
+	Segments []segmentID `json:"segments"` // oldest first; each ends at the start of the next
 	Record   []byte      `json:"record"`
 }
 

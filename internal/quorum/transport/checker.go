@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum/rpc"
 )
 
-// maxTermJump is how far the term of a message may be ahead of this server's. A term grows
+// maxTermJump limits the distance of a message's term from this server's term. A term grows
 // by one with every candidacy, at most every standingPause, so no ensemble gets this far in
 // 40 years. A forged message can still raise the term by that much, which leaves room for
 // four billion more.

@@ -25,7 +25,7 @@ type Config struct {
 	Addr   string       // address of this server's quorum port, as the other servers dial it
 	Logger hclog.Logger // for Raft's network layer; nil: silent
 
-	// Stall is how long a request may make no progress. HeartbeatStall is the same for
+	// Stall limits the time without progress of a request. HeartbeatStall is the same for
 	// requests that are answered immediately: heartbeats and vote requests. A connection
 	// that exceeds the limit is replaced. Default 1.5 s and 500 ms.
 	Stall, HeartbeatStall time.Duration

@@ -20,7 +20,8 @@ const (
 	// besideEntry is the memory that all messages being read may use, in addition to one
 	// entry of the maximum size.
 	besideEntry = 64 << 20
-	// snapshotPrime is how much of a snapshot is checked before Raft sees it.
+	// snapshotPrime is the number of bytes of a snapshot that are checked before Raft
+	// sees it.
 	snapshotPrime = 72 << 10
 )
 

@@ -13,10 +13,11 @@ import (
 // conditions: as long as this server leads the term of the request and the follower is a
 // member at that address.
 //
-//   - When we repeat, we send the newest snapshot of this server, because the log may not
-//     reach back to an older one any more. We tell Raft that the follower has the snapshot
-//     that it asked for. The follower has more than that, which is safe. If Raft then asks
-//     for a snapshot that the confirmed one covers, we answer without another transfer.
+//   - When we repeat, we send the newest snapshot of this server, because the log may no
+//     longer reach back to an older snapshot. We tell Raft that the follower has the
+//     snapshot that it asked for. The follower has more than that, which is safe. If Raft
+//     then asks for a snapshot that the confirmed one covers, we answer without another
+//     transfer.
 //   - We report success to Raft only after the follower has answered that it has installed
 //     the snapshot, or has applied everything in it.
 //   - If the follower's Raft answers with an error, we report it to Raft: the follower got

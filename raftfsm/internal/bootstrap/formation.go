@@ -115,7 +115,7 @@ const (
 	AskSlowly = 250 * time.Millisecond
 	// FreshFor is the validity of an answer.
 	FreshFor = 3 * time.Second
-	// grace is how long a majority waits for the rest of the list.
+	// grace limits the time that a majority waits for the rest of the list.
 	grace = 250 * time.Millisecond
 )
 

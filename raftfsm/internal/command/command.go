@@ -64,8 +64,8 @@ const (
 	// KindReconfigDone reports a change of membership that no client asked for. It isn't
 	// a command.
 	KindReconfigDone
-	// KindRestoreBegin, KindRestoreChunk, KindRestoreCommit and KindRestoreAbort
-	// replace the state with another one (apply/statetransfer.go).
+	// KindRestoreBegin, KindRestoreChunk, KindRestoreCommit and KindRestoreAbort replace
+	// the state (apply/statetransfer.go).
 	KindRestoreBegin
 	KindRestoreChunk
 	KindRestoreCommit

@@ -16,13 +16,14 @@ import (
 // each step.
 
 const (
-	// hearLimit is how long a leader waits to hear from recently live servers before it
-	// changes the voters.
+	// hearLimit limits the time that a leader waits to hear from recently live servers
+	// before it changes the voters.
 	hearLimit = time.Second
-	// givenUpAfter is how long a reconfig in progress may lack a plan, because servers
-	// went down, before the leader abandons and undoes it.
+	// givenUpAfter is the time after which the leader abandons and undoes a reconfig that
+	// has no plan because servers went down.
 	givenUpAfter = 5 * time.Second
-	// comesWithin is how long a reconfig waits for a server that it adds (NeedsAll).
+	// comesWithin limits the time that a reconfig waits for a server that it adds
+	// (NeedsAll).
 	comesWithin = 3 * time.Second
 	// maxSetback bounds the pause after a change that Raft refused.
 	maxSetback = 10 * time.Second

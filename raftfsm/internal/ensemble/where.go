@@ -60,7 +60,7 @@ func (p *places) listedAt(server uint64) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return slices.Min(found) // all leaders choose the same one
+	return slices.Min(found) // all leaders choose the same address
 }
 
 // knownAt returns an address of a server for a list that has only a wildcard for it, or

@@ -1,7 +1,7 @@
 // Package forward carries a follower's commands to the leader.
 //
-// A follower opens one stream to the server that leads in an incarnation. The stream begins
-// with the incarnation and then carries the follower's runs, one after another:
+// A follower opens one stream to the server that leads in an incarnation. The stream
+// starts with the incarnation, followed by the follower's runs:
 //
 //	stream = incarnation:8 (size:4 run)*
 //
@@ -20,8 +20,8 @@
 // time, and either all sent bytes have been received, or received grows, or the leader is
 // holding. A follower closes a dead stream and opens another.
 //
-// A stream begins with a filler of a few packets' size, which the leader must confirm:
-// on a network that loses large packets, a stream could be opened but carry no runs.
+// The first message is a filler of a few packets' size, which the leader must confirm: on
+// a network that loses large packets, a stream could be opened but carry no runs.
 //
 // A server of an earlier release neither sends nor understands heartbeats. The handshake
 // (quorum.Identity.Beats) and the leader's first byte tell whether they are supported.

@@ -80,9 +80,9 @@ func (m *Member) listeners() []listener {
 // listening has the listeners of a list by key.
 type listening map[string]listener
 
-// claim adds a listener. It returns an error if another server has one with the same key.
-// Two servers for clients at all addresses of one host may be on different machines, to
-// which the host forwards the ports.
+// claim adds a listener. It returns an error if another server has a listener with the
+// same key. Two servers for clients at all addresses of one host may be on different
+// machines, to which the host forwards the ports.
 func (all listening) claim(l listener) error {
 	other, taken := all[l.key]
 	switch {

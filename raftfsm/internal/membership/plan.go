@@ -37,7 +37,7 @@ import (
 //     live configuration, with and without further live voters (step 5).
 //   - Step 6 finds a live voter of T, because T is live and step 4 is done.
 //
-// If O or T is not live, no order works, since every order begins with O and ends with T.
+// If O or T is not live, no order works, since every order starts with O and ends with T.
 // We therefore refuse a change only if every other order would fail as well. Steps 1 to 4
 // need O alone to be live. We also execute them if T is already in force and has lost its
 // majority for the moment.
@@ -52,7 +52,7 @@ type StepKind uint8
 // The kinds of step.
 const (
 	DropServer StepKind = iota + 1 // remove a server from Raft's configuration
-	AddServer                      // add one without a vote
+	AddServer                      // add a server without a vote
 	TakeVote
 	GiveVote
 	HandOver // leadership, to a voter of the target
