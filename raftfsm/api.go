@@ -124,7 +124,7 @@ func (l *Log) SetDefaults(dataDir string) {
 	orDefault(&l.SnapRetain, defaults.SnapRetain)
 }
 
-// Peers says how a server connects to the other servers of its ensemble.
+// Peers configures the connections to the other servers of the ensemble.
 type Peers struct {
 	Network    Network // default TCP
 	TLS        *TLS    // nil: plaintext
@@ -133,8 +133,8 @@ type Peers struct {
 	ListenHost string  // host to listen on; default: the host that the others dial; ListenAll overrides it
 }
 
-// Containers says how often a leader looks for containers and TTL znodes to delete, and how
-// many it deletes.
+// Containers configures how often a leader looks for containers and TTL znodes to delete,
+// and how many it deletes.
 type Containers struct {
 	Interval     time.Duration // default 1 minute
 	MaxPerMin    int           // default 10,000

@@ -153,8 +153,8 @@ func (c *controller) started(server, incarnation uint64) {
 	}
 }
 
-// beginLead proposes the LeaderStart of a new incarnation if Raft still says that this
-// server leads.
+// beginLead proposes the LeaderStart of a new incarnation if, according to Raft, this
+// server still leads.
 func (c *controller) beginLead() {
 	r := c.n.replica.Raft()
 	if c.lead != nil || c.halted || r == nil || r.State() != raft.Leader {

@@ -64,7 +64,7 @@ const (
 	Accepted       Code = iota
 	WrongVersion        // the peers speak different versions of this protocol
 	WrongCluster        // the peers belong to different ensembles
-	WrongTarget         // the dialled server isn't the one that the dialler meant
+	WrongTarget         // the dialler meant another server
 	WrongList           // neither belongs to an ensemble and their configuration files differ
 	NotReady            // the server doesn't accept streams of this kind now
 	wrongAnswer         // the answer can't be read

@@ -65,8 +65,8 @@ func (t *TCP) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		return conn, nil
 	}
 	if dns := (*net.DNSError)(nil); errors.As(lookupErr, &dns) && dns.IsNotFound {
-		// The name has no address any more. If the old one refuses, it may belong to
-		// another machine by now, so we learn nothing about the server.
+		// The name has no address any more. If the old address refuses the connection, it
+		// may belong to another machine by now, so that proves nothing about the server.
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: lookupErr}
 	}
 	if lookupErr != nil {

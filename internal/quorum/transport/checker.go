@@ -93,7 +93,7 @@ func (k *checker) examineLeader(term uint64) error {
 }
 
 // notedLeader records the sender of a message that has passed all other checks as the
-// leader of a term, and refuses a second one.
+// leader of a term, and refuses a second leader.
 func (k *checker) notedLeader(from raft.ServerID, term uint64) error {
 	if leader := k.leaders.leads(from, term); leader != from {
 		return rpc.Breaks("a second leader of one term", "%s leads in term %d", leader, term)
@@ -159,7 +159,7 @@ func (k *checker) reject(from raft.ServerID, err error) bool {
 // leaders remembers the server that sent entries or a snapshot in the newest term for
 // which any server did. We can't use Raft's own LeaderWithID: if Raft handles a heartbeat
 // of the old leader while it changes to the term of a new one, it keeps the old leader's
-// name with the new term until a message of the new leader replaces it.
+// name with the new term until a message of the new leader arrives.
 type leaders struct {
 	mu   sync.Mutex
 	term uint64

@@ -49,9 +49,8 @@ type Config struct {
 	// OpenSnapshot opens the newest snapshot of this server, to send it after a snapshot
 	// didn't get through. Nil: Raft learns about every failure.
 	OpenSnapshot func() (*raft.SnapshotMeta, io.ReadCloser, error)
-	// Elsewhere returns more addresses at which a server may be found if the one in
-	// Raft's configuration doesn't lead to it. The handshake verifies that it is that
-	// server. Nil: none.
+	// Elsewhere returns more addresses of a server, for when the address in Raft's
+	// configuration doesn't work. The handshake verifies the server. Nil: none.
 	Elsewhere func(id raft.ServerID) []string
 	// Hanging returns how long the oldest write to this server's log has been running, 0
 	// if none is. Nil: unknown.

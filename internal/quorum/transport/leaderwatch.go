@@ -33,7 +33,7 @@ const (
 
 // leaderWatch replaces a lost leader without waiting for Raft's timers. A leader is lost
 // when its process is gone or no longer leads: its connections to us end, and its port
-// refuses new ones or the server says so itself. Slowness is never evidence; the
+// refuses new ones or the server reports that itself. Slowness is never evidence; the
 // heartbeat timeout covers it.
 //
 // Invariants:

@@ -35,7 +35,7 @@ import (
 // them. Servers of earlier releases don't understand them.
 
 const (
-	// working says that a request is being received or handled. It precedes a response
+	// working means that a request is being received or handled. It precedes a response
 	// and can't be its first byte: MessagePack never uses it.
 	working = 0xc1
 	// beatsPerStall is the number of consecutive working bytes that must be missing.

@@ -237,8 +237,8 @@ func (m *Machine) Load(r io.Reader) error {
 	m.Claims.begin(command.Check{Index: m.Index, Digest: h.digest})
 	m.SnapCounter.reset()
 	if m.Incarnation != 0 {
-		// The snapshot doesn't say which server leads in this incarnation, and the
-		// entry that does may be one that the snapshot replaces.
+		// The snapshot doesn't name the leader of this incarnation, and the entry that
+		// names it may be before the snapshot.
 		m.Post([]Event{{Kind: Started, Server: membership.NoServer, Incarnation: m.Incarnation}})
 	}
 	return nil

@@ -48,7 +48,8 @@ const RestoreLevel = 2
 // StateTransferLimit is the maximum time between two pieces of a restore, in log time.
 const StateTransferLimit = time.Minute
 
-// ErrRestoreUnknown says that the state may have been replaced, or still be replaced later.
+// ErrRestoreUnknown reports that the state may have been replaced, or still be replaced
+// later.
 var ErrRestoreUnknown = errors.New("it is unknown whether the state was replaced")
 
 // Reasons why a restore failed.

@@ -158,7 +158,7 @@ func Open(fsys vfs.FS, dir string) (*Store, error) {
 	return s, nil
 }
 
-// save makes v durable before it takes effect.
+// save makes v durable and then replaces the state.
 func (s *Store) save(v State) error {
 	if s.dir != "" {
 		if err := Write(s.fs, s.dir, v); err != nil {

@@ -73,10 +73,11 @@ const (
 	// KindRestoreSessions is a piece of the session table of a state that keeps its
 	// sessions.
 	KindRestoreSessions
-	// KindMirrorBegin ends such a state: it comes from an Apache ZooKeeper ensemble, which
-	// the servers follow from here on. KindMirrorTxns are transactions of that ensemble,
-	// KindMirrorMark says how far its leader has proposed, KindMirrorEnd replaces it by
-	// our servers, and KindMirrorPhase closes or reopens the way back (apply/mirror.go).
+	// KindMirrorBegin is the last command of such a state. The state comes from an
+	// Apache ZooKeeper ensemble, which the servers follow from then on. KindMirrorTxns
+	// are transactions of that ensemble, KindMirrorMark says how far its leader has
+	// proposed, KindMirrorEnd replaces it by our servers, and KindMirrorPhase changes
+	// the phase after that (apply/mirror.go).
 	KindMirrorBegin
 	KindMirrorTxns
 	KindMirrorMark
@@ -132,8 +133,8 @@ func (c *Command) Size() int {
 	return n
 }
 
-// Decode reads c from the start of b and returns the remaining bytes. c aliases b.
-// decode reuses the capacity of c.IDs and c.Prints.
+// Decode reads c from the start of b and returns the remaining bytes. c aliases b. Decode
+// reuses the capacity of c.IDs and c.Prints.
 func (c *Command) Decode(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, errShortEntry

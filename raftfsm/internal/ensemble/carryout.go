@@ -221,11 +221,11 @@ func (c *changes) planFor(want *membership.List, live map[raft.ServerID]bool) *m
 }
 
 // missing returns the servers that a reconfig must not add yet with NeedsAll: new members,
-// or new voters, that are not connected. A joining server calls this one, which accepts
-// only the certificate for the name in the reconfig. Then this one calls it, sends it the
-// log, and gives it a vote once it has caught up. Otherwise the reconfig fails, so every
-// listed voter can vote. Without NeedsAll, the server is listed like one that is down, as
-// in ZooKeeper, and gets its vote when it comes.
+// or new voters, that are not connected. A joining server calls the leader, which accepts
+// only the certificate for the name in the reconfig. Then the leader calls the server,
+// sends it the log, and gives it a vote once it has caught up. Otherwise the reconfig
+// fails, so every listed voter can vote. Without NeedsAll, the server is listed like one
+// that is down, as in ZooKeeper, and gets its vote when it comes.
 func (c *changes) missing(p *membership.Change) (ids []uint64) {
 	if !c.env.Config.NeedsAll {
 		return nil

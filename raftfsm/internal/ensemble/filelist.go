@@ -228,8 +228,8 @@ func (j *joins) noteList(p *bootstrap.Probe) {
 	j.files[p.ID] = announced{list, time.Now()}
 }
 
-// ListOf returns the list with which a server was started, or nil if it hasn't reported one
-// recently.
+// ListOf returns the list with which a server was started, or nil if it hasn't reported
+// its list recently.
 func (p *places) ListOf(server uint64) *membership.List {
 	if server == p.self.ID {
 		return membership.New(p.env.Config.Members)

@@ -25,9 +25,9 @@ import (
 //	report = seq:8 flags:1 count:3 session:8*
 //	ack    = seq:8 index:8
 //
-// The index is the commit index when the report arrived. The flag says that a caller waits
-// for the report, so the leader asks for contacts immediately. Such a report doesn't have
-// to name sessions.
+// The index is the commit index when the report arrived. The flag means that a caller
+// waits for the report, so the leader asks for contacts immediately. Such a report
+// doesn't have to name sessions.
 
 const (
 	// reportEvery is the longest time between two reports.

@@ -1,6 +1,6 @@
 package ensemble
 
-// Publishing whether this server follows a leader and serves clients.
+// This file publishes whether this server follows a leader and serves clients.
 
 // catchUp is the index that this server must apply before it may serve.
 type catchUp struct {

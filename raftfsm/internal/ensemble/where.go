@@ -211,8 +211,8 @@ type caller struct {
 const MaxCallers = 16
 
 // noteFrom remembers the address from which a server with a wildcard address has called.
-// A caller may claim any ServerID, so if there are too many, only one of the same server
-// id is forgotten: the one that has been silent for longest.
+// A caller may claim any ServerID, so if there are too many, we forget only the caller of
+// the same server id that has been silent the longest.
 func (j *joins) noteFrom(id raft.ServerID, addr string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -74,7 +74,7 @@ type Entry struct {
 	Voters      []uint64  // EntryMembers: the servers that have a vote from here on
 	Time        time.Time // on the leader's clock; zero if the entry has none
 	Bytes       int
-	// Known says that the state before the entry is known, so its transactions have
+	// Known reports that the state before the entry is known, so its transactions have
 	// their zxids and results.
 	Known bool
 	// Skipped marks a batch that a deposed leader left in the log and that has no

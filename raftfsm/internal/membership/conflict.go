@@ -35,7 +35,7 @@ func (l *listener) what() string {
 }
 
 // listenKey returns the key of a listener at addr. It is "" for a wildcard, which doesn't
-// say on which host it is, and for a port that the system chooses.
+// name a host, and for a port that the system chooses.
 func listenKey(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	n, invalid := strconv.ParseUint(port, 10, 16)

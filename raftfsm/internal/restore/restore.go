@@ -140,8 +140,8 @@ func newID() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// endAll ends all sessions in a tree that is not in use. It returns the highest counter
-// in their ids, or the one that ZooKeeper would start with now if that is higher.
+// endAll ends all sessions in a tree that is not in use. It returns the higher one of the
+// highest counter in their ids and the counter that ZooKeeper would start with now.
 func endAll(t *tree.Tree, s *session.Table, now time.Time) (counter uint64) {
 	counter = uint64(now.UnixMilli()) << 16
 	tx := tree.Txn{Time: now.UnixMilli()}
