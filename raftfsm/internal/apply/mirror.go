@@ -25,7 +25,7 @@ import (
 // A mirror is part of the state, so all servers are in the same phase at the same entry:
 //
 //   - mirrored.Following. The tree has the zxid of the newest transaction of the ensemble
-//     that is applied here. An election, an expiry or a client gets no zxid. So a new
+//     that is applied here. No election, expiry or client request gets a zxid. So a new
 //     leader of ours, or a restarted server, knows from which zxid to continue. A command
 //     with transactions names the zxid before its first one. If that isn't the tree's,
 //     the command has no effect. So no transaction is applied twice or left out,

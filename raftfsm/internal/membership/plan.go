@@ -28,8 +28,8 @@ import (
 //
 // Claim: if O and T are live, every configuration on the way is live.
 //
-//   - Steps 1 and 3 remove dead voters. If l of n voters are live and l > n/2, then l >
-//     (n-1)/2.
+//   - Steps 1 and 3 remove dead voters. If l of n voters are live and l > n/2,
+//     then l > (n-1)/2.
 //   - Step 2 does not change the voters.
 //   - Step 4 adds live voters: if l > n/2, then l+1 > (n+1)/2.
 //   - After step 4 all live servers of T vote, and every dead voter is a server of
