@@ -158,7 +158,7 @@ func splitName(addr string) (host, port string, named bool) {
 
 // DialFirst connects to the first of several addresses that accepts. Each has a head
 // start over the next, which starts earlier if the previous one fails. If all fail,
-// it returns the errors of all addresses that it tried, at least the first one's.
+// it returns the errors of all addresses that it tried, at least of the first.
 func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dial func(ctx context.Context, addr string) (net.Conn, error)) (net.Conn, []error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

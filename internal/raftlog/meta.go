@@ -10,9 +10,9 @@ import (
 )
 
 // metaName is the file in the log's directory that lists the segments of the log. It
-// also stores the record with the term and the vote. We replace the file atomically, so
-// a power failure leaves either the old file or the new one. A wrong checksum therefore
-// means damage.
+// also stores the record with the term and the vote. We replace the file atomically,
+// so a power failure leaves either the old or the new file. A wrong checksum
+// therefore means damage.
 const metaName = "meta.json"
 
 // metaState is the content of the file. A metaState isn't changed once it is in a meta.

@@ -21,7 +21,7 @@ const maxTermJump = 1 << 32
 // already checked the message itself.
 //
 // Invariants:
-//   - Raft never gets an entry in place of a committed one: it would replace the entry
+//   - Raft never gets an entry in place of a committed entry: it would replace the entry
 //     and lose an acknowledged write.
 //   - Raft never gets a second leader in a term: two servers could commit different
 //     entries at one index.
@@ -102,8 +102,8 @@ func (k *checker) notedLeader(from raft.ServerID, term uint64) error {
 }
 
 // examineEntries checks that the entries can be applied, and that none replaces a
-// committed one. It lowers the commit index to the last entry that the message proves to
-// be in both logs. Raft would use the end of this server's log instead.
+// committed entry. It lowers the commit index to the last entry that the message proves
+// to be in both logs. Raft would use the end of this server's log instead.
 func (k *checker) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequest) error {
 	if err := k.examineLeader(a.Term); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (k *checker) examineEntries(from raft.ServerID, a *raft.AppendEntriesReques
 }
 
 // examineCommitted refuses entries that would replace committed ones: the leader of this
-// server's term, or of a later one, has all committed entries. A leader that has been
+// server's term, or of a later term, has all committed entries. A leader that has been
 // replaced and doesn't know it yet may lack some; Raft answers it with its term.
 func (k *checker) examineCommitted(a *raft.AppendEntriesRequest) error {
 	s := k.standing()

@@ -11,9 +11,9 @@ import (
 
 // contacts records, per peer, the start (not the answer) of the newest AppendEntries
 // that the peer answered with success in the leader's term. A quorum of such times
-// proves that this server was the leader at the oldest one. The time of the answer
-// proves nothing, because the answer may have been in a buffer while the process was
-// stopped.
+// proves that this server was the leader at the oldest of these times. The time of
+// the answer proves nothing, because the answer may have been in a buffer while the
+// process was stopped.
 //
 // A start has a time and a number. We need the numbers to order two starts even if two
 // readings of the clock are equal.

@@ -94,7 +94,7 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 // must not tell Raft that the follower has it.
 var errOlderSnapshot = errors.New("quorum: the newest snapshot does not cover the requested one")
 
-// sendInstead sends a newer snapshot than the one that Raft asked for, or the same again.
+// sendInstead sends a newer snapshot than Raft asked for, or repeats the same one.
 func (s *snapshots) sendInstead(id raft.ServerID, addr raft.ServerAddress, asked *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, meta *raft.SnapshotMeta, data io.Reader) error {
 	args := *asked
 	args.SnapshotVersion, args.LastLogIndex, args.LastLogTerm = meta.Version, meta.Index, meta.Term

@@ -58,8 +58,8 @@ type Env struct {
 //  3. All other servers, e.g. one that starts late or has lost its disk, ask the
 //     leader to admit them as new servers.
 //
-// Invariant: a ServerID that contains no disk id belongs to the one disk that the plan
-// names. No server with a wiped disk can be mistaken for that server.
+// Invariant: a ServerID that contains no disk id belongs to the disk that the plan names.
+// No server with a wiped disk can be mistaken for that server.
 type Formation struct {
 	env   Env
 	store *Store

@@ -39,10 +39,10 @@ type Command struct {
 	// Waiter receives the outcome when this server applies the command; nil: nothing waits.
 	Waiter Waiter
 
-	// Way ties together the commands of one connection, because a later command may
-	// depend on an earlier one. Propose sets it, and the caller passes it in the next
-	// command. Propose refuses that command if commands in flight have been lost in
-	// between. The first command has 0.
+	// Way ties together the commands of one connection, because a command may
+	// depend on an earlier command. Propose sets it, and the caller passes it in
+	// the next command. Propose refuses that command if commands in flight have
+	// been lost in between. The first command has 0.
 	Way uint64
 }
 

@@ -37,7 +37,7 @@ type journal struct {
 }
 
 // Swap replaces the state in a server's directories, so that a stop at any moment
-// leaves either the old state or the new one. The new state is prepared in separate
+// leaves either the old or the new state. The new state is prepared in separate
 // directories, where losing it does no harm. Then the journal is written. From then
 // on the swap can't be undone, and the next process that opens the directories
 // finishes the steps:

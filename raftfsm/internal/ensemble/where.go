@@ -237,7 +237,7 @@ func (j *joins) calledFrom(id raft.ServerID) string {
 	return ""
 }
 
-// Addresses returns the addresses that a server may have besides the one in Raft's
+// Addresses returns the addresses that a server may have besides its address in Raft's
 // configuration: from the membership, from its own announcement, from this server's
 // configuration file, and the address it has called from.
 func (p *places) Addresses(id raft.ServerID) []string {

@@ -99,7 +99,7 @@ func (all listening) claim(l listener) error {
 }
 
 // SameAddress returns an error for each server that would have to listen for the other
-// servers at the address of another one.
+// servers at another server's address.
 func SameAddress(members []Member) error {
 	all := make(listening)
 	var errs []error
@@ -157,8 +157,8 @@ func samePort(a, b string) bool {
 
 // Conflict returns an error if the servers of m can't change to next because of its new
 // addresses: two servers have the same address, or a server gets an address at which
-// another server listens now. In the latter case each server might wait for the other
-// one. We don't wait for a server that is on the list for the first time.
+// another server listens now. In the latter case each server might wait for the other.
+// We don't wait for a server that is on the list for the first time.
 func (m *List) Conflict(next *List) error {
 	before, after := make(listening), make(listening)
 	for i := range m.Members {

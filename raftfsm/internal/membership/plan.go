@@ -8,8 +8,8 @@ import (
 
 // How a change of the membership becomes a sequence of single changes of Raft's
 // configuration. Plan is a pure function: it computes all steps from the leader's
-// knowledge. The leader executes the first one and then plans again, so that the next
-// plan accounts for a server that dies in the meantime.
+// knowledge. The leader executes the first step and then plans again, so that the
+// next plan accounts for a server that dies in the meantime.
 //
 // Call a configuration live if more than half of its voters are live. Raft commits
 // a change under the configuration that the change makes, and every later entry

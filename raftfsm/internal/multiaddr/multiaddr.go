@@ -39,8 +39,8 @@ func (p Network) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if len(good) == 0 || len(blamed) == 0 {
 		return p.dialFirst(ctx, append(good, blamed...))
 	}
-	// A blamed address may well accept first: it gets no chance to before the good ones have
-	// failed or half of the time is over.
+	// A blamed address may well accept first: it gets no chance to before the good
+	// addresses have failed or half of the time is over.
 	half, cancel := quorum.Share(ctx, 2)
 	conn, err := p.dialFirst(half, good)
 	late := half.Err() != nil && ctx.Err() == nil
