@@ -79,8 +79,8 @@ func LeadingPath(body []byte) string {
 	return unsafe.String(&rest[0], n)
 }
 
-// PrefixPath puts prefix before the path at the start of the body that begins at
-// b[body:]. The root has an empty name, so its new path is prefix alone.
+// PrefixPath puts prefix before the path at the start of the body b[body:]. The root has
+// an empty name, so its new path is prefix alone.
 func PrefixPath(b []byte, body int, prefix string) []byte {
 	at := body + LengthSize
 	rest := b[at:]

@@ -108,7 +108,7 @@ func AppendMultiEnd(b []byte) []byte {
 }
 
 // AppendMultiError appends the entry in a multi's reply for an operation that failed, or
-// that was not executed because another one failed.
+// that was not executed because another operation failed.
 func AppendMultiError(b []byte, code Code) []byte {
 	h, e := MultiHeader{Op: OpError, Err: code}, ErrorResponse{int32(code)}
 	return e.Append(h.Append(b))

@@ -81,7 +81,8 @@ func TestMultiReusesRecords(t *testing.T) { //nolint:paralleltest // it counts a
 	}
 }
 
-// TestMultiRefuses: Decode should refuse what ZooKeeper doesn't accept in a multi.
+// TestMultiRefuses: Decode should refuse operations that ZooKeeper doesn't accept in a
+// multi.
 func TestMultiRefuses(t *testing.T) {
 	t.Parallel()
 	get, del := MultiOp{OpGetData, &GetDataRequest{Path: "/a"}}, MultiOp{OpDelete, &DeleteRequest{Path: "/a"}}

@@ -11,7 +11,7 @@ const (
 	Unknown Kind = iota // not for clients: refused with Unimplemented
 	Read                // answered from the local tree
 	Write               // a transaction on the tree, through the log
-	Session             // begins, keeps or ends the client's session
+	Session             // starts, keeps or ends the client's session
 	Local               // concerns the connection or the whole server
 )
 
@@ -19,7 +19,7 @@ const (
 type traits uint8
 
 const (
-	hasPath  traits = 1 << iota // the request begins with the path of a znode
+	hasPath  traits = 1 << iota // the request starts with the path of a znode
 	onParent                    // the permission is needed on the znode's parent
 	growing                     // may make the tree larger
 	inMulti                     // allowed inside a multi or a multiRead
@@ -144,7 +144,7 @@ func (o Op) Guard(path string) string {
 	return path
 }
 
-// HasPath reports whether the request begins with a path.
+// HasPath reports whether the request starts with a path.
 func (o Op) HasPath() bool { return o.row().is&hasPath != 0 }
 
 // Grows reports whether o may make the tree larger. For a multi, ask its operations.

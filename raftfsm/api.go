@@ -54,7 +54,7 @@ var (
 )
 
 // SameAddress returns an error for each server that would have to listen for the other
-// servers at the address of another one.
+// servers at another server's address.
 func SameAddress(members []Member) error { return membership.SameAddress(members) }
 
 // ValidHost reports whether a host contains only characters that a name or an address can
@@ -92,8 +92,9 @@ type Config struct {
 	Wall    func() time.Time // time of transactions; it may jump
 	Logger  *slog.Logger     // default: discard
 	Handler Handler
-	// Stream gets the transactions as ZooKeeper encodes them, under the tree's lock; nil: none
-	// is encoded. Txn gets the next one, and Jump reports that the state was replaced.
+	// Stream gets the transactions as ZooKeeper encodes them, under the tree's lock; nil:
+	// none is encoded. Txn gets the next transaction, and Jump reports that the state was
+	// replaced.
 	Stream interface {
 		Txn(zxid int64, txn []byte)
 		Jump(zxid int64)
@@ -124,7 +125,7 @@ func (l *Log) SetDefaults(dataDir string) {
 	orDefault(&l.SnapRetain, defaults.SnapRetain)
 }
 
-// Peers says how a server connects to the other servers of its ensemble.
+// Peers configures the connections to the other servers of the ensemble.
 type Peers struct {
 	Network    Network // default TCP
 	TLS        *TLS    // nil: plaintext
@@ -133,8 +134,8 @@ type Peers struct {
 	ListenHost string  // host to listen on; default: the host that the others dial; ListenAll overrides it
 }
 
-// Containers says how often a leader looks for containers and TTL znodes to delete, and how
-// many it deletes.
+// Containers configures how often a leader looks for containers and TTL znodes to delete,
+// and how many it deletes.
 type Containers struct {
 	Interval     time.Duration // default 1 minute
 	MaxPerMin    int           // default 10,000

@@ -15,8 +15,8 @@
 //   - The state is a function of the log alone: apply reads no configuration,
 //     no clock, no randomness. Each batch carries time and policy, and each
 //     LeaderStart the leader's identity.
-//   - A batch counts only if it is the next one of the incarnation that the
-//     newest LeaderStart began; any other batch is skipped as a whole. So a batch
+//   - A batch counts only if it is the next batch of the incarnation that the
+//     newest LeaderStart started; any other batch is skipped as a whole. So a batch
 //     that Raft refused leaves no gap, and a batch of a deposed leader changes
 //     nothing.
 //   - A transaction gets its zxid when it is applied, never before: every zxid

@@ -22,7 +22,7 @@ type expiryLog struct {
 	others int
 }
 
-// renew begins another window if the present one is over.
+// renew starts another window if the current one is over.
 func (e *expiryLog) renew(log *slog.Logger, now time.Time) {
 	if now.Sub(e.since) < expiryWindow {
 		return

@@ -243,8 +243,8 @@ func testNeverOlder(t *testing.T, tr *trouble, leads bool, pause time.Duration, 
 	}
 }
 
-// TestALeaderIsFreshFromTheFirst: a new leader is fresh although, from the start, it commits
-// faster than it applies.
+// TestALeaderIsFreshFromTheFirst: a new leader is fresh although it commits faster than
+// it applies from the start.
 func TestALeaderIsFreshFromTheFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -467,9 +467,9 @@ func TestARemovedServerExpectsNoElection(t *testing.T) {
 	})
 }
 
-// TestAJoiningVoterGivesUpADeadLeader: a server that joins has a vote before it has applied
-// the membership that lists it. If the leader vanishes at that moment, the others can't
-// elect another one until this server has given up the leader, too.
+// TestAJoiningVoterGivesUpADeadLeader: a server that joins has a vote before it has
+// applied the membership that lists it. If the leader vanishes at that moment, the others
+// can't elect a new leader until this server has given up the old one, too.
 func TestAJoiningVoterGivesUpADeadLeader(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 4)

@@ -20,12 +20,12 @@ import (
 // the state machine may lag far behind the committed log.
 type leadership struct {
 	incarnation uint64
-	term        uint64            // Raft's, when the leadership began
+	term        uint64            // Raft's term at the start of the leadership
 	refused     chan error        // the error if the LeaderStart was not accepted
 	proposer    *propose.Proposer // nil until the leadership is open
 	began       time.Time         // when its LeaderStart was proposed, by the machine's clock
 	expiries    expiryLog
-	reaped      time.Time // when the last search for znodes to reap began
+	reaped      time.Time // start of the last search for znodes to reap
 }
 
 // startRetry is the pause before another LeaderStart after Raft refused one, or a
@@ -86,9 +86,9 @@ func (c *controller) run() {
 		case <-c.retry.C:
 			c.beginLead()
 		case err := <-failed:
-			// Raft fails the batch before it steps down, if it steps down at all. A
-			// leadership begun right away would be lost right away, along with the
-			// commands that arrived in between.
+			// Raft fails the batch before it steps down, if it steps down at all. If a
+			// leadership started immediately, it would be lost immediately, along with
+			// the commands that arrived in between.
 			c.stepDown(err)
 			c.retry.Reset(startRetry)
 		case err := <-unsent:
@@ -153,8 +153,8 @@ func (c *controller) started(server, incarnation uint64) {
 	}
 }
 
-// beginLead proposes the LeaderStart of a new incarnation if Raft still says that this
-// server leads.
+// beginLead proposes the LeaderStart of a new incarnation if, according to Raft, this
+// server still leads.
 func (c *controller) beginLead() {
 	r := c.n.replica.Raft()
 	if c.lead != nil || c.halted || r == nil || r.State() != raft.Leader {
@@ -177,7 +177,7 @@ func (c *controller) beginLead() {
 	})
 }
 
-// openLead begins the leader's duties. At this point, its LeaderStart and all entries
+// openLead starts the leader's duties. At this point, its LeaderStart and all entries
 // committed before it are applied.
 func (c *controller) openLead() {
 	c.n.deadlines.Reset()
@@ -203,7 +203,7 @@ func (c *controller) stepDown(reason error) {
 	}
 	c.lead = nil
 	c.n.incarnation.Store(0)
-	c.n.forwards.reset() // their clients are given up when the next leadership begins
+	c.n.forwards.reset() // their clients are given up when the next leadership starts
 	if l.proposer != nil {
 		l.proposer.Halt()
 	}

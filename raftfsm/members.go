@@ -152,7 +152,7 @@ func (n *Node) Level() (now, newest uint32) {
 	return n.replica.Machine.Levels()
 }
 
-// startLevel is the level at which a leadership begins. A new state begins at level 1.
+// startLevel is the level at the start of a leadership. A new state starts at level 1.
 func (c *controller) startLevel() uint32 {
 	now, newest := c.n.Level()
 	if c.n.cfg.standalone() {

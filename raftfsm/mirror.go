@@ -117,7 +117,7 @@ func (m Mirroring) Sessions() []MirrorForward {
 	return list
 }
 
-// End makes our servers replace the ensemble if zxid is the newest one that is applied.
+// End makes our servers replace the ensemble if zxid is the newest applied zxid.
 func (m Mirroring) End(ctx context.Context, zxid int64) error {
 	return m.await(ctx, command.KindMirrorEnd, binary.BigEndian.AppendUint64(nil, uint64(zxid)))
 }

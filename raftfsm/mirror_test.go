@@ -36,7 +36,7 @@ func mirrorOf(t testing.TB, tr *tree.Tree, sessions *session.Table) []command.Co
 	return append(cmds, command.Command{Kind: command.KindRestoreSessions, Body: body}, command.Command{Kind: command.KindMirrorBegin, Body: commit.Append(bytes.Clone(head))})
 }
 
-// ofEnsemble encodes transactions as the ensemble's leader does.
+// ofEnsemble encodes transactions like the ensemble's leader.
 type ofEnsemble struct{ prev int64 }
 
 func (e *ofEnsemble) command(txns ...[]byte) command.Command {
@@ -80,8 +80,8 @@ func following(t *testing.T) (*machineCopy, *leader, *ofEnsemble) {
 	return r, l, &ofEnsemble{zxid}
 }
 
-// TestMirrorFollows: each transaction is applied once and in its order, whatever a leader of
-// ours proposes, and nothing else gives a zxid.
+// TestMirrorFollows: each transaction is applied once and in its order, whatever a leader
+// of ours proposes, and no other change gets a zxid.
 func TestMirrorFollows(t *testing.T) {
 	t.Parallel()
 	r, l, e := following(t)
@@ -283,7 +283,8 @@ func (o *ownCommands) apply(t *testing.T, l *leader, c command.Command) {
 	l.first = next
 }
 
-// TestMirrorClients: what clients want goes to the ensemble, and its transaction is the answer.
+// TestMirrorClients: clients' requests go to the ensemble, and its transactions are the
+// answers.
 func TestMirrorClients(t *testing.T) {
 	t.Parallel()
 	r, l, e := following(t)

@@ -24,10 +24,11 @@ import (
 	"github.com/zkgo/zkgo/tree"
 )
 
-// closeLimit is how long Close waits for each step that should finish immediately.
+// closeLimit limits the time that Close waits for each step that should finish
+// immediately.
 const closeLimit = 10 * time.Second
 
-// drainLimit is how long Close waits for entries that may never be committed.
+// drainLimit limits the time that Close waits for entries that may never be committed.
 const drainLimit = time.Second
 
 // Node is one server of an ensemble, with its replica of the state.
@@ -194,8 +195,8 @@ func (n *Node) Ready() <-chan struct{} { return n.ready }
 // that.
 func (n *Node) Err() <-chan error { return n.errs }
 
-// Tree returns the tree. It returns the same one for the life of the Node. Callers may
-// only read it, and must hold its lock.
+// Tree returns the tree. It is the same tree for the life of the Node. Callers may only
+// read it, and must hold its lock.
 func (n *Node) Tree() *tree.Tree { return n.replica.Machine.Tree }
 
 // Sessions returns the table of sessions. Callers must hold the tree's lock to read it.
@@ -222,7 +223,7 @@ func (n *Node) Status() Status {
 	return n.status
 }
 
-// publish makes s the status if it differs from the last one.
+// publish makes s the status if it differs from the previous status.
 func (c *controller) publish(s Status) {
 	n := c.n
 	n.statusMu.Lock()

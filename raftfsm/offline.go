@@ -70,7 +70,7 @@ func (cfg Config) Rejoin(cluster string) (aside []string, err error) {
 }
 
 // Seed writes tree and sessions into the empty directories of cfg, as the state that a
-// server starts with, e.g. for an import. It begins a new history, which no server of
+// server starts with, e.g. for an import. It starts a new history, which no server of
 // an older history accepts as its own. In an ensemble, only one server may be seeded.
 // It has the only vote until other servers with empty directories have joined. The
 // tree's zxid must be above everything that clients may have seen. A stop at any moment
@@ -132,7 +132,7 @@ type EntryType = logreader.EntryType
 
 // The types of log entries.
 const (
-	EntryLeader  = logreader.EntryLeader  // begins a leadership
+	EntryLeader  = logreader.EntryLeader  // starts a leadership
 	EntryBatch   = logreader.EntryBatch   // contains transactions
 	EntryMembers = logreader.EntryMembers // Raft's list of servers
 	EntryRaft    = logreader.EntryRaft    // internal to Raft, without effect

@@ -102,9 +102,9 @@ func stallingCluster(t *testing.T, n int) (*cluster, map[uint64]*stalling) {
 	for _, r := range c.rigs {
 		r.awaitServed()
 	}
-	// Soon after its election, a leader raises the level with a separate entry. If a
-	// disk stalled while only some servers had that entry, other servers would be
-	// affected than the test intends.
+	// Soon after its election, a leader raises the level with a separate entry. If a disk
+	// stalled while only some servers had that entry, the stall would affect the wrong
+	// servers.
 	c.awaitLevel(command.Level)
 	c.settled()
 	return c, disks
@@ -125,7 +125,7 @@ func TestStalledDisks(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		for _, tt := range []struct {
 			stall       time.Duration
-			least, most uint64 // terms that may begin
+			least, most uint64 // terms that may start
 		}{{time.Second, 0, 0}, {4 * time.Second, 0, 0}, {9 * time.Second, 1, 2}, {20 * time.Second, 1, 3}} {
 			if testing.Short() && (all && tt.stall != 4*time.Second || !all && tt.stall != 20*time.Second) {
 				continue

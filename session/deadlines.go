@@ -87,8 +87,8 @@ func (d *Deadlines) Attached(s Deadline, now Clocks) {
 	d.enter(e, d.bucketAt(now.Now.Add(s.Timeout)))
 }
 
-// Heard records a sign of life at the given time. It ignores a time that is older than the
-// recorded one, because reports from several servers may arrive out of order.
+// Heard records a sign of life at the given time. It ignores a time that is older than
+// the recorded time, because reports from several servers may arrive out of order.
 func (d *Deadlines) Heard(id int64, at time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -15,14 +15,14 @@ import (
 //  1. A member reports the sessions that it has heard from to the leader, at least every
 //     half tick and every 500 ms. It repeats each session until the leader has acknowledged
 //     a report that names it. The leader acknowledges a report after a quorum has followed
-//     it in a contact that began after the report arrived. The acknowledgement carries the
-//     commit index as of the arrival. A member's contact is the time at which it sent the
-//     newest acknowledged report. Its freshness is the time at which it sent the newest
+//     it in a contact that started after the report arrived. The acknowledgement carries
+//     the commit index as of the arrival. A member's contact is the time at which it sent
+//     the newest acknowledged report. Its freshness is the time at which it sent the newest
 //     report with a commit index that it has applied. [Member] keeps both.
 //  2. The leader expires a session after no report has named it for T, rounded up to a
-//     tick, and only while no other server can lead. A new leader begins with a full T for
-//     every session, because it can't know what its predecessor heard. Time in which its
-//     process was stopped doesn't count. [Deadlines] does this.
+//     tick, and only while no other server can lead. A new leader starts with a full T
+//     for every session, because it can't know what its predecessor heard. Time in
+//     which its process was stopped doesn't count. [Deadlines] does this.
 //  3. A member sends something to the client only while its freshness is less than 2T/3
 //     and less than syncLimit × tickTime old ([Bounds]), and less than 9T/10 has passed
 //     since it last heard from the client in a way that the ensemble knows about
@@ -31,7 +31,7 @@ import (
 // As a result, two clients never both learn that they hold the same lock. The leader that
 // acknowledged a report sent at time r keeps the session until r + T. So does every later
 // leader: a quorum still followed the old one after r, so the new one was elected after
-// that, and it begins with a full T. By point 3, no reply is sent after r + T. The bound of
+// that, and it starts with a full T. By point 3, no reply is sent after r + T. The bound of
 // 2T/3 leaves the client a third of its timeout to find another server, and bounds the age
 // of a read. It doesn't imply the bound of 9T/10: a client may have been silent for most of
 // T when its server is cut off.
@@ -55,7 +55,7 @@ func (b Bounds) Reply(timeout time.Duration) time.Duration { return min(timeout*
 // stricter than Reply: otherwise the server would soon close the connection again.
 func (b Bounds) Welcome(timeout time.Duration) time.Duration { return b.Reply(timeout) * 3 / 4 }
 
-// resume returns how old the state may be when the server begins to serve: well below the
+// resume returns how old the state may be when the server starts to serve: well below the
 // age at which it would have to stop again.
 func (b Bounds) resume() time.Duration { return b.Sync / 4 }
 

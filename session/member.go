@@ -152,7 +152,7 @@ func (m *Member) Stale(applied uint64, now time.Time) string {
 	}
 }
 
-// CaughtUp reports whether this server may begin to serve: it has applied the index that
+// CaughtUp reports whether this server may start to serve: it has applied the index that
 // an acknowledgement gave, or its state is fresh enough anyway.
 func (m *Member) CaughtUp(index, applied uint64, now time.Time) bool {
 	return applied >= index || now.Sub(m.Fresh(applied, now)) < m.bounds.resume()

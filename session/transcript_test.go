@@ -65,7 +65,7 @@ func (e *ensemble) pass(d time.Duration) string {
 //	heard SESSION                     a server heard from the client
 //	pass SECONDS                      time goes by
 //	stop SECONDS                      the leader's process is stopped for that long
-//	lead                              another server begins to lead
+//	lead                              another server starts to lead
 //	unsure, sure                      whether another server may lead
 //	list                              the table
 func TestTranscript(t *testing.T) {

@@ -85,9 +85,9 @@ func normalizeACL(dst, acl []proto.ACL, ids []proto.ID, p Policy) ([]proto.ACL, 
 const smallACL = 16
 
 // dropDuplicates appends acl to dst without duplicates. ZooKeeper compares a new
-// entry with the earlier ones field by field and fails when it reaches a null
-// field: a null scheme at the first entry with the same permissions, a null id
-// at the first entry that also has the same scheme.
+// entry with the earlier entries field by field and fails when it reaches a null
+// field: a null scheme at the first entry with the same permissions, a null id at
+// the first entry that also has the same scheme.
 func dropDuplicates(dst, acl []proto.ACL) ([]proto.ACL, proto.Code) {
 	start := len(dst)
 next:

@@ -46,8 +46,8 @@ func (c *creation) owner(tx *Txn) (int64, proto.Code) {
 	case mode.TTL() && (c.ttl <= 0 || c.ttl > proto.MaxTTL):
 		return 0, proto.ErrBadArguments
 	case !mode.TTL() && (c.ttl >= 0 || c.op == proto.OpCreateTTL):
-		// ZooKeeper crashes on a createTTL that has neither a time to live nor a mode for
-		// one. We refuse it.
+		// ZooKeeper crashes on a createTTL that has neither a time to live nor a TTL
+		// mode. We refuse it.
 		return 0, proto.ErrBadArguments
 	case c.op == proto.OpCreateContainer:
 		return containerOwner, proto.Ok

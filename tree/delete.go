@@ -65,8 +65,8 @@ func undeletable(path string) bool {
 	return path == rootPath || path == procPath || path == quotaPath || path == ConfigPath
 }
 
-// expected reports whether version is the one that a request expects; −1 matches
-// any version.
+// expected reports whether version matches the version in a request; −1 matches any
+// version.
 func expected(version, want int32) bool { return want == -1 || want == version }
 
 // Reap asks for the removal of a container, or of a znode with an expired time to live.

@@ -8,7 +8,7 @@ import (
 )
 
 // EphemeralList collects the paths of a session's ephemeral znodes that start with a text.
-// A list of one step is sorted. We don't sort a longer one, and neither does ZooKeeper:
+// A list of one step is sorted. We don't sort a longer list, and neither does ZooKeeper:
 // sorting tens of thousands of paths would block writes. The list is made in steps, so that
 // the caller can release the tree's lock between them. If the session creates no znode in
 // the meantime, Paths returns the znodes that exist when it is called.

@@ -12,7 +12,7 @@ type Loading struct {
 	l    loader
 	buf  []byte // the part of an incomplete block that has arrived
 	read bool   // the magic string has arrived
-	err  error  // why Write and Tree fail
+	err  error  // error of Write and Tree
 }
 
 // NewLoading returns a Loading that has received nothing yet.

@@ -10,7 +10,7 @@ import "strings"
 // totals for every subtree, because every znode would need memory for them.
 type measured struct {
 	subtrees map[string]*subtree // by path
-	changes  int                 // since the last one was added
+	changes  int                 // since the last subtree was added
 }
 
 // subtree is the usage of a subtree.

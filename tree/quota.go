@@ -65,7 +65,7 @@ func (t *store) loadQuota(prefix string) quota {
 // QuotaUse is a quota and its usage. An absent number is −1.
 type QuotaUse struct {
 	Path                   string
-	CountLimit, BytesLimit int64 // hard limits, or soft ones where there is no hard one
+	CountLimit, BytesLimit int64 // hard limits, or soft limits if there are no hard ones
 	Count, Bytes           int64
 }
 
@@ -160,8 +160,8 @@ func (t *editor) keepQuota(prefix string, q *quota) {
 }
 
 // quotaChanges must be called before the running multi creates, changes or removes the
-// node at path. It records the quota that the node belongs to. Reading all quotas when a
-// multi starts would cost more, the more quotas there are.
+// node at path. It records the quota that the node belongs to. We don't read all quotas
+// at the start of a multi, because there may be many.
 func (t *editor) quotaChanges(path string) {
 	if !t.undo.enforced || !strings.HasPrefix(path, quotaPath+"/") {
 		return

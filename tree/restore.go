@@ -16,7 +16,7 @@ var errReplaced = errors.New("tree: the tree was replaced by a restored one")
 // Restore replaces the content of the tree with the snapshot in r. It reads no byte after
 // the snapshot. Snapshots of the old content that aren't written yet fail. We drop the
 // old content first, so that two trees are never in memory. After an error, the tree is a
-// fresh one, and the caller must not use it.
+// fresh tree, and the caller must not use it.
 func (t *Tree) Restore(r io.Reader) error { return t.replace(func() error { return t.load(r) }) }
 
 // replace empties the tree and calls load to fill it again. After an error the tree

@@ -124,9 +124,8 @@ func (t *store) discharge(n *node) {
 	}
 }
 
-// usage returns the number of nodes in n's subtree and the bytes of their data.
-// It keeps its own stack, because a chain of nodes can be as deep as a path is
-// long.
+// usage returns the number of nodes in n's subtree and the bytes of their data. It uses
+// an explicit stack, because a subtree can be as deep as the longest path.
 func (t *store) usage(n *node) (count int, bytes int64) {
 	for stack := []arena.Number{n.Number()}; len(stack) > 0; {
 		n := t.arena.At(stack[len(stack)-1])

@@ -18,9 +18,9 @@ type crowd struct {
 	serverID string // empty for strangers
 }
 
-// enter counts an accepted stream. If there are too many, enter closes the one that has
-// been idle the longest, so a caller that doesn't use its streams loses them to callers
-// that do.
+// enter counts an accepted stream. If there are too many, enter closes the stream that
+// has been idle the longest, so a caller that doesn't use its streams loses them to
+// callers that do.
 func (h *Hub) enter(conn *tracked, kind Kind, from Identity) {
 	key, limit := crowd{kind, from.ServerID}, maxStreams
 	if from.Cluster == (ClusterID{}) {

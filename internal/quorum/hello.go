@@ -64,7 +64,7 @@ const (
 	Accepted       Code = iota
 	WrongVersion        // the peers speak different versions of this protocol
 	WrongCluster        // the peers belong to different ensembles
-	WrongTarget         // the dialled server isn't the one that the dialler meant
+	WrongTarget         // the dialler meant another server
 	WrongList           // neither belongs to an ensemble and their configuration files differ
 	NotReady            // the server doesn't accept streams of this kind now
 	wrongAnswer         // the answer can't be read
@@ -275,7 +275,7 @@ func writeHello(c net.Conn, h *hello, by time.Time) error {
 // other's message.
 //
 // A stream of Raft or of commands needs two members of one ensemble, and exactly the
-// server that the dialler meant: after its disk is wiped, a server is a different one.
+// server that the dialler meant: a server with a wiped disk is a different server.
 // Servers use probes to find such mismatches, so we refuse a probe only if both servers
 // are still waiting for their ensembles to form and their lists of servers differ.
 func judge(kind Kind, ours, theirs Identity, meant string, is string) Code {

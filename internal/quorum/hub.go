@@ -41,7 +41,7 @@ type Hub struct {
 	refusals refusals
 
 	mu        sync.Mutex
-	ports     []port // Addr returns the first one
+	ports     []port // Addr returns the address of the first port
 	self      Identity
 	acceptors [kinds]Acceptor
 	conns     map[net.Conn]struct{}

@@ -13,7 +13,7 @@ import (
 // if the leader fails at that time. Therefore
 //
 //   - a lookup may outlive the attempt to connect that started it. An attempt is often
-//     shorter than a lookup, and the next one would have to start over;
+//     shorter than a lookup, and the next attempt would have to start over;
 //   - the last known addresses remain usable. We dial them if a lookup fails or lasts
 //     longer than lookupPatience. A successful lookup replaces them, also for attempts in
 //     progress. The handshake verifies that the right server answers.
@@ -118,7 +118,7 @@ func (n *names) run(ctx context.Context, h *hostName, l *lookup, host string, re
 }
 
 // find returns the addresses to dial for a host. If this lookup failed, find returns its
-// error and the addresses of an earlier one. If it is slow, find returns those and the
+// error and the addresses of an earlier lookup. If it is slow, find returns those and the
 // lookup.
 func (n *names) find(ctx context.Context, host string, resolve Resolver) (addrs []string, slow *lookup, err error) {
 	l, known := n.begin(host, resolve)

@@ -65,8 +65,8 @@ func (t *TCP) Dial(ctx context.Context, addr string) (net.Conn, error) {
 		return conn, nil
 	}
 	if dns := (*net.DNSError)(nil); errors.As(lookupErr, &dns) && dns.IsNotFound {
-		// The name has no address any more. If the old one refuses, it may belong to
-		// another machine by now, so we learn nothing about the server.
+		// The name has no address any more. If the old address refuses the connection, it
+		// may belong to another machine by now, so that proves nothing about the server.
 		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: lookupErr}
 	}
 	if lookupErr != nil {
@@ -157,8 +157,8 @@ func splitName(addr string) (host, port string, named bool) {
 }
 
 // DialFirst connects to the first of several addresses that accepts. Each has a head
-// start over the next, which begins earlier if the one before it fails. If all fail, it
-// returns the errors of all addresses that it tried, at least the first one's.
+// start over the next, which starts earlier if the previous one fails. If all fail,
+// it returns the errors of all addresses that it tried, at least of the first.
 func DialFirst(ctx context.Context, addrs []string, headStart time.Duration, dial func(ctx context.Context, addr string) (net.Conn, error)) (net.Conn, []error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -244,7 +244,7 @@ func Share(ctx context.Context, attempts int) (context.Context, context.CancelFu
 }
 
 // BlamePath tells the network that a stream made no progress, or that its handshake
-// failed, so that a server with several addresses is dialled at another one.
+// failed, so that a server with several addresses is dialled at another address.
 func BlamePath(stream net.Conn) {
 	for {
 		switch c := stream.(type) {

@@ -157,7 +157,7 @@ func TestSASLAndWhatComesBehind(t *testing.T) {
 	}
 	b.SetIdentity(Identity{ServerID: "2", Cluster: ClusterID{1}})
 	if _, _, err := a.Dial(t.Context(), Forward, "s2:1", "2"); !errors.As(err, &refused) || refused.Code != NotReady {
-		t.Errorf("a stream that nobody takes: %v", err)
+		t.Errorf("a stream without an acceptor: %v", err)
 	}
 }
 
@@ -362,7 +362,7 @@ func TestSASLAndANewIdentity(t *testing.T) {
 func TestSASLForOneHello(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		change func(*hello) // the hello that is sent instead of the one that the response is for
+		change func(*hello) // sent in place of the hello that the response is for
 		ok     bool
 	}{
 		"as it was made":     {func(*hello) {}, true},

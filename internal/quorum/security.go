@@ -2,8 +2,8 @@ package quorum
 
 import "crypto/tls"
 
-// Security says how servers authenticate each other. Both fields may be nil: then all
-// traffic is plaintext, and a server trusts any caller.
+// Security configures how servers authenticate each other. Both fields may be nil: then
+// all traffic is plaintext, and a server trusts any caller.
 type Security struct {
 	TLS  *TLS
 	SASL *SASL // inside TLS, if TLS is used

@@ -23,8 +23,8 @@ func kindsIn(fsys vfs.FS, dir string) (isWAL, isBolt bool, err error) {
 	return isWAL, isBolt, err
 }
 
-// chooseKind refuses to create an empty log beside one of another kind, because the old
-// one also contains the vote.
+// chooseKind refuses to create an empty log next to a log of another kind, because the
+// old log also contains the vote.
 func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
 	isWAL, isBolt, err := kindsIn(fsys, dir)
 	if err != nil {
@@ -46,7 +46,7 @@ func chooseKind(fsys vfs.FS, dir string, want Kind) (Kind, error) {
 }
 
 // refuseLostLog returns an error if there are snapshots but no log. A log always exists
-// before the first snapshot, and if we created an empty one, we would lose the vote.
+// before the first snapshot, and if we created an empty log, we would lose the vote.
 func refuseLostLog(o Options) error {
 	isWAL, isBolt, err := kindsIn(o.FS, o.LogDir)
 	if isWAL || isBolt || err != nil {

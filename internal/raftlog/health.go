@@ -70,8 +70,8 @@ func (h *health) enter() error {
 	return nil
 }
 
-// leave ends a call that enter admitted. If a call failed, or ran while another one failed,
-// it must not acknowledge anything, so we block it until Close.
+// leave ends a call that enter admitted. If a call failed, or ran while another call
+// failed, it must not acknowledge anything, so we block it until Close.
 func (h *health) leave(err error) error {
 	if err != nil {
 		h.fail(err)

@@ -100,7 +100,7 @@ func (s *logs) read(index uint64, log *raft.Log) (bool, error) {
 		if !s.holds(index) {
 			return false, nil
 		}
-		var l raft.Log // a decoder may leave fields of a reused one unchanged
+		var l raft.Log // a decoder may leave fields of a reused entry unchanged
 		err := s.engine.GetLog(index, &l)
 		if err == nil && l.Index != index {
 			err = fmt.Errorf("found entry %d in its place", l.Index)

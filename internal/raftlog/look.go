@@ -39,7 +39,7 @@ type LogFile struct {
 	spans []span // of the entries from First on; kind WAL
 }
 
-// lookTries is how often a file that is being written is read.
+// lookTries is the maximum number of attempts to read a file that is being written.
 const lookTries = 5
 
 // again retries an inspection that may have raced with a running server.
@@ -190,7 +190,7 @@ func (l *Log) Agrees(snapDir string, snapshots []SnapshotFile) error {
 	return nil
 }
 
-// scan reads a segment that begins at index first, and verifies all its batches.
+// scan reads a segment that starts at index first, and verifies all its batches.
 func (f *LogFile) scan(id segmentID, first, until uint64) error {
 	file, err := vfs.OS{}.OpenFile(f.Path, os.O_RDONLY, 0)
 	if err != nil {

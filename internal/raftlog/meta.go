@@ -9,16 +9,16 @@ import (
 	"github.com/zkgo/zkgo/internal/vfs"
 )
 
-// metaName is the file in the log's directory that says which segments belong to the log.
-// It also stores the record with the term and the vote. We replace the file atomically,
-// so a power failure leaves either the old file or the new one. A wrong checksum
+// metaName is the file in the log's directory that lists the segments of the log. It
+// also stores the record with the term and the vote. We replace the file atomically,
+// so a power failure leaves either the old or the new file. A wrong checksum
 // therefore means damage.
 const metaName = "meta.json"
 
 // metaState is the content of the file. A metaState isn't changed once it is in a meta.
 type metaState struct {
-	First    uint64      `json:"first"`    // index of the log's first entry; the first segment may begin before it
-	Segments []segmentID `json:"segments"` // oldest first; each ends where the next begins
+	First    uint64      `json:"first"`    // index of the log's first entry; the first segment may start before it
+	Segments []segmentID `json:"segments"` // oldest first; each ends at the start of the next
 	Record   []byte      `json:"record"`
 }
 

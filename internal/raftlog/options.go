@@ -51,7 +51,7 @@ type Options struct {
 	Logger *slog.Logger
 	// Retain is the number of snapshots kept: default 3, at least 1.
 	Retain int
-	// CachedSnapshot is how many bytes of a snapshot are written through the page cache,
+	// CachedSnapshot is the number of bytes of a snapshot that go through the page cache,
 	// at least a block: default 256 MiB. The rest bypasses the page cache, if the file
 	// system supports that.
 	CachedSnapshot int64
@@ -60,8 +60,8 @@ type Options struct {
 	// NoCache disables the cache of recent entries. It is for a server that sends its log
 	// to no other server.
 	NoCache bool
-	// StallLimit is how long Close waits for a running write, and for the removal of
-	// segments: default 5 s.
+	// StallLimit limits the time that Close waits for a running write, and for the
+	// removal of segments: default 5 s.
 	StallLimit time.Duration
 	// SegmentBytes is the size at which the log of kind WAL starts a new file:
 	// default 32 MiB. Compaction frees whole files.

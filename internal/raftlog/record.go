@@ -23,7 +23,7 @@ func (r *record) clone() record {
 	return record{Floor: r.Floor, Snapshot: r.Snapshot, Values: maps.Clone(r.Values)}
 }
 
-// decodeRecord decodes a record; nil, as in a new store, is an empty one.
+// decodeRecord decodes a record. nil, as in a new store, decodes to an empty record.
 func decodeRecord(b []byte) (record, error) {
 	var r record
 	if b != nil {

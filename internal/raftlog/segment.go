@@ -61,9 +61,9 @@ func createSegment(fsys vfs.FS, dir string, h *health, base uint64, limit int64)
 	return g, nil
 }
 
-// openSegment opens and verifies a file. until is where the next segment begins. In the
-// last segment it cuts off an append that was never acknowledged, and log gets a line
-// about that.
+// openSegment opens and verifies a file. until is the first index of the next
+// segment. In the last segment it cuts off an append that was never acknowledged, and
+// log gets a line about that.
 func openSegment(fsys vfs.FS, dir string, h *health, id segmentID, until uint64, log *slog.Logger) (*segment, error) {
 	g := &segment{segmentID: id, path: filepath.Join(dir, id.name())}
 	flag := os.O_RDONLY

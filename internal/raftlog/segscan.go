@@ -17,7 +17,7 @@ const openEnd = math.MaxUint64
 // scan is the result of verifying a segment from its start.
 type scan struct {
 	id    segmentID
-	until uint64 // where the next segment begins, openEnd for the last segment
+	until uint64 // first index of the next segment, openEnd for the last segment
 
 	limit int64
 	spans []span

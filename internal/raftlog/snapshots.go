@@ -126,7 +126,7 @@ func (s *fileSnapshots) ids() ([]snapID, error) {
 }
 
 // List implements raft.SnapshotStore, newest first. We fail if the newest snapshot's
-// metadata isn't readable: otherwise Raft would silently use an older one.
+// metadata isn't readable: otherwise Raft would silently use an older snapshot.
 func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
 	ids, err := s.ids()
 	if err != nil {

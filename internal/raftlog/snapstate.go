@@ -23,7 +23,7 @@ type stateWriter struct {
 	f      vfs.File
 	direct vfs.File // nil until something goes past the page cache
 	buf    []byte   // not yet written; whole blocks when it is full
-	off    int64    // where buf begins in the file
+	off    int64    // offset of buf in the file
 	begun  int64    // up to here writing to the disk has been started
 }
 

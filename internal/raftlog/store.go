@@ -212,8 +212,8 @@ func (s *Store) Keeps() bool { return s.kind == memory || !s.opts.NoCache }
 // server replaces it.
 func (s *Store) Hanging() time.Duration { return s.health.oldest() }
 
-// MeanEntryBytes returns the mean size of the newest entries, for converting a bound in
-// bytes into one in entries.
+// MeanEntryBytes returns the mean size of the newest entries, to convert a limit in bytes
+// into a limit in entries.
 func (s *Store) MeanEntryBytes() int64 { return s.logs.mean.Load() }
 
 // SetObserver sets a function that is called after every fsynced write, on the goroutine

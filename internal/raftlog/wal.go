@@ -18,9 +18,9 @@ const walDirName = "wal"
 
 // wal is the default engine: a log in segment files, LogDir/wal/*.seg, and LogDir/wal/meta.
 //
-// A segment ends where the next one begins. So a new list of segments in the metadata is
-// enough for three changes. To continue after a full segment, we add one. To remove
-// entries from the end, we add a segment that begins at the first removed entry. To
+// A segment ends at the start of the next one. So a new list of segments in the metadata
+// is enough for three changes. To continue after a full segment, we add one. To remove
+// entries from the end, we add a segment that starts at the first removed entry. To
 // remove entries from the front, we drop the segments that contain only removed entries.
 // We make a new file durable before the list names it, and remove a file after the list
 // has dropped it.
@@ -76,7 +76,7 @@ func (w *wal) open(o Options) error {
 	return nil
 }
 
-// segmentEnd returns where the segment after the i-th one begins.
+// segmentEnd returns the first index after segment i.
 func segmentEnd(list []segmentID, i int) uint64 {
 	if i+1 < len(list) {
 		return list[i+1].base

@@ -66,8 +66,8 @@ func WriteFile(fsys FS, path string, b []byte, perm fs.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReplaceFile replaces the content of a file with b atomically: after a power failure
-// the file has the new content or the old one.
+// ReplaceFile replaces the content of a file with b atomically: after a power failure the
+// file has either the new or the old content.
 func ReplaceFile(fsys FS, path string, b []byte, perm fs.FileMode) error {
 	if err := WriteFile(fsys, path+".tmp", b, perm); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// freeStep is how many bytes of a file RemoveInSteps frees at a time.
+// freeStep is the number of bytes of a file that RemoveInSteps frees at a time.
 const freeStep = 4 << 20
 
 // shrinker is a File that can be made shorter.

@@ -30,7 +30,7 @@ import (
 	"github.com/zkgo/zkgo/storage"
 )
 
-// The buckets of the database and the only key of the second one. They are named as in
+// The buckets of the database and the only key of the second bucket. They are named as in
 // hashicorp/raft-boltdb.
 const (
 	logsBucket = "logs" // big-endian index to entry

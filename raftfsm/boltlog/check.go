@@ -20,9 +20,9 @@ import (
 //
 // The check relies on two properties: keys and values are contiguous, in the order of the
 // elements (bbolt never writes them otherwise), and both meta pages are valid and from
-// consecutive transactions. If the newer one were damaged, bbolt would use the older one,
-// and so lose a transaction that it had acknowledged. A crash can't leave a half-written
-// meta page, because its 64 bytes are within one sector.
+// consecutive transactions. If the newer meta page were damaged, bbolt would use the
+// older one, and so lose a transaction that it had acknowledged. A crash can't leave a
+// half-written meta page, because its 64 bytes are within one sector.
 
 const (
 	pageSize    = 4096 // passed to bbolt too, whatever the machine's page size
@@ -69,7 +69,7 @@ func check(fsys storage.FS, path string, visit visitor) error {
 	return nil
 }
 
-// meta checks the meta pages and returns the root page of the newer one.
+// meta checks the meta pages and returns the root page of the newer meta page.
 func (c *checker) meta(f vfs.File) (root uint64, err error) {
 	var tx, roots, pages [2]uint64
 	for i := range tx {

@@ -10,10 +10,10 @@ import (
 )
 
 // A stream that delivers an invalid message is closed. A correct server never breaks
-// these rules; the comment of each rule says why.
+// these rules; the comment of each rule gives the reason.
 
-// RuleError says which rule a message breaks. The rule is a constant, so that equal
-// violations are counted together; the detail is not.
+// RuleError names the rule that a message breaks. The rule is a constant, so that equal
+// violations are counted together; the detail varies.
 type RuleError struct {
 	Rule   string
 	detail string

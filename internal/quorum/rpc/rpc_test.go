@@ -12,7 +12,7 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// wire encodes v as raft.NetworkTransport does.
+// wire encodes v like raft.NetworkTransport.
 func wire(t testing.TB, v any) []byte {
 	t.Helper()
 	var b bytes.Buffer

@@ -28,9 +28,9 @@ import (
 // on the way to so many voters that the rest don't form a quorum.
 
 const (
-	// abstainFor is how long a server remembers that it could not replicate.
+	// abstainFor is the duration of an abstention.
 	abstainFor = time.Minute
-	// leaderlessGrace is how long the other servers have for an election.
+	// leaderlessGrace is the time for the other servers to elect a leader.
 	leaderlessGrace = 4 * time.Second
 )
 

@@ -20,7 +20,7 @@ const candidacyTime = time.Second
 //
 // Invariants:
 //   - A candidacy ends: otherwise a candidate that no quorum answers couldn't follow
-//     another one.
+//     another leader.
 //   - A denied pre-vote doesn't raise the term: a server that was cut off would depose the
 //     leader when it returns.
 type candidacy struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum/rpc"
 )
 
-// maxTermJump is how far the term of a message may be ahead of this server's. A term grows
+// maxTermJump limits the distance of a message's term from this server's term. A term grows
 // by one with every candidacy, at most every standingPause, so no ensemble gets this far in
 // 40 years. A forged message can still raise the term by that much, which leaves room for
 // four billion more.
@@ -21,7 +21,7 @@ const maxTermJump = 1 << 32
 // already checked the message itself.
 //
 // Invariants:
-//   - Raft never gets an entry in place of a committed one: it would replace the entry
+//   - Raft never gets an entry in place of a committed entry: it would replace the entry
 //     and lose an acknowledged write.
 //   - Raft never gets a second leader in a term: two servers could commit different
 //     entries at one index.
@@ -93,7 +93,7 @@ func (k *checker) examineLeader(term uint64) error {
 }
 
 // notedLeader records the sender of a message that has passed all other checks as the
-// leader of a term, and refuses a second one.
+// leader of a term, and refuses a second leader.
 func (k *checker) notedLeader(from raft.ServerID, term uint64) error {
 	if leader := k.leaders.leads(from, term); leader != from {
 		return rpc.Breaks("a second leader of one term", "%s leads in term %d", leader, term)
@@ -102,8 +102,8 @@ func (k *checker) notedLeader(from raft.ServerID, term uint64) error {
 }
 
 // examineEntries checks that the entries can be applied, and that none replaces a
-// committed one. It lowers the commit index to the last entry that the message proves to
-// be in both logs. Raft would use the end of this server's log instead.
+// committed entry. It lowers the commit index to the last entry that the message proves
+// to be in both logs. Raft would use the end of this server's log instead.
 func (k *checker) examineEntries(from raft.ServerID, a *raft.AppendEntriesRequest) error {
 	if err := k.examineLeader(a.Term); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (k *checker) examineEntries(from raft.ServerID, a *raft.AppendEntriesReques
 }
 
 // examineCommitted refuses entries that would replace committed ones: the leader of this
-// server's term, or of a later one, has all committed entries. A leader that has been
+// server's term, or of a later term, has all committed entries. A leader that has been
 // replaced and doesn't know it yet may lack some; Raft answers it with its term.
 func (k *checker) examineCommitted(a *raft.AppendEntriesRequest) error {
 	s := k.standing()
@@ -159,7 +159,7 @@ func (k *checker) reject(from raft.ServerID, err error) bool {
 // leaders remembers the server that sent entries or a snapshot in the newest term for
 // which any server did. We can't use Raft's own LeaderWithID: if Raft handles a heartbeat
 // of the old leader while it changes to the term of a new one, it keeps the old leader's
-// name with the new term until a message of the new leader replaces it.
+// name with the new term until a message of the new leader arrives.
 type leaders struct {
 	mu   sync.Mutex
 	term uint64

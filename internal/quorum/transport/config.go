@@ -25,7 +25,7 @@ type Config struct {
 	Addr   string       // address of this server's quorum port, as the other servers dial it
 	Logger hclog.Logger // for Raft's network layer; nil: silent
 
-	// Stall is how long a request may make no progress. HeartbeatStall is the same for
+	// Stall limits the time without progress of a request. HeartbeatStall is the same for
 	// requests that are answered immediately: heartbeats and vote requests. A connection
 	// that exceeds the limit is replaced. Default 1.5 s and 500 ms.
 	Stall, HeartbeatStall time.Duration
@@ -49,9 +49,8 @@ type Config struct {
 	// OpenSnapshot opens the newest snapshot of this server, to send it after a snapshot
 	// didn't get through. Nil: Raft learns about every failure.
 	OpenSnapshot func() (*raft.SnapshotMeta, io.ReadCloser, error)
-	// Elsewhere returns more addresses at which a server may be found if the one in
-	// Raft's configuration doesn't lead to it. The handshake verifies that it is that
-	// server. Nil: none.
+	// Elsewhere returns more addresses of a server, for when the address in Raft's
+	// configuration doesn't work. The handshake verifies the server. Nil: none.
 	Elsewhere func(id raft.ServerID) []string
 	// Hanging returns how long the oldest write to this server's log has been running, 0
 	// if none is. Nil: unknown.

@@ -11,9 +11,9 @@ import (
 
 // contacts records, per peer, the start (not the answer) of the newest AppendEntries
 // that the peer answered with success in the leader's term. A quorum of such times
-// proves that this server was the leader at the oldest one. The time of the answer
-// proves nothing, because the answer may have been in a buffer while the process was
-// stopped.
+// proves that this server was the leader at the oldest of these times. The time of
+// the answer proves nothing, because the answer may have been in a buffer while the
+// process was stopped.
 //
 // A start has a time and a number. We need the numbers to order two starts even if two
 // readings of the clock are equal.
@@ -104,7 +104,7 @@ func (c *contacts) Confirmed(term uint64, conf raft.Configuration, now time.Time
 func (c *contacts) Mark() uint64 { return c.last.Load() }
 
 // Heard reports whether a peer has answered this server, as the leader of term, with
-// success in a contact that began after mark.
+// success in a contact that started after mark.
 func (c *contacts) Heard(term uint64, id raft.ServerID, mark uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,7 +112,7 @@ func (c *contacts) Heard(term uint64, id raft.ServerID, mark uint64) bool {
 }
 
 // ConfirmedSince reports whether a quorum of the voters of conf is known to have accepted
-// this server as the leader of term in contacts that began after mark.
+// this server as the leader of term in contacts that started after mark.
 func (c *contacts) ConfirmedSince(term uint64, conf raft.Configuration, mark uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

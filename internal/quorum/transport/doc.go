@@ -7,7 +7,7 @@
 // Invariants:
 //   - Raft sees no message that a correct server doesn't send (checker, package rpc).
 //   - Raft handles the messages of other servers one at a time (relay).
-//   - A request that is sent early or again is one that Raft asks for (pusher, replication).
+//   - We send early or again only requests that Raft asks for (pusher, replication).
 //   - Nothing runs after Close (instance).
 //
 // It imports quorum, rpc, hashicorp/raft, go-hclog and the standard library.

@@ -76,8 +76,8 @@ func (p *pusher) request(id raft.ServerID, addr raft.ServerAddress, args *raft.A
 	return s
 }
 
-// ask records that Raft has a request for a peer, and returns the one that we have sent
-// early.
+// ask records that Raft has a request for a peer, and returns the request that we have
+// sent early.
 func (p *pusher) ask(id raft.ServerID) *sent {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -93,7 +93,7 @@ func entriesOf(first, last uint64) (entries []*raft.Log) {
 	return entries
 }
 
-// askFor does what Raft does when it has the entries first to last to send.
+// askFor acts like Raft when it has the entries first to last to send.
 func askFor(t *testing.T, tr *Transport, first, last uint64) {
 	t.Helper()
 	var resp raft.AppendEntriesResponse

@@ -63,7 +63,7 @@ func (h *heartbeat) cannotReplicate(term uint64, now time.Time) bool {
 		return false
 	}
 	if h.abstention.helped() {
-		h.muting.reset() // this server isn't the only one that can lead
+		h.muting.reset() // other servers can lead, too
 	}
 	conf := h.cfg.View().Config
 	age := h.sender.paths.stuck(term, conf, h.cfg.ID, now, failuresInARow)

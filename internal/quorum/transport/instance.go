@@ -11,8 +11,8 @@ import (
 // instance is shared by the parts of a Transport. It has the configuration, and signals
 // the end of the Raft instance that the Transport serves.
 //
-// Invariant: no goroutine begins after Close has begun to wait for them. Otherwise it
-// could pass a message to this instance when the next one already owns the state.
+// Invariant: no goroutine starts after Close has started to wait. Otherwise it could pass
+// a message to this instance when the next one already owns the state.
 type instance struct {
 	cfg    Config
 	ctx    context.Context // ends with Close

@@ -12,8 +12,8 @@ import (
 const (
 	// recheck is the pause between the two polls that must agree.
 	recheck = 20 * time.Millisecond
-	// patience is how long a server waits for missing answers and for other servers that
-	// are equally good candidates.
+	// patience limits the wait for missing answers and for other servers that are equally
+	// good candidates.
 	patience = 250 * time.Millisecond
 	// standingPause limits the duration of an election before the next poll.
 	standingPause = 300 * time.Millisecond
@@ -21,7 +21,7 @@ const (
 	// answer that is missing by then won't come soon.
 	again  = 10 * time.Millisecond
 	seldom = 500 * time.Millisecond
-	// yielding is how long a server waits for an equal with a higher id to start the
+	// yielding is the time that a server waits for an equal with a higher id to start the
 	// election first. That server waits as long for the answer of a silent leader. If
 	// both became candidates at the same time, they would split the votes.
 	yielding = 1200 * time.Millisecond
@@ -33,7 +33,7 @@ const (
 
 // leaderWatch replaces a lost leader without waiting for Raft's timers. A leader is lost
 // when its process is gone or no longer leads: its connections to us end, and its port
-// refuses new ones or the server says so itself. Slowness is never evidence; the
+// refuses new ones or the server reports that itself. Slowness is never evidence; the
 // heartbeat timeout covers it.
 //
 // Invariants:
@@ -78,7 +78,7 @@ func (w *leaderWatch) lookForLeader() {
 }
 
 // untilLed polls the other voters repeatedly, and starts an election when this server
-// should, until there is a leader other than the lost one.
+// should, until there is a new leader.
 func (w *leaderWatch) untilLed(lost raft.ServerID) {
 	began, wait, agreed, limit := time.Now(), again, false, askLimit
 	for !w.closed() {

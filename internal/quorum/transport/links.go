@@ -13,7 +13,7 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// target packs a server's id and address into the one string that raft.NetworkTransport
+// target packs a server's id and address into the string that raft.NetworkTransport
 // passes to its stream layer and uses as the key of its pool.
 func target(id raft.ServerID, addr raft.ServerAddress) raft.ServerAddress {
 	return raft.ServerAddress(string(id) + "@" + string(addr))

@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// stallLimit is how long a write to the log may hang before a leader goes silent, so
-	// that a server with a working disk can lead.
+	// stallLimit is the time that a write to the log may hang before a leader goes
+	// silent, so that a server with a working disk can lead.
 	stallLimit = 5 * time.Second
-	// maxPatience bounds how often that limit doubles.
+	// maxPatience limits the number of times that stallLimit doubles.
 	maxPatience = 4
-	// calm is how long no write may have hung before the limit returns to its initial
-	// value.
+	// calm is the time without a hanging write after which the limit returns to its
+	// initial value.
 	calm = time.Minute
 )
 
@@ -38,8 +38,8 @@ func (m *muting) reset() {
 	m.terms = 0
 }
 
-// silent reports whether the leader of term must not send. age is how long the oldest
-// write to its log has been hanging.
+// silent reports whether the leader of term must not send. age is the age of the oldest
+// write to its log.
 func (m *muting) silent(term uint64, age time.Duration, now time.Time) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

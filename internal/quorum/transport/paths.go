@@ -24,11 +24,11 @@ type paths struct {
 
 // failing is a path on which recent requests failed.
 type failing struct {
-	since time.Time // when the first one began
+	since time.Time // start of the first one
 	times int
 }
 
-// failed records a request that began at the given time and failed. It reports whether that
+// failed records a failed request that started at the given time. It reports whether that
 // is the first of consecutive failures.
 func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bool) {
 	p.mu.Lock()
@@ -45,7 +45,7 @@ func (p *paths) failed(term uint64, id raft.ServerID, began time.Time) (first bo
 	return f.times == 1
 }
 
-// enter drops the observations from earlier terms when a new one begins. It returns false
+// enter drops the observations from earlier terms when a new one starts. It returns false
 // for an earlier term. The caller must hold p.mu.
 func (p *paths) enter(term uint64) bool {
 	if term > p.term || p.failing == nil {

@@ -212,8 +212,8 @@ func withoutBetter(replies []reply, mine standing) []reply {
 	return out
 }
 
-// alive reports whether a server that another server follows may be leading: it says so
-// itself, or it didn't answer. Raft's timers should judge a frozen process.
+// alive reports whether a server that another server follows may be leading: it reports
+// that itself, or it didn't answer. Raft's timers should judge a frozen process.
 func alive(leader raft.ServerID, replies []reply) bool {
 	for _, v := range replies {
 		if v.id == leader {
@@ -223,7 +223,7 @@ func alive(leader raft.ServerID, replies []reply) bool {
 	return true // it has no vote, so the poll didn't ask it
 }
 
-// leads reports whether a server says that it is the leader.
+// leads reports whether a server claims to be the leader.
 func leads(leader raft.ServerID, replies []reply) bool {
 	for _, v := range replies {
 		if v.id == leader {

@@ -35,12 +35,12 @@ import (
 // them. Servers of earlier releases don't understand them.
 
 const (
-	// working says that a request is being received or handled. It precedes a response
+	// working means that a request is being received or handled. It precedes a response
 	// and can't be its first byte: MessagePack never uses it.
 	working = 0xc1
 	// beatsPerStall is the number of consecutive working bytes that must be missing.
 	beatsPerStall = 5
-	// idleLimit is how long a connection is kept for later requests.
+	// idleLimit is the time that an idle connection is kept for later requests.
 	idleLimit = 30 * time.Second
 )
 
@@ -67,7 +67,7 @@ type outConn struct {
 
 	heard    atomic.Int64 // time of the last received byte, or of the connection
 	open     atomic.Bool  // a request has no response yet
-	asked    time.Time    // when the current request began
+	asked    time.Time    // start of the current request
 	received []byte       // received while the request was being written
 }
 
@@ -89,7 +89,7 @@ func (c *outConn) endIdle() {
 	_ = c.Close()
 }
 
-// SetDeadline begins a request. We ignore the network layer's own deadline, because it
+// SetDeadline starts a request. We ignore the network layer's own deadline, because it
 // limits the whole request.
 func (c *outConn) SetDeadline(time.Time) error {
 	c.asked = time.Now()

@@ -20,7 +20,8 @@ const (
 	// besideEntry is the memory that all messages being read may use, in addition to one
 	// entry of the maximum size.
 	besideEntry = 64 << 20
-	// snapshotPrime is how much of a snapshot is checked before Raft sees it.
+	// snapshotPrime is the number of bytes of a snapshot that are checked before Raft
+	// sees it.
 	snapshotPrime = 72 << 10
 )
 
@@ -28,8 +29,8 @@ const (
 // sends Raft's answers.
 //
 // Invariants:
-//   - Raft sees a message only after it was checked (checker), and a stream that delivers an
-//     invalid one ends: such a message could stop every server that gets it.
+//   - Raft sees a message only after it was checked (checker), and a stream ends if it
+//     delivers an invalid message, which could stop every server that gets it.
 //   - Heartbeats don't wait for the relay. Otherwise a follower with a slow disk would miss
 //     them and depose its leader.
 //   - All messages that are being read share a bounded amount of memory (room).

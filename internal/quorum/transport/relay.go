@@ -72,7 +72,8 @@ type incoming struct {
 	answered <-chan struct{} // closed when the stream of the RPC has ended; nil: it has none
 }
 
-// pass hands an RPC to Raft. It returns false if that was the last one for this Raft.
+// pass hands an RPC to Raft. It returns false if that was the last RPC for this Raft
+// instance.
 func (r *relay) pass(in incoming, unfiltered bool) bool {
 	rpc := in.RPC
 	req, snapshot := rpc.Command.(*raft.InstallSnapshotRequest)

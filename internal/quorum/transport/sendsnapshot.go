@@ -13,10 +13,11 @@ import (
 // conditions: as long as this server leads the term of the request and the follower is a
 // member at that address.
 //
-//   - When we repeat, we send the newest snapshot of this server, because the log may not
-//     reach back to an older one any more. We tell Raft that the follower has the snapshot
-//     that it asked for. The follower has more than that, which is safe. If Raft then asks
-//     for a snapshot that the confirmed one covers, we answer without another transfer.
+//   - When we repeat, we send the newest snapshot of this server, because the log may no
+//     longer reach back to an older snapshot. We tell Raft that the follower has the
+//     snapshot that it asked for. The follower has more than that, which is safe. If
+//     Raft then asks for a snapshot that ends no later than the confirmed one, we answer
+//     without another transfer.
 //   - We report success to Raft only after the follower has answered that it has installed
 //     the snapshot, or has applied everything in it.
 //   - If the follower's Raft answers with an error, we report it to Raft: the follower got
@@ -89,11 +90,11 @@ func (s *snapshots) InstallSnapshot(id raft.ServerID, addr raft.ServerAddress, a
 	return err
 }
 
-// errOlderSnapshot means that our newest snapshot has less than the requested one, so we
+// errOlderSnapshot means that our newest snapshot ends before the requested one, so we
 // must not tell Raft that the follower has it.
 var errOlderSnapshot = errors.New("quorum: the newest snapshot does not cover the requested one")
 
-// sendInstead sends a newer snapshot than the one that Raft asked for, or the same again.
+// sendInstead sends a newer snapshot than Raft asked for, or repeats the same one.
 func (s *snapshots) sendInstead(id raft.ServerID, addr raft.ServerAddress, asked *raft.InstallSnapshotRequest, resp *raft.InstallSnapshotResponse, meta *raft.SnapshotMeta, data io.Reader) error {
 	args := *asked
 	args.SnapshotVersion, args.LastLogIndex, args.LastLogTerm = meta.Version, meta.Index, meta.Term

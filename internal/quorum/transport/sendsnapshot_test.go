@@ -94,7 +94,7 @@ func newSnapshotPair(t *testing.T) *snapshotPair {
 	return p
 }
 
-// install does what Raft does with a snapshot.
+// install handles a snapshot like Raft.
 func (p *snapshotPair) install(rpc raft.RPC) {
 	q := rpc.Command.(*raft.InstallSnapshotRequest)
 	got, err := io.ReadAll(rpc.Reader)

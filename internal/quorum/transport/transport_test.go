@@ -114,7 +114,8 @@ func fakePeer(t *testing.T, m *quorum.Memory, seen chan *raft.AppendEntriesReque
 	}()
 }
 
-// besidePeer returns a single Transport and a channel of what its peer receives.
+// besidePeer returns a single Transport and a channel of the messages that its peer
+// receives.
 func besidePeer(t *testing.T) (*Transport, <-chan *raft.AppendEntriesRequest) {
 	m := quorum.NewMemory()
 	seen := make(chan *raft.AppendEntriesRequest, 100)

@@ -175,7 +175,7 @@ func (e *Environment) tooNew(asked uint32) error {
 // applyRaise applies the leader's decision that all servers know a level.
 func (m *Machine) applyRaise(c *command.Command) error {
 	if len(c.Body) != 4 {
-		return errors.New("a level of another size than 4 bytes")
+		return errors.New("a level that does not have 4 bytes")
 	}
 	to := binary.BigEndian.Uint32(c.Body)
 	if to > m.Newest {

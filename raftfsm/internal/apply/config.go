@@ -76,8 +76,8 @@ func (m *Machine) tell(res *tree.Result) {
 	}
 }
 
-// applyMembership changes the membership, unless it has changed since the leader read
-// it. If reconfig keeps a version, the change gets a new one.
+// applyMembership changes the membership, unless it has changed since the leader read it.
+// If reconfig keeps a version, the change gets a new version.
 func (m *Machine) applyMembership(c *command.Command) error {
 	r := proto.AliasReader(c.Body)
 	from, to := r.Buffer(), r.Buffer()

@@ -11,8 +11,9 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/propose"
 )
 
-// Detached returns the environment of a machine that belongs to no running server, e.g. to read
-// the files of a stopped one. No command is proposed there, and no client waits.
+// Detached returns the environment of a machine that belongs to no running server, e.g.
+// to read the files of a stopped server. No command is proposed there, and no client
+// waits.
 func Detached() Environment {
 	return Environment{
 		Newest: command.Level, Handler: noClients{}, Local: propose.NewLocalRuns(0, rand.Uint64(), propose.NewBacklog()),

@@ -15,7 +15,7 @@ import (
 const digestsKept = 256
 
 // Claims are this server's digests of the most recent states. It compares them with a
-// leader's claims and, as the leader, claims the newest one.
+// leader's claims and, as the leader, claims the newest digest.
 type Claims struct {
 	ring   [digestsKept]command.Check
 	newest atomic.Pointer[command.Check]

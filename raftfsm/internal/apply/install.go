@@ -56,11 +56,12 @@ import (
 //     sees the old state or the new one. To save memory, there is no second tree. So a
 //     failure leaves half a state, and stops the server; the next start loads the snapshot
 //     from disk.
-//  6. Freeze. Raft still assumes the old end of its log, and can refuse the leader's entries
-//     forever, so the ensemble replaces the Raft instance (recycle). The old one may pass on
-//     more entries until then, and the new one passes on all entries after the snapshot again.
-//     Applied twice, they would corrupt the state. So the machine ignores entries from the end
-//     of Restore, if Freeze has announced it, until the old instance is shut down.
+//  6. Freeze. Raft still assumes the old end of its log, and can refuse the leader's
+//     entries forever, so the ensemble replaces the Raft instance (recycle). The old
+//     instance may pass on more entries until then, and the new instance passes on all
+//     entries after the snapshot again. Applied twice, they would corrupt the state. So the
+//     machine ignores entries from the end of Restore, if Freeze has announced it, until
+//     the old instance is shut down.
 //  7. Align. Before a Raft instance starts, Align compares the newest snapshot with the machine
 //     and the log. If the old instance ended between steps 4 and 5, Align restores the
 //     snapshot: the next instance assumes that it is applied, and its entries would be missing
@@ -237,8 +238,8 @@ func (m *Machine) Load(r io.Reader) error {
 	m.Claims.begin(command.Check{Index: m.Index, Digest: h.digest})
 	m.SnapCounter.reset()
 	if m.Incarnation != 0 {
-		// The snapshot doesn't say which server leads in this incarnation, and the
-		// entry that does may be one that the snapshot replaces.
+		// The snapshot doesn't name the leader of this incarnation, and the entry that
+		// names it may be before the snapshot.
 		m.Post([]Event{{Kind: Started, Server: membership.NoServer, Incarnation: m.Incarnation}})
 	}
 	return nil

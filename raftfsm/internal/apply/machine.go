@@ -163,7 +163,7 @@ func (m *Machine) ApplyEntry(index uint64, data []byte) error {
 	return nil
 }
 
-// applyLeaderStart begins an incarnation.
+// applyLeaderStart starts an incarnation.
 func (m *Machine) applyLeaderStart(data []byte) error {
 	var s command.LeaderStart
 	if err := s.Decode(data); err != nil {
@@ -298,8 +298,8 @@ func (m *Machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err
 	return b, nil
 }
 
-// NextZxid returns the zxid after z. When the counter overflows, the next epoch begins, as
-// after an election.
+// NextZxid returns the zxid after z. When the counter overflows, the next epoch starts,
+// as after an election.
 func NextZxid(z int64) int64 {
 	if uint32(z) == 0xffffffff {
 		return (z>>32+1)<<32 | 1

@@ -25,15 +25,15 @@ import (
 // A mirror is part of the state, so all servers are in the same phase at the same entry:
 //
 //   - mirrored.Following. The tree has the zxid of the newest transaction of the ensemble
-//     that is applied here. An election, an expiry or a client gets no zxid. So a new
+//     that is applied here. No election, expiry or client request gets a zxid. So a new
 //     leader of ours, or a restarted server, knows from which zxid to continue. A command
 //     with transactions names the zxid before its first one. If that isn't the tree's,
 //     the command has no effect. So no transaction is applied twice or left out,
 //     whichever leader of ours proposed it.
-//   - mirrored.Open. This phase begins with an end that has the tree's zxid: a new epoch
-//     begins, and our leader is in charge of sessions and transactions. New sessions get
-//     the passwords that ZooKeeper would give them, so that the state can go back to
-//     ZooKeeper.
+//   - mirrored.Open. This phase starts with an end that has the tree's zxid: a new
+//     epoch starts, and our leader is in charge of sessions and transactions. New
+//     sessions get the passwords that ZooKeeper would give them, so that the state
+//     can go back to ZooKeeper.
 //   - mirrored.Fenced. The state goes back to ZooKeeper: clients can no longer change
 //     anything, and no session expires, so a copy of the state remains current.
 //   - mirrored.Done. The state can't go back any more. The phase remains only to prevent
@@ -77,8 +77,8 @@ type WaiterFunc func(*command.Applied)
 func (done WaiterFunc) Applied(a *command.Applied) { done(a) }
 
 // rest applies a command that the current phase doesn't allow, without effect. The server
-// doesn't serve clients in such a phase, so the command was in flight when the phase
-// began.
+// doesn't serve clients in such a phase, so the command was in flight at the start of the
+// phase.
 func (g *mirroring) rest(c *command.Command) error {
 	m := g.m
 	switch c.Kind {

@@ -46,9 +46,9 @@ func (s *State) Plant(t *tree.Tree, sessions *session.Table, level uint32) {
 // MaxEpoch keeps zxids positive.
 const MaxEpoch = 1<<31 - 1
 
-// BeginAnew makes the state one in which a new history can begin, in an epoch: without
-// sessions, leadership and state transfer. tx has the time and the policy of the change. The
-// tree is locked.
+// BeginAnew prepares the state for a new history, in an epoch: it removes sessions,
+// leadership and state transfer. tx has the time and the policy of the change. The caller
+// holds the tree's lock.
 func (m *Machine) BeginAnew(epoch int64, tx tree.Txn) {
 	m.Tree.Advance(epoch << 32)
 	m.tx = tx

@@ -35,19 +35,21 @@ import (
 //     of new sessions start above the ids in both trees.
 //   - The znode of the membership stays.
 //
-// The servers drop the new tree, and keep the old one, when another leadership or another
-// restore begins, when the restore is aborted, and when stateTransferLimit of log time
-// passes without a piece. All of these are in the log, so all servers do the same. A
-// restore in progress is never part of a snapshot: there are no snapshots during a
-// restore, so all pieces are in the log after the newest snapshot.
+// The servers drop the new tree, and keep the old one, when another leadership or
+// another restore starts, when the restore is aborted, and when stateTransferLimit
+// of log time passes without a piece. All of these are in the log, so all servers do
+// the same. A restore in progress is never part of a snapshot: there are no
+// snapshots during a restore, so all pieces are in the log after the newest
+// snapshot.
 
 // RestoreLevel is the behaviour level that introduced restores.
 const RestoreLevel = 2
 
-// StateTransferLimit is how long, in log time, a restore may go without a new piece.
+// StateTransferLimit is the maximum time between two pieces of a restore, in log time.
 const StateTransferLimit = time.Minute
 
-// ErrRestoreUnknown says that the state may have been replaced, or still be replaced later.
+// ErrRestoreUnknown reports that the state may have been replaced, or still be replaced
+// later.
 var ErrRestoreUnknown = errors.New("it is unknown whether the state was replaced")
 
 // Reasons why a restore failed.
@@ -192,7 +194,7 @@ func (m *Machine) applyChunk(a *stateTransfer, k command.Kind, b []byte) error {
 	return nil
 }
 
-// applyRestoreCommit replaces the state if the new one is complete.
+// applyRestoreCommit replaces the state if the new state is complete.
 func (m *Machine) applyRestoreCommit(a *stateTransfer, b []byte) error {
 	r, t, err := a.complete(b)
 	if err != nil {

@@ -80,7 +80,7 @@ func (r *recorder) endSession(res *tree.Result) {
 	r.add(proto.OpCloseSession, body)
 }
 
-// session adds the session that has just begun to the stream.
+// session adds a new session to the stream.
 func (r *recorder) session(row *session.Session) {
 	if r.to == nil {
 		return

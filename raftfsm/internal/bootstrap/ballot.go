@@ -20,7 +20,7 @@ import (
 //     all ballots that it has seen. The highest id starts at once; the others follow
 //     one after another if no plan is chosen (propose).
 //   - A server that sees a ballot above its own promise promises that ballot: it no
-//     longer accepts a plan in a lower one (react).
+//     longer accepts a plan in a lower ballot (react).
 //   - Once a majority of the listed voters has promised a ballot, its proposer selects
 //     the plan accepted in the highest ballot that any of these voters reports, or
 //     creates a new plan if there is none. It adds the empty disks that the plan doesn't

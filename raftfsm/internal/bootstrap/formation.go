@@ -58,8 +58,8 @@ type Env struct {
 //  3. All other servers, e.g. one that starts late or has lost its disk, ask the
 //     leader to admit them as new servers.
 //
-// Invariant: a ServerID that contains no disk id belongs to the one disk that the plan
-// names. No server with a wiped disk can be mistaken for that server.
+// Invariant: a ServerID that contains no disk id belongs to the disk that the plan names.
+// No server with a wiped disk can be mistaken for that server.
 type Formation struct {
 	env   Env
 	store *Store
@@ -115,7 +115,7 @@ const (
 	AskSlowly = 250 * time.Millisecond
 	// FreshFor is the validity of an answer.
 	FreshFor = 3 * time.Second
-	// grace is how long a majority waits for the rest of the list.
+	// grace limits the time that a majority waits for the rest of the list.
 	grace = 250 * time.Millisecond
 )
 

@@ -24,7 +24,7 @@ const (
 	PhaseMember Phase = "member" // has Raft state, which may not run yet
 )
 
-// Probe describes a server to another one, in questions and answers. The handshake
+// Probe describes a server to another server, in questions and answers. The handshake
 // already carries ensemble, list and ServerID.
 type Probe struct {
 	ID       uint64 `json:"id"`

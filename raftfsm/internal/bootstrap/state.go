@@ -30,8 +30,9 @@ const StateFile = "ensemble.json"
 type State struct {
 	Disk  uint64 `json:"disk"`            // random number of this data directory
 	Bound *Plan  `json:"bound,omitempty"` // the formation plan that this server accepted last
-	// Ballot is the one in which Bound was accepted, zero in a directory that is older
-	// than ballots. Promised is the lowest ballot that this server still accepts.
+	// Ballot is the ballot in which Bound was accepted, zero in a directory from a
+	// release without ballots. Promised is the lowest ballot that this server still
+	// accepts.
 	Ballot   Ballot `json:"ballot,omitzero"`
 	Promised Ballot `json:"promised,omitzero"`
 	Taken    bool   `json:"taken,omitempty"` // there is Raft state, and it must not be missing again
@@ -157,7 +158,7 @@ func Open(fsys vfs.FS, dir string) (*Store, error) {
 	return s, nil
 }
 
-// save makes v durable before it takes effect.
+// save makes v durable and then replaces the state.
 func (s *Store) save(v State) error {
 	if s.dir != "" {
 		if err := Write(s.fs, s.dir, v); err != nil {

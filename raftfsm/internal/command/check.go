@@ -121,7 +121,7 @@ func (c *Checker) body() error {
 		return err
 	case KindRaise:
 		if len(b) != 4 {
-			return errors.New("a level of another size than 4 bytes")
+			return errors.New("a level that does not have 4 bytes")
 		}
 	case KindMembership:
 		r := proto.AliasReader(b)

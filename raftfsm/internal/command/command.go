@@ -39,10 +39,10 @@ type Command struct {
 	// Waiter receives the outcome when this server applies the command; nil: nothing waits.
 	Waiter Waiter
 
-	// Way ties together the commands of one connection, because a later command may
-	// depend on an earlier one. Propose sets it, and the caller passes it in the next
-	// command. Propose refuses that command if commands in flight have been lost in
-	// between. The first command has 0.
+	// Way ties together the commands of one connection, because a command may
+	// depend on an earlier command. Propose sets it, and the caller passes it in
+	// the next command. Propose refuses that command if commands in flight have
+	// been lost in between. The first command has 0.
 	Way uint64
 }
 
@@ -64,8 +64,8 @@ const (
 	// KindReconfigDone reports a change of membership that no client asked for. It isn't
 	// a command.
 	KindReconfigDone
-	// KindRestoreBegin, KindRestoreChunk, KindRestoreCommit and KindRestoreAbort
-	// replace the state with another one (apply/statetransfer.go).
+	// KindRestoreBegin, KindRestoreChunk, KindRestoreCommit and KindRestoreAbort replace
+	// the state (apply/statetransfer.go).
 	KindRestoreBegin
 	KindRestoreChunk
 	KindRestoreCommit
@@ -73,10 +73,11 @@ const (
 	// KindRestoreSessions is a piece of the session table of a state that keeps its
 	// sessions.
 	KindRestoreSessions
-	// KindMirrorBegin ends such a state: it comes from an Apache ZooKeeper ensemble, which
-	// the servers follow from here on. KindMirrorTxns are transactions of that ensemble,
-	// KindMirrorMark says how far its leader has proposed, KindMirrorEnd replaces it by
-	// our servers, and KindMirrorPhase closes or reopens the way back (apply/mirror.go).
+	// KindMirrorBegin is the last command of such a state. The state comes from an
+	// Apache ZooKeeper ensemble, which the servers follow from then on. KindMirrorTxns
+	// are transactions of that ensemble, KindMirrorMark says how far its leader has
+	// proposed, KindMirrorEnd replaces it by our servers, and KindMirrorPhase changes
+	// the phase after that (apply/mirror.go).
 	KindMirrorBegin
 	KindMirrorTxns
 	KindMirrorMark
@@ -132,8 +133,8 @@ func (c *Command) Size() int {
 	return n
 }
 
-// Decode reads c from the start of b and returns the remaining bytes. c aliases b.
-// decode reuses the capacity of c.IDs and c.Prints.
+// Decode reads c from the start of b and returns the remaining bytes. c aliases b. Decode
+// reuses the capacity of c.IDs and c.Prints.
 func (c *Command) Decode(b []byte) (rest []byte, err error) {
 	if len(b) == 0 {
 		return nil, errShortEntry

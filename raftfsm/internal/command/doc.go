@@ -1,10 +1,10 @@
 // Package command defines the entries of the Raft log: their layout, and the commands in
 // them.
 //
-// The package also says how the outcome of a command reaches its Waiter.
+// The package also defines how the outcome of a command reaches its Waiter.
 //
-// An entry is either a LeaderStart, with which a leadership begins, or a batch of runs. A
-// run has consecutive commands of one server, numbered since that server's boot.
+// An entry is either a LeaderStart, which starts a leadership, or a batch of runs. A run
+// has consecutive commands of one server, numbered since that server's boot.
 //
 // Invariants:
 //   - The layout is part of the format on disk and between servers: a change of the

@@ -15,10 +15,11 @@ import (
 //	batch       = incarnation:8 seq:8 time:8 policy:4 checkIndex:8 checkDigest:8 run*
 //	run         = server:1 nonce:8 first:8 count:4 size:4 command*
 //
-// A run consists of consecutive commands of one server. They are numbered since that
-// server's boot, and first is the number of the first one. command.go has the layout
-// of a command. checkDigest is the digest of the leader's state after the earlier
-// entry at checkIndex, for the other servers to compare; checkIndex 0 means none.
+// A run consists of consecutive commands of one server. They are numbered since
+// that server's boot, and first is the number of the first command. command.go has
+// the layout of a command. checkDigest is the digest of the leader's state after
+// the earlier entry at checkIndex, for the other servers to compare; checkIndex 0
+// means none.
 
 // Format is the layout version that this code writes and reads.
 const Format = 1

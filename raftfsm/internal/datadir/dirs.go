@@ -33,7 +33,7 @@ type Dirs struct {
 // String names the directories in a message.
 func (d Dirs) String() string { return strings.Join(d.all(), " or ") }
 
-// all returns both directories, or one if they are the same.
+// all returns both directories without duplicates.
 func (d Dirs) all() []string {
 	if d.Log == d.Snap {
 		return []string{d.Log}

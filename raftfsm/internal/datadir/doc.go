@@ -7,10 +7,10 @@
 // stopped server.
 //
 // Invariants:
-//   - A server never starts with the state of another one, with a part of a state, or
-//     empty although it had a state.
-//   - A stop at any moment leaves the old state or the new one; the next process that opens
-//     the directories finishes a Swap.
+//   - A server never starts with another server's state, with a part of a state, or empty
+//     although it had a state.
+//   - A stop at any moment leaves either the old or the new state; the next process that
+//     opens the directories finishes a Swap.
 //   - A process changes a directory only while it holds the lock.
 //
 // May import: raftfsm/internal/bootstrap, command and membership, internal/raftlog,

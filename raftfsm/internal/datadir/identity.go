@@ -189,8 +189,8 @@ func (d Dirs) Identify(server Server, s Stores, log *slog.Logger) (id Identity, 
 	return id, id.Write(d.FS, d.Log)
 }
 
-// Begin writes the identity of a server that begins a new history. Outside of an ensemble,
-// that is StandaloneServer.
+// Begin writes the identity of a server that starts a new history. Outside of an
+// ensemble, that is StandaloneServer.
 func (d Dirs) Begin(server Server) (Identity, error) {
 	if server.Standalone {
 		id := NewIdentity(StandaloneServer)

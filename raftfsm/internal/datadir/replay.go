@@ -23,7 +23,7 @@ type Position struct {
 }
 
 // Compare compares two servers of an ensemble in the same way as Raft. The server with
-// the larger position has all acknowledged entries of the other one.
+// the larger position has all acknowledged entries of the other server.
 func (p *Position) Compare(o *Position) int {
 	return cmp.Or(cmp.Compare(p.Term, o.Term), cmp.Compare(p.Index, o.Index))
 }

@@ -36,10 +36,11 @@ type journal struct {
 	Aside string `json:"aside"` // name of the directories for the old state
 }
 
-// Swap exchanges the state in a server's directories for another one, so that a stop at
-// any moment leaves one of the two. The new state is prepared in separate directories,
-// where losing it does no harm. Then the journal is written. From then on the swap
-// can't be undone, and the next process that opens the directories finishes the steps:
+// Swap replaces the state in a server's directories, so that a stop at any moment
+// leaves either the old or the new state. The new state is prepared in separate
+// directories, where losing it does no harm. Then the journal is written. From then
+// on the swap can't be undone, and the next process that opens the directories
+// finishes the steps:
 //
 //  1. Move the old state aside.
 //  2. Record that in the journal.

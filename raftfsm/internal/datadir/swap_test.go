@@ -12,8 +12,8 @@ import (
 	"github.com/zkgo/zkgo/storage"
 )
 
-// TestSwapIsAllOrNothing stops a swap at each step, and before it began. After Owner, all
-// parts belong to the old state, or all to the new one.
+// TestSwapIsAllOrNothing stops a swap at each step, and before its start. After Owner,
+// all parts belong to the old state, or all to the new one.
 func TestSwapIsAllOrNothing(t *testing.T) {
 	t.Parallel()
 	stop := errors.New("stopped")

@@ -12,10 +12,10 @@ import (
 // How a server makes sure that its state isn't stale, without an entry in the log. A
 // server asks the leader for its commit index. That index covers every write
 // acknowledged before the leader got the question, provided that it was still the
-// leader. A quorum must confirm this in an exchange that began after the question
-// came: a reply that was already in flight, or in the buffers of a stopped process,
-// proves nothing. A follower sends the question with its report of live sessions, and
-// the acknowledgement of the report is the answer (liveness.go).
+// leader. A quorum must confirm this in an exchange that started after the question
+// arrived: a reply that was already in flight, or in the buffers of a stopped
+// process, proves nothing. A follower sends the question with its report of live
+// sessions, and the acknowledgement of the report is the answer (liveness.go).
 
 // Barrier returns when this server has applied everything that any server had acknowledged
 // before the call. It retries until ctx ends.

@@ -16,13 +16,14 @@ import (
 // each step.
 
 const (
-	// hearLimit is how long a leader waits to hear from recently live servers before it
-	// changes the voters.
+	// hearLimit limits the time that a leader waits to hear from recently live servers
+	// before it changes the voters.
 	hearLimit = time.Second
-	// givenUpAfter is how long a reconfig in progress may lack a plan, because servers
-	// went down, before the leader abandons and undoes it.
+	// givenUpAfter is the time after which the leader abandons and undoes a reconfig that
+	// has no plan because servers went down.
 	givenUpAfter = 5 * time.Second
-	// comesWithin is how long a reconfig waits for a server that it adds (NeedsAll).
+	// comesWithin limits the time that a reconfig waits for a server that it adds
+	// (NeedsAll).
 	comesWithin = 3 * time.Second
 	// maxSetback bounds the pause after a change that Raft refused.
 	maxSetback = 10 * time.Second
@@ -220,11 +221,11 @@ func (c *changes) planFor(want *membership.List, live map[raft.ServerID]bool) *m
 }
 
 // missing returns the servers that a reconfig must not add yet with NeedsAll: new members,
-// or new voters, that are not connected. A joining server calls this one, which accepts
-// only the certificate for the name in the reconfig. Then this one calls it, sends it the
-// log, and gives it a vote once it has caught up. Otherwise the reconfig fails, so every
-// listed voter can vote. Without NeedsAll, the server is listed like one that is down, as
-// in ZooKeeper, and gets its vote when it comes.
+// or new voters, that are not connected. A joining server calls the leader, which accepts
+// only the certificate for the name in the reconfig. Then the leader calls the server,
+// sends it the log, and gives it a vote once it has caught up. Otherwise the reconfig
+// fails, so every listed voter can vote. Without NeedsAll, the server is listed like one
+// that is down, as in ZooKeeper, and gets its vote when it comes.
 func (c *changes) missing(p *membership.Change) (ids []uint64) {
 	if !c.env.Config.NeedsAll {
 		return nil

@@ -68,7 +68,7 @@ type Environment struct {
 	Live       func(dst []int64) []int64 // appends the sessions that clients of this server keep alive
 	Touch      func(sessions []int64)    // reports sessions that another server has heard from
 	ProposeOwn func(*command.Command)    // proposes a command of the leader; never blocks
-	Leads      func() bool               // this server has begun to lead, and has not lost the lead yet
+	Leads      func() bool               // this server leads, whether its leadership is open or not
 	Halted     func() bool               // this server has failed
 	Status     func() Status             // as published
 	Control    Control

@@ -197,13 +197,13 @@ const (
 	// filesEvery is the interval at which a leader asks for the others' files if its own
 	// file differs from the membership.
 	filesEvery = time.Second
-	// tellAfter is how long the file and the membership must differ before the server
-	// logs it. Updating the file after a change is faster than that.
+	// tellAfter is the time that the file and the membership must differ before the
+	// server logs it. Updating the file after a change is faster than that.
 	tellAfter = time.Second
 	// filesFresh is the validity of an answer.
 	filesFresh = 5 * time.Second
-	// proposalFresh is how long a leader waits for a proposed change of the membership to
-	// be applied before it proposes the change again.
+	// proposalFresh is the time after which a leader proposes a change of the membership
+	// again if it hasn't been applied.
 	proposalFresh = 5 * time.Second
 )
 
@@ -228,8 +228,8 @@ func (j *joins) noteList(p *bootstrap.Probe) {
 	j.files[p.ID] = announced{list, time.Now()}
 }
 
-// ListOf returns the list with which a server was started, or nil if it hasn't reported one
-// recently.
+// ListOf returns the list with which a server was started, or nil if it hasn't reported
+// its list recently.
 func (p *places) ListOf(server uint64) *membership.List {
 	if server == p.self.ID {
 		return membership.New(p.env.Config.Members)

@@ -72,8 +72,8 @@ func (f *following) followLoop() {
 		leader := f.leaderID()
 		f.mu.Lock()
 		if f.unnamed {
-			// A leader accepts a stream only for its own incarnation. If this server is the
-			// wrong one, the attempt fails and the loop tries again.
+			// A leader accepts a stream only for its own incarnation. If this is the
+			// wrong server, the attempt fails and the loop tries again.
 			f.target.server = membership.ServerOf(leader)
 		}
 		t, lead := f.target, f.lead

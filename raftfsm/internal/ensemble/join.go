@@ -41,9 +41,9 @@ type joiner struct {
 
 func (j joiner) fresh() bool { return time.Since(j.at) < bootstrap.FreshFor }
 
-// AbsentAfter is how long the leader tries to reach a joining server that asks. After that,
-// a reconfig that lists the server is carried out as if it were down: it joins when the
-// leader reaches it.
+// AbsentAfter limits the time that the leader tries to reach a joining server that
+// asks. After that, a reconfig that lists the server is carried out as if it were down:
+// it joins when the leader reaches it.
 const AbsentAfter = 2 * time.Second
 
 // absent reports whether the leader can't reach the server for a line of the membership.

@@ -22,7 +22,8 @@ import (
 // can't be lowered: a server that doesn't know the level of the log stops at the first
 // entry or snapshot with that level.
 
-// LevelEvery is how often a leader asks which servers know a level above the log's.
+// LevelEvery is the interval at which a leader asks which servers know a level above the
+// log's.
 const LevelEvery = time.Second
 
 // raise proposes a higher level if all servers know it. Reconcile loop.

@@ -25,9 +25,9 @@ import (
 //	report = seq:8 flags:1 count:3 session:8*
 //	ack    = seq:8 index:8
 //
-// The index is the commit index when the report arrived. The flag says that a caller waits
-// for the report, so the leader asks for contacts immediately. Such a report doesn't have
-// to name sessions.
+// The index is the commit index when the report arrived. The flag means that a caller
+// waits for the report, so the leader asks for contacts immediately. Such a report
+// doesn't have to name sessions.
 
 const (
 	// reportEvery is the longest time between two reports.
@@ -39,7 +39,7 @@ const (
 	// reportSize and ackSize are the sizes of the fixed parts in bytes.
 	reportSize = 8 + 4
 	ackSize    = 8 + 8
-	// maxUnacked is how many reports may wait for their acknowledgement.
+	// maxUnacked limits the reports that wait for their acknowledgement.
 	maxUnacked = 64
 )
 
@@ -335,8 +335,8 @@ func (b *base) asked(l *leading) moment {
 	return moment{trans, l.term, trans.Mark()}
 }
 
-// awaitQuorum waits until a quorum is known to have followed this server in contacts
-// that began after m. It returns false when Raft was restarted or ctx ends.
+// awaitQuorum waits until a quorum is known to have followed this server in contacts that
+// started after m. It returns false when Raft was restarted or ctx ends.
 func (b *base) awaitQuorum(ctx context.Context, m moment) bool {
 	for b.transportNow() == m.trans {
 		changed := m.trans.Changed()

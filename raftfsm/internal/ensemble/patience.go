@@ -35,7 +35,7 @@ import (
 // (internal/quorum/transport/poll.go), which needs a majority that has given up the old
 // one.
 type Timing struct {
-	// Lease is how long a leader leads without hearing from a quorum.
+	// Lease limits the time that a leader leads without hearing from a quorum.
 	Lease time.Duration
 	// pace is Raft's timeout of a leader. It sends heartbeats every tenth to fifth of
 	// that, which is less than ask, or with each report that must be answered soon.
@@ -43,7 +43,7 @@ type Timing struct {
 	// Ask is the silence after which a server checks whether the leader's machine
 	// accepts connections. For dead and slow, see above.
 	Ask, Dead, Slow time.Duration
-	// tick is how often a server checks while its leader is silent. It checks less often
+	// tick is the interval of the checks while the leader is silent. It checks less often
 	// otherwise, because each check wakes an idle process.
 	tick time.Duration
 }
@@ -106,7 +106,7 @@ func (s *silence) look(lead leadOf, contact, now time.Time, most time.Duration) 
 type reachability struct {
 	busy    atomic.Bool
 	calling atomic.Bool // a roll call is under way
-	last    time.Time   // when the last attempt began
+	last    time.Time   // start of the last attempt
 	opened  atomic.Bool // an attempt has succeeded since the leader fell silent
 	failed  atomic.Bool // an attempt has failed since
 }

@@ -61,7 +61,7 @@ func noRaft() *Environment {
 }
 
 // TestHostsOfServers checks that the names that a certificate must have come from the
-// configuration, not from what servers say about themselves.
+// configuration, not from the servers' own announcements.
 func TestHostsOfServers(t *testing.T) {
 	t.Parallel()
 	env := noRaft()

@@ -1,6 +1,6 @@
 package ensemble
 
-// Publishing whether this server follows a leader and serves clients.
+// This file publishes whether this server follows a leader and serves clients.
 
 // catchUp is the index that this server must apply before it may serve.
 type catchUp struct {
@@ -85,8 +85,8 @@ func (f *following) leaveOff() {
 	})
 }
 
-// adrift returns why a server that considers itself a follower is not one, or "" if it
-// is.
+// adrift returns the reason why a server that considers itself a follower isn't a
+// follower, or "" if it is.
 func (f *following) adrift() string {
 	switch {
 	case f.leadNow() != nil || !f.env.Status().Serving:

@@ -31,12 +31,12 @@ const (
 	eager          = 10 * time.Second
 	// ChangeTimeout bounds one change of Raft's configuration.
 	ChangeTimeout = 10 * time.Second
-	// silentFor is how long a server must be silent before another disk may replace it.
+	// silentFor is the silence of a server after which another disk may replace it.
 	silentFor = 2 * time.Second
 	// farewell limits the time for a removed server to learn about its removal.
 	farewell = 2 * time.Second
-	// undoAfter is how long a new leader leaves a reconfig alone that another leader
-	// may have been driving.
+	// undoAfter is the time for which a new leader doesn't touch a reconfig that another
+	// leader may have been driving.
 	undoAfter = 5 * time.Second
 	// closeBehind is the maximum number of entries that a server may lack when it gets a
 	// vote.

@@ -38,10 +38,10 @@ import (
 const (
 	// DriveTimeout bounds step 1.
 	DriveTimeout = 30 * time.Second
-	// holdTarget is how long a leader waits for step 2 before it reverts.
+	// holdTarget limits the time that a leader waits for step 2 before it reverts.
 	holdTarget = 10 * time.Second
-	// lingerFor is how long a server that was too slow to join still gets the log
-	// (NeedsAll). It asks again within seconds. Otherwise a large state would never
+	// lingerFor is the time for which a server that was too slow to join still gets the
+	// log (NeedsAll). It asks again within seconds. Otherwise a large state would never
 	// arrive in time.
 	lingerFor = 30 * time.Second
 	// drivePause is the pause before asking another leader.
@@ -78,7 +78,7 @@ type reconfigs struct {
 	target  *membership.List
 	drivers int              // how many servers are asking for it
 	until   time.Time        // when to give it up, once no server asks for it
-	late    *membership.List // the newest one that was given up
+	late    *membership.List // the newest reconfig that was given up
 	lateAt  time.Time        // and when
 	last    step             // the loop's last step
 	changed chan struct{}    // closed and replaced when last is set
@@ -121,7 +121,7 @@ func (r *reconfigs) reached(m *membership.List) {
 	}
 }
 
-// begin makes target the wanted membership, unless another one already is.
+// begin makes target the wanted membership, unless another membership already is.
 func (r *reconfigs) begin(target *membership.List) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -60,7 +60,7 @@ func (p *places) listedAt(server uint64) string {
 	if len(found) == 0 {
 		return ""
 	}
-	return slices.Min(found) // all leaders choose the same one
+	return slices.Min(found) // all leaders choose the same address
 }
 
 // knownAt returns an address of a server for a list that has only a wildcard for it, or
@@ -211,8 +211,8 @@ type caller struct {
 const MaxCallers = 16
 
 // noteFrom remembers the address from which a server with a wildcard address has called.
-// A caller may claim any ServerID, so if there are too many, only one of the same server
-// id is forgotten: the one that has been silent for longest.
+// A caller may claim any ServerID, so if there are too many, we forget only the caller of
+// the same server id that has been silent the longest.
 func (j *joins) noteFrom(id raft.ServerID, addr string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -237,7 +237,7 @@ func (j *joins) calledFrom(id raft.ServerID) string {
 	return ""
 }
 
-// Addresses returns the addresses that a server may have besides the one in Raft's
+// Addresses returns the addresses that a server may have besides its address in Raft's
 // configuration: from the membership, from its own announcement, from this server's
 // configuration file, and the address it has called from.
 func (p *places) Addresses(id raft.ServerID) []string {

@@ -4,7 +4,7 @@
 // than Timeout sends empty messages before it.
 //
 // Invariants:
-//   - Neither side waits longer than Timeout for a message of the other one.
+//   - Neither side waits longer than Timeout for a message from the other.
 //   - A message has at most maxMessage bytes. The sender has proved nothing yet, so the
 //     caller checks everything else in it.
 //

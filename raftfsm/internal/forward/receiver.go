@@ -28,8 +28,8 @@ type Receiver struct {
 	confirm  chan struct{} // capacity 1: send a heartbeat now
 }
 
-// NewReceiver returns the leader's end of a stream over conn. beats says whether the follower
-// sends heartbeats.
+// NewReceiver returns the leader's end of a stream over conn. beats reports whether the
+// follower sends heartbeats.
 func NewReceiver(conn net.Conn, limit time.Duration, beats bool, pace Pace) *Receiver {
 	return &Receiver{conn: conn, limit: limit, beats: beats, pace: pace, ended: make(chan struct{}), confirm: make(chan struct{}, 1)}
 }

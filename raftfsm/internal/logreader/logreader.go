@@ -50,8 +50,8 @@ func readSnapshot(f *raftlog.SnapshotFile) (*State, error) {
 	return s, nil
 }
 
-// newState returns the state in which every history begins. Its machine reports the
-// commands that it applies to shown, unless shown is nil.
+// newState returns the initial state of every history. Its machine reports the commands
+// that it applies to shown, unless shown is nil.
 func newState(shown *showing) *State {
 	env := apply.Detached()
 	if shown != nil {
@@ -70,11 +70,11 @@ func (s *State) note() {
 type Entry struct {
 	Index, Term uint64
 	Type        EntryType
-	Server      uint8     // EntryLeader: the server that began to lead
+	Server      uint8     // EntryLeader: the new leader
 	Voters      []uint64  // EntryMembers: the servers that have a vote from here on
 	Time        time.Time // on the leader's clock; zero if the entry has none
 	Bytes       int
-	// Known says that the state before the entry is known, so its transactions have
+	// Known reports that the state before the entry is known, so its transactions have
 	// their zxids and results.
 	Known bool
 	// Skipped marks a batch that a deposed leader left in the log and that has no
@@ -88,7 +88,7 @@ type EntryType string
 
 // The types of log entries.
 const (
-	EntryLeader  EntryType = "leader"  // begins a leadership
+	EntryLeader  EntryType = "leader"  // starts a leadership
 	EntryBatch   EntryType = "batch"   // contains transactions
 	EntryMembers EntryType = "members" // Raft's list of servers
 	EntryRaft    EntryType = "raft"    // internal to Raft, without effect
@@ -204,7 +204,7 @@ func (l *logReader) entry(e *raft.Log) error {
 	return l.each(&out)
 }
 
-// load finds the oldest readable snapshot that the log continues, where the log begins at
+// load finds the oldest readable snapshot that the log continues, where the log starts at
 // index. If there is none, there is no state. The check of the snapshot itself reports
 // its damage.
 func (l *logReader) load(index uint64) error {

@@ -25,7 +25,7 @@ import (
 
 var cluster = command.ClusterID{1, 2}
 
-// leaderStart returns the entry that begins a leadership.
+// leaderStart returns the entry that starts a leadership.
 func leaderStart(server uint8, incarnation uint64) []byte {
 	s := command.LeaderStart{Server: server, Incarnation: incarnation, Time: 1000, Level: command.Level, Cluster: cluster}
 	return s.Append(nil)

@@ -71,7 +71,7 @@ func parts(s, separators string) (n int) {
 	return n
 }
 
-// wholeMembership parses a list that replaces the current one. For a list that would be
+// wholeMembership parses a list that replaces the current list. For a list that would be
 // invalid in a configuration file, ZooKeeper returns a stray MarshallingError.
 func wholeMembership(list string, lone bool) (*List, proto.Code) {
 	out, err := parseList([]byte(strings.ReplaceAll(list, ",", "\n")))

@@ -35,7 +35,7 @@ func (l *listener) what() string {
 }
 
 // listenKey returns the key of a listener at addr. It is "" for a wildcard, which doesn't
-// say on which host it is, and for a port that the system chooses.
+// name a host, and for a port that the system chooses.
 func listenKey(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	n, invalid := strconv.ParseUint(port, 10, 16)
@@ -80,9 +80,9 @@ func (m *Member) listeners() []listener {
 // listening has the listeners of a list by key.
 type listening map[string]listener
 
-// claim adds a listener. It returns an error if another server has one with the same key.
-// Two servers for clients at all addresses of one host may be on different machines, to
-// which the host forwards the ports.
+// claim adds a listener. It returns an error if another server has a listener with the
+// same key. Two servers for clients at all addresses of one host may be on different
+// machines, to which the host forwards the ports.
 func (all listening) claim(l listener) error {
 	other, taken := all[l.key]
 	switch {
@@ -99,7 +99,7 @@ func (all listening) claim(l listener) error {
 }
 
 // SameAddress returns an error for each server that would have to listen for the other
-// servers at the address of another one.
+// servers at another server's address.
 func SameAddress(members []Member) error {
 	all := make(listening)
 	var errs []error
@@ -157,8 +157,8 @@ func samePort(a, b string) bool {
 
 // Conflict returns an error if the servers of m can't change to next because of its new
 // addresses: two servers have the same address, or a server gets an address at which
-// another server listens now. In the latter case each server might wait for the other
-// one. We don't wait for a server that is on the list for the first time.
+// another server listens now. In the latter case each server might wait for the other.
+// We don't wait for a server that is on the list for the first time.
 func (m *List) Conflict(next *List) error {
 	before, after := make(listening), make(listening)
 	for i := range m.Members {

@@ -6,10 +6,10 @@
 // of one server (Plan).
 //
 // Invariants:
-//   - All decisions are pure functions of their arguments, because every server must come
-//     to the same one. We never resolve a host name.
-//   - Every server reads the same List from a text that another one has written.
-//   - A List that a reconfig leads to is one that its servers can start with (Conflict).
+//   - All decisions are pure functions of their arguments, because every server must make
+//     the same decision. We never resolve a host name.
+//   - Every server reads the same List from a text that another server has written.
+//   - Servers can start with every List that a reconfig leads to (Conflict).
 //   - If the present voters and the target's voters have live majorities, so has every
 //     configuration in between (Plan).
 //

@@ -8,8 +8,8 @@ import (
 
 // How a change of the membership becomes a sequence of single changes of Raft's
 // configuration. Plan is a pure function: it computes all steps from the leader's
-// knowledge. The leader executes the first one and then plans again, so that the next
-// plan accounts for a server that dies in the meantime.
+// knowledge. The leader executes the first step and then plans again, so that the
+// next plan accounts for a server that dies in the meantime.
 //
 // Call a configuration live if more than half of its voters are live. Raft commits
 // a change under the configuration that the change makes, and every later entry
@@ -28,8 +28,8 @@ import (
 //
 // Claim: if O and T are live, every configuration on the way is live.
 //
-//   - Steps 1 and 3 remove dead voters. If l of n voters are live and l > n/2, then l >
-//     (n-1)/2.
+//   - Steps 1 and 3 remove dead voters. If l of n voters are live and l > n/2,
+//     then l > (n-1)/2.
 //   - Step 2 does not change the voters.
 //   - Step 4 adds live voters: if l > n/2, then l+1 > (n+1)/2.
 //   - After step 4 all live servers of T vote, and every dead voter is a server of
@@ -37,7 +37,7 @@ import (
 //     live configuration, with and without further live voters (step 5).
 //   - Step 6 finds a live voter of T, because T is live and step 4 is done.
 //
-// If O or T is not live, no order works, since every order begins with O and ends with T.
+// If O or T is not live, no order works, since every order starts with O and ends with T.
 // We therefore refuse a change only if every other order would fail as well. Steps 1 to 4
 // need O alone to be live. We also execute them if T is already in force and has lost its
 // majority for the moment.
@@ -52,7 +52,7 @@ type StepKind uint8
 // The kinds of step.
 const (
 	DropServer StepKind = iota + 1 // remove a server from Raft's configuration
-	AddServer                      // add one without a vote
+	AddServer                      // add a server without a vote
 	TakeVote
 	GiveVote
 	HandOver // leadership, to a voter of the target

@@ -15,8 +15,8 @@ import (
 const (
 	// pathDelay is the head start of each address over the next.
 	pathDelay = 100 * time.Millisecond
-	// firstBlame is how long an address is dialled last after a failure. The time doubles,
-	// up to maxBlame, if the address fails again soon after it.
+	// firstBlame is the time after a failure for which an address is dialled last. The
+	// time doubles, up to maxBlame, if the address fails again soon after it.
 	firstBlame = 30 * time.Second
 	maxBlame   = 8 * time.Minute
 )
@@ -39,8 +39,8 @@ func (p Network) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if len(good) == 0 || len(blamed) == 0 {
 		return p.dialFirst(ctx, append(good, blamed...))
 	}
-	// A blamed address may well accept first: it gets no chance to before the good ones have
-	// failed or half of the time is over.
+	// A blamed address may well accept first: it gets no chance to before the good
+	// addresses have failed or half of the time is over.
 	half, cancel := quorum.Share(ctx, 2)
 	conn, err := p.dialFirst(half, good)
 	late := half.Err() != nil && ctx.Err() == nil
@@ -93,7 +93,7 @@ type Blames struct {
 type blame struct {
 	at    time.Time // of the last failure
 	until time.Time
-	last  time.Duration // how long the address is dialled last
+	last  time.Duration // time for which the address is dialled last
 }
 
 // blame notes a failure.

@@ -8,7 +8,7 @@ const (
 	commandWeight = 512
 
 	// FullWeight is the weight at which an entry, or a message to the leader, is sent
-	// although another one is in flight. It corresponds to about a hundred small commands.
+	// although another is in flight. It corresponds to about a hundred small commands.
 	// Spread over a hundred commands, the cost of one more entry is small. If we split
 	// thirty clients between two entries, each command's share of an entry would cost more
 	// than the command itself.

@@ -15,7 +15,7 @@ const (
 	MaxBatchOps   = 4096
 	MaxBatchBytes = 256 << 10
 
-	// maxLocalBytes is how many bytes may wait to be sent before Propose blocks.
+	// maxLocalBytes limits the bytes that wait to be sent. Above it, Propose blocks.
 	maxLocalBytes = 16 << 20
 )
 

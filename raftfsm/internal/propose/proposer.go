@@ -18,10 +18,10 @@ import (
 // More entries gain nothing.
 const MaxInFlight = 2
 
-// overdueAfter is how long an entry is in flight before a goroutine waits for Raft's
-// answer, which may be a refusal. Raft refuses entries when the leadership ends, which the
-// control goroutine learns from Raft, but also during a transfer of the leadership, after
-// which this server may still be the leader.
+// overdueAfter is the time in flight after which a goroutine waits for Raft's answer to
+// an entry, which may be a refusal. Raft refuses entries when the leadership ends, which
+// the control goroutine learns from Raft, but also during a transfer of the leadership,
+// after which this server may still be the leader.
 const overdueAfter = 100 * time.Millisecond
 
 // applier is the part of Raft that the proposer needs.
@@ -95,9 +95,9 @@ func (p *Proposer) Drain() { close(p.finish) }
 // inFlight returns the number of entries that are proposed and not yet applied.
 func (p *Proposer) inFlight() int { return int(p.seq.Load() - p.applied.Load()) }
 
-// NoteApplied records that the state machine has applied an entry. We wake the proposer only if the
-// waiting commands are worth an entry now. Otherwise the command that makes them worth one
-// wakes it.
+// NoteApplied records that the state machine has applied an entry. We wake the proposer
+// only if the waiting commands are worth an entry now. Otherwise the command that makes
+// them worth an entry wakes it.
 func (p *Proposer) NoteApplied(seq uint64) {
 	p.applied.Store(seq)
 	if p.Backlog.reached(enough(p.inFlight())) {
@@ -261,7 +261,7 @@ func (p *Proposer) fill(b []byte) (_ []byte, ops int) {
 			b, n = p.Remote.take(uint8(origin), b, ops)
 		}
 		if n == 0 && ops > 0 {
-			return b, ops // the next batch begins with that run
+			return b, ops // the next batch starts with that run
 		}
 		p.fair.took(origin, len(b)-before)
 		ops += n

@@ -148,5 +148,5 @@ func (q *RemoteRuns) CheckRun(origin uint8, encoded []byte) (int, error) {
 	return int(h.Count), c.Commands(b, h.Count)
 }
 
-// ErrNewLeader is the reason for giving up commands when another leadership begins.
+// ErrNewLeader is the reason for giving up commands when another leadership starts.
 var ErrNewLeader = errors.New("another leadership has begun")

@@ -81,7 +81,7 @@ func stop(t *testing.T, r *Replica) {
 	}
 }
 
-// lead proposes the entry that begins a leadership, and waits until it is applied.
+// lead proposes the entry that starts a leadership, and waits until it is applied.
 func lead(t *testing.T, r *Replica) {
 	t.Helper()
 	for won := range r.Raft().LeaderCh() {

@@ -11,8 +11,8 @@ import (
 	"github.com/zkgo/zkgo/raftfsm/internal/datadir"
 )
 
-// Start starts Raft on the opened state. If the state has no configuration yet,
-// bootstrap becomes the first one; an empty bootstrap leaves that to a leader.
+// Start starts Raft on the opened state. If the state has no configuration yet, bootstrap
+// becomes its first configuration; an empty bootstrap leaves that to a leader.
 func (r *Replica) Start(transport raft.Transport, bootstrap raft.Configuration) error {
 	r.transport = transport
 	conf := r.raftConfig(r.Identity.RaftID)
@@ -186,7 +186,8 @@ func (r *Replica) Stop(limit time.Duration) error {
 	}
 }
 
-// EndRaft ends the current Raft instance and waits for that, before another one starts.
+// EndRaft ends the current Raft instance, and waits for its end so that another instance
+// can start.
 func (r *Replica) EndRaft() { shutDown(r.Raft(), r.transport) }
 
 // shutDown ends a Raft instance and waits for that. It closes the connections first:

@@ -24,7 +24,7 @@ func RaftLogger(log *slog.Logger) hclog.Logger {
 	})
 }
 
-// raftLogWriter receives the lines of an hclog.Logger: "[WARN] raft: text".
+// raftLogWriter receives the lines of an hclog.Logger: "[WARN]  raft: text".
 type raftLogWriter struct{ log *slog.Logger }
 
 // Write implements io.Writer. Each call is one line.

@@ -146,7 +146,7 @@ func (s *survivor) replay() error {
 	}
 }
 
-// renew turns the state into one in which a new history can begin.
+// renew prepares the state for a new history.
 func (r *Replica) renew(minEpoch uint32) error {
 	m := r.Machine
 	m.Tree.Lock()

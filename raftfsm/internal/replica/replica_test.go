@@ -75,8 +75,8 @@ func TestFleeting(t *testing.T) {
 	}
 }
 
-// Start begins the first configuration only once: after a power failure between the term and
-// the entry, and not on a log that has entries.
+// Start writes the first configuration only once: after a power failure between the term
+// and the entry, and not on a log that has entries.
 func TestBootstrapOnce(t *testing.T) {
 	t.Parallel()
 	cfg := aloneConfig(t)

@@ -1,8 +1,8 @@
 // Package restore replaces the state of an ensemble while it serves, through its log.
 //
-// Restores proposes the new state in pieces, as commands of this server. The state machine
-// collects the pieces and puts them in force at once (raftfsm/internal/apply/statetransfer.go
-// says how).
+// Restores proposes the new state in pieces, as commands of this server. The state
+// machine collects the pieces and puts them in force at once (see
+// raftfsm/internal/apply/statetransfer.go).
 //
 // Invariants:
 //   - A restore has no effect before its last piece is in flight. After that the outcome

@@ -22,13 +22,13 @@ const (
 	// pieceSize is the number of state bytes in one command. Two pieces fit into a
 	// batch.
 	pieceSize = 120 << 10
-	// piecesAhead is how many pieces are in flight at a time. Clients' writes queue
-	// after at most that many.
+	// piecesAhead is the maximum number of pieces in flight. Clients' writes queue after
+	// at most that many.
 	piecesAhead = 8
-	// BeginLimit is how long a restore waits for a leader.
+	// BeginLimit limits the time that a restore waits for a leader.
 	BeginLimit = 15 * time.Second
-	// SettleLimit is how long a restore waits for its outcome, and settleRetry how long
-	// it waits before it asks again.
+	// SettleLimit limits the time that a restore waits for its outcome, and settleRetry
+	// is the pause before it asks again.
 	SettleLimit = 30 * time.Second
 	settleRetry = time.Second
 )
@@ -60,7 +60,7 @@ type Restores struct {
 
 	mu    sync.Mutex
 	id    uint64
-	ended chan apply.Restored // gets one value when the restore was begun and has ended
+	ended chan apply.Restored // gets a value at the end of a restore that has started
 }
 
 // Settled records how a restore has ended. It does not block.
@@ -140,8 +140,8 @@ func newID() uint64 {
 	return binary.BigEndian.Uint64(b[:])
 }
 
-// endAll ends all sessions in a tree that is not in use. It returns the highest counter
-// in their ids, or the one that ZooKeeper would start with now if that is higher.
+// endAll ends all sessions in a tree that is not in use. It returns the higher one of the
+// highest counter in their ids and the counter that ZooKeeper would start with now.
 func endAll(t *tree.Tree, s *session.Table, now time.Time) (counter uint64) {
 	counter = uint64(now.UnixMilli()) << 16
 	tx := tree.Txn{Time: now.UnixMilli()}
@@ -215,7 +215,7 @@ func (r *replacement) send(k command.Kind, write func() error) error {
 	return r.flush()
 }
 
-// begin returns when the restore has begun. From then on, its end will be reported.
+// begin returns when the restore has started. From then on, its end will be reported.
 func (r *replacement) begin() error {
 	begun := make(chan struct{})
 	if err := r.propose(command.KindRestoreBegin, nil, func() { close(begun) }); err != nil {

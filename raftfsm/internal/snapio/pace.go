@@ -26,10 +26,10 @@ type Pace struct {
 	Hurry <-chan struct{} // closed: no more rests
 	Busy  func() bool     // whether there was work since the last call
 	Late  func() bool     // whether the next snapshot is long overdue
-	begun time.Time       // when the work since the last rest began
+	begun time.Time       // start of the work since the last rest
 }
 
-// To directs the output to w, and returns the writer to use. The work begins now.
+// To directs the output to w, and returns the writer to use. The work starts now.
 func (p *Pace) To(w io.Writer) io.Writer {
 	p.w, p.begun = w, time.Now()
 	return p

@@ -51,7 +51,7 @@ func (a ipAddr) family() int {
 	return 1
 }
 
-// newIndex returns the index of a list, nil for a short one.
+// newIndex returns the index of a list, nil for a short list.
 func newIndex(list []proto.ACL) *index {
 	if len(list) < indexFrom && addressBytes(list) < indexFromBytes {
 		return nil

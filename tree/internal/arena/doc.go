@@ -10,8 +10,8 @@
 //   - Path, owner and data share one allocation, the text.
 //   - The index stores hashes and numbers, and the paths only in the texts.
 //
-// A Node is valid until it is vacated: its slot is reused for another one. A text never
-// changes, so paths and data remain valid as long as they are referenced.
+// A Node is valid until it is vacated: after that, its slot is reused for another node. A
+// text never changes, so paths and data remain valid as long as they are referenced.
 //
 // # Unsafe code
 //

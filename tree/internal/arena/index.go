@@ -163,9 +163,9 @@ func (s *shard) vacate(i int) {
 	s.slots[i] = slot{}
 }
 
-// pageSlots is the number of slots in a page of memory. A new page costs one page
-// fault if the first access is a write. If a read comes first, as in put, it costs
-// two, and the second one stalls all processors.
+// pageSlots is the number of slots in a page of memory. A new page costs one page fault
+// if the first access is a write. If a read comes first, as in put, it costs two, and the
+// second fault stalls all processors.
 const pageSlots = 4096 / 8
 
 func (s *shard) resize(size int) {
