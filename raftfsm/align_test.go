@@ -11,10 +11,10 @@ import (
 	"github.com/zkgo/zkgo/proto"
 )
 
-// TestStoppedBehindAnInstalledSnapshot: a follower was stopped when the leader's snapshot
+// TestStoppedAfterAnInstalledSnapshot: a follower was stopped when the leader's snapshot
 // was on its disk but not yet installed. Its log ends before the snapshot, so the
 // follower must drop the log before it can append entries.
-func TestStoppedBehindAnInstalledSnapshot(t *testing.T) {
+func TestStoppedAfterAnInstalledSnapshot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()

@@ -277,11 +277,11 @@ func TestStoppedMachine(t *testing.T) {
 	})
 }
 
-// TestCloseWaitsForWhatWasHandedOver: no goroutine leaks for an entry that waits for the
+// TestCloseWaitsForQueuedWork: no goroutine leaks for an entry that waits for the
 // state machine when the disk fails and the server is closed. Raft isn't shut down before
 // the state machine has finished, because otherwise it wouldn't answer in about half the
 // cases.
-func TestCloseWaitsForWhatWasHandedOver(t *testing.T) {
+func TestCloseWaitsForQueuedWork(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		for range 8 {
 			cfg, faults := faultyConfig(memoryConfig())

@@ -149,15 +149,15 @@ func testWipedMajorityForgetsNothing(t *testing.T) {
 	c.neverServes(3 * time.Second)
 }
 
-// TestWipedMemberJoinsAnew: right after a commit by A and B, B loses its disk. B and C,
+// TestWipedMemberJoinsAgain: right after a commit by A and B, B loses its disk. B and C,
 // which lacks the commit, must not form a majority. After A is back, B joins again
 // automatically.
-func TestWipedMemberJoinsAnew(t *testing.T) {
+func TestWipedMemberJoinsAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, testWipedMemberJoinsAnew)
+	synctest.Test(t, testWipedMemberJoinsAgain)
 }
 
-func testWipedMemberJoinsAnew(t *testing.T) {
+func testWipedMemberJoinsAgain(t *testing.T) {
 	c := newCluster(t, 3).onDisk()
 	c.startAll()
 	const a, b, behind = 3, 2, 1

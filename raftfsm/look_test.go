@@ -70,7 +70,7 @@ func TestLookingBesideARunningServer(t *testing.T) {
 }
 
 // A log that doesn't reach back to the beginning is followed from the snapshot.
-func TestLookingBehindASnapshot(t *testing.T) {
+func TestLookFromASnapshot(t *testing.T) {
 	t.Parallel()
 	eachDisk(t, "after", func(t *testing.T, cfg Config) {
 		tr, table, s := elsewhere()

@@ -32,11 +32,11 @@ func TestCommandsOfAnEarlierStart(t *testing.T) {
 	}
 }
 
-// TestKilledOriginAnswersNobody kills a server with a hundred commands in flight and
+// TestKilledOriginAnswersNoClient kills a server with a hundred commands in flight and
 // restarts it, again and again. Its clients propose before it has read its log, so the
 // commands of all its earlier runs are executed while the new ones, which have the same
 // numbers, wait. Each new command gets its own answer.
-func TestKilledOriginAnswersNobody(t *testing.T) {
+func TestKilledOriginAnswersNoClient(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()
 		c.startAll()

@@ -366,9 +366,9 @@ func leaderDies(t *testing.T, wait func(<-chan outcome) (outcome, bool), tune ..
 	c.settled()
 }
 
-// TestComesBackWithoutHavingLeft: a removed server that could not be notified still
+// TestReturnsWithoutLeaving: a removed server that could not be notified still
 // considers itself a member. When it is added again, the leader must find it.
-func TestComesBackWithoutHavingLeft(t *testing.T) {
+func TestReturnsWithoutLeaving(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3)
@@ -391,10 +391,10 @@ func TestComesBackWithoutHavingLeft(t *testing.T) {
 	})
 }
 
-// TestCutOffServerSaysSo: a server that is cut off while its connections stay open
+// TestCutOffServerReportsIt: a server that is cut off while its connections stay open
 // doesn't claim to serve for longer than syncLimit, whether or not it has been removed
 // in the meantime. After it is back, it reports that it serves.
-func TestCutOffServerSaysSo(t *testing.T) {
+func TestCutOffServerReportsIt(t *testing.T) {
 	for _, removed := range cost.InShort([]bool{true}, []bool{false, true}) {
 		t.Run(fmt.Sprintf("removed=%t", removed), func(t *testing.T) {
 			inBubble(t, func(t *testing.T) {
@@ -478,11 +478,11 @@ func newStuckReconfig(t *testing.T, pause time.Duration, tune ...func(*Config)) 
 	}
 }
 
-// TestReconfigHoldsUpNobodyElse: while a joining server doesn't catch up, the reconfig
+// TestReconfigDelaysNoOtherRequest: while a joining server doesn't catch up, the reconfig
 // and its client wait until the leader gives up. All other clients continue, on the
 // same server, too. Another reconfig immediately gets the error that one is in
 // progress, and the server can be stopped.
-func TestReconfigHoldsUpNobodyElse(t *testing.T) {
+func TestReconfigDelaysNoOtherRequest(t *testing.T) {
 	for _, stop := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stopped=%t", stop), func(t *testing.T) {
 			if testing.Short() && !stop {

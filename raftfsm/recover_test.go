@@ -186,7 +186,7 @@ func TestAServerFinishesARecovery(t *testing.T) {
 	})
 }
 
-func TestWhatCannotBeRecovered(t *testing.T) {
+func TestUnrecoverable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t, 3).onDisk()

@@ -149,9 +149,9 @@ func TestRestoreReplacesTheState(t *testing.T) {
 	}
 }
 
-// TestRestoreThatIsNotWhole: a damaged or incomplete restore changes nothing, and later
+// TestIncompleteRestore: a damaged or incomplete restore changes nothing, and later
 // commands work as usual.
-func TestRestoreThatIsNotWhole(t *testing.T) {
+func TestIncompleteRestore(t *testing.T) {
 	t.Parallel()
 	content := bytesOf(t, treeOf(t, 3, 500))
 	ephemerals := treeOf(t, 3, 1)

@@ -13,7 +13,7 @@ import (
 
 // The fingerprints of a client's identities should grant the same permissions as the
 // identities.
-func TestFingerprintsAllowWhatTheirIdentitiesDo(t *testing.T) {
+func TestFingerprintsAllowTheSameAsIdentities(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(1, 2))
 	pick := func() proto.ID {

@@ -47,10 +47,10 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	}
 }
 
-// TestSnapshotOfWhatChangesMeanwhile changes every node after it starts a snapshot and
+// TestSnapshotDuringChanges changes every node after it starts a snapshot and
 // before it writes it. All nodes are images then, and no list of images has been copied
 // to grow.
-func TestSnapshotOfWhatChangesMeanwhile(t *testing.T) {
+func TestSnapshotDuringChanges(t *testing.T) {
 	t.Parallel()
 	tree := filled(t, 5*collectTarget+7)
 	before := dumped(t, tree)

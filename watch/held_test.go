@@ -12,7 +12,7 @@ import (
 
 // Held should return the size of the current watches, for a watcher and for the table,
 // whatever was set, fired and removed before. In the end it should be 0.
-func TestHeldIsWhatIsSet(t *testing.T) {
+func TestHeldIsTheSizeOfTheWatches(t *testing.T) {
 	t.Parallel()
 	rng := rand.New(rand.NewPCG(3, 4))
 	tab := NewTable(math.MaxInt64)
@@ -88,7 +88,7 @@ func TestAWatcherHasALimit(t *testing.T) {
 }
 
 // We should release the memory of the maps after many watches are gone.
-func TestManyWatchesLeaveNoRoomBehind(t *testing.T) {
+func TestRemovedWatchesFreeTheirMemory(t *testing.T) {
 	t.Parallel()
 	tab := NewTable(math.MaxInt64)
 	w, other := tab.NewWatcher(&log{}), tab.NewWatcher(&log{})

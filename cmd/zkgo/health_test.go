@@ -145,9 +145,9 @@ func TestHealthWaitsForWords(t *testing.T) {
 	says("it may expect TLS (--tls)", "--live")
 }
 
-// TestSaysWhyItCannotConnect checks that commands without a client session explain a
+// TestReportsWhyItCannotConnect checks that commands without a client session explain a
 // failed connect in the same words as zkgo cli, with their own flags.
-func TestSaysWhyItCannotConnect(t *testing.T) {
+func TestReportsWhyItCannotConnect(t *testing.T) {
 	t.Parallel()
 	without := words(t, func(string) string { return "This ZooKeeper instance is not currently serving requests\n" })
 	serves := words(t, func(word string) string {

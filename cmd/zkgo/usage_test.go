@@ -182,8 +182,8 @@ func TestBenchLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestStartSaysWhatHelps covers a port, a directory and a lock that are unavailable.
-func TestStartSaysWhatHelps(t *testing.T) {
+// TestStartErrorsNameARemedy covers a port, a directory and a lock that are unavailable.
+func TestStartErrorsNameARemedy(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

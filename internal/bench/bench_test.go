@@ -92,7 +92,7 @@ func TestSpreadsOverServers(t *testing.T) {
 	}
 }
 
-func TestLoadCreatesWhatItSays(t *testing.T) {
+func TestLoadCreatesItsZnodes(t *testing.T) {
 	t.Parallel()
 	zs := zktest.Run(t)
 	r := measure(t, bench.Config{Work: "load", Servers: zs.Addrs(), Conns: 3, Nodes: 1000, Size: 7, Keep: true})

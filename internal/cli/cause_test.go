@@ -93,9 +93,9 @@ func secure(t *testing.T, auth tls.ClientAuthType) (addr string, roots *x509.Cer
 	return addr, roots
 }
 
-// TestSaysWhyItCannotConnect checks that we report the cause for each server, both
+// TestReportsWhyItCannotConnect checks that we report the cause for each server, both
 // immediately and when the command gives up.
-func TestSaysWhyItCannotConnect(t *testing.T) {
+func TestReportsWhyItCannotConnect(t *testing.T) {
 	t.Parallel()
 	tlsAddr, _ := secure(t, tls.NoClientCert)
 	mutual, roots := secure(t, tls.RequireAnyClientCert)
@@ -156,9 +156,9 @@ func TestSaysWhyItCannotConnect(t *testing.T) {
 	}
 }
 
-// TestSaysNothingOfAServerThatIsNotNeeded checks that if a command succeeds, we print
+// TestUnneededServerIsNotReported checks that if a command succeeds, we print
 // nothing about another server that is down.
-func TestSaysNothingOfAServerThatIsNotNeeded(t *testing.T) {
+func TestUnneededServerIsNotReported(t *testing.T) {
 	t.Parallel()
 	server := refused(t) + "," + zktest.Run(t).Addrs()[0]
 	for range 8 { // servers are tried in random order
@@ -177,8 +177,8 @@ func TestSaysNothingOfAServerThatIsNotNeeded(t *testing.T) {
 	}
 }
 
-// TestPlaceSaysWhyItCannotConnect covers another ensemble as the target of cp.
-func TestPlaceSaysWhyItCannotConnect(t *testing.T) {
+// TestPlaceReportsWhyItCannotConnect covers another ensemble as the target of cp.
+func TestPlaceReportsWhyItCannotConnect(t *testing.T) {
 	t.Parallel()
 	addr := zktest.Run(t).Addrs()[0]
 	down := refused(t)
@@ -201,9 +201,9 @@ func TestPlaceSaysWhyItCannotConnect(t *testing.T) {
 	}
 }
 
-// TestTopSaysWhyItCannotConnect checks that top explains a server that it can't show, as
+// TestTopReportsWhyItCannotConnect checks that top explains a server that it can't show, as
 // the other commands do.
-func TestTopSaysWhyItCannotConnect(t *testing.T) {
+func TestTopReportsWhyItCannotConnect(t *testing.T) {
 	t.Parallel()
 	tlsAddr, _ := secure(t, tls.NoClientCert)
 	down := refused(t)

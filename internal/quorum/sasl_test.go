@@ -141,9 +141,9 @@ func TestSASLWithoutTLS(t *testing.T) {
 	p.meet(t, s1, s2)
 }
 
-// TestSASLAndWhatComesBehind: even if a caller has proved that it knows the password, we
+// TestSASLAndTheRequestsAfterIt: even if a caller has proved that it knows the password, we
 // should check it like any other, and it should learn which server refused it.
-func TestSASLAndWhatComesBehind(t *testing.T) {
+func TestSASLAndTheRequestsAfterIt(t *testing.T) {
 	t.Parallel()
 	var log logBuffer
 	m := NewMemory()

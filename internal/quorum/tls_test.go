@@ -281,8 +281,8 @@ func (l *logBuffer) holds(t *testing.T, want Code, says []string) {
 	}
 }
 
-// TestRefusalNamesWhoIsKnown: a refusal should name the other server as far as we know it.
-func TestRefusalNamesWhoIsKnown(t *testing.T) {
+// TestRefusalNamesKnownServers: a refusal should name the other server as far as we know it.
+func TestRefusalNamesKnownServers(t *testing.T) {
 	t.Parallel()
 	for want, e := range map[string]*RefusedError{
 		"raft stream to server 2 at s2:1: ":     {Kind: Raft, Addr: "s2:1", To: "2", Code: NeedTLS},

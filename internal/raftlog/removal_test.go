@@ -97,10 +97,10 @@ func TestSnapshotIsReadWhileItIsRemoved(t *testing.T) {
 	})
 }
 
-// TestCompactionHoldsUpNoWrite: the slow parts of a removal, i.e. reading back the snapshot
+// TestCompactionDelaysNoWrite: the slow parts of a removal, i.e. reading back the snapshot
 // and freeing the segments, should run concurrently with writes. They should be complete
 // when the store is closed.
-func TestCompactionHoldsUpNoWrite(t *testing.T) {
+func TestCompactionDelaysNoWrite(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
 		synctest.Test(t, func(t *testing.T) {

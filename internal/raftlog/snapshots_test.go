@@ -115,7 +115,7 @@ func TestCompactionWaitsForAReadableSnapshot(t *testing.T) {
 	})
 }
 
-func TestGapBehindTheSnapshot(t *testing.T) {
+func TestGapAfterTheSnapshot(t *testing.T) {
 	t.Parallel()
 	bothKinds(t, func(t *testing.T, o Options) {
 		s := mustOpen(t, o)

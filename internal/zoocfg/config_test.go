@@ -37,9 +37,9 @@ func TestDefault(t *testing.T) {
 	}
 }
 
-// TestDefaultTakesServers checks that Default's port, which isn't a line of a file,
+// TestDefaultAndServerLines checks that Default's port, which isn't a line of a file,
 // doesn't contradict the one in the server's own line.
-func TestDefaultTakesServers(t *testing.T) {
+func TestDefaultAndServerLines(t *testing.T) {
 	t.Parallel()
 	c := Default()
 	c.readFile = func(path string) ([]byte, error) {

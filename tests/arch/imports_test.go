@@ -308,7 +308,7 @@ func checkLibrary(t *testing.T, f file, imp string) {
 	}
 }
 
-func TestEveryPackageSaysWhatItIs(t *testing.T) {
+func TestEveryPackageHasADoc(t *testing.T) {
 	t.Parallel()
 	doc := map[string]bool{}
 	for _, f := range sources(t) {

@@ -177,7 +177,7 @@ func TestRecordsAreAChain(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoBackup(t *testing.T) {
+func TestNotABackup(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, content := range map[string]string{"empty": "", "text": "hello, world", "newer": "zkgobak9...................."} {

@@ -234,9 +234,9 @@ func TestSnapshotThatCaughtOneMore(t *testing.T) {
 	}
 }
 
-// TestListThatComesLater checks that the ACL of a new znode may be missing from a
+// TestListArrivesLater checks that the ACL of a new znode may be missing from a
 // snapshot, because the ACLs precede the znodes.
-func TestListThatComesLater(t *testing.T) {
+func TestListArrivesLater(t *testing.T) {
 	t.Parallel()
 	s := after(t, 4)
 	s.unlisted["/p/c"] = 7

@@ -43,8 +43,8 @@ func requests() map[byte]any {
 	}
 }
 
-// TestDecodesWhatRaftEncodes: this decoder reads raft.NetworkTransport's messages.
-func TestDecodesWhatRaftEncodes(t *testing.T) {
+// TestDecodesRaftMessages: this decoder reads raft.NetworkTransport's messages.
+func TestDecodesRaftMessages(t *testing.T) {
 	t.Parallel()
 	for kind, want := range requests() {
 		got, err := decoderOf(wire(t, want)).Decode(kind, 1<<20)

@@ -38,10 +38,10 @@ func (l *slowLog) StoreLogs(entries []*raft.Log) error {
 	return l.InmemStore.StoreLogs(entries)
 }
 
-// TestFollowersStoreMeanwhile: the followers should store an entry while the leader does.
+// TestFollowersStoreConcurrently: the followers should store an entry while the leader does.
 // Still, nothing should be committed before the leader has stored it, because the leader
 // hasn't counted the answers.
-func TestFollowersStoreMeanwhile(t *testing.T) {
+func TestFollowersStoreConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		nodes := startRaft(t, quorum.NewMemory(), 3, func(c *raft.Config, _ *Config) { c.CommitTimeout = time.Hour })
 		leader := leaderOf(t, nodes)

@@ -115,9 +115,9 @@ func (v *voter) stands(limit time.Duration) bool {
 	}
 }
 
-// TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt: the leader is killed, another one is
+// TestNewLeaderIsNotDeposedByUninformedServers: the leader is killed, another one is
 // elected, and its first message to the third server is slow.
-func TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt(t *testing.T) {
+func TestNewLeaderIsNotDeposedByUninformedServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
 		v := startVoters(t, m, 3)
@@ -137,10 +137,10 @@ func TestNewLeaderIsNotDeposedByWhoHasNotHeardOfIt(t *testing.T) {
 	})
 }
 
-// TestStandsByWhatHoldsStill: while this server waits for the answers of the others, it
+// TestChangeDuringAPollStopsTheElection: while this server waits for the answers of the others, it
 // becomes leader or candidate itself, follows a new leader, or grants its vote. If it
 // then started an election, it would depose the server that was just elected.
-func TestStandsByWhatHoldsStill(t *testing.T) {
+func TestChangeDuringAPollStopsTheElection(t *testing.T) {
 	for name, change := range map[string]func(*View){
 		"leads":       func(v *View) { v.Leader, v.Term = "1", 8 },
 		"stands":      func(v *View) { v.Candidate = true },

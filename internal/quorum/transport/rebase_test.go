@@ -55,10 +55,10 @@ func TestRebase(t *testing.T) {
 	}
 }
 
-// TestEntriesBehindASnapshotAreTakenTwice: a follower has a snapshot, and entries after
+// TestEntriesAfterASnapshotAreResent: a follower has a snapshot, and entries after
 // it that it doesn't know to be committed. The leader never got the answer and sends them
 // again.
-func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
+func TestEntriesAfterASnapshotAreResent(t *testing.T) {
 	t.Parallel()
 	m := quorum.NewMemory()
 	hub := newHub(t, m, quorum.Identity{ServerID: "2", Cluster: quorum.ClusterID{1}}, io.Discard)
@@ -111,10 +111,10 @@ func TestEntriesBehindASnapshotAreTakenTwice(t *testing.T) {
 	fsm.waitFor(t, "b")
 }
 
-// TestVoterWhoseVoteIsNews: a server becomes a voter by an entry that the leader commits
+// TestVoterUnknownToAnElector: a server becomes a voter by an entry that the leader commits
 // with only that server, and the leader dies permanently. The third server doesn't know that
 // the candidate is a voter, but elects it anyway.
-func TestVoterWhoseVoteIsNews(t *testing.T) {
+func TestVoterUnknownToAnElector(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := quorum.NewMemory()
 		conf := raft.Configuration{Servers: []raft.Server{

@@ -74,9 +74,9 @@ func TestTheNewestLeaderIsBelieved(t *testing.T) {
 	}
 }
 
-// TestAReplacedLeaderMayLackWhatIsCommitted: Raft handles the messages of a replaced
+// TestReplacedLeaderMayLackCommittedEntries: Raft handles the messages of a replaced
 // leader, and answers with the newer term. Messages of a leader of this term are checked.
-func TestAReplacedLeaderMayLackWhatIsCommitted(t *testing.T) {
+func TestReplacedLeaderMayLackCommittedEntries(t *testing.T) {
 	t.Parallel()
 	k := &checker{instance: newInstance(Config{
 		ID:       "1",

@@ -126,7 +126,7 @@ func besidePeer(t *testing.T) (*Transport, <-chan *raft.AppendEntriesRequest) {
 	return tr, seen
 }
 
-func TestPusherNeverGoesBeyondWhatWasAcknowledged(t *testing.T) {
+func TestPusherStaysWithinAcknowledgedEntries(t *testing.T) {
 	t.Parallel()
 	tr, seen := besidePeer(t)
 	next := func() *raft.AppendEntriesRequest {

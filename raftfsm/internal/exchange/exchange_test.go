@@ -10,9 +10,9 @@ import (
 	"github.com/zkgo/zkgo/internal/quorum"
 )
 
-// TestAnswerThatTakesLong: an answer may need any time while the other server reports
+// TestSlowAnswer: an answer may need any time while the other server reports
 // that it is working. If the network forgets the connection, the question fails.
-func TestAnswerThatTakesLong(t *testing.T) {
+func TestSlowAnswer(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		net := quorum.NewMemory()

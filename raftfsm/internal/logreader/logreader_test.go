@@ -351,7 +351,7 @@ func TestReadSnapshot(t *testing.T) {
 
 // Reading stops at the first entry that can't be read, with its index, whether the state
 // before it is known or not. No later entry is passed on.
-func TestStopsAtWhatCannotBeRead(t *testing.T) {
+func TestStopsAtUnreadableEntries(t *testing.T) {
 	t.Parallel()
 	run := batch(5, 2, create("/b", 0))
 	for name, bad := range map[string][]byte{

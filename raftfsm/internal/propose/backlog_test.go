@@ -195,9 +195,9 @@ func TestFewMessagesToTheLeader(t *testing.T) {
 	})
 }
 
-// TestNothingIsLeftBehind: however proposing, applying and sending interleave, no command
+// TestNoCommandWaitsForever: however proposing, applying and sending interleave, no command
 // should wait forever.
-func TestNothingIsLeftBehind(t *testing.T) {
+func TestNoCommandWaitsForever(t *testing.T) {
 	t.Parallel()
 	q := NewLocalRuns(1, 7, NewBacklog())
 	to := newLeaderStub(1)

@@ -101,7 +101,7 @@ func TestRecoveryThatIsInterrupted(t *testing.T) {
 
 // A restored state has the epoch that is asked for, and no session. Its session ids start
 // above the ids in the state.
-func TestRestoreBeginsAnew(t *testing.T) {
+func TestRestoreStartsANewHistory(t *testing.T) {
 	t.Parallel()
 	cfg := aloneConfig(t)
 	tr, table := elsewhere()

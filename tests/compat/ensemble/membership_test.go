@@ -257,8 +257,8 @@ func TestObservers(t *testing.T) {
 	c.verify([]*client{w}, 4, 5)
 }
 
-// TestLeaderServesNobody checks that leaderServes=no keeps clients from the leader.
-func TestLeaderServesNobody(t *testing.T) {
+// TestLeaderServesNoClients checks that leaderServes=no keeps clients from the leader.
+func TestLeaderServesNoClients(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 3, superDigest, "leaderServes=no")
 	for id := 1; id <= 3; id++ {

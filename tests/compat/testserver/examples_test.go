@@ -37,9 +37,9 @@ func command(t *testing.T, dir string, env []string, name string, args ...string
 	return string(out), err
 }
 
-// TestThePageShowsWhatIsRun: the page should contain the example files verbatim, and link
+// TestThePageShowsTestedCommands: the page should contain the example files verbatim, and link
 // to the test with Curator.
-func TestThePageShowsWhatIsRun(t *testing.T) {
+func TestThePageShowsTestedCommands(t *testing.T) {
 	t.Parallel()
 	page := must.Get(os.ReadFile("../../../docs/guide/testserver.md"))(t)
 	shown := regexp.MustCompile("(?s)<!-- tests/compat/testserver/(\\S+) -->\n```\\w+\n(.*?)```\n").FindAllStringSubmatch(string(page), -1)
@@ -56,8 +56,8 @@ func TestThePageShowsWhatIsRun(t *testing.T) {
 	}
 }
 
-// TestTheReadmeShowsWhatIsRun: the examples in the README should be parts of these files.
-func TestTheReadmeShowsWhatIsRun(t *testing.T) {
+// TestTheReadmeShowsTestedCommands: the examples in the README should be parts of these files.
+func TestTheReadmeShowsTestedCommands(t *testing.T) {
 	t.Parallel()
 	page := must.Get(os.ReadFile("../../../README.md"))(t)
 	shown := regexp.MustCompile("(?s)<!-- of tests/compat/testserver/(\\S+) -->\n```\\w+\n(.*?)```\n").FindAllStringSubmatch(string(page), -1)

@@ -24,7 +24,7 @@ func sample(r *history.Recorder) {
 	r.Note("the leader %d is killed", 2)
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	t.Parallel()
 	var file bytes.Buffer
 	r := history.NewRecorder(&file)

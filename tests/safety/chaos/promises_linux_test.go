@@ -143,9 +143,9 @@ func every(d, during time.Duration, f func() error) error {
 	}
 }
 
-// TestPauseExpiresNobody stops all servers for three session timeouts while clients ping.
+// TestPauseExpiresNoSession stops all servers for three session timeouts while clients ping.
 // No session with a client should expire, but the session without a client should.
-func TestPauseExpiresNobody(t *testing.T) {
+func TestPauseExpiresNoSession(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t)
 	const timeout = 4 * time.Second

@@ -96,9 +96,9 @@ func TestVersionsTell(t *testing.T) {
 	}
 }
 
-// TestWhoLostASession distinguishes a session that the servers lost from one that its
+// TestBlamesServerOrClientForALostSession distinguishes a session that the servers lost from one that its
 // client failed to keep alive.
-func TestWhoLostASession(t *testing.T) {
+func TestBlamesServerOrClientForALostSession(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string

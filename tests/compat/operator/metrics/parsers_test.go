@@ -104,9 +104,9 @@ zk.stop(); print("all of it")
 	}
 }
 
-// TestWhatOthersParse checks the replies against the assumptions of tools that can't run
+// TestRepliesParseInOtherTools checks the replies against the assumptions of tools that can't run
 // here; each entry describes how the tool parses.
-func TestWhatOthersParse(t *testing.T) {
+func TestRepliesParseInOtherTools(t *testing.T) {
 	t.Parallel()
 	leader, follower, observer := ensemble(t)
 	alone := start(t)

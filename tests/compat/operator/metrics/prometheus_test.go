@@ -105,9 +105,9 @@ func TestQueried(t *testing.T) {
 	}
 }
 
-// TestRulesAndDashboardAskForWhatThereIs: some server should export every metric that they
+// TestRulesAndDashboardUseExistingMetrics: some server should export every metric that they
 // name.
-func TestRulesAndDashboardAskForWhatThereIs(t *testing.T) {
+func TestRulesAndDashboardUseExistingMetrics(t *testing.T) {
 	t.Parallel()
 	exported := names(t)
 	check := func(where, expr string) {
@@ -131,9 +131,9 @@ func TestRulesAndDashboardAskForWhatThereIs(t *testing.T) {
 	}
 }
 
-// TestPromtoolTakesTheRules checks their syntax and runs their unit tests, two for each
+// TestPromtoolAcceptsTheRules checks their syntax and runs their unit tests, two for each
 // rule.
-func TestPromtoolTakesTheRules(t *testing.T) {
+func TestPromtoolAcceptsTheRules(t *testing.T) {
 	need(t, "promtool")
 	t.Parallel()
 	for _, args := range [][]string{{"check", "rules", rulesFile}, {"test", "rules", rulesTest}} {
@@ -151,8 +151,8 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 	}
 }
 
-// TestPromtoolTakesTheDashboard checks its expressions as rules.
-func TestPromtoolTakesTheDashboard(t *testing.T) {
+// TestPromtoolAcceptsTheDashboard checks its expressions as rules.
+func TestPromtoolAcceptsTheDashboard(t *testing.T) {
 	need(t, "promtool")
 	t.Parallel()
 	fill := strings.NewReplacer("$job", "zkgo", "$instance", ".*", "$__rate_interval", "1m")

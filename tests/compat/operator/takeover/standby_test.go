@@ -203,8 +203,8 @@ func TestLostPrimary(t *testing.T) {
 	}
 }
 
-// TestStandbyTakesNoWrites: a standby of zkgo that would pass on writes says what to do instead.
-func TestStandbyTakesNoWrites(t *testing.T) {
+// TestStandbyRefusesWrites: a standby of zkgo that would pass on writes says what to do instead.
+func TestStandbyRefusesWrites(t *testing.T) {
 	t.Parallel()
 	r, _ := newStandbyRig(t, 1, 1)
 	s := r.new[0]
