@@ -156,7 +156,7 @@ func TestThePageHasEveryEndpoint(t *testing.T) {
 	}
 	for _, e := range described {
 		if !slices.Contains(control.Endpoints(), e) {
-			t.Errorf("%s is described, and does not exist", e)
+			t.Errorf("%s is described but does not exist", e)
 		}
 	}
 }
