@@ -22,7 +22,7 @@ func TestSignsOfLifeOfASlowReader(t *testing.T) {
 			{2 * minute, 0, 24, 1 << 20, true, false}, {2*minute + 1, 0, 36, 1 << 20, true, true}},
 		"it reads a byte a minute": {{0, 0, 0, 1 << 20, false, false}, {minute, 1, 0, 1 << 20, true, false}, {2*minute + 1, 2, 0, 1 << 20, true, true}},
 		"it reads enough":          {{0, 0, 0, 1 << 20, false, false}, {minute, 64 << 10, 0, 1 << 20, true, false}, {3 * minute, 64<<10 + 1, 0, 1 << 20, true, false}},
-		"little is queued for it":      {{0, 0, 0, 1000, false, false}, {5 * minute, 0, 12, 1000, true, false}, {9 * minute, 0, 24, 1000, true, false}},
+		"little is queued for it":  {{0, 0, 0, 1000, false, false}, {5 * minute, 0, 12, 1000, true, false}, {9 * minute, 0, 24, 1000, true, false}},
 	} {
 		var p Progress
 		for i, s := range steps {
