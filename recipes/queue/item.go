@@ -168,7 +168,7 @@ func (i *Item) abandon() {
 	}()
 }
 
-// ended reports whether an operation failed because its session is over.
+// ended reports whether an operation failed because its session has ended.
 func ended(err error) bool {
 	return errors.Is(err, client.ErrSessionExpired) || errors.Is(err, client.ErrClosed)
 }

@@ -164,8 +164,8 @@ func (r *revocation) listed(url string, c, issuer *x509.Certificate) error {
 	return nil
 }
 
-// newest returns a list that hasn't expired. It fetches the list if there is none or if it
-// is old. If the fetch fails, we use an old list until it expires.
+// newest returns a list that hasn't expired. It fetches a missing or old list. If the fetch
+// fails, we use an old list until it expires.
 func (r *revocation) newest(l *list, url string) (*x509.RevocationList, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -96,7 +96,7 @@ func (c *Conn) Identify() ([]proto.ID, error) {
 	return ids, nil
 }
 
-// State returns the state of the connection's TLS, nil if there is none.
+// State returns the state of the connection's TLS, or nil in plaintext.
 func (c *Conn) State() *tls.ConnectionState {
 	stream := c.stream.Load()
 	if stream == nil {
