@@ -55,7 +55,7 @@ func newRevocation(ocsp bool) *revocation {
 	}
 }
 
-// checking returns a load that returns configurations that reject revoked certificates.
+// checking returns a load with configurations that reject revoked certificates.
 func (o Options) checking(load func() (*tls.Config, error)) func() (*tls.Config, error) {
 	if !o.CRL && !o.OCSP {
 		return load

@@ -60,8 +60,8 @@ type Conn struct {
 }
 
 // Identify detects the client's protocol, does the handshake if it is TLS, and returns the
-// identities that the certificate proves. It waits for the client. A connection without a
-// session for too long is closed.
+// identities that the certificate proves. It waits for the client. We close the connection
+// if it has no session for too long.
 func (c *Conn) Identify() ([]proto.ID, error) {
 	err := c.WaitRead()
 	switch {
