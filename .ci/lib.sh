@@ -85,6 +85,12 @@ install_golangci_lint() {
   ) 9>"$cache/golangci.lock"
 }
 
+# build_zkgo builds the server once for the tests of all steps, which look for ZKGO_BINARY.
+build_zkgo() {
+  export ZKGO_BINARY=$work/zkgo ZKGO_INTEROP_BINARY=$work/zkgo
+  flock "$work/zkgo.lock" bash -c '[ -x "$0" ] || go build -o "$0" ./cmd/zkgo' "$ZKGO_BINARY"
+}
+
 # go_test [FLAGS…] PACKAGES runs tests, prints what failed and counts. A package
 # that fails is run once more by itself, and what passes then is named FLAKY: a
 # defect to be found at once, not one to lose a landing to. Nothing of what is
@@ -98,7 +104,7 @@ go_test() {
   if [ $code -ne 0 ] && [ -s "$failures" ] && ! grep -qE '/tests/(safety/(durability|powerloss)|compat/conformance)' "$failures"; then
     echo "once more by themselves:" $(<"$failures")
     # shellcheck disable=SC2046 # one word a package
-    if counted_test "$work/second" "" -count=1 -p=1 "${flags[@]}" $(<"$failures"); then
+    if counted_test "$work/second" "" -count=1 "${flags[@]}" -p=1 $(<"$failures"); then
       echo "FLAKY:" $(<"$failures") | tee -a "$work/flaky"
       awk '{ print $1, 0, $3 }' "$first" >"$first.good" && mv "$first.good" "$first"
       code=0

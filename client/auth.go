@@ -109,7 +109,7 @@ func (c *connector) authenticate(h *greeting, auths []auth, t target) error {
 	return nil
 }
 
-// refusedError says that the server rejected the client's credentials.
+// refusedError means that the server rejected the client's credentials.
 type refusedError struct{ cause error }
 
 func (e *refusedError) Error() string        { return "authentication refused: " + e.cause.Error() }
@@ -157,7 +157,7 @@ type SASLMechanism interface {
 // SASLConversation is the client's side of one authentication.
 type SASLConversation interface {
 	// Next returns the response to the server's token, which is nil for the first call. done
-	// says that the conversation ends after the server's reply to this response. A nil
+	// means that the conversation ends after the server's reply to this response. A nil
 	// response with done is not sent.
 	Next(challenge []byte) (response []byte, done bool, err error)
 }

@@ -78,7 +78,7 @@ func TestRefusedAuth(t *testing.T) {
 		}
 		_, err = client.Connect(ctx, "zk", dialer(zs), client.WithSASL(client.DigestMD5("bob", "x")))
 		if !errors.Is(err, client.ErrAuthFailed) || !strings.Contains(err.Error(), "no SASL configured") {
-			t.Errorf("SASL with a server that has none: %v", err)
+			t.Errorf("SASL without SASL on the server: %v", err)
 		}
 	})
 }

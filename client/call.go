@@ -43,7 +43,7 @@ type call struct {
 	watcher *Watch // armed when the reply arrives
 }
 
-// brokenError says why a call got no reply.
+// brokenError is the reason why a call got no reply.
 type brokenError struct {
 	code  Code  // ErrConnectionLoss, ErrSessionExpired or 0
 	cause error // may be nil
@@ -248,7 +248,7 @@ func (c *core) abandon(k *call) bool {
 	return true
 }
 
-// submit hands a call to the connection, and waits for one if there is none. It fails
+// submit passes a call to the connection. Without a connection, it waits for one. It fails
 // if a session was lost after the caller read losses, i.e. after the call began.
 func (c *core) submit(ctx context.Context, k *call, losses uint64) error {
 	fail := func(code Code, cause error) error {

@@ -60,7 +60,7 @@ func TestBasicOperations(t *testing.T) {
 	}
 	must(t, c.DeleteAll(ctx, "/a"))
 	if _, _, err := c.Get(ctx, "/a"); !errors.Is(err, client.ErrNoNode) {
-		t.Fatalf("get of what is gone: %v", err)
+		t.Fatalf("get of a deleted znode: %v", err)
 	}
 }
 
@@ -91,7 +91,7 @@ func TestWatchesAreSetAgain(t *testing.T) {
 		t.Fatalf("event %+v", e)
 	}
 	if _, ok := await(t, w.Events(), "end"); ok || w.Err() != nil {
-		t.Fatal("a one-shot watch goes on")
+		t.Fatal("a one-shot watch continues")
 	}
 	e, _ = await(t, p.Events(), "resync")
 	if e.Type != client.EventResync {

@@ -30,7 +30,7 @@ const leastConnectTime = time.Second
 type connector struct {
 	*core
 	hosts   *hosts
-	servers []string // newest list from /zookeeper/config; nil: none
+	servers []string // newest list from /zookeeper/config, if any
 }
 
 // run connects and reconnects until the Client ends.

@@ -14,8 +14,8 @@ import (
 // defaultPort is the port of a host that has none.
 const defaultPort = "2181"
 
-// parseConnectString splits "host:port,host:port/chroot" into the addresses, each
-// with a port, and the chroot, which is "" if there is none.
+// parseConnectString splits "host:port,host:port/chroot" into the addresses, each with a
+// port, and the chroot, which may be "".
 func parseConnectString(s string) (addrs []string, chroot string, err error) {
 	fail := func(format string, args ...any) ([]string, string, error) {
 		return nil, "", fmt.Errorf("client: connect string %q: %s", s, fmt.Sprintf(format, args...))

@@ -114,8 +114,8 @@ func (o *createOptions) mode() (proto.Op, proto.CreateMode, error) {
 // if the znode is [Sequential] or [Protected]. nil data is stored as null.
 //
 // If the connection is lost, the session expires or ctx ends after the request was sent, the
-// error matches [ErrUnknownOutcome]; see [Protected]. [ErrNodeExists] says that the znode
-// exists already, [ErrNoNode] that the parent doesn't exist.
+// error matches [ErrUnknownOutcome]; see [Protected]. [ErrNodeExists] means that the znode
+// already exists, [ErrNoNode] that the parent doesn't exist.
 func (c *Client) Create(ctx context.Context, path string, data []byte, opts ...CreateOption) (string, error) {
 	created, _, err := c.CreateStat(ctx, path, data, opts...)
 	return created, err

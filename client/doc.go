@@ -17,9 +17,9 @@
 //
 // When the connection breaks, the operations that were sent on it end with
 // [ErrConnectionLoss]; unsent operations wait for the next connection. The Client repeats
-// reads as the [RetryPolicy] says. It doesn't repeat a write, because the server may have
-// executed it: the error of the write matches [ErrUnknownOutcome]. [Protected], [Guaranteed]
-// and [Idempotent] help with this.
+// reads according to the [RetryPolicy]. It doesn't repeat a write, because the server may
+// have executed it: the error of the write matches [ErrUnknownOutcome]. [Protected],
+// [Guaranteed] and [Idempotent] help with this.
 //
 // When the session ends, pending operations and the watches end with [ErrSessionExpired].
 // The Client notices the end even without a connection: the session counts as lost when its

@@ -107,8 +107,8 @@ func parseConfig(data []byte, stat Stat) Config {
 	return g
 }
 
-// clientAddress returns the client address of a server, "" if it has none. If the server
-// listens on all addresses, we use the host of the peer address.
+// clientAddress returns the client address of a server, or "". If the server listens on all
+// addresses, we use the host of the peer address.
 func clientAddress(server string) string {
 	peer, client, ok := strings.Cut(server, ";")
 	if !ok || client == "" {

@@ -36,13 +36,13 @@ const (
 	// failed in a transaction. The server did not try them.
 	ErrRuntimeInconsistency = proto.ErrRuntimeInconsistency
 
-	// ErrConnectionLoss says that the connection broke during the operation. The
-	// session continues. It is unknown whether the server executed a write, so the
-	// error of a write also matches [ErrUnknownOutcome].
+	// ErrConnectionLoss means that the connection broke during the operation. The session
+	// continues. It is unknown whether the server executed a write, so the error of a write
+	// also matches [ErrUnknownOutcome].
 	ErrConnectionLoss = proto.ErrConnectionLoss
 
-	// ErrSessionExpired says that the operation's session has ended, and its
-	// ephemeral znodes are deleted.
+	// ErrSessionExpired means that the operation's session has ended, and its ephemeral
+	// znodes are deleted.
 	ErrSessionExpired = proto.ErrSessionExpired
 )
 
@@ -73,7 +73,7 @@ type Error struct {
 	// Code is the server's error code, or [ErrConnectionLoss] or [ErrSessionExpired];
 	// 0 if there is only Err.
 	Code Code
-	// Unknown says that the server may or may not have executed a write.
+	// Unknown means that the server may or may not have executed a write.
 	Unknown bool
 	// Err is the cause if there is one: the context's error, or why the connection
 	// broke.

@@ -18,7 +18,7 @@ var (
 	ErrTLSHandshake = errors.New("TLS handshake failed")
 )
 
-// ConnectFailure says why one server could not be used.
+// ConnectFailure is the reason why one server could not be used.
 type ConnectFailure struct {
 	// Server is host:port, as in the connect string or the ensemble's configuration.
 	Server string

@@ -18,7 +18,7 @@ func TestOutcomeOfACancelledWrite(t *testing.T) {
 		c := connect(t, zs)
 		f := zs.DelayNext(zktest.Match{Op: proto.OpCreate}, time.Second)
 		ctx, cancel := context.WithCancelCause(bounded(t))
-		why := errors.New("the user has gone")
+		why := errors.New("the user has left")
 		go func() {
 			f.Wait()
 			cancel(why)
@@ -31,7 +31,7 @@ func TestOutcomeOfACancelledWrite(t *testing.T) {
 			t.Errorf("cancelled before: %v", err)
 		}
 		if _, _, err = c.Get(ctx, "/b"); errors.Is(err, client.ErrUnknownOutcome) {
-			t.Errorf("a read has no outcome: %v", err)
+			t.Errorf("a read has an unknown outcome: %v", err)
 		}
 		zs.WaitExists("/a")
 		if text := err.Error(); !strings.Contains(text, "getData /b") {
@@ -65,10 +65,10 @@ func TestUnsentRequestHasNoUnknownOutcome(t *testing.T) {
 		time.Sleep(time.Second)
 		accept()
 		if err := <-done; err != nil {
-			t.Errorf("what waited for the connection: %v", err)
+			t.Errorf("the waiting request: %v", err)
 		}
 		if zs.Exists("/a") {
-			t.Error("what was given up has been sent all the same")
+			t.Error("the abandoned request was sent")
 		}
 	})
 }
@@ -142,7 +142,7 @@ func TestWritesAreNotRepeated(t *testing.T) {
 			t.Errorf("idempotent delete: %v", err)
 		}
 		if err := c.Delete(bounded(t), "/a", client.AnyVersion, client.Idempotent); !errors.Is(err, client.ErrNoNode) {
-			t.Errorf("delete of what was not there: %v", err)
+			t.Errorf("delete of a missing znode: %v", err)
 		}
 	})
 }
@@ -323,7 +323,7 @@ func TestLimits(t *testing.T) {
 			}
 		}
 		if c.Session().ID != id || zs.Requests(zktest.Match{Op: proto.OpGetData, Path: "/a/"}) != 0 {
-			t.Error("what is refused here was sent")
+			t.Error("a request refused by the client was sent")
 		}
 	})
 }
@@ -335,7 +335,7 @@ func TestThrottledDeleteOfAMissingZnode(t *testing.T) {
 		c := connect(t, zs)
 		zs.FailNext(zktest.Match{Op: proto.OpDelete}, proto.ErrThrottledOp)
 		if err := c.Delete(bounded(t), "/missing", client.AnyVersion); !errors.Is(err, client.ErrNoNode) {
-			t.Errorf("throttled, then not there: %v", err)
+			t.Errorf("throttled, then missing: %v", err)
 		}
 		zs.Set("/a", "")
 		zs.LoseReply(zktest.Match{Op: proto.OpDelete, Path: "/a"})

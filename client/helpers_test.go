@@ -58,7 +58,7 @@ func await[T any](t testing.TB, ch <-chan T, what string) (v T, ok bool) {
 	case v, ok = <-ch:
 		return v, ok
 	case <-timer.C:
-		t.Fatalf("%s did not come within %v", what, patience)
+		t.Fatalf("no %s within %v", what, patience)
 		return v, false
 	}
 }

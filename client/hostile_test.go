@@ -252,7 +252,7 @@ func TestUnsentIsSentOnTheNextConnection(t *testing.T) {
 		synctest.Wait()
 		first.Close()
 		if err := <-results; !errors.Is(err, client.ErrUnknownOutcome) || !errors.Is(err, client.ErrConnectionLoss) {
-			t.Errorf("what was being written: %v", err)
+			t.Errorf("the request being written: %v", err)
 		}
 		if err := <-results; !errors.Is(err, client.ErrNodeExists) {
 			t.Errorf("the request after it: %v", err)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// LeasePolicy says when a [Lease] ends. The zero value is the default.
+// LeasePolicy determines when a [Lease] ends. The zero value is the default.
 type LeasePolicy struct {
 	// Margin is how long a Lease ends before the earliest time at which the server can end
 	// the session. 0 means a third of the session timeout. The margin covers the delay with
@@ -23,10 +23,10 @@ type LeasePolicy struct {
 // not deleted the session's ephemeral znodes. It is safe for concurrent use.
 //
 // The lease ends, Done is closed and Err returns an error, a margin before any server can
-// expire the session. A reply that arrives in time extends the lease ([LeasePolicy] says
-// which replies count), and a broken connection alone does not end it. The lease uses this
-// machine's monotonic clock and counts from the time before the request was sent. It
-// assumes that no clock runs faster than another by more than the margin allows, and that
+// expire the session. A reply that arrives in time extends the lease ([LeasePolicy]
+// determines which replies count), and a broken connection alone does not end it. The lease
+// uses this machine's monotonic clock and counts from the time before the request was sent.
+// It assumes that no clock runs faster than another by more than the margin allows, and that
 // the clock runs while the process is stopped (on Linux it doesn't run while the whole
 // machine is suspended).
 type Lease struct {

@@ -146,7 +146,7 @@ type times struct {
 	began     time.Time
 	sent      time.Time
 	received  time.Time
-	pingAt    time.Time // when the unanswered ping was sent; zero: none
+	pingAt    time.Time // when the unanswered ping was sent, if any
 	pingTried time.Time
 	syncAt    time.Time // when the last sync for leases was sent
 }

@@ -50,8 +50,8 @@ type Result struct {
 	Err error
 }
 
-// MultiError says which operation made a transaction fail. It matches the same errors as the
-// operation's error.
+// MultiError identifies the operation that made a transaction fail. It matches the same
+// errors as the operation's error.
 type MultiError struct {
 	// Index is the operation's index, from 0.
 	Index int
@@ -260,5 +260,5 @@ func (t *Txn) Append(ops ...Op) *Txn {
 	return t
 }
 
-// Commit executes all operations or none, as [Client.Multi] does.
+// Commit executes all operations or none, like [Client.Multi].
 func (t *Txn) Commit(ctx context.Context) ([]Result, error) { return t.client.Multi(ctx, t.ops...) }

@@ -34,7 +34,7 @@ func TestMulti(t *testing.T) {
 			}
 		}
 		if zs.Get("/a") != "2" {
-			t.Error("half of it was done")
+			t.Error("only a part was executed")
 		}
 		if results, err := c.Multi(ctx); err != nil || len(results) != 0 {
 			t.Errorf("an empty transaction: %v, %v", results, err)
@@ -116,7 +116,7 @@ func TestCompression(t *testing.T) {
 		_, err = c.Set(ctx, "/a", []byte("plain"), client.AnyVersion)
 		must(t, err)
 		if _, _, w, err := c.GetW(ctx, "/a", client.Compressed); err == nil || w != nil {
-			t.Error("plain data were decompressed")
+			t.Error("plain data was decompressed")
 		}
 		noWatches(t, zs, c)
 		small := connect(t, zs, client.WithMaxReply(1000))

@@ -24,7 +24,7 @@ type request struct {
 	noCheck bool // don't validate the path
 }
 
-// perform makes a request and repeats it as the policy says. It returns the answered
+// perform makes a request and repeats it according to the policy. It returns the answered
 // call, which the caller frees, or nil with an error.
 func (c *Client) perform(ctx context.Context, q request) (*call, error) {
 	k, _, err := c.performAgain(ctx, q)

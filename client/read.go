@@ -40,8 +40,8 @@ func readOpts(opts []ReadOption) (o readOptions) {
 // Get returns the data and the metadata of the znode at path. Null data is nil; empty
 // data is not nil.
 //
-// Get retries after a lost connection, and fails if the session expires. [ErrNoNode]
-// says that there is no such znode.
+// Get retries after a lost connection, and fails if the session expires. [ErrNoNode] means
+// that there is no such znode.
 func (c *Client) Get(ctx context.Context, path string, opts ...ReadOption) ([]byte, Stat, error) {
 	data, stat, _, err := c.get(ctx, path, false, readOpts(opts))
 	return data, stat, err
@@ -98,8 +98,8 @@ func (c *Client) exists(ctx context.Context, path string, watch bool, o readOpti
 // Children returns the names of the children of the znode at path, in no particular
 // order, and the znode's metadata.
 //
-// Children retries after a lost connection, and fails if the session expires.
-// [ErrNoNode] says that there is no such znode.
+// Children retries after a lost connection, and fails if the session expires. [ErrNoNode]
+// means that there is no such znode.
 func (c *Client) Children(ctx context.Context, path string, opts ...ReadOption) ([]string, Stat, error) {
 	names, stat, _, err := c.children(ctx, path, false, readOpts(opts))
 	return names, stat, err
@@ -133,8 +133,8 @@ func (c *Client) GetACL(ctx context.Context, path string, opts ...ReadOption) ([
 }
 
 // Sync returns when the server has applied all writes that the leader had completed when it
-// received the sync. A later read sees these writes. Sync covers the whole tree, whatever
-// the path. For a single read, you should use [Linearizable] instead.
+// received the sync. A later read sees these writes. Sync covers the whole tree, regardless
+// of the path. For a single read, you should use [Linearizable] instead.
 func (c *Client) Sync(ctx context.Context, path string) error {
 	return c.finish(c.perform(ctx, request{op: proto.OpSync, path: path, safe: true}))
 }

@@ -30,7 +30,7 @@ func (c *Client) DeleteAll(ctx context.Context, path string) error {
 	}
 }
 
-// DeleteChildren deletes everything below the znode at path. It is like DeleteAll otherwise.
+// DeleteChildren deletes everything below the znode at path. Otherwise it is like DeleteAll.
 func (c *Client) DeleteChildren(ctx context.Context, path string) error {
 	names, _, err := c.Children(ctx, path)
 	if err != nil {

@@ -17,8 +17,8 @@ type Session struct {
 
 // session is the current session and what servers have answered in it. core.mu guards it.
 //
-// Invariant: every time is when a request was about to be written. A server counts from
-// a later time, so it ends the session no earlier than deadline says.
+// Invariant: every time is when a request was about to be written. A server counts from a
+// later time, so it ends the session no earlier than deadline.
 type session struct {
 	Session             // zero: none
 	zxid      int64     // the newest that a reply contained

@@ -81,7 +81,7 @@ func TestLostWhileDisconnected(t *testing.T) {
 		until(t, states, client.StateSuspended)
 		until(t, states, client.StateLost)
 		if late := time.Since(deadline); late != 0 {
-			t.Errorf("Lost came %v after the deadline", late)
+			t.Errorf("StateLost came %v after the deadline", late)
 		}
 		if err, _ := await(t, waiting, "the waiting operation"); !errors.Is(err, client.ErrSessionExpired) || errors.Is(err, client.ErrUnknownOutcome) {
 			t.Errorf("the waiting operation: %v", err)
@@ -209,7 +209,7 @@ func TestCloseEndsTheSession(t *testing.T) {
 		}
 		until(t, states, client.StateClosed)
 		if _, ok := <-states.C(); ok {
-			t.Error("the states go on")
+			t.Error("the states continue")
 		}
 		if _, _, err := c.Get(ctx, "/"); !errors.Is(err, client.ErrClosed) {
 			t.Errorf("get: %v", err)
@@ -224,7 +224,7 @@ func TestCloseDoesNotWaitForever(t *testing.T) {
 		defer zs.HangConnection(c.Session().ID)()
 		began := time.Now()
 		if err := c.Close(); err == nil {
-			t.Error("nobody answered, and Close says nothing of it")
+			t.Error("no server answered, but Close returned no error")
 		}
 		if took := time.Since(began); took > timeout/3 {
 			t.Errorf("Close took %v", took)
@@ -266,7 +266,7 @@ func TestResume(t *testing.T) {
 
 		_, err = client.Connect(ctx, "zk", dialer(zs), client.WithSession(s))
 		if !errors.Is(err, client.ErrSessionExpired) {
-			t.Errorf("resumed what has ended: %v", err)
+			t.Errorf("resumed an ended session: %v", err)
 		}
 	})
 }
@@ -285,7 +285,7 @@ func TestExpiryIsReportedWhileServerIsSilent(t *testing.T) {
 		until(t, states, client.StateSuspended)
 		until(t, states, client.StateLost)
 		if late := time.Since(deadline); late < 0 || late > timeout {
-			t.Errorf("Lost came %v after the deadline", late)
+			t.Errorf("StateLost came %v after the deadline", late)
 		}
 	})
 }

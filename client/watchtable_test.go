@@ -27,10 +27,10 @@ func TestWatchAnsweredWhileTheSessionIsLost(t *testing.T) {
 				t.Errorf("%s: an event: %v; the reason is %v", name, ok, w.Err())
 			}
 		default:
-			t.Errorf("%s: the watch goes on, and nobody will ever end it", name)
+			t.Errorf("%s: the watch continues and never ends", name)
 		}
 		if len(table.paths) != 0 {
-			t.Errorf("%s: it is remembered: %v", name, table.paths)
+			t.Errorf("%s: the table still has it: %v", name, table.paths)
 		}
 	}
 }

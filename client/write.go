@@ -65,9 +65,8 @@ func writeOpts(opts []WriteOption) (o writeOptions) {
 // unconditionally with [AnyVersion], and returns its metadata. nil data is stored as
 // null.
 //
-// If the connection is lost, the session expires or ctx ends after the request was
-// sent, the error matches [ErrUnknownOutcome]. [ErrBadVersion] says that another
-// client was faster.
+// If the connection is lost, the session expires or ctx ends after the request was sent, the
+// error matches [ErrUnknownOutcome]. [ErrBadVersion] means that another client was faster.
 func (c *Client) Set(ctx context.Context, path string, data []byte, version int32, opts ...WriteOption) (Stat, error) {
 	o := writeOpts(opts)
 	if o.compressed {

@@ -17,7 +17,7 @@ type Conn interface {
 
 // Session is one session of a client. Every operation runs in this session: after the
 // session has ended, all operations fail with [client.ErrSessionExpired] (or
-// [client.ErrClosed] if the client was closed), and none runs in a later session.
+// [client.ErrClosed] if the client was closed). They never run in a later session.
 //
 // Errors from the server match the codes of package client with errors.Is. Without a
 // connection, an operation waits for one. Get, Exists, Children, their variants with a

@@ -160,7 +160,7 @@ func TestThrottledDelete(t *testing.T) {
 		zs.FailNext(zktest.Match{Op: proto.OpDelete, Path: "/n"}, proto.ErrThrottledOp)
 		n.Close()
 		if zs.Exists("/n") {
-			t.Error("the closed Node's znode is left")
+			t.Error("the closed Node's znode remains")
 		}
 		q := queue.New(conn, "/q")
 		must.Do(t, q.Put(ctx, []byte("1")))

@@ -98,12 +98,12 @@ func TestAdminRestore(t *testing.T) {
 	back := dial(t, s)
 	back.handshake(proto.ConnectRequest{TimeOut: 20000, SessionID: w.resp.SessionID, Passwd: w.resp.Passwd, LastZxidSeen: before})
 	if back.resp.TimeOut != 0 {
-		t.Errorf("a session of before goes on: %+v", back.resp)
+		t.Errorf("an old session continues: %+v", back.resp)
 	}
 	fresh := dial(t, s)
 	fresh.handshake(proto.ConnectRequest{TimeOut: 20000, LastZxidSeen: before})
 	if fresh.resp.TimeOut == 0 || fresh.resp.SessionID == w.resp.SessionID {
-		t.Fatalf("a client that has seen what was before: %+v", fresh.resp)
+		t.Fatalf("a client that has seen the old state: %+v", fresh.resp)
 	}
 	if data, stat := fresh.get("/r", false); data != "restored" || stat.Czxid != 1 || stat.NumChildren != 1 {
 		t.Errorf("%q %+v", data, stat)

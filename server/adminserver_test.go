@@ -181,7 +181,7 @@ func TestRefusedCommandsAreLogged(t *testing.T) {
 			}
 			if len(found) != 1 || !strings.Contains(found[0], "level=WARN") || !strings.Contains(found[0], "client=127.0.0.1:") ||
 				!strings.Contains(found[0], "command="+tt.command) && !strings.Contains(found[0], "scheme=nonsense") {
-				t.Errorf("the log has %q", found)
+				t.Errorf("got the log %q", found)
 			}
 		})
 	}

@@ -60,7 +60,7 @@ func TestAdminSnapshot(t *testing.T) {
 	})
 	<-s.Ready()
 	if _, err := os.Stat(left); !os.IsNotExist(err) {
-		t.Errorf("what an earlier life left: %v", err)
+		t.Errorf("files of an earlier run: %v", err)
 	}
 	w := connect(t, s)
 	w.create("/a", []byte("x"), proto.ModePersistent)
@@ -86,7 +86,7 @@ func TestAdminSnapshot(t *testing.T) {
 		return err == nil && len(found) == 0
 	})
 	if _, _, ok := s.Node().LastSnapshot(); ok {
-		t.Error("a snapshot that nobody wrote")
+		t.Error("an unexpected snapshot")
 	}
 	if code, _, b := askState(t, http.MethodGet, base+"snapshot?streaming=false", superAuth, nil); code != 200 {
 		t.Errorf("%d %s", code, b)

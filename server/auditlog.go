@@ -7,7 +7,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// Audit says where the server records the changes that clients make.
+// Audit configures the audit log of the changes that clients make.
 type Audit struct {
 	// Path is the file for lines in ZooKeeper's format; if it is empty, the records go to
 	// the server's own log.

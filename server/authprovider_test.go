@@ -20,7 +20,7 @@ func (tokens) Scheme() string { return "token" }
 func (t tokens) Authenticate(_ context.Context, r AuthRequest) ([]proto.ID, error) {
 	names, ok := t[string(r.Auth)]
 	if !ok {
-		return nil, errors.New("nobody has this token")
+		return nil, errors.New("unknown token")
 	}
 	var ids []proto.ID
 	for _, name := range names {
@@ -85,7 +85,7 @@ func TestAuthProvider(t *testing.T) {
 			t.Errorf("the list is %v", resp.ACL)
 		}
 		if got := connect(t, s).call(proto.OpGetData, &proto.GetDataRequest{Path: "/a"}); got.Err != proto.ErrNoAuth {
-			t.Errorf("a stranger reads: %v", got.Err)
+			t.Errorf("a client without an identity reads: %v", got.Err)
 		}
 	}
 	plain := connect(t, startServer(t))

@@ -233,7 +233,7 @@ func listenError(p listen.Port, err error) error {
 	return &ListenError{Setting: p.Setting, Addr: p.Addr, Err: err}
 }
 
-// bindRetry says how often the server tries to listen at its start.
+// bindRetry is how often the server tries to listen at its start.
 func (c *Config) bindRetry() listen.Retry {
 	return listen.Retry{Tries: c.Quorum.BindTries, Pause: listen.Pause, Log: c.Logger}
 }

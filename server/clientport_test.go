@@ -37,7 +37,7 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 	}
 	to(taken.Addr().String())
 	if c, err := net.Dial("tcp", old); err != nil || s.ClientAddr() != old {
-		t.Fatalf("the new port is taken, and the old one answers %v, server at %s", err, s.ClientAddr())
+		t.Fatalf("the new port is in use, and the old one answers %v, server at %s", err, s.ClientAddr())
 	} else {
 		_ = c.Close()
 	}
@@ -64,7 +64,7 @@ func TestClientPortFollowsReconfig(t *testing.T) {
 	}
 	answer := make([]byte, 4)
 	if n, err := open.Read(answer); err != nil || !strings.HasPrefix(string(answer[:n]), "imok") {
-		t.Errorf("a connection of before: %q, %v", answer[:n], err)
+		t.Errorf("an old connection: %q, %v", answer[:n], err)
 	}
 	c, err := net.Dial("tcp", next)
 	if err != nil {

@@ -32,7 +32,7 @@ func table(t *testing.T, section, head string) map[string]string {
 	for line := range strings.Lines(text) {
 		m := regexp.MustCompile("^\\| (`[^|]+`) \\| ([^|]+) \\|").FindStringSubmatch(line)
 		if m == nil {
-			t.Errorf("docs/operate/compatibility.md: %q is no row of %s", line, head)
+			t.Errorf("docs/operate/compatibility.md: %q is not a row of %s", line, head)
 			continue
 		}
 		for _, name := range strings.Split(m[1], ", ") {
@@ -60,7 +60,7 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 		if name, _, _ := strings.Cut(line, " "); name != "#" {
 			known[name] = true
 			if theirs[name] == "" {
-				t.Errorf("docs/operate/compatibility.md says nothing of %s", name)
+				t.Errorf("docs/operate/compatibility.md lacks %s", name)
 			}
 		}
 	}
@@ -87,7 +87,7 @@ func documented(t *testing.T, exported, notes map[string]bool) {
 	}
 	for name := range ours {
 		if !exported[name] && elsewhere[name] == "" || known[name] {
-			t.Errorf("docs/operate/compatibility.md: %s is no metric of zkgo's own", name)
+			t.Errorf("docs/operate/compatibility.md: %s is not one of zkgo's own metrics", name)
 		}
 	}
 }

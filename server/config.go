@@ -55,8 +55,8 @@ type Config struct {
 	Logger *slog.Logger // default: discard
 	Env    Env          // dependencies that the program provides, or a test replaces
 
-	// zooCfg is the file that this configuration came from, for the commands that show
-	// it; nil if there is none.
+	// zooCfg is the file that this configuration came from, if any, for the commands that
+	// show it.
 	zooCfg *zoocfg.Config
 }
 
@@ -142,7 +142,7 @@ type Znodes struct {
 	ContainerMaxNeverUsed        time.Duration // default: never
 }
 
-// Auth says how clients authenticate and whether ACLs are checked.
+// Auth configures the authentication of clients and whether ACLs are checked.
 type Auth struct {
 	SkipACL bool
 	// EagerACL checks a write against this server's own copy before it goes to the
@@ -167,7 +167,7 @@ type Auth struct {
 // Env is the environment of a server: parts that the program provides, and parts of the
 // machine that a test may replace.
 type Env struct {
-	Formats     Formats          // key stores, and files of ZooKeeper; the zero value has none
+	Formats     Formats          // key stores, and files of ZooKeeper; the zero value supports no formats
 	FS          storage.FS       // the directories' file system; default: the machine's
 	Network     raftfsm.Network  // between the servers; default TCP
 	Now         func() time.Time // the clock for sessions, and the default of Wall; default time.Now

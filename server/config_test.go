@@ -73,7 +73,7 @@ func TestNoAutocreate(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(cfg.DataDir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the refused start has made it: %v", err)
+		t.Errorf("the refused start created it: %v", err)
 	}
 	if err := os.Mkdir(cfg.DataDir, 0o755); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ type conn struct {
 	nc     net.Conn
 	raw    syscall.RawConn // of a socket, for reads that need no buffer while they wait, and writes that never wait
 	try    tryWriter       // of an in-process connection, for the same purpose
-	kernel syscall.RawConn // the socket, also of a connection with TLS; nil: none
+	kernel syscall.RawConn // the socket, also below TLS; nil if it isn't one
 	host   string          // the client's address without the port
 	born   int64           // clock
 	secure bool            // accepted by the secure listener

@@ -56,7 +56,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	}
 	s.memory = limits.NewMemory(1<<40, s.log) // for the metrics
 	if metric(s, "memory_watch_bytes") == "0" || metric(s, "memory_watches_refused") == "0" {
-		t.Error("the numbers do not say so")
+		t.Error("the metrics don't show it")
 	}
 	for name, set := range setters("/a") {
 		if code := set(w); code != proto.ErrQuotaExceeded {
@@ -68,7 +68,7 @@ func TestWatchesAreBounded(t *testing.T) {
 	}
 	w.set("/a", "x")
 	if s.watches.Held() > 2<<20 {
-		t.Errorf("the watches take %d bytes", s.watches.Held())
+		t.Errorf("the watches use %d bytes", s.watches.Held())
 	}
 	w.must(proto.OpRemoveWatches, &proto.CheckWatchesRequest{Path: "/0" + long, Type: int32(proto.WatcherAny)})
 	if got := w.call(proto.OpExists, &proto.ExistsRequest{Path: "/a", Watch: true}); got.Err != proto.Ok {
@@ -90,7 +90,7 @@ func tcp(t *testing.T, s *Server, from string) *wire {
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	nc, err := d.DialContext(context.Background(), "tcp", s.ClientAddr())
 	if err != nil {
-		t.Skipf("%s is no address of this machine: %v", from, err)
+		t.Skipf("%s is not an address of this machine: %v", from, err)
 	}
 	t.Cleanup(func() { nc.Close() })
 	if err := nc.SetDeadline(time.Now().Add(patience)); err != nil {
@@ -159,7 +159,7 @@ func TestClientsAreClosedBeforeWritesAreRefused(t *testing.T) {
 		t.Error("writes are refused while a client holds a third of the memory")
 	}
 	big.wantClosed()
-	eventually(t, "what it held is free", func() bool { return s.watches.Held() < 1<<20 })
+	eventually(t, "its memory is free", func() bool { return s.watches.Held() < 1<<20 })
 	now = now.Add(2 * limits.ShedPatience)
 	g.Check()
 	if g.Full.Load() {
@@ -169,7 +169,7 @@ func TestClientsAreClosedBeforeWritesAreRefused(t *testing.T) {
 	rest = ceiling
 	g.Check()
 	if !g.Full.Load() {
-		t.Error("the tree fills the memory, and writes go on")
+		t.Error("the tree fills the memory, and writes are still accepted")
 	}
 	small.get("/a", false)
 }

@@ -18,7 +18,7 @@ import (
 var (
 	// ErrClosed is the error of Dial on a closed server.
 	ErrClosed = errors.New("server: closed")
-	// ErrZooKeeperData reports a data directory with data of ZooKeeper and none of zkgo: a
+	// ErrZooKeeperData reports a data directory with data of ZooKeeper but not of zkgo: a
 	// server started on it would show an empty tree.
 	ErrZooKeeperData = errors.New("the directory contains data of ZooKeeper but not of zkgo")
 	// ErrDataInUse reports that another server has the data directory open.

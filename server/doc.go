@@ -9,7 +9,8 @@
 // rules: the tree decides the effect of a write.
 //
 // A connection (conn.go) has three parts: the reader (reader.go), the reply queue
-// (replyqueue.go) and the client's session (conn.go). Each says which goroutines may use it.
+// (replyqueue.go) and the client's session (conn.go). The comments of each part name the
+// goroutines that may use it.
 //
 // The life of a request. A few workers share an internal/poller and read from the sockets
 // that have input; busy connections, and connections without a socket, have a goroutine each

@@ -272,7 +272,7 @@ func TestReadOnlyMode(t *testing.T) {
 		back := dial(t, s)
 		back.handshake(proto.ConnectRequest{TimeOut: 30000, HasReadOnly: true, SessionID: ro.resp.SessionID, Passwd: ro.resp.Passwd})
 		if back.resp.TimeOut != 0 {
-			t.Error("a session of read-only mode was taken up by the ensemble")
+			t.Error("the ensemble resumed a session of read-only mode")
 		}
 	}, func(c *Config) { c.ReadOnlyMode, c.LocalSessions, c.TickTime = true, true, 200*time.Millisecond })
 }

@@ -68,7 +68,7 @@ func drain(t *testing.T, w *wire, sent int) {
 		frame, err := w.frame()
 		if err != nil {
 			if err == io.ErrUnexpectedEOF {
-				t.Fatal("a frame was cut off")
+				t.Fatal("a truncated frame")
 			}
 			return
 		}

@@ -85,12 +85,12 @@ func TestNoClientHoldsAnothersLock(t *testing.T) {
 				go func() { told <- holder.pinging(timeout / 20) }()
 				free := awaitNode(t, rest[1], "/lock", false)
 				last := <-told
-				t.Logf("told to live %v before the lock was free", free.Sub(last))
+				t.Logf("got a reply %v before the lock was free", free.Sub(last))
 				if !last.Before(free) {
-					t.Errorf("the old holder is told so %v after the lock was free", last.Sub(free))
+					t.Errorf("the old holder got a reply %v after the lock was free", last.Sub(free))
 				}
 				if !last.IsZero() && free.Sub(last) > timeout {
-					t.Error("and it was closed sooner than it had to be")
+					t.Error("and its connection was closed too early")
 				}
 			}, func(c *Config) {
 				c.TickTime = 500 * time.Millisecond

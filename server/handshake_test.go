@@ -200,7 +200,7 @@ func TestLargestRequest(t *testing.T) {
 	req.Data = []byte(strings.Repeat("x", room))
 	w.must(proto.OpCreate, req)
 	if data, _ := w.get("/big", false); len(data) != room {
-		t.Errorf("%d bytes came back of %d", len(data), room)
+		t.Errorf("%d bytes of %d came back", len(data), room)
 	}
 	req.Data = append(req.Data, 'x')
 	w.xid++

@@ -22,9 +22,9 @@ func TestAClientThatNeverReadsIsClosed(t *testing.T) {
 	for range 500 { // 5 MB of events
 		w.set(path, "")
 	}
-	eventually(t, "the deaf client is gone", func() bool { return sourceOf(s).Server().Connections == 1 })
+	eventually(t, "the client that does not read is gone", func() bool { return sourceOf(s).Server().Connections == 1 })
 	if s.stats.Dropped.Load() != 1 {
-		t.Error("the deaf client was closed for another reason than its output")
+		t.Error("the client that does not read was closed for a reason other than its output")
 	}
 	eventually(t, "nothing counts as queued", func() bool { return s.queuedOut.Load() == 0 })
 }
@@ -135,12 +135,12 @@ func TestLargestOutputIsClosedFirst(t *testing.T) {
 	deaf.must(proto.OpAddWatch, &proto.AddWatchRequest{Path: "/", Mode: int32(proto.AddWatchPersistentRecursive)})
 	path := "/" + strings.Repeat("p", 10000)
 	w.create(path, nil, proto.ModePersistent)
-	eventually(t, "the deaf client is gone", func() bool {
+	eventually(t, "the client that does not read is gone", func() bool {
 		w.set(path, "")
 		return sourceOf(s).Server().Connections == 1
 	})
 	if s.stats.Dropped.Load() != 1 {
-		t.Error("the deaf client was closed for another reason than its output")
+		t.Error("the client that does not read was closed for a reason other than its output")
 	}
 }
 
@@ -220,7 +220,7 @@ func TestAbandonedRequestsLeaveNothing(t *testing.T) {
 		w.write(b)
 		w.nc.Close()
 	}
-	eventually(t, "everybody is gone", func() bool {
+	eventually(t, "all clients are gone", func() bool {
 		p := sourceOf(s).Server()
 		return p.Connections == 0 && p.Outstanding == 0 && p.WatchCount == 0 && s.queuedOut.Load() == 0
 	})

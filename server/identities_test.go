@@ -58,7 +58,7 @@ func TestManyIdentitiesKeepTheirPermissions(t *testing.T) {
 		w.must(proto.OpMulti, ops(part(proto.OpCreate, &proto.CreateRequest{Path: "/a/b", ACL: creator}), part(proto.OpDelete, &proto.DeleteRequest{Path: "/a/b", Version: -1})))
 	}
 	if got := other.call(proto.OpSetData, &proto.SetDataRequest{Path: "/a", Version: -1}); got.Err != proto.ErrNoAuth {
-		t.Errorf("a stranger writes: %v", got.Err)
+		t.Errorf("a client without an identity writes: %v", got.Err)
 	}
 	many.must(proto.OpCreate, &proto.CreateRequest{Path: "/m", ACL: creator})
 	many.must(proto.OpMulti, ops(part(proto.OpCreate, &proto.CreateRequest{Path: "/n", ACL: creator})))

@@ -30,7 +30,7 @@ func TestRequestsOfAnOldConnectionAreNotExecuted(t *testing.T) {
 				moved := w.again(next, w.resp.Passwd)
 				moved.must(proto.OpSync, &proto.SyncRequest{Path: "/"})
 				if got := moved.call(proto.OpExists, &proto.ExistsRequest{Path: "/left-0"}); got.Err != proto.ErrNoNode {
-					t.Fatalf("it got through: %v; this shows nothing", got.Err)
+					t.Fatalf("the request succeeded: %v; nothing was tested", got.Err)
 				}
 				if elected {
 					if err := leader.Node().Transfer(t.Context()); err != nil {

@@ -125,7 +125,7 @@ func TestUnreadKeyUpdate(t *testing.T) {
 	eventually(t, "the server waits for the client to read", func() bool { return server.writes.Load() == 1 })
 	s.clients.each((*conn).kill)
 	server.wantClosed(t)
-	eventually(t, "the server has forgotten the connection", func() bool {
+	eventually(t, "the server has removed the connection", func() bool {
 		s.clients.mu.Lock()
 		defer s.clients.mu.Unlock()
 		return len(s.clients.conns) == 0

@@ -32,9 +32,9 @@ func TestGreedyClientDoesNotStarveOthers(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	eventually(t, "the limit is met", func() bool { return s.outstanding.Load() > limit })
+	eventually(t, "the limit is reached", func() bool { return s.outstanding.Load() > limit })
 	modest.send(proto.OpSetData, &proto.SetDataRequest{Path: "/b", Version: -1})
-	eventually(t, "the modest client's request is taken", func() bool { return s.outstanding.Load() == limit+2 })
+	eventually(t, "the modest client's request is accepted", func() bool { return s.outstanding.Load() == limit+2 })
 	release()
 	if got := modest.recv(); got.Err != proto.Ok || got.Zxid-base > limit+2 {
 		t.Errorf("%+v: %d transactions were before it, want at most %d", got.ReplyHeader, got.Zxid-base-1, limit+1)
@@ -62,7 +62,7 @@ func TestLargeRequests(t *testing.T) {
 	small.send(proto.OpSetData, setA("y"))
 	eventually(t, "all three are in flight", func() bool { return s.outstanding.Load() == 3 })
 	if got, want := s.large.Held(), int64(2*(8+4+2+4+1200+4)); got != want {
-		t.Errorf("%d bytes are held for large requests, want %d", got, want)
+		t.Errorf("%d bytes count as large requests, want %d", got, want)
 	}
 	third.write(binary.BigEndian.AppendUint32(nil, 1200)) // only a length
 	eventually(t, "its length is refused", func() bool { return s.stats.LargeRejected.Load() == 1 })
@@ -72,7 +72,7 @@ func TestLargeRequests(t *testing.T) {
 			t.Errorf("%+v", got.ReplyHeader)
 		}
 	}
-	eventually(t, "nothing is held", func() bool { return s.large.Held() == 0 })
+	eventually(t, "no bytes count", func() bool { return s.large.Held() == 0 })
 
 	// A request that can never fit closes its connection as soon as its length is
 	// known.
@@ -84,7 +84,7 @@ func TestLargeRequests(t *testing.T) {
 	}
 	// A large request that is answered immediately should also free its bytes immediately.
 	first.call(proto.OpExists, &proto.ExistsRequest{Path: "/" + string(bytes.Repeat([]byte("x"), 1200))})
-	eventually(t, "nothing is held again", func() bool { return s.large.Held() == 0 })
+	eventually(t, "no bytes count again", func() bool { return s.large.Held() == 0 })
 	first.send(proto.OpSetData, large)
 	if got := first.recv(); got.Err != proto.Ok {
 		t.Errorf("%+v", got.ReplyHeader)
@@ -105,7 +105,7 @@ func TestLargeRequestFindsNoRoom(t *testing.T) {
 	}
 	s.large.Take(1200)
 	if err := c.reader.admitLarge(1200, false); err != nil {
-		t.Errorf("what was let in is asked again: %v", err)
+		t.Errorf("an admitted request is checked again: %v", err)
 	}
 	if err := c.reader.admitLarge(1200, true); err == nil || s.large.Held() != 1200 || c.reader.charge != (charge{}) {
 		t.Errorf("%v, %d bytes, %+v", err, s.large.Held(), c.reader.charge)

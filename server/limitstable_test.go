@@ -51,7 +51,7 @@ func limitsTable(t *testing.T) string {
 		{"identities of a connection, by `addauth`, a certificate or SASL", fmt.Sprintf("%d, and %s together", schemes.MaxIdentities, size(schemes.MaxBytes)), "AuthFailed, and closed"},
 		{"identities that go into the log with a write", fmt.Sprintf("%s, else %d bytes for each", size(schemes.MaxCarriedBytes), len(tree.Fingerprint{})),
 			"all identities go with a reconfig, and with a write that sets an ACL with the scheme `auth`"},
-		{"entries of an ACL after expanding the scheme `auth`", fmt.Sprint(tree.MaxExpanded), "−114 (InvalidACL)"},
+		{"entries to which the scheme `auth` expands in one ACL", fmt.Sprint(tree.MaxExpanded), "−114 (InvalidACL)"},
 		{"the data of a quota's `zookeeper_limits` and `zookeeper_stats`", size(tree.MaxQuotaText), "treated as malformed; −5 (MarshallingError) for changes where quotas are enforced"},
 		{"watches of a connection", ofCeiling(t, big.Limits.MaxWatchBytes, def.Limits.MaxWatchBytes), "−125 (QuotaExceeded); a `setWatches` is closed"},
 		{"watches of all connections", ofCeiling(t, big.Limits.MaxWatchBytesTotal, def.Limits.MaxWatchBytesTotal), "the largest is closed"},

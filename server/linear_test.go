@@ -15,7 +15,7 @@ func (w *wire) option(what string) proto.Code {
 	w.write(appendRequest(nil, proto.XidAuth, proto.OpAuth, &proto.AuthPacket{Scheme: "zkgo", Auth: []byte(what)}))
 	got := w.recv()
 	if got.Xid != proto.XidAuth {
-		w.t.Fatalf("reply to xid %d, want that to auth", got.Xid)
+		w.t.Fatalf("reply to xid %d, want the reply to auth", got.Xid)
 	}
 	return got.Err
 }
@@ -54,13 +54,13 @@ func TestADeposedLeaderAnswersNoLinearizableRead(t *testing.T) {
 		})
 		connect(t, others[0]).set("/r", "new")
 		if data, _ := seq.get("/r", false); data != "old" {
-			t.Errorf("the deposed leader knows %q: this test shows nothing", data)
+			t.Errorf("the deposed leader knows %q: nothing was tested", data)
 		}
 		e.net.Rejoin(hosts(leader), hosts(others...))
 		if frame, err := lin.frame(); err == nil {
 			var resp proto.GetDataResponse
 			if lin.decode(decodeReply(t, frame), &resp); string(resp.Data) != "new" {
-				t.Errorf("read %q after another client was told of a newer value", resp.Data)
+				t.Errorf("read %q after another client had read a newer value", resp.Data)
 			}
 		}
 	})
@@ -86,7 +86,7 @@ func TestLinearizableReadsOnALateFollower(t *testing.T) {
 			}
 		}
 		if stale == 0 {
-			t.Error("nothing was ever out of date: this test shows nothing")
+			t.Error("no read was out of date: nothing was tested")
 		}
 	})
 }

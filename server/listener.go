@@ -43,7 +43,7 @@ func (p *clientPorts) openAll(ctx context.Context) error {
 	return nil
 }
 
-// clientTLS returns the TLS that the plaintext port also accepts, nil if none.
+// clientTLS returns the TLS that the plaintext port also accepts, or nil.
 func (p *clientPorts) clientTLS() *tlsport.Port {
 	if p.s.cfg.PortUnification {
 		return p.tls.AsOptional()
@@ -159,7 +159,7 @@ func orLocal(host string) string {
 	return host
 }
 
-// kernelOf returns the socket under a connection, nil if there is none.
+// kernelOf returns the socket under a connection, or nil.
 func kernelOf(nc any) syscall.RawConn {
 	sc, ok := nc.(syscall.Conn)
 	if !ok {

@@ -104,7 +104,7 @@ func TestAFullLeaderRefusesForAll(t *testing.T) {
 	}
 	last := others[0].lastZxid()
 	for _, s := range e.servers {
-		eventually(t, "all have applied it", func() bool { return s.lastZxid() >= last })
+		eventually(t, "all servers have applied it", func() bool { return s.lastZxid() >= last })
 		s.tree.RLock()
 		if s.tree.Get("/a") != nil {
 			t.Errorf("server %d has it", s.cfg.Quorum.ID)

@@ -14,7 +14,7 @@ import (
 	"github.com/zkgo/zkgo/raftfsm"
 )
 
-// mode says which clients a server answers.
+// mode is the set of clients that a server answers.
 type mode uint8
 
 const (
@@ -104,7 +104,7 @@ func (m *modes) update(change func(*modes)) {
 	}
 }
 
-// decide sets the mode; m.mu is held. mute says that no client may use this server.
+// decide sets the mode; m.mu is held. mute means that no client may use this server.
 func (m *modes) decide(mute bool) {
 	fresh := m.status.Serving && m.touch
 	switch {
@@ -187,7 +187,7 @@ func (m *modes) get() (mode, <-chan struct{}) {
 	return m.now, m.changed
 }
 
-// whyNot says why the server doesn't answer all clients in mode now.
+// whyNot returns why the server doesn't answer all clients in mode now.
 func (m *modes) whyNot(now mode) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -233,7 +233,7 @@ func (m *modes) holds(timeout time.Duration, readOnlyOK bool) time.Duration {
 	return min(timeout/3, electionHold-time.Since(m.down))
 }
 
-// await waits until the client can be served, at most as long as holds says.
+// await waits until the client can be served, at most for the time that holds returns.
 func (m *modes) await(timeout time.Duration, readOnlyOK bool) mode {
 	now, changed := m.get()
 	if now == serving || now == readOnly {
@@ -360,8 +360,8 @@ func (m *modes) leaveToOthers() {
 	})
 }
 
-// localSessions is the prefix of local session ids. No session of the ensemble has such
-// an id, whatever its server's number (session.Table).
+// localSessions is the prefix of local session ids. No session of the ensemble has such an
+// id, regardless of its server's number (session.Table).
 const localSessions = -1 << 56
 
 // attachLocal gives a session to a read-only client. It can't resume a session of the

@@ -193,7 +193,7 @@ func TestObserverHasTheState(t *testing.T) {
 			eventually(t, "the writes are here", func() bool { return from.lastZxid() >= servers[0].lastZxid() })
 			away.follow()
 			if away.snap {
-				t.Error("an observer that was away for a moment got everything again")
+				t.Error("an observer that was away for a moment got the whole state again")
 			}
 			late.follow()
 			early.caughtUp(from.lastZxid())
@@ -267,7 +267,7 @@ func TestObserverProvesTheLast(t *testing.T) {
 	addr := servers[2].observers.master.Addr()
 	conn, last, e, ended := observe(t, addr)
 	if !conn.Zkgo() {
-		t.Error("the observer takes the server for ZooKeeper")
+		t.Error("the observer mistakes the server for ZooKeeper")
 	}
 	w := connect(t, servers[0])
 	w.must(proto.OpCreate, &proto.CreateRequest{Path: "/last", ACL: proto.OpenACL()})

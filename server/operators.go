@@ -118,7 +118,7 @@ func (s *Server) openAdmin(ctx context.Context) error {
 	return listenError(at, err)
 }
 
-// AdminURL returns the URL that lists the commands over HTTP, "" if there is none.
+// AdminURL returns the URL that lists the commands over HTTP, or "".
 func (s *Server) AdminURL() string {
 	if s.admin == nil {
 		return ""
@@ -131,7 +131,7 @@ func (s *Server) AdminURL() string {
 	return scheme + "://" + s.AdminAddr() + url
 }
 
-// AdminAddr returns the address for commands over HTTP, "" if there is none.
+// AdminAddr returns the address for commands over HTTP, or "".
 func (s *Server) AdminAddr() string { return s.admin.Addr() }
 
 // adminSource implements admin.Source.
@@ -157,7 +157,7 @@ func adminSourceOf(s *Server) adminSource {
 	return a
 }
 
-// superUser returns the subject of the super user's certificate, "" if there is none.
+// superUser returns the subject of the super user's certificate, or "".
 func (c *Config) superUser() string {
 	if c.TLS == nil {
 		return ""
@@ -226,7 +226,7 @@ func (m *Metrics) hosts() (all []listen.Port) {
 	return all[:min(len(all), 1)]
 }
 
-// security returns the TLS of a port, nil if it has none.
+// security returns the TLS of a port, or nil.
 func (m *Metrics) security(p listen.Port) *AdminTLS {
 	if p.Addr != m.SecureAddr {
 		return nil
@@ -256,8 +256,8 @@ func (s *Server) openMetrics(ctx context.Context) error {
 	return nil
 }
 
-// MetricsAddr returns the address for Prometheus, "" if there is none. If there are two, it
-// returns the plaintext one.
+// MetricsAddr returns the address for Prometheus, or "". If there are two, it returns the
+// plaintext one.
 func (s *Server) MetricsAddr() string {
 	if len(s.metrics) == 0 {
 		return ""

@@ -31,8 +31,8 @@ func (q *replyQueue) queue(b []byte) {
 	q.countQueued(len(b))
 }
 
-// queueBuffer queues a whole buffer. It keeps b as the output if there is none yet;
-// otherwise it copies b and returns it.
+// queueBuffer queues a whole buffer. If there is no output yet, b becomes the output;
+// otherwise queueBuffer copies b and returns it.
 func (q *replyQueue) queueBuffer(b *buffer.Buffer) *buffer.Buffer {
 	if q.out == nil && !q.closed {
 		q.out = b

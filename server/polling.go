@@ -22,9 +22,9 @@ type polling struct {
 // pollChunk is how many connections a worker handles at a time.
 const pollChunk = 4
 
-// start starts the workers when the first socket arrives, if the system supports them.
-// A server with an Interceptor, a request throttle or an audit log has none: these
-// block a reader for reasons other than its own client.
+// start starts the workers when the first socket arrives, if the system supports them. A
+// server with an Interceptor, a request throttle or an audit log has no workers: these block
+// a reader for reasons other than its own client.
 func (p *polling) start() {
 	s := p.s
 	if s.cfg.Env.Interceptor != nil || s.throttle != nil || s.audit != nil {
@@ -130,7 +130,7 @@ func (r *reader) input(w *worker) {
 	}
 }
 
-// checkInput makes a new goroutine the reader of c, if c has none.
+// checkInput makes a new goroutine the reader of c, if c has no reader.
 func (r *reader) checkInput() {
 	if r.calls.Add(1) == 1 {
 		r.c.s.spawn(func() { r.serveInput(nil) })

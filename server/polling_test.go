@@ -158,11 +158,11 @@ func TestRequestsRightBeforeHangingUp(t *testing.T) {
 		} else {
 			_ = c.nc.Close()
 		}
-		eventually(t, "its connection is gone", func() bool { return sourceOf(s).Server().Connections == 1 })
+		eventually(t, "the server has removed its connection", func() bool { return sourceOf(s).Server().Connections == 1 })
 	}
 	w.must(proto.OpSync, &proto.SyncRequest{Path: "/a"}) // the last write may be in flight
 	if _, stat := w.get("/a", false); stat.Version != clients {
-		t.Errorf("%d of %d requests were done", stat.Version, clients)
+		t.Errorf("%d of %d requests were executed", stat.Version, clients)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestAPolledConnectionIsClosed(t *testing.T) {
 	eventually(t, "it is polled", func() bool { return s.polled() == 1 })
 	s.clients.each((*conn).kill)
 	w.wantClosed()
-	eventually(t, "it is polled no more", func() bool { return s.polled() == 0 })
+	eventually(t, "it is no longer polled", func() bool { return s.polled() == 0 })
 }
 
 // Clients with different behaviour at the same time.

@@ -53,7 +53,7 @@ func TestEventsComeBeforeNewerReadsOnEveryServer(t *testing.T) {
 			}
 			<-done
 			if changes == 0 {
-				t.Errorf("server %d: no change was seen: this shows nothing", i+1)
+				t.Errorf("server %d: no change was seen: nothing was tested", i+1)
 			}
 		}
 	}, withObserver)
@@ -83,7 +83,7 @@ func TestLostLeaderConnectionClosesWaitingClients(t *testing.T) {
 			time.Sleep(2 * time.Second)
 			idle.must(proto.OpSync, &proto.SyncRequest{Path: "/"})
 			if got := idle.call(proto.OpExists, &proto.ExistsRequest{Path: path}); got.Err != proto.ErrNoNode {
-				t.Errorf("server %d: what was lost on the way was sent again: %v", s.cfg.Quorum.ID, got.Err)
+				t.Errorf("server %d: a lost request was sent again: %v", s.cfg.Quorum.ID, got.Err)
 			}
 		}
 	}, withObserver)
@@ -116,7 +116,7 @@ func TestLaggingServerRefusesClientWithNewerState(t *testing.T) {
 				return late.tree.LastZxid() >= zxid
 			})
 			var taken *wire
-			eventually(t, "the server takes it", func() bool {
+			eventually(t, "the server accepts it", func() bool {
 				taken = dial(t, late)
 				req := proto.ConnectRequest{TimeOut: 30000, LastZxidSeen: zxid, SessionID: w.resp.SessionID, Passwd: w.resp.Passwd}
 				taken.write(proto.AppendFrame(nil, req.Append(nil)))
@@ -234,7 +234,7 @@ func TestPingingSessionsOutliveTheirLeaders(t *testing.T) {
 			}
 		}
 		if moved == 0 {
-			t.Error("nobody had to move: this shows nothing")
+			t.Error("no client had to move: nothing was tested")
 		}
 	}, withObserver, func(c *Config) {
 		c.TickTime, c.Quorum.SyncLimit, c.MinSessionTimeout = 500*time.Millisecond, 20, time.Second

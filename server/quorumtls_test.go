@@ -87,7 +87,7 @@ func TestSSLQuorum(t *testing.T) {
 		w := connect(t, e.servers[0])
 		w.create("/before", nil, proto.ModePersistent)
 		if !heard("peer1") || heard("zkgopeer") || heard("/before") {
-			t.Error("the servers do not talk in TLS, or what they say can be read")
+			t.Error("the servers do not use TLS, or the traffic is readable")
 		}
 		fresh := newAuthority(t)
 		old := a.cert

@@ -23,7 +23,7 @@ type reader struct {
 	c *conn
 
 	// Input (this file).
-	in     *buffer.Buffer // unparsed input is in.B[parsed:]; nil if there is none
+	in     *buffer.Buffer // unparsed input is in.B[parsed:]; may be nil
 	parsed int
 	recvs  recvs
 	inHeld atomic.Int64 // capacity of in during a long request
@@ -226,7 +226,7 @@ type work struct {
 	requests *proto.Requests // for the write being examined
 }
 
-// getWork returns r's work and gives r one if it has none.
+// getWork returns r's work, and creates it if necessary.
 func (r *reader) getWork() *work {
 	if r.work == nil {
 		w, ok := r.c.s.pools.works.Get().(*work)

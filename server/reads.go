@@ -342,7 +342,7 @@ func (q *request) readOne(op proto.Op, path string, out []byte) []byte {
 	return q.c.s.tree.AppendChildren(out, n)
 }
 
-// countRead counts a read of path that returned so many bytes.
+// countRead counts a read of path that returned this number of bytes.
 func (q *request) countRead(path string, bytes int) {
 	if q.reads != nil {
 		q.reads.Add(&q.c.s.spaces, path, len(path)+bytes)

@@ -252,7 +252,7 @@ func TestGetAllChildrenNumberOfManyNodes(t *testing.T) {
 	reply := q.answer(nil)
 	s.tree.RUnlock()
 	if got := binary.BigEndian.Uint32(reply[len(reply)-4:]); got != children {
-		t.Errorf("%d nodes in the reply, want those counted before it, %d", got, children)
+		t.Errorf("%d nodes in the reply, want the earlier count %d", got, children)
 	}
 }
 

@@ -278,7 +278,7 @@ type pending struct {
 	refuse   proto.Code // not Ok: the answer, regardless of the tree
 	arrived  int64      // clock
 	ids      []proto.ID
-	body     []byte // a copy; a write needs none
+	body     []byte // a copy, for a read
 	weight   int    // of a read: approximate length of its reply
 	connect  *connecting
 	charge   charge

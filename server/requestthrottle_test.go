@@ -74,7 +74,7 @@ func TestThrottledClientKeepsItsSessionOrLeavesTheQueue(t *testing.T) {
 	c := s.clients.sessions[w.resp.SessionID]
 	s.clients.mu.Unlock()
 	c.kill()
-	eventually(t, "who was closed leaves the line and is counted", func() bool { return s.stats.StaleDropped.Load() == 1 })
+	eventually(t, "a closed client leaves the queue and is counted", func() bool { return s.stats.StaleDropped.Load() == 1 })
 	release()
 	w.wantClosed()
 	if got := busy.recv(); got.Err != proto.Ok {
@@ -140,7 +140,7 @@ func TestStaleRequestsAreDropped(t *testing.T) {
 	c.replies.mu.Unlock()
 	c.reader.started = s.clock()
 	if s.throttle.enter(c) {
-		t.Fatal("it has a slot at once")
+		t.Fatal("it has a slot immediately")
 	}
 	w.wantClosed()
 }

@@ -76,7 +76,7 @@ func TestSASLGivesAnIdentity(t *testing.T) {
 	bob.must(proto.OpCreate, &proto.CreateRequest{Path: "/bob", ACL: acl})
 	other := connect(t, s)
 	if got := other.call(proto.OpGetData, &proto.GetDataRequest{Path: "/bob"}); got.Err != proto.ErrNoAuth {
-		t.Errorf("a stranger reads: %v", got.Err)
+		t.Errorf("a client without an identity reads: %v", got.Err)
 	}
 	root := connect(t, s)
 	if code, _ := root.login("root", "toor"); code != proto.Ok {

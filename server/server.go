@@ -251,11 +251,7 @@ func keepDynamic(s *Server) {
 
 // spawn runs f on a goroutine that Close waits for.
 func (s *Server) spawn(f func()) {
-	s.wg.Add(1)
-	go func() {
-		defer s.wg.Done()
-		f()
-	}()
+	s.wg.Go(f)
 }
 
 // clock returns the time since the server started. It doesn't jump.
@@ -268,8 +264,7 @@ func (s *Server) lastZxid() int64 {
 	return s.tree.LastZxid()
 }
 
-// ClientAddr returns the address of the plaintext listener, or of the only listener; ""
-// if there is none.
+// ClientAddr returns the address of the plaintext listener, or of the only listener, or "".
 func (s *Server) ClientAddr() string {
 	if addrs := s.ClientAddrs(); len(addrs) > 0 {
 		return addrs[0]

@@ -37,7 +37,7 @@ func TestExpiry(t *testing.T) {
 		}
 		quiet.wantClosed()
 		if got := quiet.again(s, quiet.resp.Passwd); got.resp.SessionID != 0 {
-			t.Errorf("the expired session was taken up: %+v", got.resp)
+			t.Errorf("the expired session was resumed: %+v", got.resp)
 		}
 		if got := other.call(proto.OpExists, &proto.ExistsRequest{Path: "/quiet"}); got.Err != proto.ErrNoNode {
 			t.Errorf("the ephemeral of the expired session: %v", got.Err)

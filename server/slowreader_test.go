@@ -54,7 +54,7 @@ func TestASlowReaderThatMakesProgressStays(t *testing.T) {
 	if took := time.Since(begun); took < 2*time.Second {
 		t.Skipf("everything was read in %v: the client was not slow", took)
 	}
-	eventually(t, "the session of the client that takes nothing is over", func() bool {
+	eventually(t, "the session of the client that reads nothing has ended", func() bool {
 		return sourceOf(s).Server().Connections <= 2
 	})
 	_ = deaf

@@ -139,7 +139,7 @@ func TestServerWithoutQuorumClosesClients(t *testing.T) {
 		fail   func(e *ensemble) *Server // returns the server to connect to
 		within time.Duration
 	}{
-		"the others were stopped": {func(e *ensemble) *Server {
+		"the other servers were stopped": {func(e *ensemble) *Server {
 			for _, s := range e.servers[1:] {
 				s.Close()
 			}

@@ -252,8 +252,7 @@ func (r *rewatching) catchUp(req *proto.SetWatches2) {
 	}
 }
 
-// find returns the znode at path, nil if there is none, and reports whether the client
-// must not read it.
+// find returns the znode at path, or nil, and reports whether the client must not read it.
 func (r *rewatching) find(path string) (n *tree.Node, hidden bool) {
 	n = r.s.tree.Get(path)
 	return n, n != nil && !r.q.allowed(n, proto.PermRead)

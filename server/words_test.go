@@ -41,7 +41,7 @@ func TestFourLetterWords(t *testing.T) {
 	w.create("/e", []byte("x"), proto.ModeEphemeral)
 	w.get("/e", true)
 	w.must(proto.OpGetChildren, &proto.GetChildrenRequest{Path: "/", Watch: true})
-	eventually(t, "the leader's duties know the session", func() bool { return len(s.Node().Deadlines()) == 1 })
+	eventually(t, "the leader's tracker has the session", func() bool { return len(s.Node().Deadlines()) == 1 })
 	for ask, want := range map[string]string{
 		"ruok": `^imok$`,
 		"isro": `^rw$`,

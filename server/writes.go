@@ -113,7 +113,7 @@ func (r *reader) grows(path string, n int) bool {
 	return have == nil || n > len(have.Data())
 }
 
-// admission says whether a write is proposed and, if not, how it is refused.
+// admission is the decision whether a write is proposed and, if not, how it is refused.
 type admission uint8
 
 const (
@@ -146,7 +146,7 @@ func contentOf(op proto.Op, req proto.Record) (found content) {
 	return found
 }
 
-// aclOf returns the list that a request sets, or false if it sets none.
+// aclOf returns the list that a request sets, or false if it sets no list.
 func aclOf(req proto.Record) ([]proto.ACL, bool) {
 	switch q := req.(type) {
 	case *proto.CreateRequest:

@@ -118,13 +118,13 @@ func FuzzExamine(f *testing.F) {
 			_, err := new(proto.Requests).Decode(op, body)
 			_, got, _ := examine(new(proto.Requests), op, body)
 			if got == proposable && err != nil {
-				t.Errorf("%v: %x gets into the log and does not decode: %v", op, body, err)
+				t.Errorf("%v: %x is in the log and does not decode: %v", op, body, err)
 			}
 			if op == proto.OpMulti {
 				continue // some requests that decode are refused
 			}
 			if got == refusedInLog || got == refusedHere && err == nil {
-				t.Errorf("%v: %x is refused (%d) and decodes", op, body, got)
+				t.Errorf("%v: %x decodes but is refused (%d)", op, body, got)
 			}
 		}
 	})

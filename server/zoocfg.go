@@ -360,9 +360,9 @@ func (c *Config) quorumFromZooCfg(z *zoocfg.Config) error {
 	return nil
 }
 
-// quorumSASLFromZooCfg translates quorum.auth.* and reads the JAAS file. As in
-// ZooKeeper both sections must exist, whatever is required, and a standalone server
-// reads neither unless it has a port for observers.
+// quorumSASLFromZooCfg translates quorum.auth.* and reads the JAAS file. As in ZooKeeper,
+// both sections must exist, even if only one is required, and a standalone server reads
+// neither unless it has a port for observers.
 func (c *Config) quorumSASLFromZooCfg(z *zoocfg.Config) error {
 	q, file := &z.QuorumAuth, z.Auth.JAASFile
 	if !q.EnableSASL || !z.Distributed() && z.ObserverMasterPort <= 0 {

@@ -69,7 +69,7 @@ func TestSnapshots(t *testing.T) {
 	b.do("POST", "/v1/snapshots/"+id+"/reset", "")
 	b.want("GET", "/v1/node?path=/a", "", "data", "before")
 	if status, _ := b.ask("GET", "/v1/faults/"+fault, ""); status != http.StatusNotFound {
-		t.Errorf("the fault from before the reset is still there: %d", status)
+		t.Errorf("the fault from before the reset remains: %d", status)
 	}
 	b.do("DELETE", "/v1/snapshots/"+id, "")
 	if status, _ := b.ask("POST", "/v1/snapshots/"+id+"/reset", ""); status != http.StatusNotFound {
@@ -208,7 +208,7 @@ func TestFaults(t *testing.T) {
 		b.want("GET", "/v1/faults/"+id, "", "happened", true)
 	}
 	if !b.logged("planned: getData /a* fails with NoAuth") || !b.logged("getData /anything of session "+sid(c)+" fails with NoAuth") {
-		t.Errorf("the log does not tell of the faults: %q", b.log)
+		t.Errorf("the log lacks the faults: %q", b.log)
 	}
 	b.do("POST", "/v1/faults", `{"action": "failAll", "op": "getACL", "code": "SystemError"}`)
 	for range 2 {
@@ -222,7 +222,7 @@ func TestFaults(t *testing.T) {
 	b.do("DELETE", "/v1/faults", "")
 	b.want("GET", "/v1/faults", "", "faults", "[]")
 	if _, _, err := c.GetACL(ctx, "/"); err != nil {
-		t.Errorf("a fault that was called off: %v", err)
+		t.Errorf("a cancelled fault: %v", err)
 	}
 
 	b.do("POST", "/v1/faults", `{"action": "loseReply", "op": "create", "session": "`+sid(c)+`"}`)
@@ -257,7 +257,7 @@ func TestDelayAndCancel(t *testing.T) {
 	id = b.do("POST", "/v1/faults", `{"action": "fail", "code": "SystemError"}`)["id"].(string)
 	b.do("DELETE", "/v1/faults/"+id, "")
 	if _, _, err := c.Exists(t.Context(), "/a"); err != nil {
-		t.Errorf("a fault that was called off: %v", err)
+		t.Errorf("a cancelled fault: %v", err)
 	}
 }
 
@@ -326,7 +326,7 @@ func TestSlowConnections(t *testing.T) {
 			t.Error(err)
 		}
 		if !b.logged("slow: 4s") || !b.logged("full speed again") {
-			t.Errorf("%s: the log does not tell: %q", slow, b.log)
+			t.Errorf("%s: missing in the log: %q", slow, b.log)
 		}
 	}
 }
@@ -362,7 +362,7 @@ func TestOneServer(t *testing.T) {
 	}
 	b.want("GET", "/v1/node?path=/a", "", "data", "1")
 	if !b.logged("the disk is full") || !b.logged("fsync fails") || !b.logged("read-only mode is over") {
-		t.Errorf("the log does not tell: %q", b.log)
+		t.Errorf("missing in the log: %q", b.log)
 	}
 }
 

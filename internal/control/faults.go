@@ -56,7 +56,7 @@ func (s *spec) check() error {
 	case s.Nth < 0:
 		return bad("nth %d: want 1 for the next matching request, 2 for the one after it …", s.Nth)
 	case !slices.Contains(actions(), s.Action):
-		return bad("action %q is none of %s", s.Action, strings.Join(actions(), ", "))
+		return bad("unknown action %q: want one of %s", s.Action, strings.Join(actions(), ", "))
 	case s.fails() && s.Code == 0:
 		return bad(`code is missing: which error, such as "NoAuth"`)
 	case s.Action == "delay" && s.Delay == 0:

@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 func unasked() (code int) {
 	for _, e := range control.Endpoints() {
 		if _, ok := asked.Load(e); !ok {
-			fmt.Fprintf(os.Stderr, "no test has %s succeed\n", e)
+			fmt.Fprintf(os.Stderr, "no test calls %s successfully\n", e)
 			code = 1
 		}
 	}

@@ -68,13 +68,13 @@ func TestBadInput(t *testing.T) {
 		{"POST", "/v1/wait", "", 400, "0 conditions"},
 		{"POST", "/v1/wait", `{"exists": "/a", "gone": "/a"}`, 400, "2 conditions"},
 		{"POST", "/v1/wait", `{"exists": "a"}`, 400, "exists"},
-		{"POST", "/v1/wait", `{"watch": "/a", "kinds": ["all"]}`, 400, `"all" is none of`},
+		{"POST", "/v1/wait", `{"watch": "/a", "kinds": ["all"]}`, 400, `kind "all": want one of`},
 		{"POST", "/v1/wait", `{"exists": "/a", "kinds": ["data"]}`, 400, "kinds belongs to watch"},
 		{"POST", "/v1/wait", `{"exists": "/a", "count": 1}`, 400, "count belongs to requests"},
 		{"POST", "/v1/wait", `{"exists": "/a", "timeout": "1h"}`, 400, "longer than"},
 		{"POST", "/v1/wait", `{"fault": "9"}`, 404, `there is no fault "9"`},
 		{"POST", "/v1/wait", `{"connected": "me"}`, 400, `session "me"`},
-		{"POST", "/v1/faults", "", 400, `action "" is none of`},
+		{"POST", "/v1/faults", "", 400, `action "": want one of`},
 		{"POST", "/v1/faults", `{"action": "explode"}`, 400, `action "explode"`},
 		{"POST", "/v1/faults", `{"action": "fail"}`, 400, "code is missing"},
 		{"POST", "/v1/faults", `{"action": "fail", "code": "Nope"}`, 400, `code "Nope"`},
@@ -83,7 +83,7 @@ func TestBadInput(t *testing.T) {
 		{"POST", "/v1/faults", `{"action": "lose", "code": "NoNode"}`, 400, "code is for the actions fail and failAll"},
 		{"POST", "/v1/faults", `{"action": "lose", "delay": "1s"}`, 400, "delay is for the action delay"},
 		{"POST", "/v1/faults", `{"action": "lose", "nth": -1}`, 400, "nth -1"},
-		{"POST", "/v1/faults", `{"action": "lose", "op": "fly"}`, 400, `op "fly" is none of addWatch`},
+		{"POST", "/v1/faults", `{"action": "lose", "op": "fly"}`, 400, `op "fly": want one of addWatch`},
 		{"POST", "/v1/faults", `{"action": "lose", "op": 1}`, 400, "op 1"},
 		{"GET", "/v1/faults/9", "", 404, `there is no fault "9"`},
 		{"DELETE", "/v1/faults/9", "", 404, `there is no fault "9"`},
@@ -156,7 +156,7 @@ func TestThePageHasEveryEndpoint(t *testing.T) {
 	}
 	for _, e := range described {
 		if !slices.Contains(control.Endpoints(), e) {
-			t.Errorf("%s is described, and does not exist", e)
+			t.Errorf("%s is described but does not exist", e)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Config struct {
 	Log func(line string)
 }
 
-// Ready is the addresses of a TestServer. "zkgo testserver" prints it.
+// Ready lists the addresses of a TestServer. "zkgo testserver" prints it.
 type Ready struct {
 	// ConnectString is the connect string for clients.
 	ConnectString string `json:"connectString"`

@@ -42,7 +42,7 @@ func parseSession(text string) (sessionID, error) {
 	if err != nil || len(digits) == len(text) {
 		return 0, bad("session %q: want a number, or 0x and hexadecimal digits", text)
 	}
-	return sessionID(id), nil //nolint:gosec // the same 64 bits, as the protocol has them
+	return sessionID(id), nil //nolint:gosec // the same 64 bits as in the protocol
 }
 
 // duration is a time span: "1.5s", "2m", or a number of milliseconds.
@@ -108,7 +108,7 @@ func parseOp(text string) (opName, error) {
 		names = append(names, op.String())
 	}
 	slices.Sort(names)
-	return 0, bad("op %q is none of %s", text, strings.Join(names, ", "))
+	return 0, bad("unknown op %q: want one of %s", text, strings.Join(names, ", "))
 }
 
 // codeName is an error code. It's decoded from its name in Java (NONODE, NoNode) or

@@ -119,7 +119,7 @@ func (w *waitFor) condition(c *call) (string, func() (bool, error), error) {
 	}
 	for _, k := range w.Kinds {
 		if all := []zktest.WatchKind{zktest.DataWatch, zktest.ChildWatch, zktest.PersistentWatch, zktest.PersistentRecursiveWatch}; !slices.Contains(all, k) {
-			return "", nil, bad("kinds: %q is none of %q", k, all)
+			return "", nil, bad("unknown kind %q: want one of %q", k, all)
 		}
 	}
 	_, err := found[0].ok() // the first check validates the remaining fields

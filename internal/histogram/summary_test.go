@@ -21,7 +21,7 @@ func TestBuckets(t *testing.T) {
 			t.Fatalf("%d falls into bucket %d, up to %d", v, b, upper(b))
 		}
 		if got := float64(upper(b)) - float64(v); got > float64(v)/perPower {
-			t.Fatalf("%d is taken for %d", v, upper(b))
+			t.Fatalf("%d is reported as %d", v, upper(b))
 		}
 	}
 }

@@ -28,6 +28,6 @@ func TestComplaintsAreRateLimited(t *testing.T) {
 	out.Reset()
 	k.CatchUp(3 * every)
 	if out.Len() != 0 {
-		t.Errorf("nothing happened, and this is logged: %s", &out)
+		t.Errorf("logged without a complaint: %s", &out)
 	}
 }

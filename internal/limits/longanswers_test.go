@@ -27,13 +27,13 @@ func TestTheOldestLongAnswerIsCutOff(t *testing.T) {
 		began := time.Now()
 		last := l.Begin(nil, func() {})
 		if waited := time.Since(began); waited != LongAnswerTime || len(cut) != 1 || cut[0] != 2 {
-			t.Errorf("after %v these were cut off: %v", waited, cut)
+			t.Errorf("after %v, cut off: %v", waited, cut)
 		}
 		last.End()
 		time.Sleep(10 * LongAnswerTime)
 		l.Begin(nil, func() {})
 		if len(cut) != 1 {
-			t.Errorf("cut off although there was room: %v", cut)
+			t.Errorf("cut off in spite of a free slot: %v", cut)
 		}
 	})
 }

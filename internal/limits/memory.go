@@ -192,5 +192,5 @@ func (g *Memory) RoomToRestore() error {
 	return errNoRoom
 }
 
-// Percent returns so many hundredths of the ceiling.
+// Percent returns a percentage of the ceiling, in bytes.
 func (g *Memory) Percent(percent int64) int64 { return g.Ceiling / 100 * percent }

@@ -16,13 +16,13 @@ func TestSignsOfLifeOfASlowReader(t *testing.T) {
 		alive, stalls bool
 	}
 	for name, steps := range map[string][]step{
-		"it takes something": {{0, 0, 0, 1 << 20, false, false}, {1, 1, 0, 1 << 20, true, false}, {2, 1, 0, 1 << 20, false, false}},
+		"it reads something": {{0, 0, 0, 1 << 20, false, false}, {1, 1, 0, 1 << 20, true, false}, {2, 1, 0, 1 << 20, false, false}},
 		"it sends something": {{0, 0, 0, 1 << 20, false, false}, {1, 0, 12, 1 << 20, true, false}, {2, 0, 12, 1 << 20, false, false}},
-		"it pings and takes nothing": {{0, 0, 0, 1 << 20, false, false}, {minute, 0, 12, 1 << 20, true, false},
+		"it pings and reads nothing": {{0, 0, 0, 1 << 20, false, false}, {minute, 0, 12, 1 << 20, true, false},
 			{2 * minute, 0, 24, 1 << 20, true, false}, {2*minute + 1, 0, 36, 1 << 20, true, true}},
-		"it takes a byte a minute": {{0, 0, 0, 1 << 20, false, false}, {minute, 1, 0, 1 << 20, true, false}, {2*minute + 1, 2, 0, 1 << 20, true, true}},
-		"it takes enough":          {{0, 0, 0, 1 << 20, false, false}, {minute, 64 << 10, 0, 1 << 20, true, false}, {3 * minute, 64<<10 + 1, 0, 1 << 20, true, false}},
-		"little waits for it":      {{0, 0, 0, 1000, false, false}, {5 * minute, 0, 12, 1000, true, false}, {9 * minute, 0, 24, 1000, true, false}},
+		"it reads a byte a minute": {{0, 0, 0, 1 << 20, false, false}, {minute, 1, 0, 1 << 20, true, false}, {2*minute + 1, 2, 0, 1 << 20, true, true}},
+		"it reads enough":          {{0, 0, 0, 1 << 20, false, false}, {minute, 64 << 10, 0, 1 << 20, true, false}, {3 * minute, 64<<10 + 1, 0, 1 << 20, true, false}},
+		"little is queued for it":  {{0, 0, 0, 1000, false, false}, {5 * minute, 0, 12, 1000, true, false}, {9 * minute, 0, 24, 1000, true, false}},
 	} {
 		var p Progress
 		for i, s := range steps {

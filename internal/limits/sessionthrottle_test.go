@@ -28,7 +28,7 @@ func TestTokens(t *testing.T) {
 			t.Errorf("step %d: taken %v", i, got)
 		}
 		if _, deficit := b.State(); deficit != step.deficit {
-			t.Errorf("step %d: %d tokens are out, want %d", i, deficit, step.deficit)
+			t.Errorf("step %d: %d tokens in use, want %d", i, deficit, step.deficit)
 		}
 	}
 	if NewSessionThrottle(&SessionRate{}, 0) != nil || NewSessionThrottle(nil, 0) != nil {
@@ -46,21 +46,21 @@ func TestBlue(t *testing.T) {
 	b.random = func() float64 { return lot }
 	lot = 0.9
 	if !b.Take(0, false) {
-		t.Fatal("the first is turned away")
+		t.Fatal("the first client is rejected")
 	}
 	for i, want := range []float64{0.4, 0.8, 1, 1} {
 		b.Take(int64(i+1)*11*ms, false)
 		if got, _ := b.State(); got != want {
-			t.Errorf("after %d freeze times the chance is %v, want %v", i+1, got, want)
+			t.Errorf("after %d freeze times the probability is %v, want %v", i+1, got, want)
 		}
 	}
 	if b.Take(55*ms, false) {
-		t.Error("a session was let in although the throttle drops all")
+		t.Error("a session was accepted although the throttle drops all")
 	}
 	if got := b.Take(5000*ms, false); !got { // the bucket is full again
-		t.Error("turned away with a lot of 0.9 when the chance is 0.7")
+		t.Error("rejected at 0.9 with a probability of 0.7")
 	}
 	if got, _ := b.State(); got != 0.7 {
-		t.Errorf("the chance is %v, want 0.7", got)
+		t.Errorf("the probability is %v, want 0.7", got)
 	}
 }

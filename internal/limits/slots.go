@@ -18,7 +18,7 @@ type Slots[H comparable] struct {
 	waiting []H
 }
 
-// NewSlots returns Slots for so many requests.
+// NewSlots returns Slots for the given number of requests.
 func NewSlots[H comparable](most int) *Slots[H] {
 	return &Slots[H]{Free: make(chan struct{}, 1), most: most}
 }

@@ -8,15 +8,15 @@ func TestTheLine(t *testing.T) {
 	s := NewSlots[int](2)
 	for client := range 5 {
 		if now := s.Enter(client); now != (client < 2) {
-			t.Errorf("client %d is in: %v", client, now)
+			t.Errorf("client %d has a slot: %v", client, now)
 		}
 	}
 	if _, ok := s.Next(); ok {
-		t.Error("a client is let in although no slot is free")
+		t.Error("a client got a slot although none is free")
 	}
 	s.Release()
 	if s.Enter(0) {
-		t.Error("a client that comes back is let in before those in the line")
+		t.Error("a returning client overtook the queue")
 	}
 	if !s.Leave(3) || s.Leave(3) {
 		t.Error("leaving works once")
@@ -28,10 +28,10 @@ func TestTheLine(t *testing.T) {
 			got = -1
 		}
 		if got != want {
-			t.Errorf("turn %d is that of client %d", i, got)
+			t.Errorf("slot %d went to client %d", i, got)
 		}
 	}
 	if len(s.Free) != 1 {
-		t.Error("there was no signal of the free slots")
+		t.Error("no signal of the free slots")
 	}
 }

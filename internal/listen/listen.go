@@ -22,7 +22,7 @@ func At(setting, addr string) Port { return Port{Setting: setting, Addr: addr} }
 // TCP listens on an address.
 func TCP(addr string) (net.Listener, error) { return net.Listen("tcp", addr) }
 
-// PortOf returns the port of an address, −1 if it has none.
+// PortOf returns the port of an address, or −1.
 func PortOf(addr string) int {
 	_, port, err := net.SplitHostPort(addr)
 	if err != nil {

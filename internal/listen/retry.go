@@ -18,15 +18,15 @@ const (
 	news = 60
 )
 
-// Retry says how often to try again to listen.
+// Retry is how often to try again to listen.
 type Retry struct {
 	Tries int           // below 0: unlimited
 	Pause time.Duration // between two attempts
 	Log   *slog.Logger
 }
 
-// listen calls open until it succeeds, until an error is final, or as often as r says. ctx
-// ends the wait. what and args are for the log.
+// listen calls open until it succeeds, until an error is final, or until the tries of r are
+// used up. ctx ends the wait. what and args are for the log.
 func (r Retry) listen(ctx context.Context, open func() (net.Listener, error), final func(err error, try int) bool, what string, args ...any) (net.Listener, error) {
 	for try := 1; ; try++ {
 		l, err := open()

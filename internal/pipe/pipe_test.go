@@ -23,7 +23,7 @@ func TestPipeCarriesEverythingInOrder(t *testing.T) {
 		t.Errorf("%d bytes of %d, %v", len(got), len(want), err)
 	}
 	if _, err := b.Write([]byte("x")); !errors.Is(err, io.ErrClosedPipe) {
-		t.Errorf("write to a closed one: %v", err)
+		t.Errorf("write to a closed pipe: %v", err)
 	}
 }
 

@@ -253,7 +253,7 @@ func TestFailure(t *testing.T) {
 		}
 	}
 	if reasons != 1 {
-		t.Errorf("%d workers learn the reason", reasons)
+		t.Errorf("%d workers got the error", reasons)
 	}
 }
 
@@ -314,7 +314,7 @@ func TestWriter(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 	if _, err := io.ReadFull(peer, make([]byte, sent)); err != nil {
-		t.Errorf("the peer has not got %d bytes: %v", sent, err)
+		t.Errorf("the peer did not get %d bytes: %v", sent, err)
 	}
 	nc.Close()
 	if n, err := w.TryWrite(raw, full); n != 0 || !errors.Is(err, net.ErrClosed) {

@@ -49,7 +49,7 @@ func TestReplaceIsCancelled(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if zs.Exists(turn) {
-			t.Fatal("the turn is left")
+			t.Fatal("the turn remains")
 		}
 		must.Get(recipe.Replace(rig.Within(t), s, "/v", []byte("2"), stat))(t)
 		if zs.Get("/v") != "2" || zs.Exists(turn) {

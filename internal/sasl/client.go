@@ -20,9 +20,8 @@ type Client struct {
 	proof               string // the expected proof from the server
 }
 
-// NewClient returns a Client that logs in to a server as a ZooKeeper client. All
-// ZooKeeper clients use the same host in the digest-uri, whatever the server's host
-// is.
+// NewClient returns a Client that logs in to a server as a ZooKeeper client. All ZooKeeper
+// clients use the same host in the digest-uri, regardless of the server's host.
 func NewClient(user, password string) *Client {
 	return &Client{user: user, password: password, uri: clientURI + Realm}
 }

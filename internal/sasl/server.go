@@ -38,9 +38,9 @@ func newServer(users Users, realm, uri string) *Server {
 	return &Server{users: users, realm: realm, uri: uri, nonce: base64.StdEncoding.EncodeToString(b[:])}
 }
 
-// Step returns the server's reply to a token from the client. The reply to the first token,
-// whatever it is, is a challenge. The reply to the second one proves that the server knows
-// the password too, and user is then the authenticated name. If a client asks to act under
+// Step returns the server's reply to a token from the client. The reply to the first token
+// is always a challenge. The reply to the second one proves that the server knows the
+// password too, and user is then the authenticated name. If a client asks to act under
 // another name, it gets its own name, as with ZooKeeper.
 func (x *Server) Step(in []byte) (out []byte, user string, err error) {
 	switch {

@@ -43,13 +43,13 @@ func TestBarrier(t *testing.T) {
 			t.Errorf("a closed gate: %v", err)
 		}
 		if through.Load() != 0 {
-			t.Error("somebody went through a closed gate")
+			t.Error("a waiter passed a closed gate")
 		}
 		must.Do(t, b.Open(ctx))
 		must.Do(t, b.Open(ctx))
 		synctest.Wait()
 		if through.Load() != 5 {
-			t.Errorf("%d went through the open gate", through.Load())
+			t.Errorf("%d passed the open gate", through.Load())
 		}
 		rig.NoWatches(t, zs)
 	})
@@ -95,7 +95,7 @@ func TestDoubleBarrier(t *testing.T) {
 					t.Error(err)
 				}
 				if entered.Load() != members {
-					t.Errorf("entered when %d had come", entered.Load())
+					t.Errorf("entered when %d members had arrived", entered.Load())
 				}
 				inside.Add(1)
 				time.Sleep(time.Duration(i) * time.Minute)
@@ -104,7 +104,7 @@ func TestDoubleBarrier(t *testing.T) {
 					t.Error(err)
 				}
 				if inside.Load() != 0 {
-					t.Errorf("left when %d were inside", inside.Load())
+					t.Errorf("left when %d members were inside", inside.Load())
 				}
 			}()
 		}

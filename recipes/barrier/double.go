@@ -443,8 +443,8 @@ func (m *member) entrants(names []string) []string {
 	return list
 }
 
-// first returns the first of names that belongs to a round, or "" if none does. While
-// members leave, the next round has few members, so we read few znodes.
+// first returns the first of names that belongs to a round, or "". While members leave, the
+// next round has few members, so we read few znodes.
 func (m *member) first(ctx context.Context, s recipes.Session, names []string, round int64) (string, error) {
 	for _, name := range names {
 		stat, there, err := s.Exists(ctx, recipe.Join(m.dir, name))

@@ -149,7 +149,7 @@ func (l *loop) enter(t *testing.T, i, called int) {
 	l.clock++
 	for j, other := range l.members {
 		if j != i && other.inside && other.entered < called && !l.expired[other.session] {
-			t.Errorf("member %d began a round while member %d was in the one before", i, j)
+			t.Errorf("member %d began a round while member %d was in the previous one", i, j)
 			l.cancel()
 		}
 	}

@@ -32,7 +32,7 @@ func TestNodeComesChangesAndGoes(t *testing.T) {
 		c := cache.NewNode(recipes.On(zs.Client(t)), "/app/config")
 		must.Do(t, c.Wait(ctx))
 		if _, there := c.Get("/app/config"); there {
-			t.Error("it is there before it is created")
+			t.Error("the znode is in the cache before its creation")
 		}
 		for _, value := range []string{"1", "2", "3"} {
 			zs.Set("/app/config", value)
@@ -240,7 +240,7 @@ func TestCacheAtEveryStep(t *testing.T) {
 				e.Server.Delete("/r/b")
 				time.Sleep(time.Minute)
 				if err := c.Wait(e.Bounded()); err != nil {
-					e.Errorf("it is not complete in the end: %v", err)
+					e.Errorf("it is not complete at the end: %v", err)
 				}
 				same(e.T, "cache", held(c), below(e.Server, "/r", 9))
 				c.Close()

@@ -22,7 +22,7 @@
 // is false if a session has ended and not everything has been read again.
 //
 // Parents appear before their children and disappear after them. We can't offer a snapshot
-// of several znodes at one zxid, because ZooKeeper has none.
+// of several znodes at one zxid, because ZooKeeper doesn't.
 //
 // # Rules
 //

@@ -81,7 +81,7 @@ func (c *Config[T]) look() (value T, loaded bool, bad error, news bool) {
 	return c.value, c.loaded, c.bad, news
 }
 
-// Get returns the last good value, or false if there was none yet.
+// Get returns the last good value, or false if there was no good value yet.
 func (c *Config[T]) Get() (T, bool) {
 	value, loaded, _, _ := c.look()
 	return value, loaded

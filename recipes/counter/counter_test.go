@@ -94,7 +94,7 @@ func TestChanges(t *testing.T) {
 			t.Errorf("data %q", zs.Get("/n"))
 		}
 		if _, err := counter.NewLong(on(t, zs), "/n").Get(ctx); err == nil {
-			t.Error("four bytes were taken for a long")
+			t.Error("four bytes were accepted as a long")
 		}
 	})
 }
@@ -212,7 +212,7 @@ func TestAtomicAtEveryStep(t *testing.T) {
 			e.Errorf("%d after %d additions and %d of unknown outcome, %v", got, done, unknown, err)
 		}
 		if unknown > 0 && (e.Fault == steps.LostRequest || e.Fault == steps.Expiry) {
-			e.Error("what was certainly not done is called unknown")
+			e.Error("the outcome of a failed change is unknown")
 		}
 	})
 }

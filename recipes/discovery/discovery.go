@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// ErrNotFound means that there is no such instance, or none that may be chosen.
+	// ErrNotFound means that there is no such instance, or that no instance may be chosen.
 	ErrNotFound = errors.New("no instance")
 	// ErrBadInstance means that an instance is not valid and can't be registered.
 	ErrBadInstance = errors.New("instance cannot be registered")
@@ -93,7 +93,7 @@ func (r *Registration[P]) Update(inst Instance[P]) error {
 	return nil
 }
 
-// Close unregisters the instance, whatever its type.
+// Close unregisters the instance, regardless of its type.
 func (r *Registration[P]) Close() { r.node.Close() }
 
 func (d *Discovery[P]) path(parts ...string) string {
@@ -125,8 +125,8 @@ func (d *Discovery[P]) Names(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// Instance asks the server for one instance. It returns [ErrNotFound] if there is
-// none.
+// Instance asks the server for one instance. It returns [ErrNotFound] if the instance isn't
+// registered.
 func (d *Discovery[P]) Instance(ctx context.Context, name, id string) (inst Instance[P], err error) {
 	err = d.read(ctx, func(s recipes.Session) error {
 		data, _, err := s.Get(ctx, d.path(name, id))

@@ -69,7 +69,7 @@ func TestURI(t *testing.T) {
 	}
 	for _, bad := range []string{"{a", "a}", "{a{b}}"} {
 		if spec, err := discovery.ParseURISpec(bad); err == nil {
-			t.Errorf("%q is taken as %v", bad, spec)
+			t.Errorf("%q is read as %v", bad, spec)
 		}
 	}
 }
@@ -109,7 +109,7 @@ func TestRegisterWatchUpdateUnregister(t *testing.T) {
 			t.Errorf("after the session's end: %+v", list)
 		}
 		if list = web.Instances(); len(list) != 1 || !list[0].Disabled {
-			t.Errorf("who watches knows the old: %+v", list)
+			t.Errorf("the watcher has the old instance: %+v", list)
 		}
 		zs.Set("/services/web/junk", "no JSON")
 		synctest.Wait()
@@ -144,7 +144,7 @@ func TestPermanentStaysUntilUnregistered(t *testing.T) {
 			must.Do(t, r.Wait(rig.Within(t)))
 			_ = c.Close()
 			if !zs.Exists("/services/db/1") {
-				t.Errorf("%s: it went with the session", kind)
+				t.Errorf("%s: it disappeared with the session", kind)
 			}
 			r.Close()
 		}
@@ -266,7 +266,7 @@ func TestRegisterAtEveryStep(t *testing.T) {
 		other.Close()
 		time.Sleep(time.Minute)
 		if e.Server.Exists("/services/web/1") {
-			e.Error("it is left")
+			e.Error("the instance remains")
 		}
 		if w := e.Server.Watches(); len(w) != 0 {
 			e.Errorf("watches are left: %v", w)

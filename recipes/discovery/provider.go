@@ -92,8 +92,8 @@ func (p *Provider[P]) WithDownPolicy(policy DownPolicy) *Provider[P] {
 }
 
 // Get returns an instance that is enabled, not down, and passes the filters, or
-// [ErrNotFound] if there is none. It waits only until it has read the instances for the
-// first time: without a connection, it chooses among the last known instances.
+// [ErrNotFound]. It waits only until it has read the instances for the first time: without a
+// connection, it chooses among the last known instances.
 func (p *Provider[P]) Get(ctx context.Context) (Instance[P], error) {
 	list := p.All()
 	if len(list) == 0 {

@@ -121,8 +121,8 @@ var ErrNoLeader = errors.New("no leader")
 // Leader returns the current leader according to the server that the client is connected
 // to.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
-	p, there, err := e.mutex.Holder(ctx)
-	if err == nil && !there {
+	p, found, err := e.mutex.Holder(ctx)
+	if err == nil && !found {
 		err = fmt.Errorf("election %s: %w", e.path, ErrNoLeader)
 	}
 	if err != nil {

@@ -195,7 +195,7 @@ func TestElectionAtEveryStep(t *testing.T) {
 		}
 		next, err := election.New(recipes.On(e.Other), "/e", nil).Campaign(e.Bounded())
 		if err != nil {
-			e.Fatalf("nobody can lead afterwards: %v", err)
+			e.Fatalf("no candidate can lead afterwards: %v", err)
 		}
 		_ = next.Resign(e.Bounded())
 		time.Sleep(5 * time.Second)
@@ -225,7 +225,7 @@ func TestLatchDoesNotLeadOnAnOldZnode(t *testing.T) {
 		resume := zs.HangConnection(ca.Session().ID)
 		must.Get(b.Await(ctx))(t)
 		if a.HasLeadership() || former.Err() == nil {
-			t.Error("two lead while one is away")
+			t.Error("two candidates lead while one is disconnected")
 		}
 		off.Store(false)
 		resume()

@@ -10,8 +10,7 @@ import (
 	"github.com/zkgo/zkgo/client"
 )
 
-// code returns the error code that an error of go-zookeeper corresponds to, or 0 if
-// there is none.
+// code returns the error code that an error of go-zookeeper corresponds to, or 0.
 func code(err error) client.Code {
 	for _, known := range []struct {
 		err  error
@@ -74,8 +73,8 @@ func (r request) unsent(err error) *client.Error {
 	return e
 }
 
-// ended returns the error of a call that found the session ended, whatever its result. If
-// the server refused the call, it did not run in any session.
+// ended returns the error of a call that found the session ended, regardless of its result.
+// If the server refused the call, it did not run in any session.
 func (r request) ended(why, err error) *client.Error {
 	e := r.unsent(why)
 	refusal := err != nil && code(err) != 0 && code(err) != client.ErrSessionExpired

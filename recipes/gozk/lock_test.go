@@ -31,7 +31,7 @@ func TestMutexBetweenClients(t *testing.T) {
 					return
 				}
 				if inside.Add(1) != 1 {
-					t.Error("two hold the mutex")
+					t.Error("two clients hold the mutex")
 				}
 				time.Sleep(time.Minute) // several session timeouts
 				inside.Add(-1)
@@ -186,7 +186,7 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 		release := p.net.hold()
 		second := must.Get(lock.NewMutex(ours(t, zs), "/l").Acquire(ctx))(t)
 		if !rig.Closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
-			t.Errorf("another holds the lock, and the first was told %v", held.Err())
+			t.Errorf("another client holds the lock, and the first got %v", held.Err())
 		}
 		release()
 		if err := held.Release(ctx); !errors.Is(err, lock.ErrLost) {
@@ -228,7 +228,7 @@ func atStep(e *steps.Env, acquire func(recipes.Conn) func(context.Context) (*loc
 	l, err := acquire(e.Conn)(e.Ctx)
 	switch {
 	case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
-		e.Error("two hold the lock")
+		e.Error("two clients hold the lock")
 	case err == nil:
 		_ = l.Release(e.Ctx)
 	case !e.Canceled():
@@ -237,7 +237,7 @@ func atStep(e *steps.Env, acquire func(recipes.Conn) func(context.Context) (*loc
 	<-holder.Done()
 	next, err := other(e.Bounded())
 	if err != nil {
-		e.Fatalf("nobody can have the lock afterwards: %v", err)
+		e.Fatalf("no client can get the lock afterwards: %v", err)
 	}
 	if err := next.Release(e.Bounded()); err != nil {
 		e.Error(err)

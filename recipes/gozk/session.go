@@ -147,7 +147,7 @@ func (s *session) strays(ops []recipes.Op, created any) {
 	}
 }
 
-// statOf converts a Stat. It returns the zero Stat if there is none.
+// statOf converts a Stat. It returns the zero Stat for nil.
 func statOf(s *zk.Stat, err error) client.Stat {
 	if s == nil || err != nil {
 		return client.Stat{}

@@ -133,7 +133,7 @@ func TestUnknownOutcomes(t *testing.T) {
 			t.Errorf("delete in a session that has ended: %v", err)
 		}
 		if !zs.Exists("/a") || p.session(t) == s.ID() {
-			t.Error("it was done in the next session")
+			t.Error("it was executed in the next session")
 		}
 	})
 }
@@ -167,14 +167,14 @@ func TestNothingIsDoneInTheNextSession(t *testing.T) {
 		release()
 		for range calls {
 			if err := <-failed; !errors.Is(err, client.ErrUnknownOutcome) {
-				t.Errorf("a call of the session before: %v", err)
+				t.Errorf("a call in the previous session: %v", err)
 			}
 		}
 		if p.session(t) == s.ID() {
-			t.Fatal("the session goes on")
+			t.Fatal("the session continues")
 		}
 		if zs.Stat("/").Cversion <= 1 {
-			t.Fatal("none was sent in the next session: nothing is tested")
+			t.Fatal("no request was sent in the next session: nothing was tested")
 		}
 		time.Sleep(time.Second)
 		if left := zs.Ephemerals(); len(left) != 0 {

@@ -80,7 +80,7 @@ func (s *session) watching(ctx context.Context, k watched, op string, plain, ane
 	return r, s.watch(k, r.event), nil
 }
 
-// takeSpare returns a watch without a waiter, or nil if there is none.
+// takeSpare returns a watch without a waiter, or nil.
 func (s *session) takeSpare(k watched) <-chan zk.Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -55,7 +55,7 @@ func TestCutOffHolderLosesTheLockFirst(t *testing.T) {
 		resume := cut()
 		second := must.Get(lock.NewMutex(other, "/l").Acquire(ctx))(t)
 		if work.Err() == nil || !errors.Is(context.Cause(work), lock.ErrLost) {
-			t.Errorf("another holds the lock, and the first one's work goes on: %v", context.Cause(work))
+			t.Errorf("another client holds the lock, and the first one continues: %v", context.Cause(work))
 		}
 		if err := held.Set(ctx, "/", nil, client.AnyVersion); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("a write of the first: %v", err)
@@ -63,7 +63,7 @@ func TestCutOffHolderLosesTheLockFirst(t *testing.T) {
 		resume()
 		time.Sleep(time.Minute)
 		if held.Err() == nil || second.Err() != nil {
-			t.Errorf("after the connection came back: %v, %v", held.Err(), second.Err())
+			t.Errorf("after the reconnect: %v, %v", held.Err(), second.Err())
 		}
 		must.Do(t, second.Release(ctx))
 		_ = held.Release(ctx)
@@ -92,7 +92,7 @@ func TestNoLockOnAZnodeOfAnotherSession(t *testing.T) {
 		must.Do(t, former.Close())
 		l := next(t, got)
 		if l.Path() == name {
-			t.Error("that znode was taken for its own")
+			t.Error("it mistook that znode for its own")
 		}
 		must.Do(t, l.Release(ctx))
 	})
@@ -116,7 +116,7 @@ func TestInterruptedCreateLeavesNothing(t *testing.T) {
 			t.Fatalf("interrupted: %v", o.err)
 		}
 		if left := rig.Children(zs, "/l"); len(left) != 1 {
-			t.Fatalf("nothing was left to be removed: %v", left)
+			t.Fatalf("there was nothing to remove: %v", left)
 		}
 		accept()
 		short, cancel := context.WithTimeout(rig.Within(t), 5*time.Second) // much less than the session timeout
@@ -236,7 +236,7 @@ func TestPredecessorDeletedBeforeWait(t *testing.T) {
 		}}, "/l")
 		must.Do(t, must.Get(m.Acquire(ctx))(t).Release(ctx))
 		if !released {
-			t.Error("void: the predecessor was not watched")
+			t.Error("nothing was tested: the predecessor was not watched")
 		}
 		rig.NoWatches(t, zs)
 	})
@@ -306,7 +306,7 @@ func TestSemaphoreLosesItsMutex(t *testing.T) {
 		zs.Delete("/s/locks/" + rig.Children(zs, "/s/locks")[0])
 		time.Sleep(10 * time.Second)
 		if places := rig.Children(zs, "/s/leases"); len(places) != 2 {
-			t.Errorf("places of one holder and one who waits: %v", places)
+			t.Errorf("places of one holder and one waiter: %v", places)
 		}
 		must.Do(t, held.Release(ctx))
 		must.Do(t, next(t, got).Release(ctx))

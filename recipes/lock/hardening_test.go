@@ -70,7 +70,7 @@ func TestSimpleLockIsNotGrantedOnAnothersZnode(t *testing.T) {
 		}
 		select {
 		case <-got:
-			t.Fatal("two hold the lock")
+			t.Fatal("two clients hold the lock")
 		default:
 		}
 		must.Do(t, held.Release(ctx))
@@ -89,7 +89,7 @@ func TestSimpleLockWithOtherDataIsReleased(t *testing.T) {
 		_ = l.Release(ctx)
 		time.Sleep(5 * time.Second)
 		if zs.Exists("/simple") {
-			t.Error("the znode is left")
+			t.Error("the znode remains")
 		}
 	})
 }
@@ -147,7 +147,7 @@ func TestMultiReacquiresALostLock(t *testing.T) {
 		}
 		must.Do(t, b.Release(ctx))
 		if _, err := lock.NewMulti().Acquire(ctx); err == nil {
-			t.Error("no locks at all are held")
+			t.Error("a Multi of no locks is held")
 		}
 	})
 }
@@ -189,7 +189,7 @@ func TestReadBesideAWriterChecksTheWriter(t *testing.T) {
 		multi.Wait()
 		zs.Delete(w.Path())
 		if o := <-got; o.err == nil || !errors.Is(o.err, lock.ErrLost) {
-			t.Errorf("reads beside a writer who has gone: %v", o.err)
+			t.Errorf("reads beside a writer that is gone: %v", o.err)
 		}
 		_ = w.Release(ctx)
 		if left := rig.Children(zs, "/rw"); len(left) != 0 {

@@ -65,10 +65,10 @@ func TestExplicitLeaseIsNotRenewed(t *testing.T) {
 			t.Errorf("the lease of 10 s was waited for %v", waited)
 		}
 		if !rig.Closed(l.Done()) || !errors.Is(l.Err(), lock.ErrLost) {
-			t.Errorf("another holds it, and the first was told %v", l.Err())
+			t.Errorf("another client holds it, and the first got %v", l.Err())
 		}
 		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
-			t.Errorf("release of what is another's: %v", err)
+			t.Errorf("release of another client's lock: %v", err)
 		}
 		if err := l.Set(ctx, "/data", nil, client.AnyVersion); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("write: %v", err)
@@ -95,7 +95,7 @@ func TestSeveredHolderLearnsFirst(t *testing.T) {
 				t.Error(err)
 			}
 			if l.Err() == nil {
-				t.Error("two hold the lock")
+				t.Error("two clients hold the lock")
 			}
 			got <- next
 		}()
@@ -111,13 +111,13 @@ func TestSeveredHolderLearnsFirst(t *testing.T) {
 		resume()
 		time.Sleep(2 * time.Minute)
 		if next.Err() != nil {
-			t.Errorf("the old holder came back and took it: %v", next.Err())
+			t.Errorf("the old holder reconnected and got the lock: %v", next.Err())
 		}
 		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release: %v", err)
 		}
 		if next.Err() != nil || len(rig.Children(zs, "/l/holder")) != 1 {
-			t.Errorf("the old holder released what is another's: %v", next.Err())
+			t.Errorf("the old holder released another client's lock: %v", next.Err())
 		}
 		must.Do(t, next.Release(ctx))
 	})
@@ -158,11 +158,11 @@ func TestLeaseLockAtEveryStep(t *testing.T) {
 		began := time.Now()
 		l, err := lock.NewLeaseLock(e.Conn, "/l").Acquire(e.Ctx)
 		if d := time.Since(began); d >= lock.DefaultLease {
-			e.Errorf("it took %v: it has waited for itself", d)
+			e.Errorf("acquired after %v: it has waited for itself", d)
 		}
 		switch {
 		case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
-			e.Error("two hold the lock")
+			e.Error("two clients hold the lock")
 		case err == nil:
 			_ = l.Release(e.Ctx)
 		case !e.Canceled():
@@ -170,7 +170,7 @@ func TestLeaseLockAtEveryStep(t *testing.T) {
 		}
 		next, err := other.Acquire(e.Bounded())
 		if err != nil {
-			e.Fatalf("nobody can have the lock afterwards: %v", err)
+			e.Fatalf("no client can get the lock afterwards: %v", err)
 		}
 		_ = next.Release(e.Bounded())
 		free(e, "/l/waiters")
@@ -233,7 +233,7 @@ func TestWaiterOnALaggingServer(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		select {
 		case o := <-got:
-			t.Fatalf("two hold the lock: %v, %v", l.Err(), o.err)
+			t.Fatalf("two clients hold the lock: %v, %v", l.Err(), o.err)
 		default:
 		}
 		if l.Err() != nil || !zs.Exists(l.Path()) {
@@ -305,7 +305,7 @@ func TestLeaseLockAtVersionMinusOne(t *testing.T) {
 				time.Sleep(15 * time.Second)
 				select {
 				case o := <-got:
-					t.Fatalf("%s: two hold the lock: %v, %v", name, l.Err(), o.err)
+					t.Fatalf("%s: two clients hold the lock: %v, %v", name, l.Err(), o.err)
 				default:
 				}
 				if l.Err() != nil || !zs.Exists(l.Path()) {
@@ -334,7 +334,7 @@ func TestLeaseRunsOutAtVersionMinusOne(t *testing.T) {
 			t.Errorf("the lease of 10 s was waited for %v", d)
 		}
 		if !errors.Is(l.Err(), lock.ErrLost) {
-			t.Errorf("two hold the lock: %v", l.Err())
+			t.Errorf("two clients hold the lock: %v", l.Err())
 		}
 		must.Do(t, next.Release(ctx))
 	})
@@ -362,7 +362,7 @@ func TestRenewalKeepsARevoke(t *testing.T) {
 				l := next(t, got)
 				time.Sleep(lock.DefaultLease)
 				if !rig.Closed(l.RevokeRequested()) {
-					t.Error("the holder doesn't know of the revoke")
+					t.Error("the holder doesn't know about the revoke")
 				}
 				must.Do(t, l.Err())
 				must.Do(t, l.Release(ctx))

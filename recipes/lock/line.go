@@ -75,7 +75,7 @@ func repeat[T any](ctx context.Context, policy client.RetryPolicy, failure func(
 	for failed := 1; ; failed++ {
 		got, err := attempt()
 		if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
-			err = fmt.Errorf("%w (%w)", err, cause) // we return ctx's cause, whatever the last request returned
+			err = fmt.Errorf("%w (%w)", err, cause) // always return ctx's cause, too
 		}
 		if err == nil || !errors.Is(err, errVanished) && !errors.Is(err, client.ErrSessionExpired) {
 			return got, err

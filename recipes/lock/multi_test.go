@@ -76,7 +76,7 @@ func TestQuorum(t *testing.T) {
 		}
 		for _, zs := range servers {
 			if n := rig.Children(zs, "/q"); len(n) != 1 {
-				t.Errorf("a try that failed left %v", n)
+				t.Errorf("a failed try left %v", n)
 			}
 		}
 		// A minority may fail.

@@ -46,8 +46,7 @@ func (m *Mutex) Participants(ctx context.Context) ([]Participant, error) {
 	return m.line.participants(ctx, 0)
 }
 
-// Holder returns the client that holds the lock or is about to, or false if there is
-// none.
+// Holder returns the client that holds the lock or is about to, or false if no client does.
 func (m *Mutex) Holder(ctx context.Context) (Participant, bool, error) {
 	list, err := m.line.participants(ctx, 1)
 	if err != nil || len(list) == 0 {

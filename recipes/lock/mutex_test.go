@@ -34,7 +34,7 @@ func TestMutexExcludesInOrder(t *testing.T) {
 					return
 				}
 				if inside.Add(1) != 1 {
-					t.Error("two hold the mutex")
+					t.Error("two clients hold the mutex")
 				}
 				time.Sleep(time.Second)
 				inside.Add(-1)
@@ -125,7 +125,7 @@ func TestMutexIsReentrantForAnOwner(t *testing.T) {
 			t.Errorf("second release: %v", err)
 		}
 		if inner.Err() != nil || len(rig.Children(zs, "/l")) != 1 {
-			t.Error("the lock went with the first release")
+			t.Error("the first release released the lock")
 		}
 		must.Do(t, inner.Release(ctx))
 		if err := inner.Err(); !errors.Is(err, lock.ErrReleased) || len(rig.Children(zs, "/l")) != 0 {
@@ -150,7 +150,7 @@ func TestLeaseEndsBeforeTheSession(t *testing.T) {
 		resume := cut()
 		second := must.Get(lock.NewMutex(other, "/l").Acquire(ctx))(t)
 		if !rig.Closed(held.Done()) || !errors.Is(held.Err(), lock.ErrLost) {
-			t.Errorf("another holds the lock, and the first was told %v", held.Err())
+			t.Errorf("another client holds the lock, and the first got %v", held.Err())
 		}
 		if second.Token() <= held.Token() {
 			t.Errorf("token %d after %d", second.Token(), held.Token())
@@ -171,7 +171,7 @@ func TestGuardedWrite(t *testing.T) {
 		l := must.Get(lock.NewMutex(conn, "/l").Acquire(ctx))(t)
 		must.Do(t, l.Set(ctx, "/data", []byte("1"), client.AnyVersion))
 		if err := l.Set(ctx, "/none", nil, client.AnyVersion); !errors.Is(err, client.ErrNoNode) || errors.Is(err, lock.ErrLost) {
-			t.Errorf("write to a znode that is not there: %v", err)
+			t.Errorf("write to a missing znode: %v", err)
 		}
 		zs.Delete(l.Path()) // an administrator interferes
 		synctest.Wait()
@@ -182,7 +182,7 @@ func TestGuardedWrite(t *testing.T) {
 			t.Errorf("data %q", zs.Get("/data"))
 		}
 		if !rig.Closed(l.Done()) {
-			t.Error("the holder was not told that his znode has gone")
+			t.Error("the holder did not learn that its znode is gone")
 		}
 		if err := l.Release(ctx); !errors.Is(err, lock.ErrLost) {
 			t.Errorf("release: %v", err)
@@ -205,7 +205,7 @@ func TestRevoke(t *testing.T) {
 		must.Do(t, lock.Revoke(ctx, other, list[0].Path))
 		<-l.RevokeRequested()
 		if l.Err() != nil {
-			t.Errorf("it is lost, instead of asked for: %v", l.Err())
+			t.Errorf("it is lost instead of revoked: %v", l.Err())
 		}
 		must.Do(t, lock.Revoke(ctx, other, list[0].Path)) // again
 		synctest.Wait()
@@ -237,7 +237,7 @@ func TestSetDataKeepsARevoke(t *testing.T) {
 					must.Do(t, <-written)
 					synctest.Wait()
 					if !rig.Closed(l.RevokeRequested()) || zs.Get(l.Path()) != "new" {
-						t.Errorf("the holder doesn't know of the revoke, or its data are %q", zs.Get(l.Path()))
+						t.Errorf("the holder doesn't know about the revoke, or its data is %q", zs.Get(l.Path()))
 					}
 					must.Do(t, l.Release(ctx))
 					if err := l.SetData(ctx, nil); !errors.Is(err, lock.ErrReleased) {
@@ -338,7 +338,7 @@ func TestWaiterAtEveryStep(t *testing.T) {
 		l, err := lock.NewMutex(e.Conn, "/l").Acquire(e.Ctx)
 		switch {
 		case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
-			e.Error("two hold the lock")
+			e.Error("two clients hold the lock")
 		case err == nil:
 			_ = l.Release(e.Ctx)
 		case !e.Canceled():

@@ -26,7 +26,7 @@ func (o *Owner) Context(ctx context.Context) context.Context {
 	return context.WithValue(ctx, ownerKey{}, o)
 }
 
-// OwnerOf returns the owner in a context, or nil if there is none.
+// OwnerOf returns the owner in a context, or nil.
 func OwnerOf(ctx context.Context) *Owner {
 	o, _ := ctx.Value(ownerKey{}).(*Owner)
 	return o
@@ -109,7 +109,7 @@ func (o *owners) leave(owner *Owner) {
 	delete(o.held, owner)
 }
 
-// grantOf returns the grant that an owner holds, or nil if there is none.
+// grantOf returns the grant that an owner holds, or nil.
 func (o *owners) grantOf(owner *Owner) *grant {
 	o.mu.Lock()
 	own := o.held[owner]

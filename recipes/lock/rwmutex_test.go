@@ -99,7 +99,7 @@ func TestOneReleaseAdmitsAllReaders(t *testing.T) {
 		must.Do(t, w.Release(ctx))
 		synctest.Wait()
 		if n := in.Load(); n != 10 {
-			t.Errorf("%d readers are in", n)
+			t.Errorf("%d readers hold the lock", n)
 		}
 		if n := zs.Requests(zktest.Match{Op: proto.OpGetChildren}); n != 10 {
 			t.Errorf("%d were woken", n)
@@ -192,7 +192,7 @@ func TestReadWriteAtEveryStep(t *testing.T) {
 		}
 		w, err := other.Write(e.Bounded())
 		if err != nil {
-			e.Fatalf("nobody can write afterwards: %v", err)
+			e.Fatalf("no client can write afterwards: %v", err)
 		}
 		_ = w.Release(e.Bounded())
 		free(e, "/l")
@@ -220,20 +220,20 @@ func TestDowngradeAtEveryStep(t *testing.T) {
 		switch {
 		case err == nil:
 			if r.Err() == nil && len(next) > 0 && e.Fault != steps.Expiry { // the client has not been notified yet
-				e.Error("a writer came between")
+				e.Error("a writer got the lock in between")
 			}
 			_ = r.Release(e.Ctx)
 		case e.Fault == steps.LostRequest || e.Fault == steps.LostReply || e.Fault == steps.LostBehind:
 			e.Errorf("downgrade: %v", err)
 		default:
 			if w.Err() == nil && len(next) > 0 {
-				e.Error("a writer beside the one who could not downgrade")
+				e.Error("a second writer after a failed downgrade")
 			}
 			_ = w.Release(e.Ctx)
 		}
 		o := <-next
 		if o.err != nil {
-			e.Fatalf("nobody can write afterwards: %v", o.err)
+			e.Fatalf("no client can write afterwards: %v", o.err)
 		}
 		_ = o.l.Release(e.Bounded())
 		free(e, "/l")

@@ -126,7 +126,7 @@ func TestSharedSemaphoreFollowsItsCount(t *testing.T) {
 		must.Do(t, first.Release(ctx))
 		zs.Set("/n", "two")
 		if _, err := s.Acquire(ctx); err == nil {
-			t.Error("a count of three bytes was taken")
+			t.Error("a count of three bytes was accepted")
 		}
 		rig.NoWatches(t, zs)
 	})
@@ -163,7 +163,7 @@ func TestSemaphoreAtEveryStep(t *testing.T) {
 		l, err := lock.NewSemaphore(e.Conn, "/s", 1).Acquire(e.Ctx)
 		switch {
 		case err == nil && !errors.Is(holder.Err(), lock.ErrReleased):
-			e.Error("two hold the one lease")
+			e.Error("two clients hold the only lease")
 		case err == nil:
 			_ = l.Release(e.Ctx)
 		case !e.Canceled():
@@ -171,7 +171,7 @@ func TestSemaphoreAtEveryStep(t *testing.T) {
 		}
 		next, err := other.Acquire(e.Bounded())
 		if err != nil {
-			e.Fatalf("nobody can have the lease afterwards: %v", err)
+			e.Fatalf("no client can get the lease afterwards: %v", err)
 		}
 		_ = next.Release(e.Bounded())
 		free(e, "/s/leases")
@@ -190,7 +190,7 @@ func TestSimpleLock(t *testing.T) {
 				l, err := lock.NewSimple(conn, "/dir/simple", lock.WithData([]byte("x"))).Acquire(ctx)
 				if err == nil {
 					if inside.Add(1) != 1 {
-						t.Error("two hold the lock")
+						t.Error("two clients hold the lock")
 					}
 					time.Sleep(time.Second)
 					inside.Add(-1)
@@ -222,7 +222,7 @@ func TestSimpleLockInOneSession(t *testing.T) {
 			t.Errorf("again, with a time-out: %v", err)
 		}
 		if l.Err() != nil || !zs.Exists("/simple") {
-			t.Error("one who gave up took the lock along")
+			t.Error("a client that gave up kept the lock")
 		}
 		must.Do(t, l.Release(ctx))
 		rig.NoWatches(t, zs)
@@ -241,7 +241,7 @@ func TestSimpleAtEveryStep(t *testing.T) {
 		}
 		next, err := lock.NewSimple(otherConn(e), "/simple").Acquire(e.Bounded())
 		if err != nil {
-			e.Fatalf("nobody can have the lock afterwards: %v", err)
+			e.Fatalf("no client can get the lock afterwards: %v", err)
 		}
 		if err := next.Release(e.Bounded()); err != nil {
 			e.Error(err)

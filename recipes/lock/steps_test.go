@@ -19,7 +19,7 @@ func free(e *steps.Env, path string) {
 	e.Helper()
 	l, err := lock.NewMutex(otherConn(e), path).Acquire(e.Bounded())
 	if err != nil {
-		e.Errorf("nobody can have the lock afterwards: %v", err)
+		e.Errorf("no client can get the lock afterwards: %v", err)
 		return
 	}
 	if err := l.Release(e.Bounded()); err != nil {

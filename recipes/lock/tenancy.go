@@ -27,8 +27,8 @@ type tenancy struct {
 	renew bool
 	data  []byte // the znode's data; only keep uses it while keep runs
 	path  string
-	// known is the session that got the reply to the create, or 0 if none did. That
-	// session can read the znode without a sync.
+	// known is the session that got the reply to the create, or 0. That session can read the
+	// znode without a sync.
 	known int64
 
 	mu      sync.Mutex
@@ -158,7 +158,7 @@ func (t *tenancy) keep(g *grant) {
 	}
 }
 
-// extendNow tries to renew the lease until it succeeds or the lease is over.
+// extendNow tries to renew the lease until it succeeds or the lease has ended.
 func (t *tenancy) extendNow(ctx context.Context, g *grant) error {
 	ctx, cancel := context.WithDeadline(ctx, t.deadline())
 	defer cancel()

@@ -153,7 +153,7 @@ func TestNegativeNumbers(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-last:
-			t.Error("two hold the lock: the largest number came after the negative one")
+			t.Error("two clients hold the lock: the largest number came after the negative one")
 		default:
 		}
 		must.Do(t, c.Delete(ctx, "/l/_c_other-lock--2147483648", client.AnyVersion))

@@ -160,8 +160,7 @@ func (n *Names) Claim(ctx context.Context, name string, data []byte) (*lock.Leas
 	return l, err
 }
 
-// Claimed returns the data of the client that has claimed a name, or false if there
-// is none.
+// Claimed returns the data of the client that has claimed a name, or false if no client has.
 func (n *Names) Claimed(ctx context.Context, name string) ([]byte, bool, error) {
 	path, err := n.path("claimed", name)
 	if err != nil {
@@ -195,8 +194,8 @@ func (n *Names) Reserve(ctx context.Context, name string, owner []byte) error {
 	})
 }
 
-// Free ends an owner's reservation. If there is none, Free succeeds; if the name
-// belongs to another owner, Free returns [ErrTaken].
+// Free ends an owner's reservation. Free succeeds if the name isn't reserved, and returns
+// [ErrTaken] if it belongs to another owner.
 func (n *Names) Free(ctx context.Context, name string, owner []byte) error {
 	path, err := n.path("reserved", name)
 	if err != nil {

@@ -38,7 +38,7 @@ func TestIDsAreUnique(t *testing.T) {
 					last = id
 					mu.Lock()
 					if given[id] {
-						t.Errorf("%d is given twice", id)
+						t.Errorf("%d was assigned twice", id)
 					}
 					given[id] = true
 					mu.Unlock()
@@ -52,7 +52,7 @@ func TestIDsAreUnique(t *testing.T) {
 		}
 		zs.Set("/ids/orders", "x")
 		if _, err := naming.NewIDs(recipes.On(zs.Client(t)), "/ids/orders", 3).Next(ctx); err == nil {
-			t.Error("junk is taken for a number")
+			t.Error("junk was accepted as a number")
 		}
 	})
 }
@@ -172,7 +172,7 @@ func TestNamingAtEveryStep(t *testing.T) {
 		time.Sleep(time.Minute)
 		l, err = other.Claim(e.Bounded(), "c", nil)
 		if err != nil {
-			e.Fatalf("nobody can claim it afterwards: %v", err)
+			e.Fatalf("no client can claim it afterwards: %v", err)
 		}
 		_ = l.Release(e.Bounded())
 		if err := n.Reserve(e.Bounded(), "r", []byte("a")); err != nil {

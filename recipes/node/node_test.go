@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func kept(t *testing.T, zs *zktest.Server, c *client.Client, path, data string) {
 	t.Helper()
 	if !zs.Exists(path) {
-		t.Fatalf("%s is not there", path)
+		t.Fatalf("%s is missing", path)
 	}
 	if owner := zs.Ephemerals()[path]; owner != c.Session().ID || zs.Get(path) != data {
 		t.Errorf("%s is %q of session %#x, not %q of %#x", path, zs.Get(path), owner, data, c.Session().ID)
@@ -117,7 +117,7 @@ func TestExistingPersistentNodeIsKept(t *testing.T) {
 		}
 		n.Close()
 		if zs.Exists("/n") {
-			t.Error("it is left")
+			t.Error("the znode remains")
 		}
 	})
 }
@@ -146,17 +146,17 @@ func TestTTLNode(t *testing.T) {
 		for range 5 {
 			time.Sleep(9 * time.Second)
 			if !zs.Exists("/ttl/touch") || zs.Get("/ttl") != "1" {
-				t.Fatal("it has gone though it is kept")
+				t.Fatal("the znode is gone although it is kept")
 			}
 		}
 		zs.Delete("/ttl")
 		time.Sleep(10 * time.Second)
 		if !zs.Exists("/ttl/touch") {
-			t.Error("it does not come back")
+			t.Error("the znode is not recreated")
 		}
 		n.Close()
 		if !zs.Exists("/ttl") {
-			t.Error("it has gone at once")
+			t.Error("the znode is gone immediately")
 		}
 		zs.Advance(3 * time.Minute)
 		zs.Advance(3 * time.Minute)
@@ -240,14 +240,14 @@ func TestNodeAtEveryStep(t *testing.T) {
 		time.Sleep(time.Minute)
 		n.SetData([]byte("2"))
 		if err := n.Wait(e.Bounded()); err != nil {
-			e.Fatalf("it does not come back: %v", err)
+			e.Fatalf("the znode is not recreated: %v", err)
 		}
 		time.Sleep(time.Minute)
 		kept(e.T, e.Server, e.Client, "/dir/n", "2")
 		n.Close()
 		time.Sleep(time.Minute)
 		if e.Server.Exists("/dir/n") {
-			e.Error("it is left")
+			e.Error("the znode remains")
 		}
 		rig.NoWatches(e.T, e.Server)
 	})
@@ -263,7 +263,7 @@ func TestTTLNodeAtEveryStep(t *testing.T) {
 		for range 10 { // longer than two touches
 			time.Sleep(9 * time.Second)
 			if !e.Server.Exists("/dir/n/touch") {
-				e.Fatalf("its time has run out though it is kept:\n%s", e.Server.Dump())
+				e.Fatalf("the time to live has run out although the znode is kept:\n%s", e.Server.Dump())
 			}
 		}
 		n.SetData([]byte("2"))
@@ -272,7 +272,7 @@ func TestTTLNodeAtEveryStep(t *testing.T) {
 		}
 		n.Close()
 		if !e.Server.Exists("/dir/n") {
-			e.Error("it has gone at once")
+			e.Error("the znode is gone immediately")
 		}
 		e.Server.Advance(3 * time.Minute)
 		e.Server.Advance(3 * time.Minute)

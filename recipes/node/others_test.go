@@ -33,7 +33,7 @@ func TestCloseLeavesAnothersZnode(t *testing.T) {
 		time.Sleep(time.Minute)
 		kept(t, zs, cb, "/n", "b")
 		if zs.Stat("/n").Czxid != born {
-			t.Error("it was deleted, and came back")
+			t.Error("it was deleted and recreated")
 		}
 		synctest.Wait()
 		if w := zs.Watches(); len(w) != 1 {

@@ -149,7 +149,7 @@ func TestQuietTime(t *testing.T) {
 		leaveB()
 		time.Sleep(58 * time.Second)
 		if got := b.String(); got != "....." {
-			t.Errorf("shares %s were made before the party was quiet", got)
+			t.Errorf("shares %s were assigned before the party was quiet", got)
 		}
 		b.expect("aaaaa")
 		leaveA()
@@ -284,7 +284,7 @@ func TestErrors(t *testing.T) {
 		defer cancel()
 		zs.FailNext(zktest.Match{Op: proto.OpCreate}, proto.ErrNoAuth)
 		if err := try(short, "a", set); !errors.Is(err, client.ErrNoAuth) || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("not let in: %v", err)
+			t.Errorf("not admitted: %v", err)
 		}
 		nothingLeft(t, zs)
 		_ = c.Close()

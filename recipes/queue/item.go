@@ -24,9 +24,9 @@ var ErrLost = errors.New("item lost")
 // is lost but restored in time, nothing happens. After the end of the session, other
 // consumers can claim the item. We close Done before that.
 type Item struct {
-	// Values are the one or more values of the item. It is nil if Data is not in the format
-	// of the queue. A consumer should Ack such an item, because otherwise it is claimed
-	// again and again.
+	// Values are the one or more values of the item. The slice is nil if Data is not in the
+	// format of the queue. A consumer should Ack such an item, because otherwise it is
+	// claimed again and again.
 	Values [][]byte
 	// Data is the znode's data.
 	Data []byte
@@ -168,7 +168,7 @@ func (i *Item) abandon() {
 	}()
 }
 
-// ended reports whether an operation failed because its session is over.
+// ended reports whether an operation failed because its session has ended.
 func ended(err error) bool {
 	return errors.Is(err, client.ErrSessionExpired) || errors.Is(err, client.ErrClosed)
 }

@@ -141,7 +141,7 @@ func TestLostConsumer(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-got:
-			t.Fatal("two have the item")
+			t.Fatal("two consumers have the item")
 		default:
 		}
 		zs.ExpireSession(c.Session().ID)
@@ -293,7 +293,7 @@ func TestClaimOfAnotherInTheSameSession(t *testing.T) {
 		slow := &outrun{Conn: conn}
 		slow.meanwhile = func() { other = must.Get(queue.New(conn, "/q").TryTake(ctx))(t) }
 		if item, err := queue.New(slow, "/q").TryTake(ctx); !errors.Is(err, queue.ErrEmpty) {
-			t.Errorf("two have one item: %v, %v", item, err)
+			t.Errorf("two consumers have one item: %v, %v", item, err)
 		}
 		must.Do(t, other.Ack(ctx))
 	})

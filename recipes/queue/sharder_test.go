@@ -78,7 +78,7 @@ func TestShardIsAddedOnce(t *testing.T) {
 		}
 		for _, s := range []*queue.Sharder[*queue.Queue]{a, b} {
 			if seen := given(s); len(seen) != 1 || seen[long] != 0 {
-				t.Errorf("the long one is given out: %v", seen)
+				t.Errorf("the long queue was returned: %v", seen)
 			}
 		}
 		// When both queues are long, both are returned, and the number of queues is
@@ -87,7 +87,7 @@ func TestShardIsAddedOnce(t *testing.T) {
 		fill(t, short, 4)
 		time.Sleep(time.Minute)
 		if n := len(zs.Children("/q")); n != 2 || len(given(a)) != 2 {
-			t.Errorf("%d queues, %d given out", n, len(given(a)))
+			t.Errorf("%d queues, %d returned", n, len(given(a)))
 		}
 		// If one queue has dropped to half of the threshold, Queue should return only that
 		// one.
@@ -176,7 +176,7 @@ func TestItemsOfAllShards(t *testing.T) {
 		}
 		for _, p := range []string{"/q/queue-a", "/q/queue-b", "/q/queue-c"} {
 			if len(zs.Children(p)) == 0 {
-				t.Errorf("nothing went to %s", p)
+				t.Errorf("no item was put into %s", p)
 			}
 		}
 		ctx, stop := context.WithCancel(rig.Within(t))

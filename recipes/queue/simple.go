@@ -34,11 +34,11 @@ func (q *Simple) Offer(ctx context.Context, data []byte) error {
 	return q.l.add(ctx, simplePrefix, data)
 }
 
-// Peek returns the first item without removing it, or [ErrEmpty] if there is none.
+// Peek returns the first item without removing it, or [ErrEmpty].
 func (q *Simple) Peek(ctx context.Context) ([]byte, error) { return q.head(ctx, false, false) }
 
-// Poll removes the first item and returns it, or [ErrEmpty] if there is none. If we don't
-// know whether this call removed the item, Poll returns the item with an error that matches
+// Poll removes the first item and returns it, or [ErrEmpty]. If we don't know whether this
+// call removed the item, Poll returns the item with an error that matches
 // [client.ErrUnknownOutcome].
 func (q *Simple) Poll(ctx context.Context) ([]byte, error) { return q.head(ctx, true, false) }
 

@@ -164,9 +164,9 @@ func TestSimpleAtEveryStep(t *testing.T) {
 			case (taken == nil || unknown) && string(data) != "x":
 				e.Errorf("took %q, %v", data, taken)
 			case taken == nil && !errors.Is(lerr, queue.ErrEmpty):
-				e.Errorf("it was taken, but there is %q, %v", left, lerr)
+				e.Errorf("the item was removed, but there is %q, %v", left, lerr)
 			case taken != nil && !unknown && string(left) != "x":
-				e.Errorf("it was not taken (%v), but there is %q, %v", taken, left, lerr)
+				e.Errorf("the item was not removed (%v), but there is %q, %v", taken, left, lerr)
 			}
 		}
 		if data, err := other.Poll(e.Bounded()); err != nil && !errors.Is(err, queue.ErrEmpty) || err == nil && string(data) != "x" {

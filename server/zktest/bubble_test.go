@@ -87,7 +87,7 @@ func TestEverythingInABubble(t *testing.T) {
 					time.Sleep(time.Second)
 				}
 				if !zs.Exists("/done") {
-					t.Error("the client has not come back")
+					t.Error("the client has not reconnected")
 				}
 			})
 		})

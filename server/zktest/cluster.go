@@ -209,7 +209,7 @@ func (c *Cluster) Leader() (leader *Server) {
 	return leader
 }
 
-// LeaderNow returns the current leader, or nil if there is none.
+// LeaderNow returns the current leader, or nil.
 func (c *Cluster) LeaderNow() *Server {
 	c.t.Helper()
 	c.inProcess(needsInsight)

@@ -90,13 +90,13 @@ func TestPartitionAndHeal(t *testing.T) {
 		old.Wait("another leader", func() bool { lead = cl.Leader(); return lead != old })
 		lead.Set("/after", "1")
 		if old.Exists("/after") {
-			t.Error("it came through a network that is cut")
+			t.Error("it crossed a network that is cut")
 		}
 		cl.Heal()
 		cl.WaitServing()
 		old.WaitExists("/after")
 		if old.Exists("/never") {
-			t.Error("what was proposed on the lost side was executed")
+			t.Error("a write proposed by the minority was executed")
 		}
 	})
 }
@@ -218,7 +218,7 @@ func TestFaultsOnAMember(t *testing.T) {
 		s.ExpireSession(c.session)
 		for _, s := range cl.Servers() {
 			if s.Exists("/a") {
-				t.Errorf("server %d still has it", s.ID())
+				t.Errorf("server %d still has the znode", s.ID())
 			}
 		}
 	})

@@ -38,7 +38,7 @@ func TestDiskOfAServerFails(t *testing.T) {
 				zs.Restart()
 				rawConnect(t, zs).create("/after", proto.ModePersistent)
 				if !zs.Exists("/before") {
-					t.Errorf("what was acknowledged is lost:\n%s", zs.Dump())
+					t.Errorf("acknowledged data is lost:\n%s", zs.Dump())
 				}
 			})
 		})

@@ -21,7 +21,7 @@ func TestExpireSession(t *testing.T) {
 	create(t, c, "/a", "", zk.FlagEphemeral)
 	zs.ExpireSession(c.SessionID())
 	if zs.Exists("/a") {
-		t.Error("the ephemeral znode is still there")
+		t.Error("the ephemeral znode still exists")
 	}
 	awaitState(t, events, zk.StateExpired)
 	awaitState(t, events, zk.StateHasSession)
@@ -105,11 +105,11 @@ func TestHangConnection(t *testing.T) {
 		rawConnect(t, zs).create("/b", proto.ModePersistent)
 		select {
 		case err := <-read:
-			t.Errorf("%s: something came through, error %v", transport, err)
+			t.Errorf("%s: data arrived, error %v", transport, err)
 		default:
 		}
 		if zs.Exists("/a") {
-			t.Errorf("%s: the server has heard something", transport)
+			t.Errorf("%s: the server has received data", transport)
 		}
 		resume()
 		if err := <-read; err != nil {
@@ -178,7 +178,7 @@ func TestDelayNext(t *testing.T) {
 	fault.Wait()
 	create(t, other, "/b", "", 0)
 	if zs.Exists("/a") {
-		t.Error("not held up")
+		t.Error("not delayed")
 	}
 	zs.Advance(time.Hour)
 	if err := <-done; err != nil || !zs.Exists("/a") {

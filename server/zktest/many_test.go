@@ -80,7 +80,7 @@ func TestManyInOneProcess(t *testing.T) {
 	}
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); err == nil {
-			t.Errorf("%s is still there", dir)
+			t.Errorf("%s still exists", dir)
 		}
 	}
 	err := wait.For(patience, "the goroutines end", func() (bool, error) { return runtime.NumGoroutine() <= goroutines, nil })

@@ -29,7 +29,7 @@ func TestHandshakeFaults(t *testing.T) {
 		if resp, err := shakeHands(t, zs, 0); err == nil {
 			t.Errorf("the reply is not lost: %+v", resp)
 		}
-		zs.Wait("the session that nobody was told of", func() bool { return len(zs.Sessions()) == 1 })
+		zs.Wait("the session that no client knows", func() bool { return len(zs.Sessions()) == 1 })
 		zs.DelayNext(hello, 5*time.Second) // after ten seconds the server drops clients without a session
 		begun := time.Now()
 		resp, err := shakeHands(t, zs, 0)
@@ -80,7 +80,7 @@ func TestSlowConnections(t *testing.T) {
 		}
 		restore := zs.SlowConnection(c.session, time.Second, 0)
 		if d, fast := took(c), took(other); d < 2*time.Second || fast != 0 {
-			t.Errorf("a second each way takes %v, the other client's %v", d, fast)
+			t.Errorf("a second each way: %v, for the other client %v", d, fast)
 		}
 		restore()
 		if d := took(c); d != 0 {
@@ -88,7 +88,7 @@ func TestSlowConnections(t *testing.T) {
 		}
 		restore = zs.SlowConnections(0, 100)
 		if d := took(other); d < 500*time.Millisecond || d > 5*time.Second {
-			t.Errorf("a hundred bytes at a hundred a second take %v", d)
+			t.Errorf("a hundred bytes at a hundred a second: %v", d)
 		}
 		late := rawConnect(t, zs)
 		begun := time.Now()
@@ -122,7 +122,7 @@ func TestSlowLink(t *testing.T) {
 			}
 		}
 		if d := write(); d < 200*time.Millisecond { // two writes, one round trip each
-			t.Errorf("over slow links a session and a write take %v", d)
+			t.Errorf("a session and a write over slow links: %v", d)
 		}
 		cl.Partition([]int{lead.ID(), 1, 2, 3})
 		cl.Heal()
@@ -150,7 +150,7 @@ func TestFailAll(t *testing.T) {
 		}
 	}
 	if !fault.Happened() {
-		t.Error("it says that it has not happened")
+		t.Error("Happened returned false")
 	}
 	fault.Cancel()
 	c.must(proto.OpGetData, &proto.GetDataRequest{Path: "/"})

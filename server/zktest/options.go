@@ -12,7 +12,7 @@ import (
 // Option changes how a Server or a Cluster runs.
 type Option func(*options)
 
-// options is the settings of all Options.
+// options are the settings of all Options.
 type options struct {
 	configure []func(*server.Config)
 	logs      bool // immediately instead of only on failure

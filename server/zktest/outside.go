@@ -28,7 +28,7 @@ type outside struct {
 // outsideTurn contains one element while a test of this process uses the ensemble.
 var outsideTurn = make(chan struct{}, 1)
 
-// outsideNow returns the ensemble that the environment names, nil if it names none.
+// outsideNow returns the ensemble that the environment names, or nil.
 func outsideNow(t TB, o options) *outside {
 	t.Helper()
 	addrs := os.Getenv(addressVariable)

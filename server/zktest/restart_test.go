@@ -23,7 +23,7 @@ func TestKillAndRestartAlone(t *testing.T) {
 	zs.Kill()
 	awaitState(t, events, zk.StateDisconnected)
 	if _, err := zs.Dial(); err == nil {
-		t.Error("a dead server takes clients")
+		t.Error("a killed server accepts clients")
 	}
 	zs.Restart()
 	awaitState(t, events, zk.StateHasSession)
@@ -39,7 +39,7 @@ func TestRestartInMemoryIsEmpty(t *testing.T) {
 	zs.Kill()
 	zs.Restart()
 	if zs.Exists("/a") {
-		t.Error("where has it kept that?")
+		t.Error("the server kept data without a disk")
 	}
 	rawConnect(t, zs).create("/b", proto.ModePersistent)
 }
@@ -64,11 +64,11 @@ func TestPauseAlone(t *testing.T) {
 				}()
 				time.Sleep(10 * time.Minute)
 				if len(answered) > 0 || zs.Exists("/late") || !zs.Exists("/mine") {
-					t.Errorf("a server that stands still works:\n%s", zs.Dump())
+					t.Errorf("a paused server works:\n%s", zs.Dump())
 				}
 				zs.Resume()
 				if err := <-answered; err != nil {
-					t.Log("the session of a client that was not heard: ", err) // either may come first
+					t.Log("the session of a silent client: ", err) // either may come first
 				}
 			})
 		})

@@ -41,7 +41,7 @@ func TestCloseBeforeTheEnd(t *testing.T) {
 		t.Error("the port is still open")
 	}
 	if _, err := zs.Dial(); err == nil {
-		t.Error("a closed server takes clients")
+		t.Error("a closed server accepts clients")
 	}
 	if got := zs.Get("/a"); got != "1" {
 		t.Errorf("afterwards /a holds %q", got)
@@ -170,7 +170,7 @@ func TestInABubble(t *testing.T) {
 		id := c.SessionID()
 		time.Sleep(time.Hour)
 		if c.SessionID() != id || zs.Exists("/lock") {
-			t.Error("an hour of pings does not keep the session, or a silent one lives")
+			t.Error("an hour of pings did not keep the session, or a silent one lived")
 		}
 		<-gone
 		other = rawConnect(t, zs)

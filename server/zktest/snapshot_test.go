@@ -101,7 +101,7 @@ func TestResetOfACluster(t *testing.T) {
 			c = rawConnect(t, cl.Leader())
 			c.create("/q/n-", proto.ModePersistentSequential)
 			if got := cl.Leader().Children("/q"); len(got) != 1 || got[0] != "n-0000000000" {
-				t.Errorf("the sequence goes on with %v", got)
+				t.Errorf("the sequence continues with %v", got)
 			}
 		}
 	})

@@ -57,6 +57,6 @@ func TestSubjectMatchesJava(t *testing.T) {
 		}
 	}
 	if got, err := Subject(&x509.Certificate{RawSubject: []byte("x")}); err == nil {
-		t.Errorf("a subject that is none became %q", got)
+		t.Errorf("an invalid subject became %q", got)
 	}
 }

@@ -74,8 +74,8 @@ func PeerConfig(o Options, warn func(error)) (func() *tls.Config, error) {
 	return (&reloader{options: o, load: load, current: base, stamp: stamp, warn: warn}).config, nil
 }
 
-// watched returns a load that warns if the server's own certificate has expired or not yet
-// valid. Peers reject such a certificate without saying why.
+// watched returns a load that warns if the server's own certificate has expired or isn't
+// valid yet. Peers reject such a certificate without saying why.
 func (o Options) watched(load func() (*tls.Config, error), warn func(error)) func() (*tls.Config, error) {
 	return func() (*tls.Config, error) {
 		c, err := load()

@@ -186,10 +186,10 @@ func TestFormats(t *testing.T) {
 				t.Errorf("%s, %s: %v, %v", key.Location, trust.Location, s, cl)
 			}
 			if s, _ := shake(c, without); s == nil {
-				t.Errorf("%s, %s: a client without certificate was let in", key.Location, trust.Location)
+				t.Errorf("%s, %s: a client without certificate was accepted", key.Location, trust.Location)
 			}
 			if s, _ := shake(c, stranger); s == nil {
-				t.Errorf("%s, %s: a stranger was let in", key.Location, trust.Location)
+				t.Errorf("%s, %s: a client with another CA was accepted", key.Location, trust.Location)
 			}
 		}
 	}
@@ -212,7 +212,7 @@ func TestClientAuth(t *testing.T) {
 	old.MaxVersion = tls.VersionTLS12
 	o.ClientAuth, o.Protocols = "none", []string{"TLSv1.3"}
 	if s, _ := shake(must(ServerConfig(o, nil)), old); s == nil {
-		t.Error("TLS 1.2 was let in where only 1.3 is enabled")
+		t.Error("TLS 1.2 was accepted although only 1.3 is enabled")
 	}
 	o.Protocols, o.CipherSuites = []string{"TLSv1.2"}, []string{"TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"}
 	if c := must(ServerConfig(o, nil)); c.MaxVersion != tls.VersionTLS12 || len(c.CipherSuites) != 1 {

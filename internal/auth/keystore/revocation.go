@@ -55,7 +55,7 @@ func newRevocation(ocsp bool) *revocation {
 	}
 }
 
-// checking returns a load that returns configurations that reject revoked certificates.
+// checking returns a load with configurations that reject revoked certificates.
 func (o Options) checking(load func() (*tls.Config, error)) func() (*tls.Config, error) {
 	if !o.CRL && !o.OCSP {
 		return load
@@ -164,8 +164,8 @@ func (r *revocation) listed(url string, c, issuer *x509.Certificate) error {
 	return nil
 }
 
-// newest returns a list that hasn't expired. It fetches the list if there is none or if it
-// is old. If the fetch fails, we use an old list until it expires.
+// newest returns a list that hasn't expired. It fetches a missing or old list. If the fetch
+// fails, we use an old list until it expires.
 func (r *revocation) newest(l *list, url string) (*x509.RevocationList, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,7 +17,7 @@ type Builtin struct {
 	DigestDisabled         bool
 	DigestAlg, SuperDigest string
 	Ensemble               bool     // a client may name the ensemble that it wants
-	EnsembleNames          []string // of this ensemble; none: any
+	EnsembleNames          []string // of this ensemble; empty: any
 	// Key returns the data of the znode at KeyPath, if it exists. Nil: the scheme key is
 	// disabled.
 	Key   func() (data string, ok bool)

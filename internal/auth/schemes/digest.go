@@ -24,7 +24,7 @@ func DigestID(alg, auth string) (string, error) {
 	return user + ":" + base64.StdEncoding.EncodeToString(h.Sum(nil)), nil
 }
 
-// NewDigest returns the hash that Java calls alg, nil if there is none.
+// NewDigest returns the hash that Java calls alg, or nil.
 func NewDigest(alg string) hash.Hash {
 	switch strings.ToUpper(alg) {
 	case "MD5":

@@ -13,7 +13,7 @@ func TestDigestIsZooKeepers(t *testing.T) {
 		t.Errorf("%s, %v", got, err)
 	}
 	if _, err := DigestID("CRC32", "a:b"); err == nil {
-		t.Error("CRC32 is no digest")
+		t.Error("CRC32 was accepted as a digest")
 	}
 }
 

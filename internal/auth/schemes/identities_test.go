@@ -24,7 +24,7 @@ func TestIdentitiesWithACommandAreBounded(t *testing.T) {
 		short, prints := s.Carried()
 		got := Bytes(short) + len(prints)*len(tree.Fingerprint{})
 		if most := MaxCarriedBytes + MaxIdentities*len(tree.Fingerprint{}); got > most {
-			t.Errorf("%d identities take %d bytes, more than %d", n, got, most)
+			t.Errorf("%d identities need %d bytes, more than %d", n, got, most)
 		}
 		if len(short)+len(prints) != n {
 			t.Errorf("%d identities have become %d and %d fingerprints", n, len(short), len(prints))

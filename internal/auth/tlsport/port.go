@@ -60,8 +60,8 @@ type Conn struct {
 }
 
 // Identify detects the client's protocol, does the handshake if it is TLS, and returns the
-// identities that the certificate proves. It waits for the client. A connection without a
-// session for too long is closed.
+// identities that the certificate proves. It waits for the client. We close the connection
+// if it has no session for too long.
 func (c *Conn) Identify() ([]proto.ID, error) {
 	err := c.WaitRead()
 	switch {
@@ -96,7 +96,7 @@ func (c *Conn) Identify() ([]proto.ID, error) {
 	return ids, nil
 }
 
-// State returns the state of the connection's TLS, nil if there is none.
+// State returns the state of the connection's TLS, or nil in plaintext.
 func (c *Conn) State() *tls.ConnectionState {
 	stream := c.stream.Load()
 	if stream == nil {

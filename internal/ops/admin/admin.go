@@ -16,8 +16,8 @@ import (
 type Source interface {
 	status.Source
 	Authorizer
-	// LastSnapshot returns the zxid and the time of the newest snapshot; ok is false
-	// if there is none.
+	// LastSnapshot returns the zxid and the time of the newest snapshot; ok is false if no
+	// snapshot exists.
 	LastSnapshot() (zxid int64, at time.Time, ok bool)
 	// BeginLong waits until the handler may answer a command with an answer that grows with
 	// the number of clients. The source calls cut to end the answer early. The handler calls

@@ -296,7 +296,7 @@ func TestEnsemble(t *testing.T) {
 		t.Errorf("server 2: %s", got)
 	}
 	if got := view["3"].(map[string]any)["client_address"]; got != "0.0.0.0:2181" {
-		t.Errorf("the own client address: %v", got)
+		t.Errorf("the server's own client address: %v", got)
 	}
 	if len(view) != 3 {
 		t.Errorf("voters: %v", view)

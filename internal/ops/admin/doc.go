@@ -8,6 +8,6 @@
 // We send the same replies as ZooKeeper: JSON objects with the fields in ZooKeeper's order,
 // in Jackson's format, with status 200 even for an unknown command, and the error inside.
 // Commands that change the server, or show more than its role and numbers, are only for
-// administrators ([Authorizer]), whatever the ACL of the root allows to all clients. For
-// other callers, the HTTP status says so.
+// administrators ([Authorizer]), even if the ACL of the root allows more to all clients.
+// Other callers get an HTTP status for this.
 package admin

@@ -17,7 +17,7 @@ func TestTheDocumentListsTheCommands(t *testing.T) {
 	text := must.Get(os.ReadFile("../../../docs/operate/compatibility.md"))(t)
 	_, section, ok := strings.Cut(string(text), "\n## AdminServer commands\n")
 	if !ok {
-		t.Fatal("there is no section of the commands")
+		t.Fatal("no section about the commands")
 	}
 	section, _, _ = strings.Cut(section, "\n## ")
 	documented := map[string]bool{}
@@ -47,7 +47,7 @@ func TestTheDocumentListsTheCommands(t *testing.T) {
 	names := byName()
 	for _, m := range regexp.MustCompile(`/commands/(\w+)"`).FindAllStringSubmatch(string(page), -1) {
 		if c, ok := names[m[1]]; !ok || !slices.Contains(c.names, m[1]) {
-			t.Errorf("ZooKeeper's %s is not there", m[1])
+			t.Errorf("ZooKeeper's %s is missing", m[1])
 		}
 	}
 }

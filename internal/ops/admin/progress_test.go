@@ -123,7 +123,7 @@ func TestSnapshotNeedsProgress(t *testing.T) {
 				got += n
 			}
 			if whole := got == 1<<20; whole == stops {
-				t.Errorf("%d bytes came, the client stops: %v", got, stops)
+				t.Errorf("%d bytes received, the client stops: %v", got, stops)
 			}
 		})
 	}

@@ -131,7 +131,7 @@ func TestSlowSink(t *testing.T) {
 		go func() { l.Wait(nil); waited = true }()
 		synctest.Wait()
 		if waited {
-			t.Error("readers go on although nothing has been written")
+			t.Error("readers continue although nothing has been written")
 		}
 		close(g.let)
 		synctest.Wait()

@@ -128,8 +128,8 @@ func Serving(ctx context.Context, t Target) (mode string, err error) {
 	return "", fmt.Errorf("%s does not report its mode: %q", t.Addr, strings.TrimSpace(answer))
 }
 
-// ended reports that ctx is over. If ctx cuts a dial short, the dial may return slightly
-// before ctx.Err reports the end, so we also compare the deadline.
+// ended reports whether ctx has ended. If ctx cuts a dial short, the dial may return
+// slightly before ctx.Err reports the end, so we also compare the deadline.
 func ended(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && !time.Now().Before(deadline)

@@ -178,7 +178,7 @@ func TestSecure(t *testing.T) {
 	}
 	c.TLS.KeyStore.Location += ".gone"
 	if _, err := Of(c); err == nil {
-		t.Error("a key store that is not there is no error")
+		t.Error("no error for a missing key store")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // Limits of the connections of an HTTP server.
 const (
 	MaxConns    = 256             // open connections of a port
-	BodyTimeout = 5 * time.Second // for the body of a request that needs none
+	BodyTimeout = 5 * time.Second // for the body of a request that needs no body
 	// evictAfter is how long the server waits for a client before it prefers the
 	// connection to the oldest one of all when it must close one.
 	evictAfter = 100 * time.Millisecond

@@ -8,10 +8,10 @@ import (
 )
 
 // Credentials are the credentials that a port requires: for basic authentication, for bearer
-// authentication, or for either. The zero value requires none.
+// authentication, or for either. The zero value requires no credentials.
 type Credentials struct {
-	User, Password string // of basic authentication; no user: none
-	Token          string // of bearer authentication; empty: none
+	User, Password string // for basic authentication, if User is set
+	Token          string // for bearer authentication, if set
 }
 
 // Require returns h for callers that have the credentials. refused is called for the others.

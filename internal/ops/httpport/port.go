@@ -57,7 +57,7 @@ func Serve(plain net.Listener, h http.Handler, o Options) (*Port, error) {
 	return p, nil
 }
 
-// Addr returns the address that p listens on, "" if there is none.
+// Addr returns the address that p listens on, or "" if p is nil.
 func (p *Port) Addr() string {
 	if p == nil {
 		return ""

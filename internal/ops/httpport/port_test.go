@@ -62,7 +62,7 @@ func TestWhichHTTPConnectionIsClosed(t *testing.T) {
 			return victim
 		}
 		if next() != busy {
-			t.Error("the oldest request that is no transfer makes room for a burst")
+			t.Error("the oldest request makes room for a burst, except for transfers")
 		}
 		time.Sleep(evictAfter)
 		if next() != idle {
@@ -72,11 +72,11 @@ func TestWhichHTTPConnectionIsClosed(t *testing.T) {
 		_ = idle.Close()
 		c.begin(open())
 		if next() != slow {
-			t.Error("a client that doesn't take its answer makes room")
+			t.Error("a client that doesn't read its answer makes room")
 		}
 		_ = slow.Close()
 		if err := <-unread; err == nil || !errors.Is(context.Cause(ctx), context.Canceled) {
-			t.Errorf("the request goes on: %v, %v", err, ctx.Err())
+			t.Errorf("the request continues: %v, %v", err, ctx.Err())
 		}
 		c.end(transfer)
 		c.begin(transfer)

@@ -7,8 +7,8 @@ import (
 	"github.com/zkgo/zkgo/internal/ops/status"
 )
 
-// Every ZooKeeper 3.9 server shows these metrics, whatever its role and load, and checks
-// and dashboards read them. If we don't count something, we show 0.
+// Every ZooKeeper 3.9 server shows these metrics, regardless of its role and load, and
+// checks and dashboards read them. If we don't count something, we show 0.
 const (
 	// Counters that zkgo counts on other servers, or with other settings.
 	zooKeeperCounters = `bytes_received_count cnxn_closed_without_zk_server_running commit_count connection_drop_count connection_rejected

@@ -9,7 +9,7 @@ import (
 	"github.com/zkgo/zkgo/internal/histogram"
 )
 
-// Namespace is the counters of everything below one child of the root.
+// Namespace counts accesses to everything below one child of the root.
 type Namespace struct {
 	Name          string
 	Reads, Writes histogram.Summary // their sizes in bytes

@@ -52,7 +52,7 @@ func TestNamespacesAreBounded(t *testing.T) {
 	all.mu.Lock() // rejected names must not wait for it
 	defer all.mu.Unlock()
 	if n := all.Find("another"); n != nil {
-		t.Errorf("%q is told apart", n.Name)
+		t.Errorf("%q is counted separately", n.Name)
 	}
 }
 
@@ -96,6 +96,6 @@ func TestLongNamespacesAreNotCounted(t *testing.T) {
 	t.Parallel()
 	var s Namespaces
 	if s.Find(strings.Repeat("n", MaxNamespaceName)) == nil || s.Find(strings.Repeat("n", MaxNamespaceName+1)) != nil {
-		t.Error("the bound of a name is another one")
+		t.Error("wrong bound of a name")
 	}
 }

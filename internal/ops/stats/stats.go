@@ -11,7 +11,7 @@ import (
 
 const millisecond = int64(time.Millisecond)
 
-// Server is the counters of a server. Times are in nanoseconds.
+// Server is the set of a server's counters. Times are in nanoseconds.
 type Server struct {
 	traffic
 	refusals
@@ -155,7 +155,7 @@ func (r *LastRequest) Note(h proto.RequestHeader) {
 	}
 }
 
-// Conn is a connection's counters. Times are in nanoseconds.
+// Conn is the set of a connection's counters. Times are in nanoseconds.
 type Conn struct {
 	Received, Sent int64
 	Last           LastRequest

@@ -148,27 +148,27 @@ func (e *Env) plan(m zktest.Match, cancel context.CancelFunc) *zktest.Fault {
 		return e.Server.LoseReply(m)
 	case Expiry:
 		f := e.Server.DelayNext(m, moment)
-		go e.when(f, func() { e.Server.ExpireSession(m.Session) })
+		go e.when(f, moment/2, func() { e.Server.ExpireSession(m.Session) })
 		return f
 	case Cancel:
 		f := e.Server.DelayNext(m, moment)
-		go e.when(f, cancel)
+		go e.when(f, moment/2, cancel)
 		return f
 	case CancelLost:
 		f := e.Server.LoseReply(m)
-		go e.when(f, cancel)
+		go e.when(f, time.Millisecond, cancel)
 		return f
 	}
 	return nil
 }
 
-// when calls do as soon as the fault has begun to happen, if it does.
-func (e *Env) when(f *zktest.Fault, do func()) {
+// when calls do as soon as the fault has begun to happen, if it does. It looks at intervals.
+func (e *Env) when(f *zktest.Fault, interval time.Duration, do func()) {
 	for !f.Happened() {
 		select {
 		case <-e.Context().Done():
 			return
-		case <-time.After(time.Millisecond):
+		case <-time.After(interval):
 		}
 	}
 	do()
