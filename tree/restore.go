@@ -202,9 +202,14 @@ func (l *loader) take(b *decoded) error {
 		l.room = min(max(l.want, 0), maxReserve)
 		l.t.arena.Reserve(int(l.room))
 	}
-	for i := range b.nodes {
-		if err := l.node(&b.nodes[i]); err != nil {
-			return failedBlock(b.block, err)
+	for left := b.nodes; len(left) > 0; {
+		nodes := left[:min(len(left), arena.PrefetchMax/2)]
+		left = left[len(nodes):]
+		l.prefetch(nodes)
+		for i := range nodes {
+			if err := l.node(&nodes[i]); err != nil {
+				return failedBlock(b.block, err)
+			}
 		}
 	}
 	if b.trailer != nil {
@@ -213,6 +218,17 @@ func (l *loader) take(b *decoded) error {
 		}
 	}
 	return nil
+}
+
+// prefetch prefetches what placing these nodes looks up: their places in the index, and their
+// parents.
+func (l *loader) prefetch(nodes []record) {
+	var paths [arena.PrefetchMax]string
+	for i := range nodes {
+		path := nodes[i].Path()
+		paths[2*i], paths[2*i+1] = path, proto.Parent(path)
+	}
+	l.t.arena.Prefetch(paths[:2*len(nodes)])
 }
 
 // list reads an access control list.
