@@ -155,6 +155,24 @@ func TestSnapshotOfLargeNodes(t *testing.T) {
 	}
 }
 
+// Restore and Loading should use the memory of a block again.
+func TestSnapshotOfManyBlocks(t *testing.T) {
+	t.Parallel()
+	tree := filled(t, 2*blocksAhead*blockTarget/100)
+	file := written(t, tree)
+	if n := len(file); n < 2*blocksAhead*blockTarget {
+		t.Fatalf("%d bytes", n)
+	}
+	again := restored(t, tree)
+	pieces, err := loaded(file, 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := tree.FullDigest(), again.FullDigest(), pieces.FullDigest(); a != b || a != c {
+		t.Errorf("digests %x, %x and %x", a, b, c)
+	}
+}
+
 // TestScan: Scan should return the digest of the tree that Restore builds, and read no
 // more.
 func TestScan(t *testing.T) {
