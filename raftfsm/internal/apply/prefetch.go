@@ -6,8 +6,8 @@ import (
 )
 
 // decode decodes some of the n commands at the start of b and prefetches their znodes. It
-// returns the commands and the bytes after them. An error is that of the command after those
-// returned. The caller holds the tree's lock.
+// returns the commands and the bytes after them. After an error, it returns the commands
+// before the one that doesn't decode. The caller holds the tree's lock.
 func (s *scratch) decode(t *tree.Tree, b []byte, n int) (some []command.Command, rest []byte, err error) {
 	var room [tree.PrefetchMax]string
 	paths := room[:0]
