@@ -114,8 +114,10 @@ func (b *blockReader) verify(payload []byte, want uint32) error {
 }
 
 // fail adds the number of the block to err.
-func (b *blockReader) fail(err error) error {
-	return fmt.Errorf("tree: snapshot block %d: %w", b.number, err)
+func (b *blockReader) fail(err error) error { return failedBlock(b.number, err) }
+
+func failedBlock(number int, err error) error {
+	return fmt.Errorf("tree: snapshot block %d: %w", number, err)
 }
 
 // noEOF turns io.EOF into io.ErrUnexpectedEOF, so that callers don't mistake it for a clean

@@ -44,6 +44,9 @@ func (t *Tree) importNodes(zxid int64, p Policy, isSession func(id int64) bool, 
 		if path == "" {
 			path = rootPath
 		}
+		if err := proto.ValidatePath(path); err != nil {
+			return fmt.Errorf("node with an impossible path: %w", err)
+		}
 		s := arena.State{
 			Text: arena.NewText(kindUnder(n.Owner, p, isSession), n.Owner, path, n.Data), ACL: t.acls.Intern(n.ACL),
 			Czxid: n.Czxid, Mzxid: n.Mzxid, Pzxid: n.Pzxid, Ctime: n.Ctime, Mtime: n.Mtime,

@@ -9,10 +9,11 @@ import (
 // Loading builds a tree from the output of Snapshot.WriteTo, which arrives in
 // pieces of any length. It doesn't affect a tree that is in use.
 type Loading struct {
-	l    loader
-	buf  []byte // the part of an incomplete block that has arrived
-	read bool   // the magic string has arrived
-	err  error  // error of Write and Tree
+	l     loader
+	buf   []byte  // the part of an incomplete block that has arrived
+	block decoded // the last one
+	read  bool    // the magic string has arrived
+	err   error   // error of Write and Tree
 }
 
 // NewLoading returns a Loading that has received nothing yet.
@@ -77,9 +78,8 @@ func (g *Loading) step(b []byte) int {
 	r := &g.l.blocks
 	r.number++
 	if g.err = r.verify(payload, binary.BigEndian.Uint32(b[4:])); g.err == nil {
-		if err := g.l.block(payload); err != nil {
-			g.err = r.fail(err)
-		}
+		g.l.decode(payload, &g.block)
+		g.err = g.l.take(&g.block)
 	}
 	return blockHeader + size
 }

@@ -40,18 +40,49 @@ func (t *Tree) forget() {
 	t.result, t.undo, t.aclBuf, t.recalled, t.measured = Result{}, journal{}, nil, nil, measured{}
 }
 
+// decoder decodes the blocks of a snapshot. It alone uses the table of lists until the last
+// node is placed.
+type decoder struct {
+	blocks blockReader
+	acls   *acl.Table
+	lists  []*acl.Entry
+	begun  bool
+	ended  bool
+}
+
+// decoded is the content of a block.
+type decoded struct {
+	block   int // its number
+	err     error
+	header  *header // nil unless the block has it; first
+	nodes   []record
+	trailer *trailer // nil unless the block has it; last
+}
+
+// header is the first record of a snapshot.
+type header struct{ zxid, want int64 }
+
+// trailer is the last record of a snapshot.
+type trailer struct {
+	count        int64
+	digest, full uint64
+}
+
+// record is the record of a node.
+type record struct {
+	arena.State
+	kids int32
+}
+
 // loader builds a tree from records. Nodes come in any order: if we haven't read a parent's
 // record yet, the parent is in the tree as a blank.
 type loader struct {
-	t      *Tree
-	blocks blockReader
-	lists  []*acl.Entry
+	t *Tree
+	decoder
 	blanks int             // nodes without a list: their record hasn't come yet
 	kids   map[*node]int32 // number of children in a node's record, unless 0
 	want   int64           // nodes that the header announces
 	room   int64           // children for which memory may still be reserved
-	begun  bool
-	ended  bool
 }
 
 // load reads a snapshot into the empty tree t.
@@ -64,71 +95,151 @@ func (t *Tree) load(r io.Reader) error {
 		return wrongMagic(m[:])
 	}
 	l := newLoader(t, r)
-	for !l.ended {
-		payload, err := l.blocks.next()
-		if err != nil {
+	return l.load()
+}
+
+// blocksAhead is the number of blocks in memory while a snapshot is loaded.
+const blocksAhead = 4
+
+// load decodes blocks on one goroutine and places their nodes on another: each takes about
+// half of the time.
+func (l *loader) load() error {
+	spare, full := make(chan *decoded, blocksAhead), make(chan *decoded, blocksAhead)
+	for range blocksAhead {
+		spare <- new(decoded)
+	}
+	go func() {
+		defer close(full)
+		for b := range spare {
+			l.next(b)
+			full <- b
+			if b.err != nil || l.ended {
+				return
+			}
+		}
+	}()
+	for b := range full {
+		if err := l.take(b); err != nil {
+			close(spare)
+			for range full { // wait for the decoder
+			}
 			return err
 		}
-		if err := l.block(payload); err != nil {
-			return l.blocks.fail(err)
-		}
+		spare <- b
 	}
 	return nil
 }
 
 func newLoader(t *Tree, r io.Reader) loader {
-	return loader{t: t, blocks: blockReader{r: r}, kids: make(map[*node]int32)}
+	return loader{t: t, decoder: decoder{blocks: blockReader{r: r}, acls: &t.acls}, kids: make(map[*node]int32)}
 }
 
 func wrongMagic(found []byte) error {
 	return fmt.Errorf("tree: not a snapshot or one of another version: it starts with %q instead of %q", found, magic)
 }
 
-// block reads the records of one block.
-func (l *loader) block(payload []byte) error {
+// next reads and decodes the next block into b.
+func (c *decoder) next(b *decoded) {
+	payload, err := c.blocks.next()
+	if err != nil {
+		*b = decoded{err: err}
+		return
+	}
+	c.decode(payload, b)
+}
+
+// decode decodes a block into b, which keeps nothing of payload.
+func (c *decoder) decode(payload []byte, b *decoded) {
+	*b = decoded{nodes: b.nodes[:0]}
 	d := proto.AliasReader(payload)
-	for d.Len() > 0 {
-		tag := d.Byte()
-		if l.ended || l.begun == (tag == tagHeader) {
-			return fmt.Errorf("a record with tag %d out of place", tag)
-		}
-		var err error
-		switch tag {
-		case tagHeader:
-			l.begun = true
-			l.t.zxid, l.want = d.Long(), d.Long()
-			l.room = min(max(l.want, 0), maxReserve)
-			l.t.arena.Reserve(int(l.room))
-		case tagList:
-			err = l.list(&d)
-		case tagNode:
-			err = l.node(&d)
-		case tagTrailer:
-			l.ended = true
-			err = l.trailer(&d)
-		default:
-			return fmt.Errorf("a record with the unknown tag %d", tag)
-		}
-		if err == nil {
+	var err error
+	for d.Len() > 0 && err == nil {
+		if err = c.record(&d, b); err == nil {
 			err = d.Err()
 		}
-		if err != nil {
+	}
+	if b.block = c.blocks.number; err != nil {
+		b.err = c.blocks.fail(err)
+	}
+}
+
+// record decodes the next record.
+func (c *decoder) record(d *proto.Reader, b *decoded) error {
+	tag := d.Byte()
+	if c.ended || c.begun == (tag == tagHeader) {
+		return fmt.Errorf("a record with tag %d out of place", tag)
+	}
+	switch tag {
+	case tagHeader:
+		c.begun = true
+		b.header = &header{d.Long(), d.Long()}
+	case tagList:
+		return c.list(d)
+	case tagNode:
+		b.nodes = append(b.nodes, record{})
+		n := &b.nodes[len(b.nodes)-1]
+		var err error
+		if n.kids, err = readNode(d, c.lists, &n.State); err != nil {
 			return err
+		}
+		c.acls.Retain(n.ACL)
+	case tagTrailer:
+		c.ended = true
+		b.trailer = &trailer{d.Long(), uint64(d.Long()), uint64(d.Long())}
+	default:
+		return fmt.Errorf("a record with the unknown tag %d", tag)
+	}
+	return nil
+}
+
+// take puts the content of a block into the tree.
+func (l *loader) take(b *decoded) error {
+	if b.err != nil {
+		return b.err
+	}
+	if h := b.header; h != nil {
+		l.t.zxid, l.want = h.zxid, h.want
+		l.room = min(max(l.want, 0), maxReserve)
+		l.t.arena.Reserve(int(l.room))
+	}
+	for left := b.nodes; len(left) > 0; {
+		nodes := left[:min(len(left), arena.PrefetchMax/2)]
+		left = left[len(nodes):]
+		l.prefetch(nodes)
+		for i := range nodes {
+			if err := l.node(&nodes[i]); err != nil {
+				return failedBlock(b.block, err)
+			}
+		}
+	}
+	if b.trailer != nil {
+		if err := l.check(b.trailer); err != nil {
+			return failedBlock(b.block, err)
 		}
 	}
 	return nil
 }
 
+// prefetch prefetches the slots of these nodes in the index, and of their parents.
+func (l *loader) prefetch(nodes []record) {
+	var paths [arena.PrefetchMax]string
+	for i := range nodes {
+		path := nodes[i].Path()
+		paths[2*i], paths[2*i+1] = path, proto.Parent(path)
+	}
+	l.t.arena.Prefetch(paths[:2*len(nodes)])
+}
+
 // list reads an access control list.
-func (l *loader) list(d *proto.Reader) error {
+func (c *decoder) list(d *proto.Reader) error {
 	number, acl := d.Int(), d.ACLs()
 	if d.Err() != nil {
 		return d.Err()
 	}
-	if int(number) != len(l.lists) {
-		return fmt.Errorf("access control list %d in place of %d", number, len(l.lists))
+	if int(number) != len(c.lists) {
+		return fmt.Errorf("access control list %d in place of %d", number, len(c.lists))
 	}
-	l.lists = append(l.lists, l.t.acls.Intern(acl))
+	c.lists = append(c.lists, c.acls.Intern(acl))
 	return nil
 }
 
@@ -136,7 +247,7 @@ func (l *loader) list(d *proto.Reader) error {
 const maxReserve = 1 << 20
 
 // readNode reads the record of a node into s, without a reference to its list.
-func readNode(d *proto.Reader, lists []*acl.Entry, s *arena.State) (path string, kids int32, err error) {
+func readNode(d *proto.Reader, lists []*acl.Entry, s *arena.State) (kids int32, err error) {
 	path, data := d.String(), d.Buffer()
 	list := d.Int()
 	s.Czxid, s.Mzxid, s.Pzxid = d.Long(), d.Long(), d.Long()
@@ -146,40 +257,38 @@ func readNode(d *proto.Reader, lists []*acl.Entry, s *arena.State) (path string,
 	s.Cversion, s.Aversion = d.Int(), d.Int()
 	kind := arena.Kind(d.Byte())
 	kids = d.Int()
+	if d.Err() != nil {
+		return 0, d.Err()
+	}
+	if err := proto.ValidatePath(path); err != nil {
+		return 0, fmt.Errorf("node with an impossible path: %w", err)
+	}
 	switch {
-	case d.Err() != nil:
-		return path, 0, d.Err()
 	case list < 0 || int(list) >= len(lists):
-		return path, 0, fmt.Errorf("node %q has the unknown access control list %d", path, list)
+		return 0, fmt.Errorf("node %q has the unknown access control list %d", path, list)
 	case kids < 0:
-		return path, 0, fmt.Errorf("node %q has %d children", path, kids)
+		return 0, fmt.Errorf("node %q has %d children", path, kids)
 	case kind > arena.TTL:
-		return path, 0, fmt.Errorf("node %q is of the unknown kind %d", path, kind)
+		return 0, fmt.Errorf("node %q is of the unknown kind %d", path, kind)
 	case (kind == arena.Persistent) != (owner == 0):
-		return path, 0, fmt.Errorf("node %q of kind %d has the owner %#x", path, kind, owner)
+		return 0, fmt.Errorf("node %q of kind %d has the owner %#x", path, kind, owner)
 	}
 	s.ACL = lists[list]
 	s.Text = arena.NewText(kind, owner, path, data)
 	s.Version = version
-	return path, kids, nil
+	return kids, nil
 }
 
-// node reads a node and links it to its parent.
-func (l *loader) node(d *proto.Reader) error {
-	var s arena.State
-	_, kids, err := readNode(d, l.lists, &s)
+// node places a node.
+func (l *loader) node(r *record) error {
+	n, err := l.place(&r.State)
 	if err != nil {
 		return err
 	}
-	l.t.acls.Retain(s.ACL)
-	n, err := l.place(&s)
-	if err != nil {
-		return err
-	}
-	if kids > 0 {
-		l.kids[n] = kids
-		if l.room -= int64(kids); l.room >= 0 {
-			n.ReserveChildren(int(kids))
+	if r.kids > 0 {
+		l.kids[n] = r.kids
+		if l.room -= int64(r.kids); l.room >= 0 {
+			n.ReserveChildren(int(r.kids))
 		}
 	}
 	return nil
@@ -188,9 +297,6 @@ func (l *loader) node(d *proto.Reader) error {
 // place puts a node into the tree. s's reference to a list becomes the node's.
 func (l *loader) place(s *arena.State) (*node, error) {
 	path := s.Path()
-	if err := proto.ValidatePath(path); err != nil {
-		return nil, fmt.Errorf("node with an impossible path: %w", err)
-	}
 	place := l.t.arena.Locate(path)
 	n := l.t.arena.GetAt(place, path)
 	switch {
@@ -230,18 +336,14 @@ func (l *loader) parent(path string) *node {
 	return l.add(place, &arena.State{Text: arena.NewText(arena.Persistent, 0, path, nil)})
 }
 
-// trailer finishes the tree and checks it against the trailer.
-func (l *loader) trailer(d *proto.Reader) error {
-	count, digest, full := d.Long(), uint64(d.Long()), uint64(d.Long())
-	if d.Err() != nil {
-		return d.Err()
-	}
+// check finishes the tree and checks it against the trailer.
+func (l *loader) check(end *trailer) error {
 	if err := l.finish(); err != nil {
 		return err
 	}
 	n, links := int64(l.t.arena.Len()), int64(0)
-	if n != count || n != l.want {
-		return fmt.Errorf("%d nodes where the header says %d and the trailer %d", n, l.want, count)
+	if n != end.count || n != l.want {
+		return fmt.Errorf("%d nodes where the header says %d and the trailer %d", n, l.want, end.count)
 	}
 	for n, count := range l.kids {
 		if links += int64(count); n.NumChildren() != int(count) {
@@ -251,10 +353,10 @@ func (l *loader) trailer(d *proto.Reader) error {
 	switch {
 	case links != n-1:
 		return fmt.Errorf("the numbers of children add up to %d with %d nodes", links, n)
-	case l.t.Digest() != digest:
-		return fmt.Errorf("ZooKeeper's digest is %#x instead of %#x", l.t.Digest(), digest)
-	case l.t.FullDigest() != full:
-		return fmt.Errorf("the digest is %#x instead of %#x", l.t.FullDigest(), full)
+	case l.t.Digest() != end.digest:
+		return fmt.Errorf("ZooKeeper's digest is %#x instead of %#x", l.t.Digest(), end.digest)
+	case l.t.FullDigest() != end.full:
+		return fmt.Errorf("the digest is %#x instead of %#x", l.t.FullDigest(), end.full)
 	}
 	return nil
 }

@@ -97,14 +97,12 @@ func (s *scanner) block(payload []byte) error {
 
 func (s *scanner) node(d *proto.Reader) error {
 	n := new(node)
-	path, kids, err := readNode(d, s.lists, n.State())
+	kids, err := readNode(d, s.lists, n.State())
 	if err != nil {
 		return err
 	}
 	s.t.acls.Retain(n.State().ACL)
-	if err := proto.ValidatePath(path); err != nil {
-		return fmt.Errorf("node with an impossible path: %w", err)
-	}
+	path := n.Path()
 	if kids > 0 && n.Kind() == arena.Ephemeral {
 		return fmt.Errorf("node %q is ephemeral and has children", path)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 
 	"github.com/zkgo/zkgo/proto"
 	"github.com/zkgo/zkgo/tree/internal/arena"
@@ -154,6 +155,24 @@ func TestSnapshotOfLargeNodes(t *testing.T) {
 	}
 }
 
+// Restore and Loading should use the memory of a block again.
+func TestSnapshotOfManyBlocks(t *testing.T) {
+	t.Parallel()
+	tree := filled(t, 2*blocksAhead*blockTarget/100)
+	file := written(t, tree)
+	if n := len(file); n < 2*blocksAhead*blockTarget {
+		t.Fatalf("%d bytes", n)
+	}
+	again := restored(t, tree)
+	pieces, err := loaded(file, 100_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b, c := tree.FullDigest(), again.FullDigest(), pieces.FullDigest(); a != b || a != c {
+		t.Errorf("digests %x, %x and %x", a, b, c)
+	}
+}
+
 // TestScan: Scan should return the digest of the tree that Restore builds, and read no
 // more.
 func TestScan(t *testing.T) {
@@ -281,6 +300,22 @@ func TestForgedSnapshots(t *testing.T) {
 	if err := New().Restore(bytes.NewReader(forged(own, []byte{}, trailer(4)))); err == nil || !strings.Contains(err.Error(), "block 3") {
 		t.Errorf("the block is not named: %v", err)
 	}
+}
+
+// Restore should name a block with an error, although it has read later ones, and end its
+// goroutine.
+func TestRestoreEndsAtTheFirstError(t *testing.T) {
+	t.Parallel()
+	root := appendNode(nil, &arena.State{Text: arena.NewText(arena.Persistent, 0, rootPath, nil)}, 0, 0)
+	blocks := make([][]byte, 3*blocksAhead)
+	blocks[0] = slices.Concat(proto.AppendLong([]byte{tagHeader}, 9), proto.AppendLong(nil, 4), proto.AppendACLs(proto.AppendInt([]byte{tagList}, 0), proto.OpenACL()), root)
+	blocks[1] = root
+	synctest.Test(t, func(t *testing.T) {
+		err := New().Restore(bytes.NewReader(forged(blocks...)))
+		if err == nil || !strings.Contains(err.Error(), "block 2: node \"/\" occurs twice") {
+			t.Error(err)
+		}
+	})
 }
 
 // rightDigest returns the fields of a trailer with the correct ZooKeeper digest.

@@ -197,7 +197,7 @@ func (f *LogFile) scan(id segmentID, first, until uint64) error {
 		return err
 	}
 	defer file.Close()
-	b, s, err := readSegment(file, id, until)
+	b, s, err := readSegment(file, id, until, nil)
 	if err != nil {
 		return err
 	}

@@ -48,6 +48,6 @@ func (f *SnapshotFile) Open() (io.ReadCloser, error) {
 	if f.Err != nil {
 		return nil, f.Err
 	}
-	_, r, err := openSnapshot(vfs.OS{}, f.Dir)
+	_, r, err := openSnapshot(vfs.OS{}, f.Dir, true)
 	return r, err
 }

@@ -61,10 +61,10 @@ func createSegment(fsys vfs.FS, dir string, h *health, base uint64, limit int64)
 	return g, nil
 }
 
-// openSegment opens and verifies a file. until is the first index of the next
-// segment. In the last segment it cuts off an append that was never acknowledged, and
-// log gets a line about that.
-func openSegment(fsys vfs.FS, dir string, h *health, id segmentID, until uint64, log *slog.Logger) (*segment, error) {
+// openSegment opens and verifies a file. until is the first index of the next segment. In
+// the last segment it cuts off an append that was never acknowledged, and log gets a line
+// about that. It reads into buf, which it may replace with a larger one.
+func openSegment(fsys vfs.FS, dir string, h *health, id segmentID, until uint64, buf *[]byte, log *slog.Logger) (*segment, error) {
 	g := &segment{segmentID: id, path: filepath.Join(dir, id.name())}
 	flag := os.O_RDONLY
 	if until == openEnd {
@@ -78,7 +78,8 @@ func openSegment(fsys vfs.FS, dir string, h *health, id segmentID, until uint64,
 		return nil, err
 	}
 	g.f = f
-	b, s, err := readSegment(f, id, until)
+	b, s, err := readSegment(f, id, until, *buf)
+	*buf = b
 	if err == nil && until == openEnd {
 		g.tail, err = recoverTail(fsys, g, h, b, s, log)
 	}
@@ -89,8 +90,9 @@ func openSegment(fsys vfs.FS, dir string, h *health, id segmentID, until uint64,
 	return g, nil
 }
 
-// readSegment reads and verifies a file.
-func readSegment(f vfs.File, id segmentID, until uint64) ([]byte, *scan, error) {
+// readSegment reads and verifies a file. It returns the content, in the memory of buf if that
+// is large enough.
+func readSegment(f vfs.File, id segmentID, until uint64, buf []byte) ([]byte, *scan, error) {
 	st, err := f.Stat()
 	if err != nil {
 		return nil, nil, err
@@ -98,10 +100,12 @@ func readSegment(f vfs.File, id segmentID, until uint64) ([]byte, *scan, error) 
 	if st.Size() > math.MaxUint32 {
 		return nil, nil, fmt.Errorf("the file has %d bytes, more than a segment may have", st.Size())
 	}
-	b := make([]byte, st.Size())
-	if _, err := f.ReadAt(b, 0); err != nil && err != io.EOF {
+	b := slices.Grow(buf[:0], int(st.Size()))[:st.Size()]
+	n, err := f.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
 		return nil, nil, err
 	}
+	clear(b[n:])
 	s, err := scanSegment(b, id, until)
 	return b, s, err
 }

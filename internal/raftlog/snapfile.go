@@ -37,9 +37,10 @@ func readSnapMeta(fsys vfs.FS, dir string) (*snapMeta, error) {
 	return m, nil
 }
 
-// openSnapshot verifies a snapshot and opens its state for reading from the start.
-func openSnapshot(fsys vfs.FS, dir string) (*snapMeta, *snapReader, error) {
-	m, f, err := readSnapshot(fsys, dir, 0)
+// openSnapshot opens the state of a snapshot for reading from the start. If verify is set, it
+// first verifies the snapshot.
+func openSnapshot(fsys vfs.FS, dir string, verify bool) (*snapMeta, *snapReader, error) {
+	m, f, err := readSnapshot(fsys, dir, 0, verify)
 	if err == nil {
 		if _, err = f.Seek(0, io.SeekStart); err != nil {
 			f.Close()
@@ -51,8 +52,8 @@ func openSnapshot(fsys vfs.FS, dir string) (*snapMeta, *snapReader, error) {
 	return m, &snapReader{Reader: bufio.NewReaderSize(f, snapBufferSize), f: f, ended: func() {}}, nil
 }
 
-// readSnapshot reads a whole snapshot. It opens the state with flag.
-func readSnapshot(fsys vfs.FS, dir string, flag int) (*snapMeta, vfs.File, error) {
+// readSnapshot opens the state of a snapshot with flag. If verify is set, it reads all of it.
+func readSnapshot(fsys vfs.FS, dir string, flag int, verify bool) (*snapMeta, vfs.File, error) {
 	m, err := readSnapMeta(fsys, dir)
 	if err != nil {
 		return nil, nil, err
@@ -61,6 +62,9 @@ func readSnapshot(fsys vfs.FS, dir string, flag int) (*snapMeta, vfs.File, error
 	f, err := fsys.OpenFile(path, os.O_RDONLY|flag, 0)
 	if err != nil {
 		return nil, nil, err
+	}
+	if !verify {
+		return m, f, nil
 	}
 	sum := crc32.New(castagnoli)
 	n, err := io.CopyBuffer(sum, struct{ io.Reader }{f}, vfs.Blocks(snapBufferSize)[:snapBufferSize])

@@ -47,6 +47,7 @@ type fileSnapshots struct {
 	saved func(index uint64) error
 
 	mu       sync.Mutex
+	fresh    string          // id of a snapshot that recoverNewest has just read
 	verified map[string]bool // by id: read back completely, checksum matches
 	readers  map[string]int  // by id: number of open readers
 }
@@ -150,13 +151,17 @@ func (s *fileSnapshots) List() ([]*raft.SnapshotMeta, error) {
 }
 
 // Open implements raft.SnapshotStore: it verifies a whole snapshot and returns a reader
-// of its state.
+// of its state. The first Open after the start doesn't read the newest snapshot again.
 func (s *fileSnapshots) Open(id string) (*raft.SnapshotMeta, io.ReadCloser, error) {
 	if _, ok := parseSnapID(id); !ok {
 		return nil, nil, fmt.Errorf("snapshot %q does not exist", id)
 	}
 	s.reading(id, 1)
-	m, f, err := openSnapshot(s.fs, filepath.Join(s.dir, id))
+	s.mu.Lock()
+	verify := s.fresh != id
+	s.fresh = ""
+	s.mu.Unlock()
+	m, f, err := openSnapshot(s.fs, filepath.Join(s.dir, id), verify)
 	if err != nil {
 		s.reading(id, -1)
 		return nil, nil, err
@@ -202,7 +207,7 @@ func (s *fileSnapshots) newest(flag int) (*snapID, error) {
 func (s *fileSnapshots) verify(id string, flag int) error {
 	s.reading(id, 1)
 	defer s.reading(id, -1)
-	_, f, err := readSnapshot(s.fs, filepath.Join(s.dir, id), flag)
+	_, f, err := readSnapshot(s.fs, filepath.Join(s.dir, id), flag, true)
 	if err != nil {
 		return err
 	}
@@ -237,6 +242,7 @@ func (s *fileSnapshots) recoverNewest(first, last uint64) (uint64, error) {
 			if n == nil {
 				return 0, nil
 			}
+			s.fresh = n.name
 			return n.index, nil
 		}
 		ids, lerr := s.ids()

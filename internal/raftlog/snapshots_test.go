@@ -48,6 +48,23 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
+// The start reads the newest snapshot, so the first Open after it doesn't. Later ones do.
+func TestOpenAfterTheStart(t *testing.T) {
+	t.Parallel()
+	o := testOptions(t, WAL)
+	s := mustOpen(t, o)
+	store(t, s, 1, 40, 1)
+	id := snapshot(t, s, 30, 1, []byte("state"))
+	s = reopen(t, s)
+	flip(t, filepath.Join(o.SnapDir, snapDirName, id, snapStateName), 3, 1)
+	if got := readState(t, s, id); string(got) != "staue" {
+		t.Errorf("the first Open reads %q", got)
+	}
+	if _, _, err := s.Snapshots().Open(id); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("the second Open: %v", err)
+	}
+}
+
 func TestDamagedNewestSnapshot(t *testing.T) {
 	t.Parallel()
 	for _, file := range []string{snapStateName, snapMetaName} {

@@ -66,8 +66,9 @@ func (w *wal) open(o Options) error {
 			_ = f.Close() // nothing was written
 		}
 	}
+	var buf []byte // for all segments: fresh memory for each would cost more than reading it
 	for i, id := range list {
-		g, err := openSegment(w.fs, w.dir, w.health, id, segmentEnd(list, i), o.Logger)
+		g, err := openSegment(w.fs, w.dir, w.health, id, segmentEnd(list, i), &buf, o.Logger)
 		if err != nil {
 			return err
 		}
