@@ -64,17 +64,23 @@ func (s *Store) open() error {
 	if err := refuseLostLog(s.opts); err != nil {
 		return err
 	}
-	if s.engine, err = openEngine(s.kind, s.opts, s.health); err != nil {
-		return err
-	}
-	if s.opts.wrapEngine != nil {
-		s.engine = s.opts.wrapEngine(s.engine)
-	}
 	snaps, err := openSnapshots(s.opts)
 	if err != nil {
 		return err
 	}
 	s.snapshots = snaps
+	verified := make(chan struct{})
+	go func() { // while the log comes from the disk
+		defer close(verified)
+		_, _ = snaps.newest(0) // check asks again
+	}()
+	s.engine, err = openEngine(s.kind, s.opts, s.health)
+	if <-verified; err != nil {
+		return err
+	}
+	if s.opts.wrapEngine != nil {
+		s.engine = s.opts.wrapEngine(s.engine)
+	}
 	if err := s.assemble(snaps.covers); err != nil {
 		return err
 	}

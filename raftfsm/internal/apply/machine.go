@@ -89,7 +89,9 @@ func New(env Environment, ops int, bytes int64) *Machine {
 
 // scratch is memory that apply reuses.
 type scratch struct {
-	commands [tree.PrefetchMax]command.Command // those being applied: see decode
+	cmd      command.Command
+	next     command.Command // a command after cmd: see prefetch
+	paths    []string        // used by prefetch
 	tx       tree.Txn
 	out      command.Applied
 	attached session.Session
@@ -276,23 +278,20 @@ func (m *Machine) applyRun(r *command.RunHeader, b []byte) error {
 func (m *Machine) applyCommands(server uint8, b []byte, n int) (rest []byte, err error) {
 	m.Tree.Lock()
 	defer m.Tree.Unlock()
-	defer m.scratch.forget(n)
-	for i := 0; i < n; {
-		var commands []command.Command
-		var bad error
-		commands, b, bad = m.scratch.decode(m.Tree, b, n-i)
-		for k := range commands {
-			c := &commands[k]
-			if c.Waiter = nil; i < len(m.waiters) {
-				c.Waiter = m.waiters[i]
-			}
-			if err := m.applyCommand(server, c); err != nil {
-				return nil, fmt.Errorf("%v of session 0x%x: %w", c.Kind, c.Session, err)
-			}
-			i++
+	ahead := 0
+	for i := range n {
+		if i == ahead {
+			ahead += m.scratch.prefetch(m.Tree, b, n-i)
 		}
-		if bad != nil {
-			return nil, bad
+		if b, err = m.cmd.Decode(b); err != nil {
+			return nil, err
+		}
+		m.cmd.Waiter = nil
+		if i < len(m.waiters) {
+			m.cmd.Waiter = m.waiters[i]
+		}
+		if err := m.applyCommand(server, &m.cmd); err != nil {
+			return nil, fmt.Errorf("%v of session 0x%x: %w", m.cmd.Kind, m.cmd.Session, err)
 		}
 	}
 	m.SnapCounter.ops += n

@@ -1,38 +1,27 @@
 package apply
 
 import (
-	"github.com/zkgo/zkgo/raftfsm/internal/command"
 	"github.com/zkgo/zkgo/tree"
 )
 
-// decode decodes some of the n commands at the start of b and prefetches their znodes. It
-// returns the commands and the bytes after them. After an error, it returns the commands
-// before the one that doesn't decode. The caller holds the tree's lock.
-func (s *scratch) decode(t *tree.Tree, b []byte, n int) (some []command.Command, rest []byte, err error) {
-	var room [tree.PrefetchMax]string
-	paths := room[:0]
-	some = s.commands[:min(n, len(s.commands))]
-	for i := range some {
-		rest, err := some[i].Decode(b)
-		if err != nil {
-			some = some[:i]
-			return some, b, err
+// prefetch prefetches the znodes of the n commands at the start of b. It returns how many
+// commands it covered, at least 1. It stops at a command that it can't decode; applying
+// that command fails later. The caller holds the tree's lock.
+func (s *scratch) prefetch(t *tree.Tree, b []byte, n int) (ahead int) {
+	paths := s.paths[:0]
+	for ; ahead < n && len(paths) < tree.PrefetchMax; ahead++ {
+		var err error
+		if b, err = s.next.Decode(b); err != nil {
+			break
 		}
-		if b = rest; some[i].Path() != "" {
-			paths = append(paths, some[i].Path())
+		if path := s.next.Path(); path != "" {
+			paths = append(paths, path)
 		}
 	}
 	if len(paths) > 1 {
 		t.Prefetch(paths)
 	}
-	return some, b, nil
-}
-
-// forget forgets n commands, which keep log entries and waiters alive.
-func (s *scratch) forget(n int) {
-	for i := range min(n, len(s.commands)) {
-		c := &s.commands[i]
-		clear(c.IDs[:cap(c.IDs)])
-		*c = command.Command{IDs: c.IDs[:0], Prints: c.Prints[:0]}
-	}
+	clear(paths) // don't keep the entry and the requests alive
+	s.paths = paths
+	return max(ahead, 1)
 }
