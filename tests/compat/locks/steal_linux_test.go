@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/zkgo/zkgo/client"
+	"github.com/zkgo/zkgo/recipes"
+	"github.com/zkgo/zkgo/recipes/lock"
 	"github.com/zkgo/zkgo/tests/kit/wait"
 )
 
@@ -84,10 +86,15 @@ func (r *run) steal(path string) {
 	}
 }
 
-// take replaces the znode of the last Go worker that waits in the queue.
+// take replaces the znode of the last Go worker that waits in the queue. The test holds the
+// mutex during that time, so that the worker can't acquire it by its own znode first.
 func (r *run) take(path string) (stolen waiting) {
 	r.t.Helper()
-	err := wait.For(wait.Patience, "one waits", func() (bool, error) {
+	lease, err := lock.NewMutex(recipes.On(r.client), path, lock.WithData([]byte("test"))).Acquire(r.ctx)
+	if err != nil {
+		r.fatal("acquiring %s: %v", path, err)
+	}
+	err = wait.For(wait.Patience, "one waits", func() (bool, error) {
 		all, err := r.queue(r.ctx, path)
 		if err != nil {
 			return false, context.Cause(r.ctx)
@@ -105,6 +112,9 @@ func (r *run) take(path string) (stolen waiting) {
 	})
 	if err != nil {
 		r.fatal("no worker in Go waits for %s: %v", path, err)
+	}
+	if err := lease.Release(r.ctx); err != nil {
+		r.fatal("releasing %s: %v", path, err)
 	}
 	return stolen
 }
