@@ -171,7 +171,7 @@ func TestReportsWhyItCannotConnect(t *testing.T) {
 		"bench get -q -s 127.0.0.1:1":                         "127.0.0.1:1: connection refused: no server listens there",
 		"bench get -q -s nosuch.invalid:2181":                 "nosuch.invalid:2181: no such host: check the host name",
 		"bench get -q -s " + alert:                            alert + ": the port expects TLS: use --tls",
-		"health --timeout 200ms -s " + waits:                  waits + ": the port expects TLS: use --tls",
+		"health --timeout 2s -s " + waits:                     waits + ": the port expects TLS: use --tls",
 		"backup --from " + web + " FILE":                      "the port expects TLS: use https://",
 		"bench get -q -s nosuch:x":                            "unknown port",
 		"backup --from 127.0.0.1:1 FILE":                      "127.0.0.1:1: connection refused: no server listens there",
